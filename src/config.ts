@@ -1,0 +1,267 @@
+/**
+ * Configuration: the `OTP_*` environment variables, parsed once into typed values. Every fault is reported together, and
+ * a name that is not known is refused: a misspelt limit costs money.
+ */
+import { getCountries, type CountryCode } from "libphonenumber-js/max";
+import * as v from "valibot";
+import { masterKeyBytes } from "./otp/key-ring.ts";
+import type { Policy } from "./otp/policy.ts";
+import type { Limit } from "./otp/rate-limit.ts";
+import { logLevels, type LogLevel } from "./telemetry.ts";
+
+export interface Config {
+  readonly environment: "development" | "production";
+  readonly host: string;
+  readonly port: number;
+  /** Path of the SQLite file. */
+  readonly databasePath: string;
+  /** Undefined when one is to be generated and kept beside the database. */
+  readonly masterKeys: readonly Uint8Array[] | undefined;
+  /** The ways out, in the order they are tried. */
+  readonly providers: readonly ProviderName[];
+  readonly brand: string;
+  readonly sendWaitMs: number;
+  readonly logLevel: LogLevel;
+  readonly policy: Policy;
+}
+
+export const providerNames = ["console"] as const;
+export type ProviderName = (typeof providerNames)[number];
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What parsing came to: a configuration, or all that is wrong. Warnings come with either. */
+export type Parsed<T> = { readonly warnings: readonly string[] } & (
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly faults: readonly string[] }
+);
+
+// ---- the shapes of values -------------------------------------------------------------------------------------------
+
+const integer = (min: number, max: number, unit = "") =>
+  v.pipe(
+    v.string(),
+    v.regex(/^\d{1,9}$/, `must be a whole number${unit}`),
+    v.transform(Number),
+    v.minValue(min, `must be at least ${min}${unit}`),
+    v.maxValue(max, `must be at most ${max}${unit}`),
+  );
+
+const oneOf = <const T extends readonly string[]>(options: T) =>
+  v.picklist(options, `must be one of ${options.join(", ")}`);
+
+const commaList = v.pipe(
+  v.string(),
+  v.transform((text) => text.split(",").map((part) => part.trim())),
+);
+
+const unitsMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `90s`, `10m`, `4h`, `1d`; a bare number is seconds. Undefined for anything else. */
+export function parseDurationMs(text: string): number | undefined {
+  const [, digits, unit] = /^(\d{1,6})([smhd]?)$/.exec(text) ?? [];
+  return digits === undefined ? undefined : Number(digits) * (unitsMs[unit || "s"] ?? 1_000);
+}
+
+function parseLimit(text: string): Limit | undefined {
+  const [, burst, interval] = /^(\d{1,4})@(\w+)$/.exec(text) ?? [];
+  const intervalMs = parseDurationMs(interval ?? "");
+  return intervalMs === undefined || intervalMs < 1_000 || Number(burst) < 1
+    ? undefined
+    : { burst: Number(burst), intervalMs };
+}
+
+/** A list whose every entry parses; `shape` says what an entry looks like. */
+const listOf = <T>(parse: (text: string) => T | undefined, min: number, max: number, shape: string) =>
+  v.pipe(
+    commaList,
+    v.minLength(min, `must have at least ${min} entries`),
+    v.maxLength(max, `must have at most ${max} entries`),
+    v.rawTransform<string[], T[]>(({ dataset, addIssue, NEVER }) => {
+      const parsed = dataset.value.map(parse);
+      if (parsed.every((entry) => entry !== undefined)) return parsed;
+      addIssue({ message: `must be a list such as ${shape}` });
+      return NEVER;
+    }),
+  );
+
+function parseGapMs(text: string): number | undefined {
+  const ms = parseDurationMs(text);
+  return ms === undefined || ms < 1_000 || ms > 600_000 ? undefined : ms;
+}
+
+const countries = new Set<string>(getCountries());
+function parseCountry(text: string): CountryCode | undefined {
+  return countries.has(text.toUpperCase()) ? (text.toUpperCase() as CountryCode) : undefined;
+}
+
+function parseMasterKey(text: string): Uint8Array | undefined {
+  const bytes = Buffer.from(text, "base64url");
+  return bytes.length === masterKeyBytes && bytes.toString("base64url") === text ? bytes : undefined;
+}
+
+const filePath = v.pipe(
+  v.string(),
+  v.regex(/^file:.+/, "must be file:<path>, such as file:./data/otp.db"),
+  v.transform((url) => url.slice("file:".length)),
+);
+
+const visible = v.pipe(
+  v.string(),
+  v.maxLength(40, "must have at most 40 characters"),
+  // The brand stands in an SMS: one line, and nothing that reads as a second code.
+  v.regex(/^[^\p{Cc}\p{Cf}\d][^\p{Cc}\p{Cf}]*$/u, "must be one line of visible text that does not begin with a digit"),
+);
+
+/** Every variable: how it is parsed, and what it is without. */
+const variables = v.object({
+  OTP_ENV: v.optional(oneOf(["development", "production"]), "development"),
+  OTP_HOST: v.optional(
+    v.pipe(v.string(), v.regex(/^[0-9A-Za-z.:-]+$/, "must be an address or a host name")),
+    "127.0.0.1",
+  ),
+  OTP_PORT: v.optional(integer(0, 65_535), "8080"),
+  OTP_DATABASE_URL: v.optional(filePath, "file:./data/otp.db"),
+  OTP_MASTER_KEY: v.optional(
+    listOf(parseMasterKey, 1, 8, "<key>,<older key>, each 32 bytes in base64url without padding"),
+  ),
+  OTP_PROVIDERS: v.optional(
+    v.pipe(commaList, v.array(oneOf(providerNames)), v.minLength(1, "must name at least one provider")),
+    "console",
+  ),
+  OTP_BRAND: v.optional(visible, "otpd"),
+  OTP_CODE_LENGTH: v.optional(integer(6, 10), "6"),
+  OTP_CODE_LENGTH_MAX: v.optional(integer(6, 10), "8"),
+  OTP_GUESS_POLICY: v.optional(oneOf(["lengthen", "strict"]), "lengthen"),
+  OTP_TTL_SECONDS: v.optional(integer(180, 600, " seconds"), "600"),
+  OTP_MAX_ATTEMPTS: v.optional(integer(1, 10), "5"),
+  OTP_PHONE_LIMITS: v.optional(listOf(parseLimit, 1, 4, "5@10m,6@4h (burst@interval)"), "5@10m,6@4h"),
+  OTP_RESEND_GAPS: v.optional(listOf(parseGapMs, 1, 5, "30s,60s (1s to 10m each)"), "30s,60s"),
+  OTP_RETENTION_HOURS: v.optional(integer(24, 2160, " hours"), "72"),
+  OTP_ALLOWED_COUNTRIES: v.optional(
+    v.union(
+      [v.literal("*"), listOf(parseCountry, 1, 300, "NL,BE,DE (ISO 3166-1 alpha-2), or *")],
+      "must be a list such as NL,BE,DE (ISO 3166-1 alpha-2), or *",
+    ),
+  ),
+  OTP_SEND_WAIT_MS: v.optional(integer(0, 10_000, " ms"), "2000"),
+  OTP_LOG_LEVEL: v.optional(oneOf(logLevels), "info"),
+});
+
+/** Secrets, which may also be given as the path of a file that holds them. */
+const secretNames = new Set(["OTP_MASTER_KEY"]);
+
+/** What Kubernetes injects into every pod for a Service named `otp`. */
+const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
+
+// ---- parsing --------------------------------------------------------------------------------------------------------
+
+/** Parses the environment. `readFile` reads a secret's file; it may throw. Pure otherwise. */
+export function parseConfig(env: Environment, readFile: (path: string) => string): Parsed<Config> {
+  const { values, faults, warnings } = collect(env, readFile);
+  const parsed = v.safeParse(variables, values);
+  for (const issue of parsed.issues ?? []) faults.push(`${String(issue.path?.[0]?.key)} ${issue.message}.`);
+  if (!parsed.success) return { ok: false, faults, warnings };
+  const given = parsed.output;
+
+  const countryList = given.OTP_ALLOWED_COUNTRIES;
+  if (given.OTP_CODE_LENGTH_MAX < given.OTP_CODE_LENGTH && values["OTP_CODE_LENGTH_MAX"] !== undefined) {
+    faults.push("OTP_CODE_LENGTH_MAX must be at least OTP_CODE_LENGTH.");
+  }
+  if (given.OTP_ENV === "production") {
+    if (given.OTP_PROVIDERS.includes("console")) {
+      faults.push("OTP_PROVIDERS must not name console in production: it prints every code.");
+    }
+    if (given.OTP_MASTER_KEY === undefined) {
+      faults.push(
+        "OTP_MASTER_KEY (or OTP_MASTER_KEY_FILE) is required in production: 32 random bytes in base64url, kept apart from the database.",
+      );
+    }
+    if (countryList === undefined) {
+      faults.push("OTP_ALLOWED_COUNTRIES is required in production: a list such as NL,BE,DE, or * for all.");
+    }
+  }
+  if (faults.length > 0) return { ok: false, faults, warnings };
+  return {
+    ok: true,
+    warnings,
+    value: {
+      environment: given.OTP_ENV,
+      host: given.OTP_HOST,
+      port: given.OTP_PORT,
+      databasePath: given.OTP_DATABASE_URL,
+      masterKeys: given.OTP_MASTER_KEY,
+      providers: given.OTP_PROVIDERS,
+      brand: given.OTP_BRAND,
+      sendWaitMs: given.OTP_SEND_WAIT_MS,
+      logLevel: given.OTP_LOG_LEVEL,
+      policy: {
+        codeLength: given.OTP_CODE_LENGTH,
+        codeLengthMax: Math.max(given.OTP_CODE_LENGTH_MAX, given.OTP_CODE_LENGTH),
+        guessPolicy: given.OTP_GUESS_POLICY,
+        ttlMs: given.OTP_TTL_SECONDS * 1_000,
+        attemptsMax: given.OTP_MAX_ATTEMPTS,
+        resendGapsMs: given.OTP_RESEND_GAPS,
+        phoneLimits: given.OTP_PHONE_LIMITS,
+        allowedCountries: countryList === undefined || countryList === "*" ? undefined : new Set<string>(countryList),
+        retentionMs: given.OTP_RETENTION_HOURS * 3_600_000,
+      },
+    },
+  };
+}
+
+/** Parses what a command beside the server needs: where the database is. */
+export function parseDatabasePath(env: Environment): Parsed<string> {
+  const parsed = v.safeParse(variables.entries.OTP_DATABASE_URL, env["OTP_DATABASE_URL"] || undefined);
+  if (parsed.success) return { ok: true, value: parsed.output, warnings: [] };
+  return { ok: false, faults: parsed.issues.map((issue) => `OTP_DATABASE_URL ${issue.message}.`), warnings: [] };
+}
+
+/** Picks our variables out of the environment, reads the files of secrets, and finds the names that nobody knows. */
+function collect(env: Environment, readFile: (path: string) => string) {
+  const values: Record<string, string> = {};
+  const faults: string[] = [];
+  const ignored: string[] = [];
+  for (const [name, value] of Object.entries(env)) {
+    // An empty variable is an unset one, as in most deployment files.
+    if (!name.startsWith("OTP_") || value === undefined || value === "") continue;
+    if (injected.test(name) || (name === "OTP_PORT" && value.startsWith("tcp://"))) {
+      ignored.push(name);
+    } else if (name in variables.entries) {
+      values[name] = value;
+    } else if (name.endsWith("_FILE") && secretNames.has(name.slice(0, -"_FILE".length))) {
+      const secret = name.slice(0, -"_FILE".length);
+      if (env[secret]) faults.push(`${secret} and ${name} are both set; set one of them.`);
+      try {
+        values[secret] = readFile(value).trim();
+      } catch {
+        faults.push(`${name} names a file that cannot be read.`);
+      }
+    } else {
+      faults.push(`${name} is not a known variable.${nearest(name)}`);
+    }
+  }
+  const warnings =
+    ignored.length === 0
+      ? []
+      : [`ignored ${ignored.join(", ")}: they look like Kubernetes' variables for a Service named otp`];
+  return { values, faults, warnings };
+}
+
+/** " Did you mean …?" for a name one or two letters off. */
+function nearest(name: string): string {
+  const known = Object.keys(variables.entries).find((candidate) => editDistance(candidate, name) <= 2);
+  return known === undefined ? "" : ` Did you mean ${known}?`;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...b].entries()) {
+      next.push(Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (letter === other ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

@@ -1,0 +1,186 @@
+/**
+ * The composition root: configuration → store → services → worker → server. Everything is made here and handed down as
+ * arguments; nothing below looks anything up.
+ */
+import { createConnectRouter } from "@connectrpc/connect";
+import { compressionGzip } from "@connectrpc/connect-node";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
+import type { Config, ProviderName } from "./config.ts";
+import { createConsoleProvider } from "./delivery/console.ts";
+import type { Provider } from "./delivery/provider.ts";
+import { createWorker } from "./delivery/worker.ts";
+import { scopes } from "./otp/api-key.ts";
+import { createKeyRing, masterKeyBytes } from "./otp/key-ring.ts";
+import type { Secret } from "./otp/secret.ts";
+import { createGateway } from "./server/gateway.ts";
+import { gate, guard } from "./server/interceptors.ts";
+import { createOtpService } from "./server/otp-service.ts";
+import { startServer } from "./server/server.ts";
+import { createAuthenticate, issueKey } from "./service/api-keys.ts";
+import { createVerifications, phoneRefs } from "./service/verifications.ts";
+import { openSqlite } from "./store/sqlite.ts";
+import { createSweeper } from "./store/sweeper.ts";
+import type { System } from "./system.ts";
+import type { Telemetry } from "./telemetry.ts";
+
+export interface Surroundings {
+  readonly system: System;
+  readonly telemetry: Telemetry;
+  /** Puts text on standard output. */
+  readonly print: (text: string) => void;
+  /** Ways out to use instead of those that the configuration names. */
+  readonly providers?: readonly Provider[];
+}
+
+/** A service that takes calls. */
+export interface RunningService {
+  readonly host: string;
+  readonly port: number;
+  /** Answers what is under way, refuses what is new, puts everything away. Within 10 s. */
+  stop(): Promise<void>;
+}
+
+const bodyBytesMax = 16_384;
+const deadlineMs = 15_000;
+const callsMax = 2_048;
+const serverGraceMs = 5_000;
+const workerGraceMs = 3_000;
+
+/** Starts the service. Rejects with a plain sentence when it cannot, with nothing left open. */
+export async function startService(config: Config, surroundings: Surroundings): Promise<RunningService> {
+  const { system, telemetry, print } = surroundings;
+  const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
+  mkdirSync(dirname(config.databasePath), { recursive: true, mode: 0o700 });
+  const store = await openSqlite({ path: config.databasePath, system, exclusive: true });
+  try {
+    const keys = createKeyRing(config.masterKeys ?? [ownMasterKey(config.databasePath, system)]);
+    await store.admitMasterKeys(keys.all);
+    const firstKey = config.environment === "development" ? await firstApiKey() : undefined;
+
+    const { policy, brand } = config;
+    const providers = surroundings.providers ?? config.providers.map((name) => makeProvider(name, print));
+    const phoneOf = phoneRefs(keys, policy);
+    const worker = createWorker({
+      store,
+      keys,
+      policy,
+      brand,
+      providers,
+      phoneOf,
+      onCall: telemetry.providerCall,
+      onFault: onFault("worker"),
+    });
+    const sweeper = createSweeper(store, policy.retentionMs, onFault("sweeper"));
+    const verifications = createVerifications({
+      store,
+      system,
+      keys,
+      policy,
+      deliver: worker.deliver,
+      sendWaitMs: config.sendWaitMs,
+    });
+    const router = createConnectRouter({
+      acceptCompression: [compressionGzip],
+      readMaxBytes: bodyBytesMax,
+      jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true, ignoreUnknownFields: false },
+      requestGate: gate,
+      interceptors: [guard((call, error) => telemetry.fault(call.rpc, error, call.id))],
+    }).service(OtpService, createOtpService(verifications));
+    const gateway = createGateway({
+      router,
+      system,
+      authenticate: createAuthenticate(store, onFault("api-keys")),
+      bodyBytesMax,
+      deadlineMs,
+      callsMax,
+      onCall: telemetry.call,
+      onFault: onFault("gateway"),
+    });
+    const server = await startServer({
+      gateway,
+      host: config.host,
+      port: config.port,
+      beforeAccept: (address) => {
+        if (config.environment === "development") print(banner(address, firstKey));
+      },
+      onFault: onFault("server"),
+    });
+    worker.start();
+    sweeper.start();
+    telemetry.lifecycle("listening", { host: server.host, port: server.port });
+    return {
+      host: server.host,
+      port: server.port,
+      async stop() {
+        telemetry.lifecycle("stopping");
+        await server.stop(serverGraceMs);
+        await worker.stop(workerGraceMs);
+        await sweeper.stop();
+        await store.close();
+        telemetry.lifecycle("stopped");
+      },
+    };
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+
+  /** A key with all scopes, for a first start on an empty database. */
+  async function firstApiKey(): Promise<Secret | undefined> {
+    if ((await store.listApiKeys()).length > 0) return undefined;
+    const { text } = await issueKey(store, system, { tenant: "default", name: "first start", scopes, expireMs: null });
+    return text;
+  }
+}
+
+function makeProvider(name: ProviderName, print: (text: string) => void): Provider {
+  const makers: Record<ProviderName, () => Provider> = { console: () => createConsoleProvider(print) };
+  return makers[name]();
+}
+
+/** The master key of a development setup: made at the first start, and kept in a file of its own beside the database. */
+function ownMasterKey(databasePath: string, system: System): Uint8Array {
+  const path = join(dirname(databasePath), "master.key");
+  if (!existsSync(path)) {
+    const key = Buffer.from(system.randomBytes(masterKeyBytes)).toString("base64url");
+    writeFileSync(path, `${key}\n`, { mode: 0o600, flag: "wx" });
+  }
+  const key = Buffer.from(readFileSync(path, "utf8").trim(), "base64url");
+  if (key.length !== masterKeyBytes) throw new Error(`${path} does not hold a master key`);
+  return key;
+}
+
+/** What a first-time user reads. Plain text, every command on a line of its own. */
+function banner({ host, port }: { host: string; port: number }, firstKey: Secret | undefined): string {
+  const at = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const bearer = firstKey?.reveal() ?? "$OTP_API_KEY";
+  const curl = (path: string, body: string) =>
+    `  curl -s ${at}${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${body}'`;
+  const key =
+    firstKey === undefined
+      ? [
+          "Your API key was shown at the first start. Another one: npx otpd keys create --name me",
+          "Put it in OTP_API_KEY:",
+        ]
+      : ["Your API key, shown this once:", "", `  ${bearer}`];
+  return [
+    "",
+    `otpd listens on ${at}`,
+    "",
+    "This is the development setup: it needs no configuration, and messages are printed here instead of being sent.",
+    "",
+    ...key,
+    "",
+    "Send a code:",
+    "",
+    curl("/v1/otp/send", '{"phone":"+31612345678"}'),
+    "",
+    "Check it, with the request_id from that answer and the code from the box that appears here:",
+    "",
+    curl("/v1/otp/verify", '{"request_id":"REQUEST_ID","code":"CODE"}'),
+    "",
+    "",
+  ].join("\n");
+}

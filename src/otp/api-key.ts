@@ -1,0 +1,93 @@
+/**
+ * API keys: `otp_live_<id>_<secret><crc>`. The id (10 characters) finds the key, the secret (32 characters of base62,
+ * 190 bits) proves it, and the checksum (6 characters) lets a scanner or this server reject a typo without a look into
+ * the database. Only a SHA-256 digest of the secret is stored: at 190 random bits a slow hash would guard nothing. Keys
+ * do not depend on the master key.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { crc32 } from "node:zlib";
+import type { Instant } from "../system.ts";
+import { digest } from "./key-ring.ts";
+import { ok, refuse, type Result } from "./reason.ts";
+import { Secret } from "./secret.ts";
+
+export const scopes = ["send", "verify", "read", "cancel"] as const;
+
+/** What a key may do. Resending needs `send`. */
+export type Scope = (typeof scopes)[number];
+
+/** What is stored of a key. */
+export interface ApiKey {
+  readonly id: string;
+  readonly tenant: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly digest: Uint8Array;
+  readonly createMs: Instant;
+  readonly expireMs: Instant | null;
+  readonly revokeMs: Instant | null;
+  /** Written at most once a minute. */
+  readonly lastUseMs: Instant | null;
+}
+
+const idChars = 10;
+const secretChars = 32;
+const crcChars = 6;
+const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const shape = new RegExp(
+  `^otp_live_([0-9A-Za-z]{${idChars}})_([0-9A-Za-z]{${secretChars}})([0-9A-Za-z]{${crcChars}})$`,
+);
+
+/** Random bytes that a new key takes. */
+export const apiKeyBytes = 128;
+
+/** Makes a key from `apiKeyBytes` random bytes: the text to show once, its id, and the digest to store. Pure. */
+export function makeApiKey(random: Uint8Array): { id: string; text: Secret; digest: Uint8Array } {
+  // A byte of 248 or more would favour the first characters; of 128 bytes at least 42 are below it, but for odds of
+  // one in 10⁸⁰.
+  const letters = [...random].filter((byte) => byte < 248).map((byte) => alphabet.charAt(byte % 62));
+  if (letters.length < idChars + secretChars) throw new Error("not enough randomness for a key");
+  const id = letters.slice(0, idChars).join("");
+  const secret = letters.slice(idChars, idChars + secretChars).join("");
+  const stem = `otp_live_${id}_${secret}`;
+  return { id, text: new Secret(stem + checksum(stem)), digest: digest("otp/v1/api-key", secret) };
+}
+
+/** A key that a caller presented, well-formed but not yet compared. */
+export interface PresentedKey {
+  readonly id: string;
+  readonly digest: Uint8Array;
+}
+
+/** Reads `Authorization`: API_KEY_MISSING without it, API_KEY_INVALID unless it is a bearer key with a right checksum. */
+export function parseAuthorization(header: string | undefined): Result<PresentedKey> {
+  if (header === undefined || header.trim() === "") return refuse("API_KEY_MISSING");
+  const text = /^bearer +(\S+) *$/i.exec(header)?.[1];
+  const parts = text === undefined ? null : shape.exec(text);
+  const [whole, id, secret, crc] = parts ?? [];
+  if (whole === undefined || id === undefined || secret === undefined || crc !== checksum(whole.slice(0, -crcChars))) {
+    return refuse("API_KEY_INVALID");
+  }
+  return ok({ id, digest: digest("otp/v1/api-key", secret) });
+}
+
+/**
+ * Judges a presented key by what is stored under its id: API_KEY_INVALID for none or a wrong secret; only once the
+ * secret matched is it told that it was revoked or has expired. Pure.
+ */
+export function judgeKey(presented: PresentedKey, stored: ApiKey | undefined, now: Instant): Result<ApiKey> {
+  if (stored === undefined || !timingSafeEqual(presented.digest, stored.digest)) return refuse("API_KEY_INVALID");
+  if (stored.revokeMs !== null) return refuse("API_KEY_REVOKED");
+  if (stored.expireMs !== null && stored.expireMs <= now) return refuse("API_KEY_EXPIRED");
+  return ok(stored);
+}
+
+function checksum(stem: string): string {
+  let rest = crc32(stem);
+  let text = "";
+  for (let i = 0; i < crcChars; i++) {
+    text = alphabet.charAt(rest % 62) + text;
+    rest = Math.floor(rest / 62);
+  }
+  return text;
+}

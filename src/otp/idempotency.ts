@@ -1,0 +1,98 @@
+/**
+ * Idempotency keys: a call that is repeated with the same `Idempotency-Key` answers the same and spends nothing.
+ *
+ * What is kept for 24 hours is no response but a reference: which verification, and the few particulars from which the
+ * answer is built again. The request is remembered as a keyed fingerprint; an unkeyed hash of a verify body would be a
+ * hash of the code, reversible in a second.
+ */
+import type { Instant } from "../system.ts";
+import { digest, hmac, type KeyRing } from "./key-ring.ts";
+import { refuse, type Reason, type Refusal } from "./reason.ts";
+
+export const idempotencyKeptMs = 86_400_000;
+
+/** A first call that has not noted its answer after this long is taken for crashed, and its work is answered from. */
+export const idempotencyBusyMs = 20_000;
+
+/** The RPCs that take an Idempotency-Key. */
+export type MutatingRpc = "SendOtp" | "VerifyOtp" | "ResendOtp" | "CancelOtp";
+
+/** What a repeated call is recognised by. */
+export interface IdempotencyClaim {
+  /** 16 bytes, from tenant, API key, RPC and the caller's key. */
+  readonly slot: Uint8Array;
+  /** The fingerprint of the request under every configured master key, the current one first. */
+  readonly fingerprints: readonly { readonly kid: number; readonly mac: Uint8Array }[];
+}
+
+/** What is stored of a first call. */
+export interface IdempotencyRecord {
+  readonly slot: Uint8Array;
+  readonly kid: number;
+  readonly fingerprint: Uint8Array;
+  readonly verificationId: string;
+  /** The answer's particulars, or null while the first call is still running. */
+  readonly answer: StoredAnswer | null;
+  readonly busyUntilMs: Instant;
+  readonly expireMs: Instant;
+}
+
+/** The part of an answer that the verification's row cannot tell later. Holds neither code nor phone. */
+export type StoredAnswer = { readonly at: Instant; readonly refusal?: Refusal; readonly sent?: unknown };
+
+/** Recognises a call. `fields` are the request's fields in a fixed order. Pure. */
+export function idempotencyClaim(
+  keys: KeyRing,
+  scope: { readonly tenant: string; readonly keyId: string; readonly rpc: MutatingRpc; readonly key: string },
+  fields: readonly string[],
+): IdempotencyClaim {
+  return {
+    slot: digest(scope.tenant, scope.keyId, scope.rpc, scope.key).subarray(0, 16),
+    fingerprints: keys.all.map((key) => ({ kid: key.kid, mac: hmac(key.fingerprint, ...fields).subarray(0, 16) })),
+  };
+}
+
+/** What an earlier call with the same key means for this one. */
+export type Precedent =
+  /** None: go on. */
+  | { readonly kind: "none" }
+  /** Answer this again. */
+  | { readonly kind: "replay"; readonly record: IdempotencyRecord }
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** Judges a call by what is stored under its key. Pure. */
+export function precedentOf(claim: IdempotencyClaim, record: IdempotencyRecord | undefined, now: Instant): Precedent {
+  if (record === undefined || record.expireMs <= now) return { kind: "none" };
+  const mine = claim.fingerprints.find(({ kid }) => kid === record.kid);
+  if (mine === undefined || Buffer.compare(mine.mac, record.fingerprint) !== 0) {
+    return { kind: "refused", ...pick("IDEMPOTENCY_KEY_REUSED") };
+  }
+  if (record.answer === null && now < record.busyUntilMs) {
+    return { kind: "refused", ...pick("IDEMPOTENCY_IN_PROGRESS", 1000) };
+  }
+  return { kind: "replay", record };
+}
+
+function pick(reason: Reason, retryAfterMs?: number): { refusal: Refusal } {
+  return { refusal: refuse(reason, retryAfterMs === undefined ? {} : { retryAfterMs }).refusal };
+}
+
+/** The record of a first call; `answer` null while it is still running. Pure. */
+export function newRecord(
+  claim: IdempotencyClaim,
+  verificationId: string,
+  answer: StoredAnswer | null,
+  now: Instant,
+): IdempotencyRecord {
+  const [fingerprint] = claim.fingerprints;
+  if (fingerprint === undefined) throw new Error("a claim has a fingerprint under the current key");
+  return {
+    slot: claim.slot,
+    kid: fingerprint.kid,
+    fingerprint: fingerprint.mac,
+    verificationId,
+    answer,
+    busyUntilMs: now + idempotencyBusyMs,
+    expireMs: now + idempotencyKeptMs,
+  };
+}

@@ -1,0 +1,190 @@
+/**
+ * A message is one SMS owed to the outside, kept in the outbox until a provider has it. This file holds its states, its
+ * text, and what to do after a provider has answered.
+ *
+ * Delivery is at least once: a crash between a provider's acceptance and our note of it sends the text again. That is
+ * harmless, since every copy carries the same code, and bounded: at most two answered calls per message.
+ */
+import type { Instant } from "../system.ts";
+import type { Code } from "./code.ts";
+
+/** How far a message got, or how it ended. */
+export type Delivery = "QUEUED" | "SENDING" | "ACCEPTED" | "DELIVERED" | "UNDELIVERED" | "REJECTED" | "EXPIRED";
+
+export interface Message {
+  /** The verification it belongs to. */
+  readonly verificationId: string;
+  /** 0 for the first message of a verification, then one more per resend. */
+  readonly copy: number;
+  readonly delivery: Delivery;
+  /** How many times a provider was called, the calls that a crash cut short included. */
+  readonly calls: number;
+  /** How many of those calls ended without acceptance. */
+  readonly failures: number;
+  /** True once a call ended without telling whether the text was sent: the message may have arrived. */
+  readonly maybeSent: boolean;
+  /** True while every provider that answered refused the recipient. */
+  readonly recipientRefused: boolean;
+  /** Which provider of the configured order is next. */
+  readonly providerIndex: number;
+  /** When it is due: the next try, or the end of the lease while SENDING. Null once nothing more is to be done. */
+  readonly dueMs: Instant | null;
+  /** Not sent at or after this moment. */
+  readonly deadlineMs: Instant;
+  /** The provider that took it, or answered last. */
+  readonly provider: string | null;
+  readonly providerMessageId: string | null;
+  /** The provider's own words on why, for the operator. */
+  readonly detail: string | null;
+}
+
+/** What a provider call came to. Every provider's answers are brought to these few. */
+export type SendOutcome =
+  /** Taken. */
+  | { readonly kind: "accepted"; readonly providerMessageId?: string }
+  /** Proven not sent, and this provider will not send it. */
+  | {
+      readonly kind: "refused";
+      readonly cause: "recipient" | "credentials" | "balance" | "content";
+      readonly detail: string;
+    }
+  /** Proven not sent; the provider asks to wait. */
+  | { readonly kind: "throttled"; readonly retryAfterMs?: number; readonly detail: string }
+  /** Proven not sent: the provider could not be reached. */
+  | { readonly kind: "unavailable"; readonly detail: string }
+  /** It may have been sent: the answer was lost, late or makes no sense. */
+  | { readonly kind: "ambiguous"; readonly detail: string };
+
+/** A claim on a message lasts so long; a worker that has not settled it by then is taken for dead. */
+export const leaseMs = 30_000;
+
+/** Calls per message that may end without acceptance. */
+export const failuresMax = 2;
+
+/** The wait before a second call to the same provider. Short: a user is looking at an empty box. */
+export const retryDelayMs = 500;
+
+/** Details are the provider's words, and are cut to this. */
+const detailCharsMax = 200;
+
+/** A new message, claimed by the process that creates it: it goes straight to that process's worker. Pure. */
+export function newMessage(verificationId: string, copy: number, now: Instant, deadlineMs: Instant): Message {
+  return {
+    verificationId,
+    copy,
+    delivery: "SENDING",
+    calls: 1,
+    failures: 0,
+    maybeSent: false,
+    recipientRefused: true,
+    providerIndex: 0,
+    dueMs: now + leaseMs,
+    deadlineMs,
+    provider: null,
+    providerMessageId: null,
+    detail: null,
+  };
+}
+
+/** The message after a worker took it in hand. Pure. */
+export function claim(message: Message, now: Instant): Message {
+  // A call cut short by a crash may have reached the provider.
+  const cutShort = message.calls > message.failures;
+  return {
+    ...message,
+    delivery: "SENDING",
+    calls: message.calls + 1,
+    maybeSent: message.maybeSent || cutShort,
+    dueMs: now + leaseMs,
+  };
+}
+
+/** The message after it was claimed and put back unsent. Pure. */
+export function unclaim(message: Message, now: Instant): Message {
+  return { ...message, delivery: "QUEUED", calls: message.calls - 1, dueMs: now };
+}
+
+/** True if nothing of this message can have reached the phone, and nothing will. Pure. */
+export function isProvenUnsent(message: Message): boolean {
+  return (
+    message.dueMs === null && !message.maybeSent && (message.delivery === "REJECTED" || message.delivery === "EXPIRED")
+  );
+}
+
+/**
+ * The message after a provider's answer: accepted; or due again, at once at the next provider after a proven non-send,
+ * after a pause at the same one when there is no other; or given up after two failures. Pure.
+ */
+export function settle(
+  message: Message,
+  outcome: SendOutcome,
+  provider: string,
+  providers: number,
+  now: Instant,
+): Message {
+  if (outcome.kind === "accepted") {
+    return {
+      ...message,
+      delivery: forward(message.delivery, "ACCEPTED"),
+      dueMs: null,
+      provider,
+      providerMessageId: outcome.providerMessageId ?? null,
+      detail: null,
+    };
+  }
+  const settled: Message = {
+    ...message,
+    failures: message.failures + 1,
+    maybeSent: message.maybeSent || outcome.kind === "ambiguous",
+    recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
+    provider,
+    detail: outcome.detail.slice(0, detailCharsMax),
+  };
+  const next = nextTry(settled, outcome, providers);
+  const dueMs = next === undefined ? null : now + next.waitMs;
+  if (next === undefined || dueMs === null || dueMs >= message.deadlineMs) {
+    // What may have been sent stays open for the provider's report; the rest is proven unsent.
+    return { ...settled, delivery: settled.maybeSent ? "SENDING" : "REJECTED", dueMs: null };
+  }
+  return { ...settled, delivery: "QUEUED", dueMs, providerIndex: next.providerIndex };
+}
+
+function nextTry(
+  message: Message,
+  outcome: SendOutcome,
+  providers: number,
+): { waitMs: number; providerIndex: number } | undefined {
+  if (message.failures >= failuresMax) return undefined;
+  const other = message.providerIndex + 1;
+  if (other < providers) return { waitMs: 0, providerIndex: other };
+  if (outcome.kind === "refused") return undefined;
+  const waitMs = outcome.kind === "throttled" ? Math.max(retryDelayMs, outcome.retryAfterMs ?? 0) : retryDelayMs;
+  return { waitMs, providerIndex: message.providerIndex };
+}
+
+const order: Record<Delivery, number> = {
+  QUEUED: 0,
+  SENDING: 1,
+  ACCEPTED: 2,
+  EXPIRED: 3,
+  REJECTED: 3,
+  UNDELIVERED: 3,
+  DELIVERED: 4,
+};
+
+/** The further of two deliveries: a late report never takes a message back. Pure. */
+export function forward(from: Delivery, to: Delivery): Delivery {
+  return order[to] >= order[from] ? to : from;
+}
+
+/**
+ * The text of the SMS. Minutes are what is left when it is sent, rounded down and at least 1. The code comes first, so
+ * that it shows in a notification. Returns the code in clear: hand it to a provider and to nothing else. Pure.
+ */
+export function renderText(code: Code, brand: string, lifeLeftMs: number): string {
+  const minutes = Math.max(1, Math.floor(lifeLeftMs / 60_000));
+  const unit = english.select(minutes) === "one" ? "minute" : "minutes";
+  return `${code.reveal()} is your ${brand} verification code. It expires in ${minutes} ${unit}. Never share it.`;
+}
+
+const english = new Intl.PluralRules("en");

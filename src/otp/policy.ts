@@ -1,0 +1,116 @@
+/**
+ * What an operator decides about verifications, and the guess budget that follows from a phone's past.
+ *
+ * Lengthen, do not lock: locking a number after wrong guesses would let anyone lock anyone out. Instead the next codes
+ * get longer. What counts are the wrong codes of the last 90 days and the attempts still open on the phone's live
+ * requests (else many requests opened first would all be short): from 20 on a code has 8 digits, and from 100 on 10
+ * where the operator allows that. A success forgives the wrong codes of its own request only; forgiving all of them
+ * would hand an attacker a fresh budget whenever the owner signs in.
+ */
+import type { Instant } from "../system.ts";
+import type { Limit } from "./rate-limit.ts";
+
+export interface Policy {
+  /** Digits of a code as long as nothing speaks for more: 6 to 10. */
+  readonly codeLength: number;
+  /** The most digits a code may be lengthened to: codeLength to 10. */
+  readonly codeLengthMax: number;
+  /** `lengthen` codes after wrong guesses, or be `strict`, NIST's letter: refuse sends to a number past 100 of them. */
+  readonly guessPolicy: "lengthen" | "strict";
+  /** Lifetime of a code, 180 000 to 600 000. */
+  readonly ttlMs: number;
+  /** Wrong codes until the lock, 1 to 10. */
+  readonly attemptsMax: number;
+  /** Waits before each resend; as many resends as entries, at most 5. */
+  readonly resendGapsMs: readonly number[];
+  /** Messages to one phone, every limit at once. 1 to 4 of them. */
+  readonly phoneLimits: readonly Limit[];
+  /** Countries served, ISO 3166-1 alpha-2, or undefined for all. */
+  readonly allowedCountries: ReadonlySet<string> | undefined;
+  /** How long a terminal verification stays readable, 24 to 2160 hours in milliseconds. */
+  readonly retentionMs: number;
+}
+
+/** A message is not sent, and a resend not accepted, with less of the lifetime left than this. */
+export const sendLifeMinMs = 60_000;
+
+/** How many of its messages a phone gets back in any 24 hours for requests it verified. */
+export const refundsPerDayMax = 10;
+
+const dayMs = 86_400_000;
+const forgetDays = 90;
+
+/** What is remembered of a phone. Empty for most. */
+export interface PhoneHistory {
+  /** Wrong codes by day: pairs of a day's number since the epoch and a count, oldest first; 90 days at most. */
+  readonly wrongCodes: readonly (readonly [day: number, count: number])[];
+  /** When messages were given back, in the last 24 hours, oldest first; at most 10. */
+  readonly refunds: readonly Instant[];
+}
+
+export const emptyHistory: PhoneHistory = { wrongCodes: [], refunds: [] };
+
+/** Counts the wrong codes of the last 90 days. Pure. */
+export function wrongCodesOf(history: PhoneHistory, now: Instant): number {
+  const oldest = dayOf(now) - forgetDays;
+  return history.wrongCodes.reduce((sum, [day, count]) => (day > oldest ? sum + count : sum), 0);
+}
+
+/** Remembers one more wrong code, and forgets those past their time. Pure. */
+export function withWrongCode(history: PhoneHistory, now: Instant): PhoneHistory {
+  const today = dayOf(now);
+  const kept = history.wrongCodes.filter(([day]) => day > today - forgetDays && day !== today);
+  const count = history.wrongCodes.find(([day]) => day === today)?.[1] ?? 0;
+  return { ...history, wrongCodes: [...kept, [today, count + 1]] };
+}
+
+/** Forgives `count` wrong codes, the latest first: those of a request that was verified in the end. Pure. */
+export function forgive(history: PhoneHistory, count: number): PhoneHistory {
+  let left = count;
+  const wrongCodes = history.wrongCodes.toReversed().map(([day, n]) => {
+    const forgiven = Math.min(n, left);
+    left -= forgiven;
+    return [day, n - forgiven] as const;
+  });
+  return { ...history, wrongCodes: wrongCodes.filter(([, n]) => n > 0).toReversed() };
+}
+
+/** How many of `wanted` messages may still be given back today, and the history that remembers it. Pure. */
+export function withRefunds(history: PhoneHistory, now: Instant, wanted: number): [count: number, PhoneHistory] {
+  const recent = history.refunds.filter((at) => at > now - dayMs);
+  const count = Math.min(wanted, refundsPerDayMax - recent.length);
+  return [count, { ...history, refunds: [...recent, ...Array<Instant>(count).fill(now)] }];
+}
+
+/** True once nothing in a history can matter any more. Pure. */
+export function isForgettable(history: PhoneHistory, now: Instant): boolean {
+  return wrongCodesOf(history, now) === 0 && history.refunds.every((at) => at <= now - dayMs);
+}
+
+const lengthenFrom = [
+  { guesses: 100, digits: 10 },
+  { guesses: 20, digits: 8 },
+];
+const strictGuessesMax = 100;
+
+/**
+ * How many digits the next code for a phone gets, or "refuse" under the strict policy once the code's own attempts
+ * could take the phone past 100. `openAttempts` are those left on its live requests. Pure.
+ */
+export function nextCodeLength(
+  policy: Policy,
+  history: PhoneHistory,
+  openAttempts: number,
+  now: Instant,
+): number | "refuse" {
+  const guesses = wrongCodesOf(history, now) + openAttempts;
+  if (policy.guessPolicy === "strict") {
+    return guesses + policy.attemptsMax > strictGuessesMax ? "refuse" : policy.codeLength;
+  }
+  const step = lengthenFrom.find(({ guesses: from, digits }) => guesses >= from && digits <= policy.codeLengthMax);
+  return Math.max(policy.codeLength, step?.digits ?? 0);
+}
+
+function dayOf(now: Instant): number {
+  return Math.floor(now / dayMs);
+}

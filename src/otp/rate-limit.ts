@@ -1,0 +1,47 @@
+/**
+ * Rate limits by GCRA, the generic cell rate algorithm. A limit is written `burst@interval`, such as `5@10m`: a full
+ * bucket allows 5 at once, and one more every 10 minutes. All that is stored of a bucket is one moment, the theoretical
+ * arrival time (TAT): a bucket is full once its TAT has passed, and each spending moves the TAT one interval on. In any
+ * window W at most `burst + floor(W / interval)` get through.
+ *
+ * An empty row and a full bucket are the same thing, so old rows can be deleted once their TAT has passed.
+ */
+import type { Instant } from "../system.ts";
+
+export interface Limit {
+  /** How many at once, 1 or more. */
+  readonly burst: number;
+  /** One more every so many milliseconds. */
+  readonly intervalMs: number;
+}
+
+/** What spending would do to a bucket. */
+export type Spending =
+  | { readonly allowed: true; readonly tatMs: Instant }
+  | { readonly allowed: false; readonly retryAfterMs: number };
+
+/** Tries to take `cost` (1 to burst) from a bucket whose TAT is `tatMs` (0 for a new one). Changes nothing. Pure. */
+export function spend(limit: Limit, tatMs: Instant, now: Instant, cost = 1): Spending {
+  const from = effectiveTat(limit, tatMs, now);
+  const next = from + cost * limit.intervalMs;
+  const latest = now + limit.burst * limit.intervalMs;
+  return next <= latest ? { allowed: true, tatMs: next } : { allowed: false, retryAfterMs: next - latest };
+}
+
+/** Gives `count` back to a bucket; never fuller than full. Pure. */
+export function giveBack(limit: Limit, tatMs: Instant, now: Instant, count: number): Instant {
+  return Math.max(now, effectiveTat(limit, tatMs, now) - count * limit.intervalMs);
+}
+
+/** How many a bucket would allow at once now. Pure. */
+export function available(limit: Limit, tatMs: Instant, now: Instant): number {
+  return Math.floor((now + limit.burst * limit.intervalMs - effectiveTat(limit, tatMs, now)) / limit.intervalMs);
+}
+
+/**
+ * A TAT further ahead than an empty bucket's is the trace of a clock that jumped, or of a limit that was wider before:
+ * it counts as empty, so that no bucket is stuck for longer than its burst takes to refill.
+ */
+function effectiveTat(limit: Limit, tatMs: Instant, now: Instant): Instant {
+  return Math.min(Math.max(tatMs, now), now + limit.burst * limit.intervalMs);
+}

@@ -1,0 +1,474 @@
+/**
+ * A verification is one attempt to prove that a person holds one phone number. This file holds its states and every
+ * decision about it. A decision is a pure function of what the store has loaded and locked (its view) and of facts that
+ * were made beforehand; it returns what to write and what to answer. It never asks the time, never waits, and may be run
+ * twice on the same view. A refusal is part of the answer, so what it counts is committed with it.
+ */
+import type { Instant } from "../system.ts";
+import { codesMatch, deriveCode, parseCode } from "./code.ts";
+import {
+  newRecord,
+  precedentOf,
+  type IdempotencyClaim,
+  type IdempotencyRecord,
+  type StoredAnswer,
+} from "./idempotency.ts";
+import type { KeyRing } from "./key-ring.ts";
+import {
+  isProvenUnsent,
+  newMessage,
+  settle,
+  forward,
+  type Delivery,
+  type Message,
+  type SendOutcome,
+} from "./message.ts";
+import type { PhoneNumber } from "./phone-number.ts";
+import * as policies from "./policy.ts";
+import type { PhoneHistory, Policy } from "./policy.ts";
+import { giveBack, spend } from "./rate-limit.ts";
+import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
+import type { Secret } from "./secret.ts";
+
+/** PENDING leaves once, for one of the others; those never change. */
+export type State = "PENDING" | "VERIFIED" | "EXPIRED" | "LOCKED" | "CANCELED" | "FAILED";
+
+export interface Verification {
+  /** The wire's request_id: 22 characters of base64url, 128 random bits. */
+  readonly id: string;
+  readonly tenant: string;
+  /** The API key that opened it. */
+  readonly keyId: string;
+  /** The master key that its code, its phone's index and its phone's box were made with. */
+  readonly kid: number;
+  /** Half of what the code is derived from. Null from the moment of a terminal state: then nothing verifies. */
+  readonly salt: Uint8Array | null;
+  readonly phoneIndex: Uint8Array;
+  /** The phone, encrypted for this row alone. */
+  readonly phoneBox: Uint8Array;
+  /** The phone's country. */
+  readonly region: string;
+  readonly locale: string;
+  readonly purpose: string;
+  /** The binding in canonical form (`canonicalBind`), or "". */
+  readonly bind: string;
+  readonly knownUser: boolean;
+  readonly state: State;
+  /** How far the latest message got. */
+  readonly delivery: Delivery;
+  /** Digits of the code, 6 to 10. */
+  readonly digits: number;
+  /** Codes compared so far, 0 to attemptsMax. */
+  readonly attempts: number;
+  readonly attemptsMax: number;
+  /** Resends used. */
+  readonly resends: number;
+  /** When the next resend is allowed. */
+  readonly nextResendMs: Instant;
+  readonly createMs: Instant;
+  readonly expireMs: Instant;
+  /** When it reached its terminal state, or null. */
+  readonly endMs: Instant | null;
+}
+
+/** What a decision wants written. Absent parts stay as they are. */
+export interface Writes {
+  /** A new verification, or the new form of the loaded one. */
+  readonly verification?: Verification;
+  /** A new message, or the new form of the loaded one. */
+  readonly message?: Message;
+  /** The TATs of the phone's buckets, one per phone limit in the policy's order. */
+  readonly tats?: readonly Instant[];
+  readonly history?: PhoneHistory;
+  readonly record?: IdempotencyRecord;
+}
+
+/** A decision: what to write, and what to answer. */
+export interface Decided<R> {
+  readonly writes: Writes;
+  readonly result: R;
+}
+
+/** What the store has loaded and locked about a phone. */
+export interface PhoneView {
+  /** The TATs of the phone's buckets, one per phone limit in the policy's order; 0 for a new one. */
+  readonly tats: readonly Instant[];
+  readonly history: PhoneHistory;
+  /** Attempts left on all its pending, unexpired verifications. */
+  readonly openAttempts: number;
+}
+
+/** An answer to be built again: the verification as it stands, and what was kept of the first answer. */
+export interface Replay {
+  readonly kind: "replay";
+  readonly verification: Verification;
+  /** Null when the first call never noted its answer. */
+  readonly answer: StoredAnswer | null;
+}
+
+const noWrites: Writes = {};
+
+function refused(reason: Reason, particulars: Omit<Refusal, "reason"> = {}): { kind: "refused"; refusal: Refusal } {
+  return { kind: "refused", refusal: refuse(reason, particulars).refusal };
+}
+
+function nothing<R>(result: R): Decided<R> {
+  return { writes: noWrites, result };
+}
+
+const terminalReasons = {
+  VERIFIED: "OTP_ALREADY_VERIFIED",
+  EXPIRED: "OTP_EXPIRED",
+  LOCKED: "OTP_LOCKED",
+  CANCELED: "OTP_CANCELED",
+  FAILED: "OTP_FAILED",
+} as const satisfies Record<Exclude<State, "PENDING">, Reason>;
+
+/** The reason that a terminal state answers with. */
+export function terminalReason(state: Exclude<State, "PENDING">): Reason {
+  return terminalReasons[state];
+}
+
+/** The state at a moment: a pending verification has expired from its expireMs on, whether a sweep has noted it or not. */
+export function stateAt(verification: Verification, now: Instant): State {
+  return verification.state === "PENDING" && now >= verification.expireMs ? "EXPIRED" : verification.state;
+}
+
+/** A verification brought to its end: the salt goes with the state. */
+function end(verification: Verification, state: Exclude<State, "PENDING">, now: Instant): Verification {
+  return { ...verification, state, salt: null, endMs: now };
+}
+
+/** A pending verification whose time is over, brought to EXPIRED as of that time. Pure. */
+export function expire(verification: Verification): Verification {
+  return end(verification, "EXPIRED", verification.expireMs);
+}
+
+/** How many resends are left. */
+export function resendsRemaining(verification: Verification, policy: Policy): number {
+  return Math.max(0, policy.resendGapsMs.length - verification.resends);
+}
+
+/** One form for every spelling of a binding: its entries sorted by key, as JSON; "" for an empty one. */
+export function canonicalBind(bind: Readonly<Record<string, string>>): string {
+  const entries = Object.entries(bind).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  return entries.length === 0 ? "" : JSON.stringify(entries);
+}
+
+// ---- send -----------------------------------------------------------------------------------------------------------
+
+export interface SendView {
+  readonly now: Instant;
+  readonly record?: IdempotencyRecord | undefined;
+  /** The verification that the record refers to. */
+  readonly recorded?: Verification | undefined;
+  /** Absent when the call was refused at the door, and no phone is known. */
+  readonly phone?: PhoneView | undefined;
+}
+
+/** A send that passed the door: everything about it that takes randomness or a key. */
+export interface SendFacts {
+  readonly id: string;
+  readonly tenant: string;
+  readonly keyId: string;
+  readonly kid: number;
+  readonly salt: Uint8Array;
+  readonly phone: PhoneNumber;
+  readonly phoneIndex: Uint8Array;
+  readonly phoneBox: Uint8Array;
+  readonly locale: string;
+  readonly purpose: string;
+  readonly bind: string;
+  readonly knownUser: boolean;
+}
+
+export type SendResult =
+  | { readonly kind: "opened"; readonly verification: Verification; readonly message: Message; readonly now: Instant }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** Decides a send. In order: idempotency, what the door said (channel, phone, destination), guess budget, limits. */
+export function decideSend(
+  view: SendView,
+  facts: Result<SendFacts>,
+  claim: IdempotencyClaim | undefined,
+  policy: Policy,
+): Decided<SendResult> {
+  const precedent = precedentFor(view, claim, view.recorded);
+  if (precedent !== undefined) return nothing(precedent);
+  if (!facts.ok) return nothing({ kind: "refused", refusal: facts.refusal });
+  if (view.phone === undefined) throw new Error("a send that passed the door has a phone");
+
+  const { now, phone } = view;
+  const digits = policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
+  if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
+  const spent = spendAll(policy, phone.tats, now);
+  if (!spent.ok) return nothing({ kind: "refused", refusal: spent.refusal });
+
+  const { phone: number, ...kept } = facts.value;
+  const verification: Verification = {
+    ...kept,
+    region: number.region,
+    state: "PENDING",
+    delivery: "SENDING",
+    digits,
+    attempts: 0,
+    attemptsMax: policy.attemptsMax,
+    resends: 0,
+    nextResendMs: now + (policy.resendGapsMs[0] ?? 0),
+    createMs: now,
+    expireMs: now + policy.ttlMs,
+    endMs: null,
+  };
+  const message = newMessage(verification.id, 0, now, verification.expireMs - policies.sendLifeMinMs);
+  return {
+    writes: { verification, message, tats: spent.value, ...recordOf(claim, verification.id, null, now) },
+    result: { kind: "opened", verification, message, now },
+  };
+}
+
+/** Takes one message from every bucket of a phone, or from none. */
+function spendAll(policy: Policy, tats: readonly Instant[], now: Instant): Result<Instant[]> {
+  const spendings = policy.phoneLimits.map((limit, i) => spend(limit, tats[i] ?? 0, now));
+  const waits = spendings.flatMap((spending) => (spending.allowed ? [] : [spending.retryAfterMs]));
+  if (waits.length > 0) return refuse("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: Math.max(...waits) });
+  return { ok: true, value: spendings.map((spending) => (spending.allowed ? spending.tatMs : 0)) };
+}
+
+function giveBackAll(policy: Policy, tats: readonly Instant[], now: Instant, count: number): Instant[] {
+  return policy.phoneLimits.map((limit, i) => giveBack(limit, tats[i] ?? 0, now, count));
+}
+
+// ---- verify, resend, cancel -----------------------------------------------------------------------------------------
+
+export interface UpdateView {
+  readonly now: Instant;
+  readonly record?: IdempotencyRecord | undefined;
+  /** Undefined when there is none with this id in this tenant. */
+  readonly verification?: Verification | undefined;
+  /** Present whenever the verification is. */
+  readonly phone?: PhoneView | undefined;
+}
+
+export interface VerifyFacts {
+  readonly code: Secret;
+  readonly purpose: string;
+  readonly bind: string;
+}
+
+export type VerifyResult =
+  | { readonly kind: "verified"; readonly verification: Verification }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/**
+ * Decides a verify. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry, CODE_MALFORMED,
+ * purpose, comparison. The attempt is counted in the same write that holds the outcome; the code is compared in
+ * constant time. Five attempts at six digits are one chance in 200,000.
+ */
+export function decideVerify(
+  view: UpdateView,
+  facts: VerifyFacts,
+  claim: IdempotencyClaim | undefined,
+  keys: KeyRing,
+  policy: Policy,
+): Decided<VerifyResult> {
+  const standing = standingOf(view, claim);
+  if (standing.kind !== "pending") return decidedBy(standing);
+  const { verification, phone, now } = standing;
+  const typed = parseCode(facts.code, verification.digits);
+  if (typed === undefined) return nothing(refused("CODE_MALFORMED", { field: "code" }));
+  if (facts.purpose !== verification.purpose) return nothing(refused("PURPOSE_MISMATCH", { field: "purpose" }));
+  if (facts.bind !== verification.bind) return nothing(refused("PURPOSE_MISMATCH", { field: "bind" }));
+
+  const counted = { ...verification, attempts: verification.attempts + 1 };
+  const right = deriveCode(keys, verification);
+  if (right !== undefined && codesMatch(right, typed)) {
+    const verified = end(counted, "VERIFIED", now);
+    const [refunds, history] = policies.withRefunds(
+      policies.forgive(phone.history, verification.attempts),
+      now,
+      1 + verification.resends,
+    );
+    return {
+      writes: {
+        verification: verified,
+        history,
+        tats: giveBackAll(policy, phone.tats, now, refunds),
+        ...recordOf(claim, verified.id, { at: now }, now),
+      },
+      result: { kind: "verified", verification: verified },
+    };
+  }
+  const attemptsRemaining = counted.attemptsMax - counted.attempts;
+  const wrong = refused("CODE_MISMATCH", { field: "code", attemptsRemaining });
+  return {
+    writes: {
+      verification: attemptsRemaining > 0 ? counted : end(counted, "LOCKED", now),
+      history: policies.withWrongCode(phone.history, now),
+      ...recordOf(claim, counted.id, { at: now, refusal: wrong.refusal }, now),
+    },
+    result: wrong,
+  };
+}
+
+export type ResendResult =
+  | { readonly kind: "resent"; readonly verification: Verification; readonly message: Message; readonly now: Instant }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/**
+ * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry (also with under 60 s
+ * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, the phone's limits. Never extends the lifetime, never resets attempts.
+ */
+export function decideResend(
+  view: UpdateView,
+  claim: IdempotencyClaim | undefined,
+  policy: Policy,
+): Decided<ResendResult> {
+  const standing = standingOf(view, claim);
+  if (standing.kind !== "pending") return decidedBy(standing);
+  const { verification, phone, now } = standing;
+  if (verification.expireMs - now < policies.sendLifeMinMs) return nothing(refused("OTP_EXPIRED"));
+  if (resendsRemaining(verification, policy) === 0) return nothing(refused("RESENDS_EXHAUSTED"));
+  if (now < verification.nextResendMs) {
+    return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
+  }
+  const spent = spendAll(policy, phone.tats, now);
+  if (!spent.ok) return nothing({ kind: "refused", refusal: spent.refusal });
+
+  const resends = verification.resends + 1;
+  const resent: Verification = {
+    ...verification,
+    resends,
+    delivery: "SENDING",
+    nextResendMs: now + (policy.resendGapsMs[resends] ?? 0),
+  };
+  const message = newMessage(resent.id, resends, now, resent.expireMs - policies.sendLifeMinMs);
+  return {
+    writes: { verification: resent, message, tats: spent.value, ...recordOf(claim, resent.id, null, now) },
+    result: { kind: "resent", verification: resent, message, now },
+  };
+}
+
+export type CancelResult =
+  | { readonly kind: "canceled"; readonly verification: Verification }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** Decides a cancel: a pending verification becomes CANCELED, a canceled one is answered again, any other is refused. */
+export function decideCancel(view: UpdateView, claim: IdempotencyClaim | undefined): Decided<CancelResult> {
+  const standing = standingOf(view, claim);
+  if (standing.kind === "terminal" && standing.verification.state === "CANCELED") {
+    return nothing({ kind: "canceled", verification: standing.verification });
+  }
+  if (standing.kind !== "pending") return decidedBy(standing);
+  const canceled = end(standing.verification, "CANCELED", standing.now);
+  return {
+    writes: { verification: canceled, ...recordOf(claim, canceled.id, { at: standing.now }, standing.now) },
+    result: { kind: "canceled", verification: canceled },
+  };
+}
+
+type Standing =
+  | { readonly kind: "pending"; readonly verification: Verification; readonly phone: PhoneView; readonly now: Instant }
+  | { readonly kind: "terminal"; readonly verification: Verification; readonly writes: Writes }
+  | { readonly kind: "missing" }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** The checks that verify, resend and cancel share, in their order. */
+function standingOf(view: UpdateView, claim: IdempotencyClaim | undefined): Standing {
+  const precedent = precedentFor(view, claim, view.verification);
+  if (precedent !== undefined) return precedent;
+  const { verification, phone, now } = view;
+  if (verification === undefined || phone === undefined) return { kind: "missing" };
+  if (verification.state !== "PENDING") return { kind: "terminal", verification, writes: noWrites };
+  if (stateAt(verification, now) === "EXPIRED") {
+    const expired = expire(verification);
+    return { kind: "terminal", verification: expired, writes: { verification: expired } };
+  }
+  return { kind: "pending", verification, phone, now };
+}
+
+function decidedBy(
+  standing: Exclude<Standing, { kind: "pending" }>,
+): Decided<Replay | { kind: "refused"; refusal: Refusal }> {
+  if (standing.kind === "missing") return nothing(refused("REQUEST_NOT_FOUND"));
+  if (standing.kind !== "terminal") return nothing(standing);
+  const { state } = standing.verification;
+  if (state === "PENDING") throw new Error("a terminal standing is not pending");
+  return { writes: standing.writes, result: refused(terminalReason(state)) };
+}
+
+function precedentFor(
+  view: { readonly now: Instant; readonly record?: IdempotencyRecord | undefined },
+  claim: IdempotencyClaim | undefined,
+  verification: Verification | undefined,
+): Replay | { kind: "refused"; refusal: Refusal } | undefined {
+  if (claim === undefined) return undefined;
+  const precedent = precedentOf(claim, view.record, view.now);
+  if (precedent.kind === "refused") return precedent;
+  // A record outlives its verification only when the retention was shortened: then the call counts as a first one.
+  if (precedent.kind === "none" || verification === undefined) return undefined;
+  return { kind: "replay", verification, answer: precedent.record.answer };
+}
+
+function recordOf(
+  claim: IdempotencyClaim | undefined,
+  id: string,
+  answer: StoredAnswer | null,
+  now: Instant,
+): Pick<Writes, "record"> {
+  return claim === undefined ? {} : { record: newRecord(claim, id, answer, now) };
+}
+
+// ---- delivery -------------------------------------------------------------------------------------------------------
+
+export interface SettleView {
+  readonly now: Instant;
+  readonly message: Message;
+  readonly verification: Verification;
+  readonly phone: PhoneView;
+}
+
+/** A message and its verification after a provider's answer was noted. */
+export interface Settled {
+  readonly message: Message;
+  readonly verification: Verification;
+}
+
+/**
+ * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it was the
+ * first of its verification, there is no code out there to wait for: the verification becomes FAILED.
+ */
+export function decideSettle(
+  view: SettleView,
+  outcome: SendOutcome,
+  provider: string,
+  providers: number,
+  policy: Policy,
+): Decided<Settled> {
+  const { now, verification, phone } = view;
+  const pending = stateAt(verification, now) === "PENDING";
+  const answered = settle(view.message, outcome, provider, providers, now);
+  // Nothing is sent after a terminal state.
+  const message =
+    pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
+  const latest = message.copy === verification.resends;
+  const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
+  const noted = moved.delivery === verification.delivery ? verification : moved;
+  if (!isProvenUnsent(message))
+    return { writes: { message, verification: noted }, result: { message, verification: noted } };
+
+  const withdrawn = !pending ? noted : message.copy === 0 ? end(noted, "FAILED", now) : withoutResend(noted, now);
+  return {
+    writes: { message, verification: withdrawn, tats: giveBackAll(policy, phone.tats, now, 1) },
+    result: { message, verification: withdrawn },
+  };
+}
+
+/** A resend that never left does not count, and may be asked for again at once. */
+function withoutResend(verification: Verification, now: Instant): Verification {
+  return { ...verification, resends: verification.resends - 1, nextResendMs: now };
+}

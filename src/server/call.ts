@@ -1,0 +1,28 @@
+/**
+ * One call on its way through the server: who asks, how, and what it was refused for. It travels in Connect's context
+ * values, from the gateway that reads the headers to the interceptor that sees the end.
+ */
+import { createContextKey, type ContextKey } from "@connectrpc/connect";
+import type { ApiKey } from "../otp/api-key.ts";
+import type { Refusal } from "../otp/reason.ts";
+
+/** How a call reached us. */
+export type Surface = "rest" | "connect" | "grpc" | "grpc-web";
+
+export interface Call {
+  /** Names the call in logs; answered as `x-call-id`. */
+  readonly id: string;
+  readonly surface: Surface;
+  /** The RPC's name, such as "SendOtp". */
+  readonly rpc: string;
+  /** The authenticated key. */
+  caller?: ApiKey;
+  /** Set by the gateway: why the call is refused before its message is read. */
+  refusedAtGate?: Refusal;
+  /** True once the message was decoded and the call got past the gate. */
+  reached: boolean;
+  /** Why the call was refused in the end, if it was. */
+  refusal?: Refusal;
+}
+
+export const callKey: ContextKey<Call | undefined> = createContextKey<Call | undefined>(undefined);

@@ -1,0 +1,170 @@
+/**
+ * Proto ⇄ domain: one short method per RPC, and no rules. What a message must look like before any rule is asked (its
+ * shape) is checked here, and a fault names its field.
+ */
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  Delivery,
+  Reason,
+  State,
+  type OtpService,
+  type SendOtpResponseSchema,
+} from "../../gen/otp/v1/otp_service_pb.ts";
+import { invalid, ok, type Result } from "../otp/reason.ts";
+import { Secret } from "../otp/secret.ts";
+import type { Answer, Caller, Sent, Verifications } from "../service/verifications.ts";
+import { callKey } from "./call.ts";
+import { protoReasons, toConnectError } from "./status.ts";
+
+export function createOtpService(verifications: Verifications): ServiceImpl<typeof OtpService> {
+  return {
+    async sendOtp(request, context) {
+      const shape = all(
+        required("phone", request.phone, 256),
+        atMost("channel", request.channel, 64),
+        atMost("locale", request.locale, 35, /^[A-Za-z0-9-]*$/, "a BCP 47 tag such as pt-BR"),
+        purposeShape(request.purpose),
+        bindShape(request.bind),
+      );
+      return sentMessage(
+        unwrap(await answered(shape, context, (caller) => verifications.send(caller, request)), context),
+      );
+    },
+
+    async verifyOtp(request, context) {
+      const shape = all(
+        required("request_id", request.requestId, 256),
+        required("code", request.code, 256),
+        purposeShape(request.purpose),
+        bindShape(request.bind),
+      );
+      const { requestId: id, purpose, bind } = request;
+      const command = { id, code: new Secret(request.code), purpose, bind };
+      const verified = unwrap(
+        await answered(shape, context, (caller) => verifications.verify(caller, command)),
+        context,
+      );
+      return {
+        requestId: verified.id,
+        state: State.VERIFIED,
+        phone: verified.phone,
+        verifyTime: timestampFromMs(verified.verifyMs),
+      };
+    },
+
+    async resendOtp({ requestId }, context) {
+      const shape = required("request_id", requestId, 256);
+      return sentMessage(
+        unwrap(await answered(shape, context, (caller) => verifications.resend(caller, requestId)), context),
+      );
+    },
+
+    async cancelOtp({ requestId }, context) {
+      const shape = required("request_id", requestId, 256);
+      const canceled = unwrap(
+        await answered(shape, context, (caller) => verifications.cancel(caller, requestId)),
+        context,
+      );
+      return { requestId: canceled.id, state: State.CANCELED, cancelTime: timestampFromMs(canceled.cancelMs) };
+    },
+
+    async getOtp({ requestId }, context) {
+      const shape = required("request_id", requestId, 256);
+      const seen = unwrap(await answered(shape, context, (caller) => verifications.get(caller, requestId)), context);
+      const message = sentMessage(seen);
+      return {
+        ...message,
+        expiresInSeconds: seen.state === "PENDING" ? message.expiresInSeconds : 0,
+        reason: seen.reason === undefined ? Reason.UNSPECIFIED : protoReasons[seen.reason],
+        phone: seen.phone,
+        channel: "sms",
+        purpose: seen.purpose,
+        createTime: timestampFromMs(seen.createMs),
+        attemptsRemaining: seen.attemptsRemaining,
+        ...(seen.endMs === null ? {} : { endTime: timestampFromMs(seen.endMs) }),
+      };
+    },
+  };
+}
+
+function sentMessage(sent: Sent) {
+  return {
+    requestId: sent.id,
+    state: State[sent.state],
+    delivery: Delivery[sent.delivery],
+    codeLength: sent.digits,
+    expireTime: timestampFromMs(sent.expireMs),
+    expiresInSeconds: Math.max(0, Math.round((sent.expireMs - sent.at) / 1000)),
+    resendInSeconds: sent.nextResendMs === null ? 0 : Math.max(0, Math.ceil((sent.nextResendMs - sent.at) / 1000)),
+    resendsRemaining: sent.resendsRemaining,
+    ...(sent.nextResendMs === null ? {} : { nextResendTime: timestampFromMs(sent.nextResendMs) }),
+  } satisfies MessageInitShape<typeof SendOtpResponseSchema>;
+}
+
+/** Runs the act for the authenticated caller, unless the shape was refused already. */
+async function answered<T>(
+  shape: Result<unknown>,
+  context: HandlerContext,
+  act: (caller: Caller) => Promise<Answer<T>>,
+): Promise<Answer<T>> {
+  if (!shape.ok) return { result: shape, replayed: false };
+  const key = context.values.get(callKey)?.caller;
+  if (key === undefined) throw new Error("a call without an authenticated key got past the gate");
+  const idempotencyKey = idempotencyKeyOf(context.requestHeader);
+  if (!idempotencyKey.ok) return { result: idempotencyKey, replayed: false };
+  return act({ tenant: key.tenant, keyId: key.id, idempotencyKey: idempotencyKey.value });
+}
+
+/** Gives the value out, or throws the refusal for Connect to encode. */
+function unwrap<T>({ result, replayed }: Answer<T>, context: HandlerContext): T {
+  const replayedHeader = "idempotency-replayed";
+  if (result.ok) {
+    if (replayed) context.responseHeader.set(replayedHeader, "true");
+    return result.value;
+  }
+  const call = context.values.get(callKey);
+  if (call !== undefined) call.refusal = result.refusal;
+  const error = toConnectError(result.refusal);
+  if (replayed) error.metadata.set(replayedHeader, "true");
+  throw error;
+}
+
+function idempotencyKeyOf(headers: Headers): Result<string | undefined> {
+  const key = headers.get("idempotency-key");
+  if (key === null) return ok(undefined);
+  return /^[\x21-\x7e]{1,255}$/.test(key)
+    ? ok(key)
+    : invalid("Idempotency-Key", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
+}
+
+// ---- shapes ---------------------------------------------------------------------------------------------------------
+
+/** The first refusal, or the first value. */
+function all(...checks: Result<unknown>[]): Result<unknown> {
+  return checks.find((check) => !check.ok) ?? ok(undefined);
+}
+
+function required(field: string, value: string, charsMax: number): Result<unknown> {
+  return value === "" ? invalid(field, `${field} is required.`) : atMost(field, value, charsMax);
+}
+
+function atMost(field: string, value: string, charsMax: number, shape = /^/, what = "text"): Result<unknown> {
+  return value.length <= charsMax && shape.test(value)
+    ? ok(undefined)
+    : invalid(field, `${field} must be ${what} of at most ${charsMax} characters.`);
+}
+
+function purposeShape(purpose: string): Result<unknown> {
+  return atMost("purpose", purpose, 64, /^[\x20-\x7e]*$/, "visible ASCII");
+}
+
+function bindShape(bind: Readonly<Record<string, string>>): Result<unknown> {
+  const entries = Object.entries(bind);
+  const fits =
+    entries.length <= 10 && entries.every(([key, value]) => key !== "" && key.length <= 40 && value.length <= 128);
+  return fits
+    ? ok(undefined)
+    : invalid("bind", "bind must have at most 10 entries, with keys of 1 to 40 and values of up to 128 characters.");
+}

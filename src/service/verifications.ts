@@ -1,0 +1,313 @@
+/**
+ * The acts of the service: send, verify, resend, cancel, get. Each gathers what takes randomness or a key, runs one
+ * decision in the store, and turns its result into an answer. The rules are in otp/verification.ts, the atomicity is the
+ * store's; what is here is the order of events.
+ */
+import { saltBytes } from "../otp/code.ts";
+import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import { isProvenUnsent, type Delivery } from "../otp/message.ts";
+import {
+  openPhone,
+  parsePhoneNumber,
+  phoneIndex,
+  sealPhone,
+  type E164,
+  type PhoneNumber,
+} from "../otp/phone-number.ts";
+import type { Policy } from "../otp/policy.ts";
+import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
+import type { Secret } from "../otp/secret.ts";
+import {
+  canonicalBind,
+  decideCancel,
+  decideResend,
+  decideSend,
+  decideVerify,
+  resendsRemaining,
+  stateAt,
+  terminalReason,
+  type Replay,
+  type SendFacts,
+  type Settled,
+  type State,
+  type Verification,
+} from "../otp/verification.ts";
+import type { Job, PhoneRef, Store, UpdateScope } from "../store/store.ts";
+import type { Instant, System } from "../system.ts";
+
+/** Who is asking: an authenticated API key. */
+export interface Caller {
+  readonly tenant: string;
+  readonly keyId: string;
+  /** The call's Idempotency-Key, if it has one. */
+  readonly idempotencyKey: string | undefined;
+}
+
+export interface SendCommand {
+  readonly phone: string;
+  readonly channel: string;
+  readonly locale: string;
+  readonly purpose: string;
+  readonly bind: Readonly<Record<string, string>>;
+  readonly knownUser: boolean;
+}
+
+export interface VerifyCommand {
+  readonly id: string;
+  readonly code: Secret;
+  readonly purpose: string;
+  readonly bind: Readonly<Record<string, string>>;
+}
+
+/** What send and resend tell: the verification as of `at`. */
+export interface Sent {
+  readonly id: string;
+  readonly state: State;
+  readonly delivery: Delivery;
+  readonly digits: number;
+  readonly expireMs: Instant;
+  /** Null when no resend is left. */
+  readonly nextResendMs: Instant | null;
+  readonly resendsRemaining: number;
+  readonly at: Instant;
+}
+
+export interface Verified {
+  readonly id: string;
+  readonly phone: E164;
+  readonly verifyMs: Instant;
+}
+
+export interface Canceled {
+  readonly id: string;
+  readonly cancelMs: Instant;
+}
+
+/** What get tells. */
+export interface Seen extends Sent {
+  readonly phone: E164;
+  readonly reason: Reason | undefined;
+  readonly purpose: string;
+  readonly createMs: Instant;
+  readonly endMs: Instant | null;
+  readonly attemptsRemaining: number;
+}
+
+/** A result, and whether it was first given to an earlier call with the same Idempotency-Key. */
+export interface Answer<T> {
+  readonly result: Result<T>;
+  readonly replayed: boolean;
+}
+
+export interface Verifications {
+  send(caller: Caller, command: SendCommand): Promise<Answer<Sent>>;
+  verify(caller: Caller, command: VerifyCommand): Promise<Answer<Verified>>;
+  resend(caller: Caller, id: string): Promise<Answer<Sent>>;
+  cancel(caller: Caller, id: string): Promise<Answer<Canceled>>;
+  get(caller: Caller, id: string): Promise<Answer<Seen>>;
+}
+
+export interface VerificationsOptions {
+  readonly store: Store;
+  readonly system: System;
+  readonly keys: KeyRing;
+  readonly policy: Policy;
+  /** Hands a claimed message over; resolves with what became of it, or undefined when that takes longer than `waitMs`. */
+  readonly deliver: (job: Job, waitMs: number) => Promise<Settled | undefined>;
+  /** How long a send waits for a provider's answer, 0 or more. */
+  readonly sendWaitMs: number;
+}
+
+/** A retry after DELIVERY_FAILED is worth trying this much later. */
+const deliveryRetryMs = 5_000;
+
+/** Where a phone's limits and past are kept, for a verification at hand. Rotated keys are looked up by the number itself. */
+export function phoneRefs(keys: KeyRing, policy: Policy): (verification: Verification) => PhoneRef {
+  return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser }) => {
+    const indexes =
+      keys.all.length === 1
+        ? [index]
+        : keys.all.map((key) => phoneIndex(key, tenant, openPhone(keys, kid, id, phoneBox)));
+    return { indexes, knownUser, buckets: policy.phoneLimits.length };
+  };
+}
+
+export function createVerifications(options: VerificationsOptions): Verifications {
+  const { store, system, keys, policy, deliver, sendWaitMs } = options;
+  const phoneOf = phoneRefs(keys, policy);
+
+  /** The door: channel, then phone, then destination. What passes has everything that takes randomness or a key. */
+  function admit(caller: Caller, command: SendCommand): Result<SendFacts> {
+    if (command.channel !== "" && command.channel !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
+    const phone = parsePhoneNumber(command.phone);
+    if (!phone.ok) return phone;
+    const destination = admitDestination(policy, phone.value);
+    if (!destination.ok) return destination;
+    const id = Buffer.from(system.randomBytes(16)).toString("base64url");
+    return ok({
+      id,
+      tenant: caller.tenant,
+      keyId: caller.keyId,
+      kid: keys.current.kid,
+      salt: system.randomBytes(saltBytes),
+      phone: phone.value,
+      phoneIndex: phoneIndex(keys.current, caller.tenant, phone.value.e164),
+      phoneBox: sealPhone(keys.current, id, phone.value.e164),
+      locale: command.locale,
+      purpose: command.purpose,
+      bind: canonicalBind(command.bind),
+      knownUser: command.knownUser,
+    });
+  }
+
+  function claimOf(caller: Caller, rpc: MutatingRpc, fields: readonly string[]): IdempotencyClaim | undefined {
+    const { tenant, keyId, idempotencyKey: key } = caller;
+    return key === undefined ? undefined : idempotencyClaim(keys, { tenant, keyId, rpc, key }, fields);
+  }
+
+  function scopeOf(caller: Caller, id: string, claim: IdempotencyClaim | undefined): UpdateScope {
+    return { tenant: caller.tenant, id, slot: claim?.slot, phoneOf };
+  }
+
+  /** Hands a new message over, waits a little for what becomes of it, and answers. */
+  async function handOver(job: Job, claim: IdempotencyClaim | undefined): Promise<Answer<Sent>> {
+    const settled = await deliver(job, sendWaitMs);
+    const undelivered = settled !== undefined && isProvenUnsent(settled.message);
+    if (undelivered) {
+      const refusal = settled.message.recipientRefused
+        ? refuse("PHONE_UNREACHABLE", { field: "phone" }).refusal
+        : refuse("DELIVERY_FAILED", { retryAfterMs: deliveryRetryMs }).refusal;
+      // DELIVERY_FAILED says "retry unchanged", so the retry must be a first call again.
+      const kept = refusal.reason === "DELIVERY_FAILED" ? null : { at: store.now(), refusal };
+      if (claim !== undefined) await store.noteAnswer(claim.slot, kept);
+      return answer({ ok: false, refusal });
+    }
+    const sent = sentAt(settled?.verification ?? job.verification, policy, store.now());
+    if (claim !== undefined) await store.noteAnswer(claim.slot, { at: sent.at, sent });
+    return answer(ok(sent));
+  }
+
+  return {
+    async send(caller, command) {
+      const facts = admit(caller, command);
+      const claim = claimOf(caller, "SendOtp", [
+        command.phone,
+        command.channel || "sms",
+        command.locale,
+        command.purpose,
+        canonicalBind(command.bind),
+        String(command.knownUser),
+      ]);
+      if (!facts.ok && claim === undefined) return answer(facts);
+      const phone = facts.ok
+        ? {
+            indexes: keys.all.map((key) => phoneIndex(key, caller.tenant, facts.value.phone.e164)),
+            knownUser: command.knownUser,
+            buckets: policy.phoneLimits.length,
+          }
+        : undefined;
+      const decided = await store.openVerification({ slot: claim?.slot, phone }, (view) =>
+        decideSend(view, facts, claim, policy),
+      );
+      if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
+      if (decided.kind === "replay") return replaySent(decided);
+      return handOver(decided, claim);
+    },
+
+    async verify(caller, command) {
+      const bind = canonicalBind(command.bind);
+      const claim = claimOf(caller, "VerifyOtp", [command.id, command.code.reveal(), command.purpose, bind]);
+      const decided = await store.updateVerification(scopeOf(caller, command.id, claim), (view) =>
+        decideVerify(view, { code: command.code, purpose: command.purpose, bind }, claim, keys, policy),
+      );
+      if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
+      const { verification: v } = decided;
+      const stored = storedRefusal(decided);
+      if (stored !== undefined) return replay({ ok: false, refusal: stored });
+      const verified = { id: v.id, phone: openPhone(keys, v.kid, v.id, v.phoneBox), verifyMs: v.endMs ?? v.createMs };
+      return { result: ok(verified), replayed: decided.kind === "replay" };
+    },
+
+    async resend(caller, id) {
+      const claim = claimOf(caller, "ResendOtp", [id]);
+      const decided = await store.updateVerification(scopeOf(caller, id, claim), (view) =>
+        decideResend(view, claim, policy),
+      );
+      if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
+      if (decided.kind === "replay") return replaySent(decided);
+      return handOver(decided, claim);
+    },
+
+    async cancel(caller, id) {
+      const claim = claimOf(caller, "CancelOtp", [id]);
+      const decided = await store.updateVerification(scopeOf(caller, id, claim), (view) => decideCancel(view, claim));
+      if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
+      const { verification } = decided;
+      const canceled = { id: verification.id, cancelMs: verification.endMs ?? verification.createMs };
+      return { result: ok(canceled), replayed: decided.kind === "replay" };
+    },
+
+    async get(caller, id) {
+      const v = await store.readVerification(caller.tenant, id);
+      if (v === undefined) return answer(refuse("REQUEST_NOT_FOUND"));
+      const now = store.now();
+      const state = stateAt(v, now);
+      return answer(
+        ok({
+          ...sentAt(v, policy, now),
+          phone: openPhone(keys, v.kid, v.id, v.phoneBox),
+          reason: state === "PENDING" ? undefined : terminalReason(state),
+          purpose: v.purpose,
+          createMs: v.createMs,
+          endMs: v.endMs ?? (state === "EXPIRED" ? v.expireMs : null),
+          attemptsRemaining: state === "PENDING" ? v.attemptsMax - v.attempts : 0,
+        }),
+      );
+    },
+  };
+
+  function replaySent(replayed: Replay): Answer<Sent> {
+    const refusal = storedRefusal(replayed);
+    if (refusal !== undefined) return replay({ ok: false, refusal });
+    // The first call crashed before it could note its answer: the verification as it stands now is the answer.
+    return replay(
+      ok((replayed.answer?.sent as Sent | undefined) ?? sentAt(replayed.verification, policy, store.now())),
+    );
+  }
+}
+
+function answer<T>(result: Result<T>): Answer<T> {
+  return { result, replayed: false };
+}
+
+function replay<T>(result: Result<T>): Answer<T> {
+  return { result, replayed: true };
+}
+
+function storedRefusal(decided: { readonly kind: string; readonly answer?: StoredAnswer | null }): Refusal | undefined {
+  return decided.kind === "replay" ? decided.answer?.refusal : undefined;
+}
+
+/** The country list. Judged by region, not by calling code: `+44 7911…` is Guernsey's. Pure. */
+function admitDestination(policy: Policy, phone: PhoneNumber): Result<PhoneNumber> {
+  const { allowedCountries: allowed } = policy;
+  return allowed === undefined || allowed.has(phone.region)
+    ? ok(phone)
+    : refuse("COUNTRY_NOT_ALLOWED", { field: "phone" });
+}
+
+function sentAt(v: Verification, policy: Policy, at: Instant): Sent {
+  const state = stateAt(v, at);
+  const left = state === "PENDING" ? resendsRemaining(v, policy) : 0;
+  return {
+    id: v.id,
+    state,
+    delivery: v.delivery,
+    digits: v.digits,
+    expireMs: v.expireMs,
+    nextResendMs: left === 0 ? null : v.nextResendMs,
+    resendsRemaining: left,
+    at,
+  };
+}

@@ -1,0 +1,505 @@
+/**
+ * The store on SQLite, for one server on one machine: WAL, synchronous=FULL (better-sqlite3's default under WAL does not
+ * fsync a commit) and group commit.
+ *
+ * One serving process owns the file. It holds an exclusive lock on a sibling file, `<database>.lock`, that the operating
+ * system lets go of when the process dies, however it dies. The CLI reads and writes beside the server without it.
+ */
+import Sqlite, { type Database } from "better-sqlite3";
+import { closeSync, openSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { ApiKey } from "../otp/api-key.ts";
+import type { StoredAnswer } from "../otp/idempotency.ts";
+import { claim, unclaim, type Message } from "../otp/message.ts";
+import { emptyHistory, isForgettable, type PhoneHistory } from "../otp/policy.ts";
+import {
+  expire,
+  stateAt,
+  type Decided,
+  type PhoneView,
+  type SendView,
+  type SettleView,
+  type UpdateView,
+  type Verification,
+  type Writes,
+} from "../otp/verification.ts";
+import type { Instant, System } from "../system.ts";
+import { asUnavailable, GroupCommit } from "./group-commit.ts";
+import { migrations, type Migration } from "./migrations.ts";
+import * as rows from "./rows.ts";
+import {
+  MasterKeyMismatch,
+  type Job,
+  type OpenScope,
+  type PhoneRef,
+  type Store,
+  type Swept,
+  type UpdateScope,
+} from "./store.ts";
+
+export interface SqliteOptions {
+  /** Path of the database file; its folder exists. */
+  readonly path: string;
+  readonly system: System;
+  /** True for the one process that serves. It waits up to `lockWaitMs` for its predecessor to let go. */
+  readonly exclusive: boolean;
+  readonly lockWaitMs?: number;
+}
+
+/** How long a statement blocks for another process's write; longer waits are left to group commit's retries. */
+const busyTimeoutMs = 25;
+/** How often the clock's note is renewed. */
+const clockNoteMs = 5_000;
+/** No verification lives longer than this, so an older one of a phone cannot be open. */
+const lifeMaxMs = 600_000;
+
+/** Opens a database, and creates or migrates it as needed. */
+export async function openSqlite(options: SqliteOptions): Promise<Store> {
+  const lock = options.exclusive ? await lockFile(`${options.path}.lock`, options.lockWaitMs ?? 15_000) : undefined;
+  try {
+    // Created with its mode before SQLite sees it; the -wal and -shm files inherit it.
+    closeSync(openSync(options.path, "a", 0o600));
+    const db = new Sqlite(options.path, { timeout: 5_000 });
+    db.pragma("journal_mode = WAL");
+    db.pragma("synchronous = FULL");
+    // What is deleted is overwritten: an erased salt must not linger in a free part of a page.
+    db.pragma("secure_delete = ON");
+    db.pragma("journal_size_limit = 67108864");
+    if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite did not take synchronous=FULL");
+    migrate(db, migrations);
+    db.pragma(`busy_timeout = ${busyTimeoutMs}`);
+    return new SqliteStore(db, options.system, lock);
+  } catch (error) {
+    lock?.close();
+    throw error;
+  }
+}
+
+/** Takes the exclusive lock that marks the serving process; rejects once the wait is over. */
+async function lockFile(path: string, waitMs: number): Promise<Database> {
+  closeSync(openSync(path, "a", 0o600));
+  const stepMs = 50;
+  for (let waitedMs = 0; ; waitedMs += stepMs) {
+    const db = new Sqlite(path, { timeout: 0 });
+    try {
+      // In memory, or an empty journal file would lie beside the lock.
+      db.pragma("journal_mode = MEMORY");
+      db.exec("BEGIN EXCLUSIVE");
+      return db;
+    } catch (error) {
+      db.close();
+      if (!(error instanceof Sqlite.SqliteError) || !error.code.startsWith("SQLITE_BUSY")) throw error;
+      if (waitedMs >= waitMs) throw new Error(`another server holds ${path.replace(/\.lock$/, "")}`, { cause: error });
+      await sleep(stepMs);
+    }
+  }
+}
+
+/** Runs the migrations that this database has not seen, each in a transaction of its own. */
+export function migrate(db: Database, list: readonly Migration[]): void {
+  const version = () => db.pragma("user_version", { simple: true }) as number;
+  if (version() > list.length) throw new Error("the database was written by a newer version of otpd");
+  for (const [index, migration] of list.entries()) {
+    db.exec("BEGIN IMMEDIATE");
+    try {
+      // Read again under the lock: the CLI and the server may both have found it missing.
+      if (version() === index) {
+        db.exec(migration.sqlite);
+        db.pragma(`user_version = ${index + 1}`);
+      }
+      db.exec("COMMIT");
+    } catch (error) {
+      if (db.inTransaction) db.exec("ROLLBACK");
+      throw new Error(`migration ${migration.name} failed and was taken back`, { cause: error });
+    }
+  }
+}
+
+const list = (columns: readonly string[]) => columns.join(", ");
+const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
+
+function prepare(db: Database) {
+  const statement = <Row>(sql: string) => db.prepare<unknown[], Row>(sql);
+  return {
+    verification: statement<rows.VerificationRow>(
+      `SELECT ${list(rows.verificationColumns)} FROM verifications WHERE id = ?`,
+    ),
+    insertVerification: statement(
+      `INSERT INTO verifications (${list(rows.verificationColumns)}) VALUES (${marks(rows.verificationColumns)})`,
+    ),
+    updateVerification: statement(
+      `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?
+       WHERE id = ?`,
+    ),
+    openAttempts: statement<{ open: number | null }>(
+      `SELECT sum(attempts_max - attempts) AS open FROM verifications
+       WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,
+    ),
+    message: statement<rows.MessageRow>(
+      `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
+    ),
+    dueMessages: statement<rows.MessageRow>(
+      `SELECT ${list(rows.messageColumns)} FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
+    ),
+    nextDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
+    putMessage: statement(
+      `INSERT OR REPLACE INTO messages (${list(rows.messageColumns)}) VALUES (${marks(rows.messageColumns)})`,
+    ),
+    tat: statement<{ tat_ms: number }>(`SELECT tat_ms FROM buckets WHERE bucket = ?`),
+    putTat: statement(
+      `INSERT INTO buckets (bucket, tat_ms) VALUES (?, ?) ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms`,
+    ),
+    deleteTat: statement(`DELETE FROM buckets WHERE bucket = ?`),
+    phone: statement<rows.PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
+    putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds) VALUES (?, ?, ?)`),
+    deletePhone: statement(`DELETE FROM phones WHERE phone_index = ?`),
+    record: statement<rows.RecordRow>(
+      `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency WHERE slot = ?`,
+    ),
+    putRecord: statement(
+      `INSERT OR REPLACE INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    noteAnswer: statement(`UPDATE idempotency SET answer = ? WHERE slot = ?`),
+    deleteRecord: statement(`DELETE FROM idempotency WHERE slot = ?`),
+    lapsed: statement<rows.VerificationRow>(
+      `SELECT ${list(rows.verificationColumns)} FROM verifications
+       WHERE end_ms IS NULL AND expire_ms <= ? ORDER BY expire_ms LIMIT ?`,
+    ),
+    outlived: statement<{ id: Uint8Array }>(
+      `SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
+    ),
+    deleteMessages: statement(`DELETE FROM messages WHERE verification_id = ?`),
+    deleteVerification: statement(`DELETE FROM verifications WHERE id = ?`),
+    bucketsFrom: statement<{ bucket: Uint8Array; tat_ms: number }>(
+      `SELECT bucket, tat_ms FROM buckets WHERE bucket > ? ORDER BY bucket LIMIT ?`,
+    ),
+    phonesFrom: statement<rows.PhoneRow>(
+      `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > ? ORDER BY phone_index LIMIT ?`,
+    ),
+    recordsFrom: statement<{ slot: Uint8Array; expire_ms: number }>(
+      `SELECT slot, expire_ms FROM idempotency WHERE slot > ? ORDER BY slot LIMIT ?`,
+    ),
+    apiKey: statement<rows.ApiKeyRow>(
+      `SELECT id, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys WHERE id = ?`,
+    ),
+    apiKeys: statement<rows.ApiKeyRow>(
+      `SELECT id, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys
+       ORDER BY create_ms, id`,
+    ),
+    insertApiKey: statement(
+      `INSERT INTO api_keys (id, tenant, name, scopes, digest, create_ms, expire_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    revokeApiKey: statement(`UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, ?) WHERE id = ?`),
+    touchApiKey: statement(`UPDATE api_keys SET last_use_ms = ? WHERE id = ?`),
+    clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
+    noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),
+    masterKeys: statement<{ kid: number; key_check: Uint8Array }>(`SELECT kid, key_check FROM master_keys`),
+    usesMasterKey: statement(`SELECT 1 FROM verifications WHERE kid = ? LIMIT 1`),
+    putMasterKey: statement(`INSERT OR IGNORE INTO master_keys (kid, key_check, create_ms) VALUES (?, ?, ?)`),
+    deleteMasterKey: statement(`DELETE FROM master_keys WHERE kid = ?`),
+  };
+}
+
+/** Before every key. */
+const start = new Uint8Array();
+
+class SqliteStore implements Store {
+  readonly #db: Database;
+  readonly #system: System;
+  readonly #lock: Database | undefined;
+  readonly #sql: ReturnType<typeof prepare>;
+  readonly #commits: GroupCommit;
+  #clockNotedMs: Instant = 0;
+  /** Where the sweep of each table without an index on time goes on. */
+  readonly #sweepFrom: Record<"buckets" | "phones" | "records", Uint8Array> = {
+    buckets: start,
+    phones: start,
+    records: start,
+  };
+
+  constructor(db: Database, system: System, lock: Database | undefined) {
+    this.#db = db;
+    this.#system = system;
+    this.#lock = lock;
+    this.#sql = prepare(db);
+    this.#commits = new GroupCommit(db);
+    system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);
+  }
+
+  now(): Instant {
+    return this.#system.now();
+  }
+
+  openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R> {
+    return this.#act((now) => {
+      const record = this.#record(scope.slot);
+      const recorded = record === undefined ? undefined : this.#verification(record.verificationId);
+      const phone = scope.phone === undefined ? undefined : this.#phone(scope.phone, now);
+      const { writes, result } = decide({ now, record, recorded, phone });
+      this.#apply(writes, scope.phone, undefined);
+      return result;
+    });
+  }
+
+  updateVerification<R>(scope: UpdateScope, decide: (view: UpdateView) => Decided<R>): Promise<R> {
+    return this.#act((now) => {
+      const found = this.#verification(scope.id);
+      const verification = found?.tenant === scope.tenant ? found : undefined;
+      const ref = verification === undefined ? undefined : scope.phoneOf(verification);
+      const phone = ref === undefined ? undefined : this.#phone(ref, now);
+      const { writes, result } = decide({ now, record: this.#record(scope.slot), verification, phone });
+      this.#apply(writes, ref, verification);
+      return result;
+    });
+  }
+
+  async readVerification(tenant: string, id: string): Promise<Verification | undefined> {
+    return this.#read(() => {
+      const found = this.#verification(id);
+      return found?.tenant === tenant ? found : undefined;
+    });
+  }
+
+  noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void> {
+    return this.#act(() => {
+      if (answer === null) this.#sql.deleteRecord.run(slot);
+      else this.#sql.noteAnswer.run(JSON.stringify(answer), slot);
+    });
+  }
+
+  claimMessages(max: number): Promise<Job[]> {
+    return this.#act((now) => {
+      const jobs: Job[] = [];
+      for (const row of this.#sql.dueMessages.all(now, max)) {
+        const message = rows.toMessage(row);
+        const verification = this.#verification(message.verificationId);
+        if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
+          const claimed = claim(message, now);
+          this.#putMessage(claimed);
+          jobs.push({ message: claimed, verification, now });
+        } else {
+          this.#giveUp(message, verification);
+        }
+      }
+      return jobs;
+    });
+  }
+
+  /** Ends a message that is too late to send. */
+  #giveUp(message: Message, verification: Verification | undefined): void {
+    this.#putMessage({ ...message, delivery: "EXPIRED", dueMs: null });
+    if (verification !== undefined && message.copy === verification.resends) {
+      this.#updateVerification({ ...verification, delivery: "EXPIRED" });
+    }
+  }
+
+  releaseMessages(jobs: readonly Job[]): Promise<void> {
+    return this.#act((now) => {
+      for (const { message } of jobs) this.#putMessage(unclaim(message, now));
+    });
+  }
+
+  settleMessage<R>(
+    job: Job,
+    phoneOf: (verification: Verification) => PhoneRef,
+    decide: (view: SettleView) => Decided<R>,
+  ): Promise<R | undefined> {
+    return this.#act((now) => {
+      const row = this.#sql.message.get(rows.idBytes(job.message.verificationId), job.message.copy);
+      const verification = this.#verification(job.message.verificationId);
+      if (row === undefined || verification === undefined) return undefined;
+      const ref = phoneOf(verification);
+      const { writes, result } = decide({
+        now,
+        message: rows.toMessage(row),
+        verification,
+        phone: this.#phone(ref, now),
+      });
+      this.#apply(writes, ref, verification);
+      return result;
+    });
+  }
+
+  async nextDue(): Promise<Instant | undefined> {
+    return this.#read(() => this.#sql.nextDue.get()?.due ?? undefined);
+  }
+
+  sweep(max: number, retentionMs: number): Promise<Swept> {
+    return this.#act((now) => {
+      const lapsed = this.#sql.lapsed.all(now, max);
+      for (const row of lapsed) this.#updateVerification(expire(rows.toVerification(row)));
+
+      const outlived = this.#sql.outlived.all(now - retentionMs, max);
+      for (const { id } of outlived) {
+        this.#sql.deleteMessages.run(id);
+        this.#sql.deleteVerification.run(id);
+      }
+      const from = this.#sweepFrom;
+      const buckets = this.#sql.bucketsFrom.all(from.buckets, max);
+      const full = buckets.filter(({ tat_ms }) => tat_ms <= now);
+      for (const { bucket } of full) this.#sql.deleteTat.run(bucket);
+      from.buckets = buckets.length < max ? start : (buckets.at(-1)?.bucket ?? start);
+
+      const phones = this.#sql.phonesFrom.all(from.phones, max);
+      const forgettable = phones.filter((row) => isForgettable(rows.toHistory(row), now));
+      for (const { phone_index } of forgettable) this.#sql.deletePhone.run(phone_index);
+      from.phones = phones.length < max ? start : (phones.at(-1)?.phone_index ?? start);
+
+      const records = this.#sql.recordsFrom.all(from.records, max);
+      const stale = records.filter(({ expire_ms }) => expire_ms <= now);
+      for (const { slot } of stale) this.#sql.deleteRecord.run(slot);
+      from.records = records.length < max ? start : (records.at(-1)?.slot ?? start);
+
+      return {
+        expired: lapsed.length,
+        deleted: outlived.length + full.length + forgettable.length + stale.length,
+        more: [lapsed, outlived, buckets, phones, records].some((found) => found.length === max),
+      };
+    });
+  }
+
+  async findApiKey(id: string): Promise<ApiKey | undefined> {
+    return this.#read(() => {
+      const row = this.#sql.apiKey.get(id);
+      return row === undefined ? undefined : rows.toApiKey(row);
+    });
+  }
+
+  addApiKey(key: ApiKey): Promise<void> {
+    return this.#act(() => {
+      const { id, tenant, name, scopes, digest, createMs, expireMs } = key;
+      this.#sql.insertApiKey.run(id, tenant, name, scopes.join(" "), digest, createMs, expireMs);
+    });
+  }
+
+  async listApiKeys(): Promise<ApiKey[]> {
+    return this.#read(() => this.#sql.apiKeys.all().map(rows.toApiKey));
+  }
+
+  revokeApiKey(id: string, now: Instant): Promise<boolean> {
+    return this.#act(() => this.#sql.revokeApiKey.run(now, id).changes === 1);
+  }
+
+  touchApiKey(id: string, now: Instant): Promise<void> {
+    return this.#act(() => void this.#sql.touchApiKey.run(now, id));
+  }
+
+  admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void> {
+    return this.#act((now) => {
+      const known = this.#sql.masterKeys.all();
+      const configured = new Map(keys.map((key) => [key.kid, key]));
+      const familiar = known.filter(({ kid }) => configured.has(kid));
+      if (
+        familiar.some((row) => Buffer.compare(row.key_check, configured.get(row.kid)?.check ?? new Uint8Array()) !== 0)
+      ) {
+        throw new MasterKeyMismatch(
+          "a configured master key has the id of another key that this database was written with",
+        );
+      }
+      if (known.length > 0 && familiar.length === 0) {
+        throw new MasterKeyMismatch("this database was written with another master key");
+      }
+      for (const { kid } of known.filter((row) => !configured.has(row.kid))) {
+        if (this.#sql.usesMasterKey.get(kid) !== undefined) {
+          throw new MasterKeyMismatch(
+            "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over",
+          );
+        }
+        this.#sql.deleteMasterKey.run(kid);
+      }
+      for (const { kid, check } of keys.slice(0, 1)) this.#sql.putMasterKey.run(kid, check, now);
+    });
+  }
+
+  ping(): Promise<void> {
+    return this.#act((now) => void this.#sql.noteClock.run(now));
+  }
+
+  async close(): Promise<void> {
+    await this.#commits.drained();
+    this.#db.close();
+    this.#lock?.close();
+  }
+
+  /** Runs an act within the next transaction, with the store's clock. */
+  #act<T>(act: (now: Instant) => T): Promise<T> {
+    return this.#commits.run(() => {
+      const now = this.#system.now();
+      if (now - this.#clockNotedMs >= clockNoteMs) {
+        this.#sql.noteClock.run(now);
+        this.#clockNotedMs = now;
+      }
+      return act(now);
+    });
+  }
+
+  #read<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      throw asUnavailable(error);
+    }
+  }
+
+  #verification(id: string): Verification | undefined {
+    const bytes = rows.idBytes(id);
+    const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
+    return row === undefined ? undefined : rows.toVerification(row);
+  }
+
+  #record(slot: Uint8Array | undefined) {
+    const row = slot === undefined ? undefined : this.#sql.record.get(slot);
+    return row === undefined ? undefined : rows.toRecord(row);
+  }
+
+  /** A phone's limits and past, merged over every master key it may be indexed by. */
+  #phone(ref: PhoneRef, now: Instant): PhoneView {
+    const tats = Array.from({ length: ref.buckets }, (_, place) =>
+      ref.indexes.reduce(
+        (latest, index) =>
+          Math.max(latest, this.#sql.tat.get(rows.bucketKey(index, ref.knownUser, place))?.tat_ms ?? 0),
+        0,
+      ),
+    );
+    let history = emptyHistory;
+    let openAttempts = 0;
+    for (const index of ref.indexes) {
+      const row = this.#sql.phone.get(index);
+      if (row !== undefined) history = rows.mergeHistories(history, rows.toHistory(row));
+      openAttempts += this.#sql.openAttempts.get(index, now - lifeMaxMs, now)?.open ?? 0;
+    }
+    return { tats, history, openAttempts };
+  }
+
+  /** The one place where a decision becomes rows. `before` is the verification that was loaded, if any. */
+  #apply(writes: Writes, ref: PhoneRef | undefined, before: Verification | undefined): void {
+    if (writes.verification !== undefined) {
+      if (before === undefined) this.#sql.insertVerification.run(...rows.verificationValues(writes.verification));
+      else if (writes.verification !== before) this.#updateVerification(writes.verification);
+    }
+    if (writes.message !== undefined) this.#putMessage(writes.message);
+    if (ref !== undefined) {
+      const [current, ...older] = ref.indexes;
+      for (const [place, tatMs] of writes.tats?.entries() ?? []) {
+        this.#sql.putTat.run(rows.bucketKey(current ?? new Uint8Array(), ref.knownUser, place), tatMs);
+        for (const index of older) this.#sql.deleteTat.run(rows.bucketKey(index, ref.knownUser, place));
+      }
+      if (writes.history !== undefined) this.#putHistory(writes.history, current ?? new Uint8Array(), older);
+    }
+    if (writes.record !== undefined) this.#sql.putRecord.run(...rows.recordValues(writes.record));
+  }
+
+  #putHistory(history: PhoneHistory, current: Uint8Array, older: readonly Uint8Array[]): void {
+    for (const index of older) this.#sql.deletePhone.run(index);
+    this.#sql.putPhone.run(current, JSON.stringify(history.wrongCodes), JSON.stringify(history.refunds));
+  }
+
+  #updateVerification(v: Verification): void {
+    this.#sql.updateVerification.run(...rows.verificationChanges(v));
+  }
+
+  #putMessage(message: Message): void {
+    this.#sql.putMessage.run(...rows.messageValues(message));
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * The store port: the acts that keep verifications, and what each promises. One contract suite (test/store/contract.ts)
+ * holds every promise on every database.
+ *
+ * The store does the I/O, the rules do the thinking. An act loads and locks what its decision needs, calls the pure and
+ * synchronous `decide(view)` with the store's own clock in the view, applies the writes, commits, and returns the
+ * decision's result. So:
+ *
+ * - Nothing is answered before it is durable. When a promise resolves, the writes survive kill −9 and power loss.
+ * - All or nothing: an act's writes are committed together, or none is.
+ * - Acts on one verification, or on one phone, are serial: no decision sees what another is about to change.
+ * - A refusal is a result like any other, and what it counts is committed with it.
+ * - `decide` may be run again on a fresh view when the database asks for it, so it must be pure.
+ * - When the database cannot do the act, it rejects with StoreUnavailable and nothing of the act was written. Should the
+ *   database be unable to say so (a lost connection during commit), the act may have been written, but its result is
+ *   never handed out.
+ *
+ * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
+ */
+import type { ApiKey } from "../otp/api-key.ts";
+import type { StoredAnswer } from "../otp/idempotency.ts";
+import type { Message } from "../otp/message.ts";
+import type { Decided, SendView, SettleView, UpdateView, Verification } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+
+/** The database could not do it. The caller may retry unchanged. */
+export class StoreUnavailable extends Error {
+  override readonly name = "StoreUnavailable";
+}
+
+/** The configured master keys are not those the database was written with. */
+export class MasterKeyMismatch extends Error {
+  override readonly name = "MasterKeyMismatch";
+}
+
+/**
+ * Where a phone's limits and history are kept: its index under every configured master key, the current one first. What
+ * is found under an older key is merged (the stricter TAT wins) and moves to the current one with the next write, so
+ * that rotating keys resets no limit.
+ */
+export interface PhoneRef {
+  readonly indexes: readonly Uint8Array[];
+  /** Buckets of a known user's sends are apart from everyone's. */
+  readonly knownUser: boolean;
+  /** How many buckets there are: the number of phone limits in the policy. */
+  readonly buckets: number;
+}
+
+export interface OpenScope {
+  /** Where an earlier call with the same Idempotency-Key would be, if the call has one. */
+  readonly slot: Uint8Array | undefined;
+  /** Undefined when the call was refused at the door and only its idempotency is to be looked up. */
+  readonly phone: PhoneRef | undefined;
+}
+
+export interface UpdateScope {
+  readonly tenant: string;
+  readonly id: string;
+  readonly slot: Uint8Array | undefined;
+  /** Tells where the loaded verification's phone is kept. Pure. */
+  readonly phoneOf: (verification: Verification) => PhoneRef;
+}
+
+/** A message in hand: claimed, and to be settled before its lease (`message.dueMs`) ends. */
+export interface Job {
+  readonly message: Message;
+  readonly verification: Verification;
+  /** When it was claimed. */
+  readonly now: Instant;
+}
+
+/** How many rows a sweep went over, and whether there are more. */
+export interface Swept {
+  readonly expired: number;
+  readonly deleted: number;
+  readonly more: boolean;
+}
+
+export interface Store {
+  /** The store's clock. */
+  now(): Instant;
+
+  /** Decides a send. The view holds an earlier call's record, and the phone's limits and past, all locked. */
+  openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R>;
+
+  /** Decides about one verification. The view holds it (if it is this tenant's), its phone, and an earlier call's record. */
+  updateVerification<R>(scope: UpdateScope, decide: (view: UpdateView) => Decided<R>): Promise<R>;
+
+  /** Reads one verification, outside any decision. */
+  readVerification(tenant: string, id: string): Promise<Verification | undefined>;
+
+  /** Notes the answer of a first call under its slot, or forgets the call (null) so that a retry is a first call again. */
+  noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void>;
+
+  /**
+   * Claims up to `max` messages that are due, each for one worker alone. Those past their deadline, or whose
+   * verification is no longer pending, are ended as EXPIRED instead.
+   */
+  claimMessages(max: number): Promise<Job[]>;
+
+  /** Gives claimed messages back unsent, due at once. */
+  releaseMessages(jobs: readonly Job[]): Promise<void>;
+
+  /** Decides what a provider's answer means for a message. Resolves with undefined if the message is gone. */
+  settleMessage<R>(
+    job: Job,
+    phoneOf: (verification: Verification) => PhoneRef,
+    decide: (view: SettleView) => Decided<R>,
+  ): Promise<R | undefined>;
+
+  /** When the next message is due, or undefined when none is. */
+  nextDue(): Promise<Instant | undefined>;
+
+  /**
+   * Brings up to `max` rows of each kind up to date: pending verifications past their time become EXPIRED and lose their
+   * salt; what is past its retention is deleted, and so is every bucket, history and record that no longer matters.
+   */
+  sweep(max: number, retentionMs: number): Promise<Swept>;
+
+  /** Finds an API key by its id. Sees at once what another process wrote. */
+  findApiKey(id: string): Promise<ApiKey | undefined>;
+  /** Adds a key. */
+  addApiKey(key: ApiKey): Promise<void>;
+  /** All keys of all tenants, oldest first. */
+  listApiKeys(): Promise<ApiKey[]>;
+  /** Revokes a key; false if there is none with this id. Revoking twice keeps the first time. */
+  revokeApiKey(id: string, now: Instant): Promise<boolean>;
+  /** Notes when a key was last used. */
+  touchApiKey(id: string, now: Instant): Promise<void>;
+
+  /**
+   * Compares the configured master keys, the current one first, with those the database was written with. Rejects with
+   * MasterKeyMismatch when none of them is known, when a key that rows still need is missing, or when two keys share an
+   * id; else notes the current one.
+   */
+  admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void>;
+
+  /** Resolves when the database takes a write. */
+  ping(): Promise<void>;
+
+  /** Waits for what was begun, then lets go of the database. */
+  close(): Promise<void>;
+}

@@ -1,0 +1,79 @@
+/**
+ * What is told to operators: one function per event, each with an allow-list of fields. Numbers are masked, and codes and
+ * keys have no way in here. Logs are JSON lines on standard error.
+ */
+import { pino, type Logger } from "pino";
+import type { SendOutcome } from "./otp/message.ts";
+import type { Call } from "./server/call.ts";
+
+export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+export type LogLevel = (typeof logLevels)[number];
+
+export interface Telemetry {
+  /** A call was answered. */
+  call(call: Call, status: number, durationMs: number): void;
+  /** A provider was called. */
+  providerCall(provider: string, outcome: SendOutcome, durationMs: number): void;
+  /** Something failed that a caller was told nothing about. */
+  fault(where: string, error: unknown, callId?: string): void;
+  /** The machine's clock was set, by so many milliseconds. */
+  clockJump(jumpMs: number): void;
+  /** A turn in the service's life, such as "listening". */
+  lifecycle(event: string, fields?: Record<string, string | number>): void;
+  warning(message: string): void;
+  /** Writes out what is buffered. */
+  flush(): void;
+}
+
+export function createTelemetry(level: LogLevel, version: string): Telemetry {
+  // Written in the background: a line on the spot costs a call 5 µs more.
+  const destination = pino.destination({ dest: 2, sync: false });
+  const log: Logger = pino(
+    { level, base: { service: "otpd", version }, timestamp: pino.stdTimeFunctions.isoTime },
+    destination,
+  );
+  return {
+    call(call, status, durationMs) {
+      const fields = {
+        call_id: call.id,
+        rpc: call.rpc,
+        surface: call.surface,
+        status,
+        reason: call.refusal?.reason,
+        duration_ms: durationMs,
+        tenant: call.caller?.tenant,
+        key_id: call.caller?.id,
+      };
+      log.info(fields, "call");
+    },
+    providerCall(provider, outcome, durationMs) {
+      const fields = { provider, outcome: outcome.kind, duration_ms: durationMs };
+      if (outcome.kind === "accepted") log.debug(fields, "provider call");
+      else log.warn({ ...fields, cause: outcome.kind === "refused" ? outcome.cause : undefined }, "provider call");
+    },
+    fault(where, error, callId) {
+      log.error({ where, call_id: callId, error: describe(error) }, "fault");
+    },
+    clockJump(jumpMs) {
+      log.warn({ jump_ms: jumpMs }, "the machine's clock was set; time goes on from the latest moment seen");
+    },
+    lifecycle(event, fields = {}) {
+      log.info(fields, event);
+    },
+    warning(message) {
+      log.warn(message);
+    },
+    flush() {
+      destination.flushSync();
+    },
+  };
+}
+
+/** An error as far as it may be told: its name, its stack's places, and the message of our own kinds of error. */
+function describe(error: unknown): { name: string; message?: string; stack?: string } {
+  if (!(error instanceof Error)) return { name: typeof error };
+  const places = (error.stack ?? "").split("\n").filter((line) => /^ {4}at /.test(line));
+  // A message from elsewhere may quote what it failed on; the database's and ours hold no values.
+  const ours = error.name === "StoreUnavailable" || error.name === "SqliteError";
+  return { name: error.name, ...(ours ? { message: error.message } : {}), stack: places.slice(0, 8).join("\n") };
+}
