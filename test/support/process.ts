@@ -1,0 +1,96 @@
+/**
+ * The real command in a process of its own, as an operator runs it.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { fileURLToPath } from "node:url";
+
+const launcher = fileURLToPath(new URL("../../src/otpd.js", import.meta.url));
+
+/** The environment without any OTP_* of the machine's own. */
+export function cleanEnv(more: Record<string, string> = {}): Record<string, string> {
+  const inherited = Object.entries(process.env).filter(
+    ([name, value]) => !name.startsWith("OTP_") && value !== undefined,
+  );
+  return { ...(Object.fromEntries(inherited) as Record<string, string>), ...more };
+}
+
+export interface Otpd {
+  readonly process: ChildProcess;
+  readonly url: string;
+  /** All that came on standard output, and on standard error, so far. */
+  readonly output: () => string;
+  readonly errors: () => string;
+  /** Resolves with the first match in the output, once there is one. */
+  waitFor(pattern: RegExp, where?: "output" | "errors"): Promise<RegExpMatchArray>;
+  /** Sends a signal, and resolves with the exit code once the process is gone. */
+  end(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/** Starts `otpd serve` on a free port in `folder`, and resolves once it listens. */
+export async function startOtpd(
+  folder: string,
+  env: Record<string, string> = {},
+  args: string[] = ["serve"],
+): Promise<Otpd> {
+  const child = spawn(process.execPath, [launcher, ...args], {
+    cwd: folder,
+    env: cleanEnv({ OTP_PORT: "0", ...env }),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const text = { output: "", errors: "" };
+  const waiters = new Set<() => void>();
+  const keep = (where: keyof typeof text) => (chunk: Buffer) => {
+    text[where] += chunk.toString("utf8");
+    for (const check of waiters) check();
+  };
+  child.stdout.on("data", keep("output"));
+  child.stderr.on("data", keep("errors"));
+  const gone = once(child, "exit");
+  void gone.then(() => {
+    for (const check of waiters) check();
+  });
+
+  function waitFor(pattern: RegExp, where: keyof typeof text = "output"): Promise<RegExpMatchArray> {
+    return new Promise((resolve, reject) => {
+      const check = () => {
+        const found = text[where].match(pattern);
+        if (found === null && child.exitCode === null && child.signalCode === null) return;
+        waiters.delete(check);
+        if (found === null) reject(new Error(`otpd ended without ${pattern}:\n${text.output}\n${text.errors}`));
+        else resolve(found);
+      };
+      waiters.add(check);
+      check();
+    });
+  }
+
+  const [, port] = await waitFor(/"port":(\d+),"msg":"listening"/, "errors");
+  return {
+    process: child,
+    url: `http://127.0.0.1:${port}`,
+    output: () => text.output,
+    errors: () => text.errors,
+    waitFor,
+    async end(signal = "SIGTERM") {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      const [code] = (await gone) as [number | null];
+      return code;
+    },
+  };
+}
+
+/** Runs a command of `otpd` to its end. */
+export async function runOtpd(folder: string, args: string[], env: Record<string, string> = {}) {
+  const child = spawn(process.execPath, [launcher, ...args], {
+    cwd: folder,
+    env: cleanEnv(env),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  let errors = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
+  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString("utf8")));
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, output, errors };
+}

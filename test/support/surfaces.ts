@@ -1,0 +1,151 @@
+/**
+ * The surfaces a caller can come by, each with its real client, all brought to one form so that one list of scenarios
+ * can run over every one of them.
+ */
+import { create, fromJson, toJson, type DescMethodUnary, type JsonObject } from "@bufbuild/protobuf";
+import { Code, ConnectError, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { OtpErrorSchema, OtpService, Reason } from "../../gen/otp/v1/otp_service_pb.ts";
+
+export type Rpc = "SendOtp" | "VerifyOtp" | "ResendOtp" | "CancelOtp" | "GetOtp";
+
+/** A request in the wire's JSON spelling, such as `{ request_id: "…" }`. */
+export type Message = JsonObject;
+
+/** What a call came to, whatever it came by. */
+export interface Outcome {
+  /** The answer in the wire's JSON spelling; undefined when refused. */
+  readonly value?: JsonObject;
+  /** The reason of a refusal, from google.rpc.ErrorInfo. */
+  readonly reason?: string;
+  /** The gRPC code of a refusal, such as "FAILED_PRECONDITION". */
+  readonly code?: string;
+  /** The HTTP status, where the surface shows one (REST and Connect). */
+  readonly http?: number;
+  readonly message?: string;
+  readonly field?: string;
+  readonly attemptsRemaining?: number;
+  readonly retryAfterSeconds?: number;
+  /** Response headers; on gRPC and gRPC-web, trailers too. */
+  readonly headers: Headers;
+}
+
+export interface CallOptions {
+  /** The API key, or null to send no Authorization. */
+  readonly key: string | null;
+  readonly headers?: Record<string, string>;
+  readonly timeoutMs?: number;
+}
+
+export interface Surface {
+  readonly name: "REST" | "Connect JSON" | "Connect binary" | "gRPC" | "gRPC-web";
+  call(url: string, rpc: Rpc, message: Message, options: CallOptions): Promise<Outcome>;
+}
+
+const restPaths: Record<Exclude<Rpc, "GetOtp">, string> = {
+  SendOtp: "/v1/otp/send",
+  VerifyOtp: "/v1/otp/verify",
+  ResendOtp: "/v1/otp/resend",
+  CancelOtp: "/v1/otp/cancel",
+};
+
+const rest: Surface = {
+  name: "REST",
+  async call(url, rpc, message, options) {
+    const isGet = rpc === "GetOtp";
+    const path = isGet ? `/v1/otp/${encodeURIComponent(String(message["request_id"]))}` : restPaths[rpc];
+    const response = await fetch(url + path, {
+      method: isGet ? "GET" : "POST",
+      headers: { ...headersOf(options), ...(isGet ? {} : { "content-type": "application/json" }) },
+      ...(isGet ? {} : { body: JSON.stringify(message) }),
+    });
+    const body = (await response.json()) as JsonObject;
+    if (response.ok) return { value: body, headers: response.headers };
+    return {
+      reason: String(body["reason"]),
+      code: String(body["code"]).toUpperCase(),
+      http: response.status,
+      message: String(body["message"]),
+      ...(typeof body["field"] === "string" ? { field: body["field"] } : {}),
+      ...(typeof body["attempts_remaining"] === "number" ? { attemptsRemaining: body["attempts_remaining"] } : {}),
+      ...(typeof body["retry_after_seconds"] === "number" ? { retryAfterSeconds: body["retry_after_seconds"] } : {}),
+      headers: response.headers,
+    };
+  },
+};
+
+/** One transport per address: connections are kept, as real clients keep them. */
+function throughTransport(name: Surface["name"], make: (baseUrl: string) => Transport): Surface {
+  const transports = new Map<string, Transport>();
+  return {
+    name,
+    async call(url, rpc, message, options) {
+      const transport = transports.get(url) ?? make(url);
+      transports.set(url, transport);
+      const method = OtpService.methods.find((known) => known.name === rpc) as DescMethodUnary | undefined;
+      if (method === undefined) throw new Error(`no RPC ${rpc}`);
+      const input = create(method.input, fromJson(method.input, message));
+      try {
+        const {
+          message: answer,
+          header,
+          trailer,
+        } = await transport.unary(method, undefined, options.timeoutMs, headersOf(options), input);
+        const value = toJson(method.output, answer, {
+          useProtoFieldName: true,
+          alwaysEmitImplicit: true,
+        }) as JsonObject;
+        return { value, headers: joined(header, trailer) };
+      } catch (error) {
+        return outcomeOf(ConnectError.from(error));
+      }
+    },
+  };
+}
+
+function outcomeOf(error: ConnectError): Outcome {
+  const [info] = error.findDetails(ErrorInfoSchema);
+  const [typed] = error.findDetails(OtpErrorSchema);
+  const [retry] = error.findDetails(RetryInfoSchema);
+  const [bad] = error.findDetails(BadRequestSchema);
+  const named = Object.entries(Reason).find(([, value]) => value === typed?.reason)?.[0];
+  if (info !== undefined && (info.domain !== "otpd" || named !== info.reason)) {
+    throw new Error(`the details disagree: ${info.domain} ${info.reason} ${named}`);
+  }
+  const field = typed?.field || bad?.fieldViolations[0]?.field;
+  return {
+    ...(info === undefined ? {} : { reason: info.reason }),
+    code: (Code[error.code] ?? "").replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase(),
+    message: error.rawMessage,
+    ...(field ? { field } : {}),
+    ...(typed?.attemptsRemaining === undefined ? {} : { attemptsRemaining: typed.attemptsRemaining }),
+    ...(retry?.retryDelay === undefined ? {} : { retryAfterSeconds: Number(retry.retryDelay.seconds) }),
+    headers: error.metadata,
+  };
+}
+
+function headersOf({ key, headers = {} }: CallOptions): Record<string, string> {
+  return key === null ? headers : { authorization: `Bearer ${key}`, ...headers };
+}
+
+function joined(...all: Headers[]): Headers {
+  const headers = new Headers();
+  for (const each of all) for (const [name, value] of each) headers.append(name, value);
+  return headers;
+}
+
+const connectJson = throughTransport("Connect JSON", (baseUrl) =>
+  createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
+);
+
+/** Every surface that the contract names. */
+export const surfaces: readonly Surface[] = [
+  rest,
+  connectJson,
+  throughTransport("Connect binary", (baseUrl) =>
+    createConnectTransport({ baseUrl, httpVersion: "2", useBinaryFormat: true }),
+  ),
+  throughTransport("gRPC", (baseUrl) => createGrpcTransport({ baseUrl })),
+  throughTransport("gRPC-web", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })),
+];

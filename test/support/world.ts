@@ -1,0 +1,157 @@
+/**
+ * The whole service within a test: real SQLite on a temporary file, a real port, a manual clock, seeded chance, and a
+ * phone network that keeps what it is given.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { parseConfig, type Config } from "../../src/config.ts";
+import type { Provider, Sms } from "../../src/delivery/provider.ts";
+import { startService } from "../../src/main.ts";
+import { scopes, type Scope } from "../../src/otp/api-key.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
+import { issueKey } from "../../src/service/api-keys.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Telemetry } from "../../src/telemetry.ts";
+import { createManualSystem, type ManualSystem } from "./system.ts";
+
+/** A provider that answers as it is told, "accepted" unless told otherwise, and remembers every SMS. */
+export interface PhoneNetwork extends Provider {
+  readonly received: Sms[];
+  /** What the next calls come to, in order. */
+  readonly script: (SendOutcome | ((signal: AbortSignal) => Promise<SendOutcome>))[];
+  /** The code in the latest SMS to a number. */
+  codeFor(phone: string): string;
+}
+
+export function createPhoneNetwork(name = "test"): PhoneNetwork {
+  const received: Sms[] = [];
+  const script: PhoneNetwork["script"] = [];
+  return {
+    name,
+    received,
+    script,
+    codeFor(phone) {
+      const sms = received.findLast(({ to }) => to === phone);
+      const code = /^(\d{6,10}) /.exec(sms?.text ?? "")?.[1];
+      if (code === undefined) throw new Error(`no SMS came for ${phone}`);
+      return code;
+    },
+    async send(sms, signal) {
+      received.push(sms);
+      const next = script.shift() ?? { kind: "accepted" };
+      return typeof next === "function" ? next(signal) : next;
+    },
+  };
+}
+
+/** One event that telemetry was told, with all that it was told. */
+export interface Told {
+  readonly event: keyof Telemetry;
+  readonly with: readonly unknown[];
+}
+
+export function createTestTelemetry(told: Told[]): Telemetry {
+  const tell =
+    (event: keyof Telemetry) =>
+    (...args: readonly unknown[]) =>
+      void told.push({ event, with: args });
+  return {
+    call: tell("call"),
+    providerCall: tell("providerCall"),
+    fault: tell("fault"),
+    clockJump: tell("clockJump"),
+    lifecycle: tell("lifecycle"),
+    warning: tell("warning"),
+    flush: () => {},
+  };
+}
+
+export interface World {
+  readonly url: string;
+  /** An API key with all scopes. */
+  readonly key: string;
+  readonly system: ManualSystem;
+  readonly network: PhoneNetwork;
+  readonly told: Told[];
+  readonly folder: string;
+  readonly databasePath: string;
+  /** What was printed on standard output. */
+  readonly printed: string[];
+  /** Makes another key; beside the running service, as the CLI does. */
+  makeKey(wish?: {
+    scopes?: readonly Scope[];
+    expireMs?: number | null;
+    tenant?: string;
+  }): Promise<{ id: string; text: string }>;
+  /** Stops the service and starts it again on the same files and clock. */
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Parses a configuration as the command does; throws with all its faults. */
+export function configOf(env: Record<string, string>): Config {
+  const parsed = parseConfig(env, () => "");
+  if (!parsed.ok) throw new Error(parsed.faults.join("\n"));
+  return parsed.value;
+}
+
+export function temporaryFolder(): string {
+  return mkdtempSync(join(tmpdir(), "otpd-test-"));
+}
+
+/** Starts a world. `env` adds to a configuration of one key and generous phone limits. */
+export async function startWorld(env: Record<string, string> = {}, system = createManualSystem()): Promise<World> {
+  const folder = temporaryFolder();
+  const databasePath = join(folder, "otp.db");
+  const told: Told[] = [];
+  const printed: string[] = [];
+  const network = createPhoneNetwork();
+  const config = configOf({
+    OTP_PORT: "0",
+    OTP_DATABASE_URL: `file:${databasePath}`,
+    OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
+    OTP_PHONE_LIMITS: "1000@1s",
+    ...env,
+  });
+  const start = () =>
+    startService(config, {
+      system,
+      telemetry: createTestTelemetry(told),
+      print: (text) => void printed.push(text),
+      providers: [network],
+    });
+  let service = await start();
+  const makeKey: World["makeKey"] = async (wish = {}) => {
+    const store = await openSqlite({ path: databasePath, system, exclusive: false });
+    try {
+      const full = { tenant: "default", name: "test", scopes, expireMs: null, ...wish };
+      const { key, text } = await issueKey(store, system, full);
+      return { id: key.id, text: text.reveal() };
+    } finally {
+      await store.close();
+    }
+  };
+  const { text: key } = await makeKey();
+  return {
+    get url() {
+      return `http://127.0.0.1:${service.port}`;
+    },
+    key,
+    system,
+    network,
+    told,
+    folder,
+    databasePath,
+    printed,
+    makeKey,
+    async restart() {
+      await service.stop();
+      service = await start();
+    },
+    async stop() {
+      await service.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
