@@ -130,6 +130,7 @@ async function serve(args: string[]): Promise<void> {
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
+  process.on("SIGHUP", () => service.reload());
   await stopped.promise;
   telemetry.flush();
 }

@@ -21,6 +21,13 @@ export interface Config {
   readonly providers: readonly ProviderName[];
   readonly brand: string;
   readonly sendWaitMs: number;
+  /** Idle time of a connection that brought a valid key. */
+  readonly idleMs: number;
+  /** Age at which a connection is told to go; 0 for never. */
+  readonly connectionMaxAgeMs: number;
+  readonly connectionsMax: number;
+  /** Paths of the certificate chain and its key, PEM; undefined for cleartext. */
+  readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
   readonly logLevel: LogLevel;
   readonly policy: Policy;
 }
@@ -145,6 +152,11 @@ const variables = v.object({
     ),
   ),
   OTP_SEND_WAIT_MS: v.optional(integer(0, 10_000, " ms"), "2000"),
+  OTP_IDLE_SECONDS: v.optional(integer(60, 86_400, " seconds"), "1800"),
+  OTP_CONNECTION_MAX_AGE_SECONDS: v.optional(integer(0, 86_400, " seconds"), "0"),
+  OTP_MAX_CONNECTIONS: v.optional(integer(1, 100_000), "10000"),
+  OTP_TLS_CERT_FILE: v.optional(v.string()),
+  OTP_TLS_KEY_FILE: v.optional(v.string()),
   OTP_LOG_LEVEL: v.optional(oneOf(logLevels), "info"),
 });
 
@@ -167,6 +179,10 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   const countryList = given.OTP_ALLOWED_COUNTRIES;
   if (given.OTP_CODE_LENGTH_MAX < given.OTP_CODE_LENGTH && values["OTP_CODE_LENGTH_MAX"] !== undefined) {
     faults.push("OTP_CODE_LENGTH_MAX must be at least OTP_CODE_LENGTH.");
+  }
+  const { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile } = given;
+  if ((certFile === undefined) !== (keyFile === undefined)) {
+    faults.push("OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE go together; set both or neither.");
   }
   if (given.OTP_ENV === "production") {
     if (given.OTP_PROVIDERS.includes("console")) {
@@ -194,6 +210,10 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       providers: given.OTP_PROVIDERS,
       brand: given.OTP_BRAND,
       sendWaitMs: given.OTP_SEND_WAIT_MS,
+      idleMs: given.OTP_IDLE_SECONDS * 1_000,
+      connectionMaxAgeMs: given.OTP_CONNECTION_MAX_AGE_SECONDS * 1_000,
+      connectionsMax: given.OTP_MAX_CONNECTIONS,
+      tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
       logLevel: given.OTP_LOG_LEVEL,
       policy: {
         codeLength: given.OTP_CODE_LENGTH,

@@ -17,7 +17,8 @@ import type { Secret } from "./otp/secret.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
 import { createOtpService } from "./server/otp-service.ts";
-import { startServer } from "./server/server.ts";
+import { createConnections } from "./server/connections.ts";
+import { connectionLimits, startServer, type Address, type Certificate } from "./server/server.ts";
 import { createAuthenticate, issueKey } from "./service/api-keys.ts";
 import { createVerifications, phoneRefs } from "./service/verifications.ts";
 import { openSqlite } from "./store/sqlite.ts";
@@ -38,13 +39,16 @@ export interface Surroundings {
 export interface RunningService {
   readonly host: string;
   readonly port: number;
+  /** Reads the TLS certificate again, and keeps the old one if the new one is no good. */
+  reload(): void;
   /** Answers what is under way, refuses what is new, puts everything away. Within 10 s. */
   stop(): Promise<void>;
 }
 
 const bodyBytesMax = 16_384;
 const deadlineMs = 15_000;
-const callsMax = 2_048;
+/** Calls at once. At 10,000 calls a second the last of so many waits for 0.1 s. */
+const callsMax = 1_024;
 const serverGraceMs = 5_000;
 const workerGraceMs = 3_000;
 
@@ -88,9 +92,15 @@ export async function startService(config: Config, surroundings: Surroundings): 
       requestGate: gate,
       interceptors: [guard((call, error) => telemetry.fault(call.rpc, error, call.id))],
     }).service(OtpService, createOtpService(verifications));
+    const connections = createConnections({
+      ...connectionLimits,
+      idleMs: config.idleMs,
+      maxAgeMs: config.connectionMaxAgeMs,
+    });
     const gateway = createGateway({
       router,
       system,
+      onAuthenticated: connections.authenticated,
       authenticate: createAuthenticate(store, onFault("api-keys")),
       bodyBytesMax,
       deadlineMs,
@@ -100,8 +110,11 @@ export async function startService(config: Config, surroundings: Surroundings): 
     });
     const server = await startServer({
       gateway,
+      connections,
+      connectionsMax: config.connectionsMax,
       host: config.host,
       port: config.port,
+      readCertificate: config.tls === undefined ? undefined : certificateReader(config.tls),
       beforeAccept: (address) => {
         if (config.environment === "development") print(banner(address, firstKey));
       },
@@ -113,6 +126,14 @@ export async function startService(config: Config, surroundings: Surroundings): 
     return {
       host: server.host,
       port: server.port,
+      reload() {
+        try {
+          server.reloadCertificate();
+          telemetry.lifecycle("reloaded");
+        } catch (error) {
+          telemetry.fault("certificate", error);
+        }
+      },
       async stop() {
         telemetry.lifecycle("stopping");
         await server.stop(serverGraceMs);
@@ -140,6 +161,10 @@ function makeProvider(name: ProviderName, print: (text: string) => void): Provid
   return makers[name]();
 }
 
+function certificateReader({ certFile, keyFile }: { certFile: string; keyFile: string }): () => Certificate {
+  return () => ({ cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") });
+}
+
 /** The master key of a development setup: made at the first start, and kept in a file of its own beside the database. */
 function ownMasterKey(databasePath: string, system: System): Uint8Array {
   const path = join(dirname(databasePath), "master.key");
@@ -153,8 +178,8 @@ function ownMasterKey(databasePath: string, system: System): Uint8Array {
 }
 
 /** What a first-time user reads. Plain text, every command on a line of its own. */
-function banner({ host, port }: { host: string; port: number }, firstKey: Secret | undefined): string {
-  const at = `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
+function banner({ scheme, host, port }: Address, firstKey: Secret | undefined): string {
+  const at = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
   const bearer = firstKey?.reveal() ?? "$OTP_API_KEY";
   const curl = (path: string, body: string) =>
     `  curl -s ${at}${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${body}'`;

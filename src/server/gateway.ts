@@ -27,6 +27,8 @@ export interface GatewayOptions {
   readonly router: ConnectRouter;
   readonly system: System;
   readonly authenticate: (authorization: string | undefined) => Promise<Result<ApiKey>>;
+  /** Told of a request that brought a valid key. */
+  readonly onAuthenticated: (request: Request) => void;
   /** The most bytes of a message, headers and envelopes apart. */
   readonly bodyBytesMax: number;
   /** No call lives longer; a client's own deadline may be shorter. */
@@ -50,13 +52,17 @@ export interface Gateway {
 const envelopeBytes = 5;
 /** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
 const discardBytesMax = 1_048_576;
+/** One per surface and content type in use; a client can invent no more than this. */
+const fullHouseAnswersMax = 32;
 /** A full house is worth another try so much later. */
 const retryAfterMs = 1_000;
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { router, system, authenticate, bodyBytesMax, deadlineMs, callsMax, onCall, onFault } = options;
+  const { router, system, authenticate, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, onCall, onFault } =
+    options;
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   const byRpc = new Map(router.handlers.map((handler) => [handler.method.name, handler]));
+  const fullHouseAnswers = new Map<string, Answer>();
   let callsUnderWay = 0;
   let draining = false;
   let drained = () => {};
@@ -75,13 +81,12 @@ export function createGateway(options: GatewayOptions): Gateway {
       answerPlain(response, routed.refusal, routed.allow === undefined ? {} : { allow: routed.allow });
       return;
     }
-    const { handler, surface } = routed;
-    const call: Call = {
-      id: Buffer.from(system.randomBytes(9)).toString("base64url"),
-      surface,
-      rpc: handler.method.name,
-      reached: false,
-    };
+    if (callsUnderWay >= callsMax) {
+      discard(request);
+      write(response, await fullHouse(request, routed));
+      return;
+    }
+    const call = newCall(routed);
     const startMs = system.now();
     callsUnderWay += 1;
     try {
@@ -96,6 +101,22 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
   }
 
+  function newCall({ handler, surface }: Routed): Call {
+    const id = Buffer.from(system.randomBytes(9)).toString("base64url");
+    return { id, surface, rpc: handler.method.name, reached: false };
+  }
+
+  /** Refuses a call when there is no room for it. The answer is made once: refusing has to be far cheaper than serving. */
+  async function fullHouse(request: Request, routed: Routed): Promise<Answer> {
+    const name = `${routed.surface} ${request.headers["content-type"]}`;
+    const ready = fullHouseAnswers.get(name);
+    if (ready !== undefined) return ready;
+    const call = { ...newCall(routed), refusedAtGate: refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal };
+    const made = await invoke(request, routed, call, empty, new AbortController().signal);
+    if (fullHouseAnswers.size < fullHouseAnswersMax) fullHouseAnswers.set(name, made);
+    return made;
+  }
+
   /** Takes a routed request to its answer; undefined when the client has gone. */
   async function perform(
     request: Request,
@@ -103,55 +124,64 @@ export function createGateway(options: GatewayOptions): Gateway {
     routed: Routed,
     call: Call,
   ): Promise<Answer | undefined> {
-    const { handler, surface } = routed;
+    const { surface } = routed;
     const refusal = await refusalAtDoor(request, call);
     let body: Uint8Array = routed.body ?? empty;
     if (refusal !== undefined) {
       call.refusedAtGate = refusal;
       discard(request);
     } else if (routed.body === undefined && request.method !== "GET") {
-      const read = await readBody(
-        request,
-        bodyBytesMax + (surface === "grpc" || surface === "grpc-web" ? envelopeBytes : 0),
-      );
+      const bytesMax = bodyBytesMax + (surface === "grpc" || surface === "grpc-web" ? envelopeBytes : 0);
+      const read = await readBody(request, bytesMax, deadlineMs);
       if (read === undefined) return undefined;
       if (read === "too large") call.refusedAtGate = refuse("BODY_TOO_LARGE").refusal;
+      else if (read === "too slow") call.refusedAtGate = refuse("DEADLINE").refusal;
       else body = read;
     }
     const gone = new AbortController();
     const onClose = () => gone.abort(clientGone);
     response.once("close", onClose);
-    const invoke = () =>
-      handler({
-        httpVersion: request.httpVersion,
-        method: routed.body === undefined ? (request.method ?? "POST") : "POST",
-        url: routed.url,
-        header: headersOf(request, surface, routed.body !== undefined, deadlineMs),
-        body: once(body),
-        signal: gone.signal,
-        contextValues: createContextValues().set(callKey, call),
-      });
-    let answer = await invoke();
+    let answer = await invoke(request, routed, call, body, gone.signal);
     if (!call.reached && call.refusedAtGate === undefined) {
       // Connect could not read the message, and says so in words that may quote it. Say it in ours instead.
-      call.refusedAtGate = whyUndecodable(handler.method, request.headers, body, bodyBytesMax);
-      answer = await invoke();
+      call.refusedAtGate = whyUndecodable(routed.handler.method, request.headers, body, bodyBytesMax);
+      answer = await invoke(request, routed, call, body, gone.signal);
     }
     response.off("close", onClose);
-    const whole = await gather(answer);
+    return answer;
+  }
+
+  /** Runs Connect's handler over a whole message, and brings its answer to what the surface shows. */
+  async function invoke(
+    request: Request,
+    { handler, surface, url, body: pathBody }: Routed,
+    call: Call,
+    body: Uint8Array,
+    signal: AbortSignal,
+  ): Promise<Answer> {
+    const answer = await handler({
+      httpVersion: request.httpVersion,
+      method: pathBody === undefined ? (request.method ?? "POST") : "POST",
+      url,
+      header: headersOf(request, surface, pathBody !== undefined, deadlineMs),
+      body: once(body),
+      signal,
+      contextValues: createContextValues().set(callKey, call),
+    });
+    const whole = { ...(await gather(answer)), call };
     const refused = call.refusal;
-    if (refused === undefined || surface === "grpc" || surface === "grpc-web") return { ...whole, call };
+    if (refused === undefined || surface === "grpc" || surface === "grpc-web") return whole;
     const shown = surface === "rest" ? restErrorBody(whole.body, refused) : whole.body;
-    return { ...whole, call, status: httpStatus(refused.reason), body: shown };
+    return { ...whole, status: httpStatus(refused.reason), body: shown };
   }
 
   /** What can be refused by the headers alone. */
   async function refusalAtDoor(request: Request, call: Call): Promise<Refusal | undefined> {
     if (draining) return refuse("SHUTTING_DOWN", { retryAfterMs }).refusal;
-    if (callsUnderWay > callsMax) return refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal;
     const key = await authenticate(request.headers.authorization);
     if (!key.ok) return key.refusal;
     call.caller = key.value;
+    onAuthenticated(request);
     return undefined;
   }
 
@@ -230,26 +260,34 @@ function surfaceOf(contentType: string): Surface {
   return contentType.startsWith("application/grpc") ? "grpc" : "connect";
 }
 
-/** Reads a whole body: "too large" past `bytesMax`, undefined when the client goes away meanwhile. */
-function readBody(request: Request, bytesMax: number): Promise<Uint8Array | "too large" | undefined> {
+/** Reads a whole body: "too large" past `bytesMax`, "too slow" past `timeoutMs`, undefined when the client has gone. */
+function readBody(
+  request: Request,
+  bytesMax: number,
+  timeoutMs: number,
+): Promise<Uint8Array | "too large" | "too slow" | undefined> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
+    const giveUp = (verdict: "too large" | "too slow") => {
+      request.off("data", onData);
+      discard(request);
+      finish(verdict);
+    };
+    const timer = setTimeout(giveUp, timeoutMs, "too slow");
+    const finish = (verdict: Uint8Array | "too large" | "too slow" | undefined) => {
+      clearTimeout(timer);
+      resolve(verdict);
+    };
     const onData = (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > bytesMax) {
-        request.off("data", onData);
-        discard(request);
-        resolve("too large");
-      } else {
-        chunks.push(chunk);
-      }
+      if (bytes > bytesMax) giveUp("too large");
+      else chunks.push(chunk);
     };
     request.on("data", onData);
-    request.once("end", () => resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
-    request.once("error", () => resolve(undefined));
-    request.once("aborted", () => resolve(undefined));
-    request.once("close", () => resolve(undefined));
+    request.once("end", () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.once("error", () => finish(undefined));
+    request.once("close", () => finish(undefined));
   });
 }
 

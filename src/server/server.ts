@@ -1,106 +1,210 @@
 /**
- * The listener: HTTP/1.1 and HTTP/2 without TLS on one port, told apart by a connection's first bytes. A client that
- * speaks HTTP/2 opens with a fixed preface; whatever differs from it is HTTP/1.1.
+ * The listener: HTTP/1.1 and HTTP/2 on one port. Without TLS they are told apart by a connection's first bytes: a client
+ * that speaks HTTP/2 opens with a fixed preface, and whatever differs from it is HTTP/1.1. With a certificate the two
+ * sides agree in the handshake (ALPN).
  *
  * By hand, because the library for it loses the slow-loris timeouts, the peer's address on HTTP/2 and a clean close.
  */
-import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
-import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from "node:http2";
-import type { AddressInfo, Socket } from "node:net";
+import {
+  createServer as createHttp1Server,
+  type IncomingMessage,
+  type Server as Http1Server,
+  type ServerResponse,
+} from "node:http";
+import {
+  createSecureServer,
+  createServer as createHttp2Server,
+  type Http2SecureServer,
+  type Http2Server,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+  type ServerHttp2Session,
+} from "node:http2";
+import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
+import type { ConnectionLimits, Connections } from "./connections.ts";
 import type { Gateway } from "./gateway.ts";
 
 export interface ServerOptions {
   readonly gateway: Gateway;
+  readonly connections: Connections;
   readonly host: string;
   /** 0 for one that is free. */
   readonly port: number;
+  /** Reads the certificate chain and its key, both PEM; absent for cleartext. It may throw. */
+  readonly readCertificate?: (() => Certificate) | undefined;
+  /** Connections at once; further ones are not taken. */
+  readonly connectionsMax: number;
   /** Runs when the address is known, before any connection is taken. */
-  readonly beforeAccept?: (address: { host: string; port: number }) => void;
+  readonly beforeAccept?: (address: Address) => void;
   readonly onFault: (error: unknown) => void;
 }
 
-export interface RunningServer {
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface Address {
+  readonly scheme: "http" | "https";
   readonly host: string;
   readonly port: number;
+}
+
+export interface RunningServer extends Address {
+  /** Reads the certificate again; connections from now on get the new one. Throws, and keeps the old one, if it is no good. */
+  reloadCertificate(): void;
   /** Takes no more connections, lets calls under way finish, then closes what is left after `graceMs`. */
   stop(graceMs: number): Promise<void>;
 }
 
-const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
-/** A connection that has not sent a request's headers by then is closed. */
-const headersTimeoutMs = 15_000;
-/** A request must be complete by then. */
-const requestTimeoutMs = 15_000;
-const keepAliveMs = 60_000;
+/** A request's headers, and a whole request, must be here by then. */
+export const requestTimeoutMs = 15_000;
 const headerBytesMax = 16_384;
-const connectionsMax = 10_000;
+const headersMax = 100;
+/** Calls at once on one HTTP/2 connection. */
 const streamsMax = 100;
+/** A stream on which nothing has moved for so long is cut, a client that does not read its answer included. */
+const streamIdleMs = 30_000;
+
+/** How connections are limited by default; `idleMs` and `maxAgeMs` are the operator's. */
+export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs"> = {
+  halfOpenMs: 15_000,
+  strangerIdleMs: 60_000,
+  tickMs: 1_000,
+};
+
+const http1Options = {
+  headersTimeout: requestTimeoutMs,
+  requestTimeout: requestTimeoutMs,
+  connectionsCheckingInterval: 1_000,
+  // Idle connections are looked after by connections.ts.
+  keepAliveTimeout: 0,
+  maxHeaderSize: headerBytesMax,
+};
+
+const http2Options = {
+  settings: { maxConcurrentStreams: streamsMax, maxHeaderListSize: headerBytesMax, enablePush: false },
+  maxHeaderListPairs: headersMax,
+  // Megabytes a connection may hold.
+  maxSessionMemory: 1,
+  maxSettings: 32,
+  maxSessionInvalidFrames: 50,
+  maxSessionRejectedStreams: 100,
+  // Rapid reset: a client may open and drop this many streams at once, and so many more a second.
+  streamResetBurst: 400,
+  streamResetRate: 50,
+};
 
 /** Starts to listen. Rejects when the address cannot be had. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { gateway, host, port, beforeAccept, onFault } = options;
-  const sessions = new Set<ServerHttp2Session>();
-  const http2 = createHttp2Server({
-    maxHeaderListPairs: 100,
-    maxSessionMemory: 1,
-    settings: { maxConcurrentStreams: streamsMax, maxHeaderListSize: headerBytesMax, enablePush: false },
-  });
-  http2.on("request", gateway.handle);
-  http2.on("session", (session) => {
-    sessions.add(session);
-    session.setTimeout(keepAliveMs, () => session.close());
-    session.once("close", () => sessions.delete(session));
-    session.on("error", () => session.destroy());
-  });
+  const { gateway, connections, host, readCertificate, onFault } = options;
 
-  const http1 = createHttp1Server({
-    headersTimeout: headersTimeoutMs,
-    requestTimeout: requestTimeoutMs,
-    keepAliveTimeout: keepAliveMs,
-    connectionsCheckingInterval: 1_000,
-    maxHeaderSize: headerBytesMax,
-  });
-  http1.maxConnections = connectionsMax;
-  http1.on("request", gateway.handle);
-  http1.on("clientError", onClientError);
-  tellApart(http1, http2);
+  function onRequest(
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+  ): void {
+    connections.callBegan(request, response);
+    if ("stream" in request) request.stream.setTimeout(streamIdleMs, () => request.stream.close());
+    response.once("close", () => connections.callEnded(request));
+    gateway.handle(request, response);
+  }
 
-  await listen(http1, host, port, beforeAccept);
-  http1.on("error", onFault);
-  const address = http1.address() as AddressInfo;
+  const listener =
+    readCertificate === undefined
+      ? cleartext(connections, onRequest)
+      : secure(connections, onRequest, readCertificate());
+  listener.maxConnections = options.connectionsMax;
+
+  const scheme = readCertificate === undefined ? "http" : "https";
+  await listen(listener, options, scheme);
+  listener.on("error", onFault);
+  const { port } = listener.address() as AddressInfo;
   return {
+    scheme,
     host,
-    port: address.port,
+    port,
+    reloadCertificate() {
+      if (readCertificate !== undefined) (listener as Http2SecureServer).setSecureContext(readCertificate());
+    },
     async stop(graceMs) {
-      const closed = new Promise<void>((resolve) => http1.close(() => resolve()));
-      const done = gateway.drain();
-      http1.closeIdleConnections();
-      // GOAWAY: no new streams, those open may finish.
-      for (const session of sessions) session.close();
-      let timer: NodeJS.Timeout | undefined;
-      await Promise.race([done, new Promise((resolve) => (timer = setTimeout(resolve, graceMs)))]);
-      clearTimeout(timer);
-      // Answers written last are still on their way out of the sockets.
-      await new Promise((resolve) => setTimeout(resolve, 20));
-      http1.closeIdleConnections();
-      const force = setTimeout(() => {
-        http1.closeAllConnections();
-        for (const session of sessions) session.destroy();
-      }, 250);
+      // node:http's own close() would at once cut idle connections on which a call may be on its way.
+      const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
+      connections.retireAll();
+      await within(gateway.drain(), graceMs);
+      // The last answers are still on their way out of the sockets, and clients close in their own time.
+      await within(closed, Math.min(graceMs, 1_000));
+      connections.destroyAll();
       await closed;
-      clearTimeout(force);
     },
   };
 }
 
+type OnRequest = (
+  request: IncomingMessage | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+) => void;
+
+function cleartext(connections: Connections, onRequest: OnRequest): Http1Server {
+  const http1 = createHttp1Server(http1Options, onRequest);
+  const http2 = createHttp2Server(http2Options, onRequest);
+  http1.on("clientError", onClientError);
+  watchSessions(http2);
+  tellApart(
+    http1,
+    (socket) => {
+      http2.once("session", (session) => connections.upgraded(socket, session));
+      http2.emit("connection", socket);
+    },
+    connections,
+  );
+  return http1;
+}
+
+function secure(connections: Connections, onRequest: OnRequest, certificate: Certificate): Http2SecureServer {
+  const server = createSecureServer(
+    {
+      ...http1Options,
+      ...http2Options,
+      ...certificate,
+      allowHTTP1: true,
+      handshakeTimeout: requestTimeoutMs,
+      minVersion: "TLSv1.2",
+    },
+    onRequest,
+  );
+  watchSessions(server);
+  server.on("clientError", onClientError);
+  server.on("connection", (socket) => socket.on("error", () => socket.destroy()));
+  // Before node's own listener, which makes the session from the same event.
+  let latest: Socket | undefined;
+  server.prependListener("secureConnection", (socket) => {
+    latest = socket;
+    connections.opened(socket);
+    socket.on("error", () => socket.destroy());
+  });
+  server.on("session", (session) => {
+    if (latest !== undefined) connections.upgraded(latest, session);
+  });
+  return server;
+}
+
+function watchSessions(server: Http2Server | Http2SecureServer): void {
+  server.on("session", (session: ServerHttp2Session) => {
+    session.on("error", () => session.destroy());
+  });
+  server.on("sessionError", () => {});
+}
+
+const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
+
 /** Puts a look at the first bytes before the HTTP/1 server's own handling of a connection. */
-function tellApart(http1: Http1Server, http2: Http2Server): void {
+function tellApart(http1: Http1Server, takeHttp2: (socket: Socket) => void, connections: Connections): void {
   const [takeHttp1] = http1.listeners("connection") as ((socket: Socket) => void)[];
   if (takeHttp1 === undefined) throw new Error("node:http no longer listens for its own connections");
   http1.removeAllListeners("connection");
   http1.on("connection", (socket: Socket) => {
+    connections.opened(socket);
     socket.setNoDelay(true);
-    const silent = setTimeout(() => socket.destroy(), headersTimeoutMs);
     const onError = () => socket.destroy();
     socket.once("error", onError);
     let seen: Buffer = Buffer.alloc(0);
@@ -109,47 +213,55 @@ function tellApart(http1: Http1Server, http2: Http2Server): void {
       if (chunk === null) return;
       seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
       const compared = Math.min(seen.length, preface.length);
-      const matches = seen.subarray(0, compared).equals(preface.subarray(0, compared));
-      if (matches && compared < preface.length) return;
-      clearTimeout(silent);
+      const isHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
+      if (isHttp2 && compared < preface.length) return;
       socket.off("readable", onReadable);
       socket.off("error", onError);
       socket.unshift(seen);
-      if (matches) http2.emit("connection", socket);
-      else takeHttp1.call(http1, socket);
-      // Reading by hand has stopped the flow; the new owner starts it again.
-      if (!matches) socket.resume();
+      if (isHttp2) {
+        takeHttp2(socket);
+      } else {
+        takeHttp1.call(http1, socket);
+        // Reading by hand has stopped the flow.
+        socket.resume();
+      }
     };
     socket.on("readable", onReadable);
-    socket.once("close", () => clearTimeout(silent));
   });
 }
 
-function onClientError(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable) return void socket.destroy();
-  const status =
-    error.code === "HPE_HEADER_OVERFLOW"
-      ? "431 Request Header Fields Too Large"
-      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-        ? "408 Request Timeout"
-        : "400 Bad Request";
-  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`);
+function onClientError(error: NodeJS.ErrnoException, socket: Socket | { writable: boolean; destroy(): void }): void {
+  if (!socket.writable || !("end" in socket)) return void socket.destroy();
+  const statuses: Record<string, string> = {
+    HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
+    ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
+  };
+  const status = statuses[error.code ?? ""] ?? "400 Bad Request";
+  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncache-control: no-store\r\ncontent-length: 0\r\n\r\n`);
 }
 
 function listen(
-  server: Http1Server,
-  host: string,
-  port: number,
-  beforeAccept: ServerOptions["beforeAccept"],
+  server: Http1Server | Http2SecureServer,
+  options: ServerOptions,
+  scheme: Address["scheme"],
 ): Promise<void> {
+  const { host, port, beforeAccept } = options;
   return new Promise((resolve, reject) => {
     // A known port is announced before it accepts; one that is given by the system, as soon as it is known.
-    if (port !== 0) beforeAccept?.({ host, port });
+    if (port !== 0) beforeAccept?.({ scheme, host, port });
     server.once("error", reject);
     server.listen(port, host, () => {
       server.off("error", reject);
-      if (port === 0) beforeAccept?.({ host, port: (server.address() as AddressInfo).port });
+      if (port === 0) beforeAccept?.({ scheme, host, port: (server.address() as AddressInfo).port });
       resolve();
     });
   });
+}
+
+/** Waits for a promise, but not for longer than `ms`. */
+async function within(promise: Promise<unknown>, ms: number): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([promise, late]);
+  clearTimeout(timer);
 }
