@@ -19,6 +19,7 @@ export interface Config {
   readonly masterKeys: readonly Uint8Array[] | undefined;
   /** The ways out, in the order they are tried. */
   readonly providers: readonly ProviderName[];
+  readonly providerSettings: ProviderSettings;
   readonly brand: string;
   readonly sendWaitMs: number;
   /** Idle time of a connection that brought a valid key. */
@@ -32,8 +33,33 @@ export interface Config {
   readonly policy: Policy;
 }
 
-export const providerNames = ["console"] as const;
+export const providerNames = ["console", "messagebird", "bird", "webhook"] as const;
 export type ProviderName = (typeof providerNames)[number];
+
+/** What the ways out need to know. A part is there when its provider is configured. */
+export interface ProviderSettings {
+  /** Where this service is reached from outside, without a slash at the end; undefined when it is not told. */
+  readonly publicUrl: string | undefined;
+  /** Senders of single countries. */
+  readonly originators: ReadonlyMap<string, string>;
+  readonly messagebird:
+    | {
+        readonly accessKey: string;
+        readonly originator: string;
+        readonly signingKey: string | undefined;
+        readonly baseUrl: URL;
+      }
+    | undefined;
+  readonly bird:
+    | {
+        readonly apiKey: string;
+        readonly originator: string;
+        readonly webhookSecret: string | undefined;
+        readonly baseUrl: URL | undefined;
+      }
+    | undefined;
+  readonly webhook: { readonly url: URL; readonly secret: Uint8Array } | undefined;
+}
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -107,6 +133,51 @@ function parseMasterKey(text: string): Uint8Array | undefined {
   return bytes.length === masterKeyBytes && bytes.toString("base64url") === text ? bytes : undefined;
 }
 
+/** A sender: a number in international form, or up to 11 letters, digits and spaces with a letter among them. */
+function parseOriginator(text: string): string | undefined {
+  const isNumber = /^\+?[1-9]\d{2,14}$/.test(text);
+  const isName = /^[A-Za-z0-9 ]{1,11}$/.test(text) && /[A-Za-z]/.test(text);
+  return isNumber || isName ? text : undefined;
+}
+
+const originatorShape =
+  "must be a number such as +31612345678, or up to 11 letters and digits with a letter among them";
+
+const originator = v.pipe(
+  v.string(),
+  v.check((text) => parseOriginator(text) !== undefined, originatorShape),
+);
+
+function parseCountryOriginator(text: string): [country: string, originator: string] | undefined {
+  const [country = "", sender = ""] = text.split("=", 2);
+  const [region, from] = [parseCountry(country), parseOriginator(sender)];
+  return region === undefined || from === undefined ? undefined : [region, from];
+}
+
+/** A URL; `isOrigin` for one without path, query or user. */
+const urlOf = (isOrigin: boolean, shape: string) =>
+  v.pipe(
+    v.string(),
+    v.check((text) => URL.canParse(text) && isUsableUrl(new URL(text), isOrigin), shape),
+    v.transform((text) => new URL(text)),
+  );
+
+function isUsableUrl(parsed: URL, isOrigin: boolean): boolean {
+  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(parsed.hostname);
+  const isSafe = parsed.protocol === "https:" || (parsed.protocol === "http:" && isLocal && !isOrigin);
+  const isBare = parsed.pathname === "/" && parsed.search === "" && parsed.hash === "";
+  return isSafe && parsed.username === "" && parsed.password === "" && (isBare || !isOrigin);
+}
+
+/** A Standard Webhooks secret: `whsec_` and 24 to 64 bytes in base64. */
+const webhookSecret = v.pipe(
+  v.string(),
+  v.check((text) => {
+    const bytes = Buffer.from(text.replace(/^whsec_/, ""), "base64").length;
+    return text.startsWith("whsec_") && bytes >= 24 && bytes <= 64;
+  }, "must be whsec_ and 24 to 64 bytes in base64"),
+);
+
 const filePath = v.pipe(
   v.string(),
   v.regex(/^file:.+/, "must be file:<path>, such as file:./data/otp.db"),
@@ -136,6 +207,29 @@ const variables = v.object({
     v.pipe(commaList, v.array(oneOf(providerNames)), v.minLength(1, "must name at least one provider")),
     "console",
   ),
+  OTP_PUBLIC_URL: v.optional(urlOf(true, "must be an https origin without a path, such as https://otp.example.com")),
+  OTP_ORIGINATORS: v.optional(listOf(parseCountryOriginator, 1, 300, "NL=Acme,US=+15551234567")),
+  OTP_MESSAGEBIRD_ACCESS_KEY: v.optional(
+    v.pipe(
+      v.string(),
+      v.check(
+        (key) => !key.startsWith("bk_"),
+        "is a key of the new Bird platform: set OTP_PROVIDERS=bird and OTP_BIRD_API_KEY instead",
+      ),
+    ),
+  ),
+  OTP_MESSAGEBIRD_ORIGINATOR: v.optional(originator),
+  OTP_MESSAGEBIRD_SIGNING_KEY: v.optional(v.string()),
+  OTP_MESSAGEBIRD_BASE_URL: v.optional(
+    urlOf(true, "must be an https origin without a path, such as https://sms-gateway.example.com"),
+    "https://rest.messagebird.com",
+  ),
+  OTP_BIRD_API_KEY: v.optional(v.pipe(v.string(), v.regex(/^bk_[a-z0-9]+_.+/, "must begin with bk_ and a region"))),
+  OTP_BIRD_ORIGINATOR: v.optional(originator),
+  OTP_BIRD_WEBHOOK_SECRET: v.optional(webhookSecret),
+  OTP_BIRD_BASE_URL: v.optional(urlOf(true, "must be an https origin without a path")),
+  OTP_WEBHOOK_URL: v.optional(urlOf(false, "must be an https URL (http only for this machine)")),
+  OTP_WEBHOOK_SECRET: v.optional(webhookSecret),
   OTP_BRAND: v.optional(visible, "otpd"),
   OTP_CODE_LENGTH: v.optional(integer(6, 10), "6"),
   OTP_CODE_LENGTH_MAX: v.optional(integer(6, 10), "8"),
@@ -161,7 +255,14 @@ const variables = v.object({
 });
 
 /** Secrets, which may also be given as the path of a file that holds them. */
-const secretNames = new Set(["OTP_MASTER_KEY"]);
+const secretNames = new Set([
+  "OTP_MASTER_KEY",
+  "OTP_MESSAGEBIRD_ACCESS_KEY",
+  "OTP_MESSAGEBIRD_SIGNING_KEY",
+  "OTP_BIRD_API_KEY",
+  "OTP_BIRD_WEBHOOK_SECRET",
+  "OTP_WEBHOOK_SECRET",
+]);
 
 /** What Kubernetes injects into every pod for a Service named `otp`. */
 const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
@@ -197,6 +298,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       faults.push("OTP_ALLOWED_COUNTRIES is required in production: a list such as NL,BE,DE, or * for all.");
     }
   }
+  const providerSettings = settingsOf(given, faults);
   if (faults.length > 0) return { ok: false, faults, warnings };
   return {
     ok: true,
@@ -208,6 +310,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       databasePath: given.OTP_DATABASE_URL,
       masterKeys: given.OTP_MASTER_KEY,
       providers: given.OTP_PROVIDERS,
+      providerSettings,
       brand: given.OTP_BRAND,
       sendWaitMs: given.OTP_SEND_WAIT_MS,
       idleMs: given.OTP_IDLE_SECONDS * 1_000,
@@ -227,6 +330,56 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
         retentionMs: given.OTP_RETENTION_HOURS * 3_600_000,
       },
     },
+  };
+}
+
+type Given = v.InferOutput<typeof variables>;
+
+/** Puts together what the configured providers need, and adds to `faults` what is missing. */
+function settingsOf(given: Given, faults: string[]): ProviderSettings {
+  const need = (provider: ProviderName, names: readonly (keyof Given)[]): boolean => {
+    if (!given.OTP_PROVIDERS.includes(provider)) return false;
+    const missing = names.filter((name) => given[name] === undefined);
+    for (const name of missing) faults.push(`${name} is required by OTP_PROVIDERS=${provider}.`);
+    return missing.length === 0;
+  };
+  if (new Set(given.OTP_PROVIDERS).size < given.OTP_PROVIDERS.length)
+    faults.push("OTP_PROVIDERS names a provider twice.");
+  const isLive = given.OTP_PROVIDERS.some((name) => name !== "console");
+  if (isLive && given.OTP_ALLOWED_COUNTRIES === undefined && given.OTP_ENV !== "production") {
+    faults.push("OTP_ALLOWED_COUNTRIES is required with a provider that sends: a list such as NL,BE,DE, or * for all.");
+  }
+  const { OTP_MESSAGEBIRD_ACCESS_KEY: accessKey, OTP_MESSAGEBIRD_ORIGINATOR: messagebirdFrom } = given;
+  const { OTP_BIRD_API_KEY: apiKey, OTP_BIRD_ORIGINATOR: birdFrom } = given;
+  const { OTP_WEBHOOK_URL: webhookUrl, OTP_WEBHOOK_SECRET: secret } = given;
+  const hasMessagebird = need("messagebird", ["OTP_MESSAGEBIRD_ACCESS_KEY", "OTP_MESSAGEBIRD_ORIGINATOR"]);
+  const hasBird = need("bird", ["OTP_BIRD_API_KEY", "OTP_BIRD_ORIGINATOR"]);
+  const hasWebhook = need("webhook", ["OTP_WEBHOOK_URL", "OTP_WEBHOOK_SECRET"]);
+  return {
+    publicUrl: given.OTP_PUBLIC_URL?.origin,
+    originators: new Map(given.OTP_ORIGINATORS ?? []),
+    messagebird:
+      hasMessagebird && accessKey !== undefined && messagebirdFrom !== undefined
+        ? {
+            accessKey,
+            originator: messagebirdFrom,
+            signingKey: given.OTP_MESSAGEBIRD_SIGNING_KEY,
+            baseUrl: given.OTP_MESSAGEBIRD_BASE_URL,
+          }
+        : undefined,
+    bird:
+      hasBird && apiKey !== undefined && birdFrom !== undefined
+        ? {
+            apiKey,
+            originator: birdFrom,
+            webhookSecret: given.OTP_BIRD_WEBHOOK_SECRET,
+            baseUrl: given.OTP_BIRD_BASE_URL,
+          }
+        : undefined,
+    webhook:
+      hasWebhook && webhookUrl !== undefined && secret !== undefined
+        ? { url: webhookUrl, secret: Buffer.from(secret.slice("whsec_".length), "base64") }
+        : undefined,
   };
 }
 

@@ -7,9 +7,13 @@ import { compressionGzip } from "@connectrpc/connect-node";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
-import type { Config, ProviderName } from "./config.ts";
+import type { Config, ProviderName, ProviderSettings } from "./config.ts";
+import { createBirdProvider } from "./delivery/bird.ts";
+import { guarded } from "./delivery/breaker.ts";
 import { createConsoleProvider } from "./delivery/console.ts";
+import { createMessageBirdProvider } from "./delivery/messagebird.ts";
 import type { Provider } from "./delivery/provider.ts";
+import { createWebhookProvider } from "./delivery/webhook.ts";
 import { createWorker } from "./delivery/worker.ts";
 import { scopes } from "./otp/api-key.ts";
 import { createKeyRing, masterKeyBytes } from "./otp/key-ring.ts";
@@ -17,9 +21,11 @@ import type { Secret } from "./otp/secret.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
 import { createOtpService } from "./server/otp-service.ts";
+import { createReportVisits } from "./server/reports.ts";
 import { createConnections } from "./server/connections.ts";
 import { connectionLimits, startServer, type Address, type Certificate } from "./server/server.ts";
 import { createAuthenticate, issueKey } from "./service/api-keys.ts";
+import { createNoteReport } from "./service/reports.ts";
 import { createVerifications, phoneRefs } from "./service/verifications.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import { createSweeper } from "./store/sweeper.ts";
@@ -64,7 +70,10 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const firstKey = config.environment === "development" ? await firstApiKey() : undefined;
 
     const { policy, brand } = config;
-    const providers = surroundings.providers ?? config.providers.map((name) => makeProvider(name, print));
+    const now = () => system.now();
+    const providers = (
+      surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print))
+    ).map((provider) => guarded(provider, now));
     const phoneOf = phoneRefs(keys, policy);
     const worker = createWorker({
       store,
@@ -101,6 +110,10 @@ export async function startService(config: Config, surroundings: Surroundings): 
       router,
       system,
       onAuthenticated: connections.authenticated,
+      visitOf: createReportVisits(
+        providers,
+        createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
+      ),
       authenticate: createAuthenticate(store, onFault("api-keys")),
       bodyBytesMax,
       deadlineMs,
@@ -156,9 +169,22 @@ export async function startService(config: Config, surroundings: Surroundings): 
   }
 }
 
-function makeProvider(name: ProviderName, print: (text: string) => void): Provider {
-  const makers: Record<ProviderName, () => Provider> = { console: () => createConsoleProvider(print) };
-  return makers[name]();
+function makeProvider(
+  name: ProviderName,
+  { publicUrl, originators, ...settings }: ProviderSettings,
+  now: () => number,
+  print: (text: string) => void,
+): Provider {
+  const makers: Record<ProviderName, () => Provider | undefined> = {
+    console: () => createConsoleProvider(print),
+    messagebird: () =>
+      settings.messagebird && createMessageBirdProvider({ ...settings.messagebird, publicUrl, originators, now }),
+    bird: () => settings.bird && createBirdProvider({ ...settings.bird, originators }),
+    webhook: () => settings.webhook && createWebhookProvider({ ...settings.webhook, now }),
+  };
+  const provider = makers[name]();
+  if (provider === undefined) throw new Error(`the provider ${name} is not configured`);
+  return provider;
 }
 
 function certificateReader({ certFile, keyFile }: { certFile: string; keyFile: string }): () => Certificate {

@@ -1,22 +1,52 @@
 /**
  * The provider port: one way for an SMS to leave. A provider makes one call and says what it came to; it never retries,
- * never throws for a refusal, and keeps no state of its own. Retries, failover and deadlines belong to the worker.
+ * never throws for a refusal, and keeps no state of its own. Retries, failover and deadlines belong to the worker, the
+ * circuit breaker to breaker.ts.
  */
-import type { SendOutcome } from "../otp/message.ts";
+import type { Report, SendOutcome } from "../otp/message.ts";
 import type { E164 } from "../otp/phone-number.ts";
 
 /** One SMS to hand over. */
 export interface Sms {
   readonly to: E164;
+  /** The number's country, ISO 3166-1 alpha-2: some providers need another sender there. */
+  readonly region: string;
   /** The text, code included: it may go to the provider and nowhere else. */
   readonly text: string;
   /** Seconds for which the text is of use; a provider that can should discard it afterwards. */
   readonly validitySeconds: number;
+  /** Ours, the same for every try of one message; the provider's report brings it back. Visible ASCII, at most 40. */
+  readonly reference: string;
 }
+
+/** An HTTP request that may be a provider's report. */
+export interface ReportRequest {
+  readonly method: string;
+  /** The path and query as they came. */
+  readonly target: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly body: Uint8Array;
+}
+
+/** A report, or why there is none: its signature is not the provider's, or it says nothing of an SMS of ours. */
+export type ReportReading =
+  | { readonly kind: "report"; readonly report: Report }
+  | { readonly kind: "forged" }
+  | { readonly kind: "irrelevant" };
 
 export interface Provider {
   /** Its name in configuration, logs and metrics, such as "console". */
   readonly name: string;
   /** Hands one SMS over. Gives up when the signal aborts; whatever it throws counts as an ambiguous outcome. */
   send(sms: Sms, signal: AbortSignal): Promise<SendOutcome>;
+  /** Checks and reads a report; absent where the provider sends none. Never throws. */
+  readReport?(request: ReportRequest): Promise<ReportReading>;
+  /** Proves the configuration against the provider: sentences for the operator, each true or false. */
+  examine?(): Promise<readonly Finding[]>;
+}
+
+/** One thing that was checked. */
+export interface Finding {
+  readonly ok: boolean;
+  readonly sentence: string;
 }

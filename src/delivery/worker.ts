@@ -6,10 +6,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
-import { renderText, type SendOutcome } from "../otp/message.ts";
+import { isDone, renderText, type SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
-import { decideSettle, type Settled, type Verification } from "../otp/verification.ts";
+import { referenceOf } from "../otp/reference.ts";
+import { type Settled, decideSettle } from "../otp/settlement.ts";
+import { type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
 import type { Provider } from "./provider.ts";
 
@@ -30,6 +32,8 @@ export interface WorkerOptions {
 export interface Worker {
   /** Carries a claimed message; resolves once it is settled for good, or with undefined after `waitMs`. Never rejects. */
   deliver(job: Job, waitMs: number): Promise<Settled | undefined>;
+  /** Looks at the outbox at once. */
+  nudge(): void;
   /** Begins to look for messages that nobody has in hand. */
   start(): void;
   /** Takes no more, waits up to `graceMs` for calls under way, and gives the rest back unsent. */
@@ -77,9 +81,8 @@ export function createWorker(options: WorkerOptions): Worker {
     const outcome = await call(provider, job);
     const settled = await settle(job, outcome, provider.name);
     if (settled === undefined) return;
-    const { dueMs } = settled.message;
-    if (dueMs === null) listeners.get(nameOf(job))?.(settled);
-    else wakeIn(dueMs - store.now());
+    if (isDone(settled.message)) listeners.get(nameOf(job))?.(settled);
+    else wakeIn((settled.message.dueMs ?? 0) - store.now());
   }
 
   async function call(provider: Provider, job: Job): Promise<SendOutcome> {
@@ -87,7 +90,10 @@ export function createWorker(options: WorkerOptions): Worker {
     const code = deriveCode(keys, verification);
     if (code === undefined) return { kind: "refused", cause: "content", detail: "the code is gone" };
     const lifeLeftMs = verification.expireMs - job.now;
+    const key = keys.find(verification.kid) ?? keys.current;
     const sms = {
+      region: verification.region,
+      reference: referenceOf(key, verification.id, job.message.copy),
       to: openPhone(keys, verification.kid, verification.id, verification.phoneBox),
       text: renderText(code, brand, lifeLeftMs),
       validitySeconds: Math.floor(lifeLeftMs / 1000),
@@ -106,7 +112,7 @@ export function createWorker(options: WorkerOptions): Worker {
   async function settle(job: Job, outcome: SendOutcome, provider: string): Promise<Settled | undefined> {
     for (let waitMs = 50; ; waitMs *= 2) {
       try {
-        return await store.settleMessage(job, phoneOf, (view) =>
+        return await store.settleMessage(job.message, phoneOf, (view) =>
           decideSettle(view, outcome, provider, providers.length, policy),
         );
       } catch (error) {
@@ -161,6 +167,9 @@ export function createWorker(options: WorkerOptions): Worker {
         listeners.set(name, hear);
         take(job);
       });
+    },
+    nudge() {
+      wakeIn(0);
     },
     start() {
       wakeIn(0);

@@ -15,6 +15,8 @@ export interface MasterKey {
   readonly phoneIndex: KeyObject;
   readonly phoneEncryption: KeyObject;
   readonly fingerprint: KeyObject;
+  /** For the names that messages have with providers. */
+  readonly reference: KeyObject;
 }
 
 /** All configured master keys. */
@@ -51,6 +53,7 @@ function spread(master: Uint8Array): MasterKey {
     phoneIndex: key("phone-index"),
     phoneEncryption: key("phone-encryption"),
     fingerprint: key("fingerprint"),
+    reference: key("reference"),
   };
 }
 

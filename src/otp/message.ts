@@ -55,6 +55,16 @@ export type SendOutcome =
   /** It may have been sent: the answer was lost, late or makes no sense. */
   | { readonly kind: "ambiguous"; readonly detail: string };
 
+/** What a provider later says became of an SMS. */
+export interface Report {
+  readonly reference: string;
+  /** The provider's id of the message, if the report has one. */
+  readonly providerMessageId: string | undefined;
+  readonly delivery: "ACCEPTED" | "DELIVERED" | "UNDELIVERED";
+  /** The provider's own word on why. */
+  readonly detail: string | undefined;
+}
+
 /** A claim on a message lasts so long; a worker that has not settled it by then is taken for dead. */
 export const leaseMs = 30_000;
 
@@ -104,6 +114,11 @@ export function unclaim(message: Message, now: Instant): Message {
   return { ...message, delivery: "QUEUED", calls: message.calls - 1, dueMs: now };
 }
 
+/** True once no further call will be made for this message. Pure. */
+export function isDone(message: Message): boolean {
+  return message.dueMs === null || message.dueMs >= message.deadlineMs;
+}
+
 /** True if nothing of this message can have reached the phone, and nothing will. Pure. */
 export function isProvenUnsent(message: Message): boolean {
   return (
@@ -123,14 +138,16 @@ export function settle(
   now: Instant,
 ): Message {
   if (outcome.kind === "accepted") {
-    return {
+    const accepted: Message = {
       ...message,
       delivery: forward(message.delivery, "ACCEPTED"),
+      maybeSent: true,
       dueMs: null,
       provider,
       providerMessageId: outcome.providerMessageId ?? null,
-      detail: null,
     };
+    // The provider's report can come before its answer.
+    return accepted.delivery === "UNDELIVERED" ? failOver(accepted, providers, now) : accepted;
   }
   const settled: Message = {
     ...message,
@@ -143,10 +160,42 @@ export function settle(
   const next = nextTry(settled, outcome, providers);
   const dueMs = next === undefined ? null : now + next.waitMs;
   if (next === undefined || dueMs === null || dueMs >= message.deadlineMs) {
-    // What may have been sent stays open for the provider's report; the rest is proven unsent.
-    return { ...settled, delivery: settled.maybeSent ? "SENDING" : "REJECTED", dueMs: null };
+    // What may have been sent waits for the provider's report until its deadline; the rest is proven unsent.
+    return settled.maybeSent
+      ? { ...settled, delivery: forward(settled.delivery, "SENDING"), dueMs: settled.deadlineMs }
+      : { ...settled, delivery: "REJECTED", dueMs: null };
   }
   return { ...settled, delivery: "QUEUED", dueMs, providerIndex: next.providerIndex };
+}
+
+/**
+ * The message after a provider's report. Reports come in any order, more than once, and before the answer to the call
+ * they are about: delivery only moves forward. Undelivered, and known so by the provider that has the message, it goes
+ * to the next provider if there is time and a call left. Pure.
+ */
+export function report(
+  message: Message,
+  said: Pick<Report, "delivery" | "detail">,
+  isFromHolder: boolean,
+  providers: number,
+  now: Instant,
+): Message {
+  if (said.delivery !== "DELIVERED" && !isFromHolder) return message;
+  const delivery = forward(message.delivery, said.delivery);
+  if (delivery === message.delivery) return message;
+  const detail = said.detail === undefined ? message.detail : said.detail.slice(0, detailCharsMax);
+  const told: Message = { ...message, delivery, detail, maybeSent: true };
+  if (delivery === "DELIVERED") return { ...told, dueMs: null };
+  // While a call is under way its own end decides.
+  return delivery === "UNDELIVERED" && isDone(message) ? failOver(told, providers, now) : told;
+}
+
+/** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */
+function failOver(message: Message, providers: number, now: Instant): Message {
+  const failed = { ...message, failures: message.failures + 1, dueMs: null };
+  const other = message.providerIndex + 1;
+  const goesOn = failed.failures < failuresMax && other < providers && now < message.deadlineMs;
+  return goesOn ? { ...failed, delivery: "QUEUED", providerIndex: other, dueMs: now } : failed;
 }
 
 function nextTry(

@@ -14,15 +14,7 @@ import {
   type StoredAnswer,
 } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
-import {
-  isProvenUnsent,
-  newMessage,
-  settle,
-  forward,
-  type Delivery,
-  type Message,
-  type SendOutcome,
-} from "./message.ts";
+import { newMessage, type Delivery, type Message } from "./message.ts";
 import type { PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { PhoneHistory, Policy } from "./policy.ts";
@@ -112,7 +104,8 @@ function refused(reason: Reason, particulars: Omit<Refusal, "reason"> = {}): { k
   return { kind: "refused", refusal: refuse(reason, particulars).refusal };
 }
 
-function nothing<R>(result: R): Decided<R> {
+/** Writes nothing. */
+export function nothing<R>(result: R): Decided<R> {
   return { writes: noWrites, result };
 }
 
@@ -134,8 +127,8 @@ export function stateAt(verification: Verification, now: Instant): State {
   return verification.state === "PENDING" && now >= verification.expireMs ? "EXPIRED" : verification.state;
 }
 
-/** A verification brought to its end: the salt goes with the state. */
-function end(verification: Verification, state: Exclude<State, "PENDING">, now: Instant): Verification {
+/** A verification brought to its end: the salt goes with the state. Pure. */
+export function end(verification: Verification, state: Exclude<State, "PENDING">, now: Instant): Verification {
   return { ...verification, state, salt: null, endMs: now };
 }
 
@@ -235,7 +228,8 @@ function spendAll(policy: Policy, tats: readonly Instant[], now: Instant): Resul
   return { ok: true, value: spendings.map((spending) => (spending.allowed ? spending.tatMs : 0)) };
 }
 
-function giveBackAll(policy: Policy, tats: readonly Instant[], now: Instant, count: number): Instant[] {
+/** Gives messages back to every bucket of a phone. Pure. */
+export function giveBackAll(policy: Policy, tats: readonly Instant[], now: Instant, count: number): Instant[] {
   return policy.phoneLimits.map((limit, i) => giveBack(limit, tats[i] ?? 0, now, count));
 }
 
@@ -421,54 +415,4 @@ function recordOf(
   now: Instant,
 ): Pick<Writes, "record"> {
   return claim === undefined ? {} : { record: newRecord(claim, id, answer, now) };
-}
-
-// ---- delivery -------------------------------------------------------------------------------------------------------
-
-export interface SettleView {
-  readonly now: Instant;
-  readonly message: Message;
-  readonly verification: Verification;
-  readonly phone: PhoneView;
-}
-
-/** A message and its verification after a provider's answer was noted. */
-export interface Settled {
-  readonly message: Message;
-  readonly verification: Verification;
-}
-
-/**
- * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it was the
- * first of its verification, there is no code out there to wait for: the verification becomes FAILED.
- */
-export function decideSettle(
-  view: SettleView,
-  outcome: SendOutcome,
-  provider: string,
-  providers: number,
-  policy: Policy,
-): Decided<Settled> {
-  const { now, verification, phone } = view;
-  const pending = stateAt(verification, now) === "PENDING";
-  const answered = settle(view.message, outcome, provider, providers, now);
-  // Nothing is sent after a terminal state.
-  const message =
-    pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
-  const latest = message.copy === verification.resends;
-  const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
-  const noted = moved.delivery === verification.delivery ? verification : moved;
-  if (!isProvenUnsent(message))
-    return { writes: { message, verification: noted }, result: { message, verification: noted } };
-
-  const withdrawn = !pending ? noted : message.copy === 0 ? end(noted, "FAILED", now) : withoutResend(noted, now);
-  return {
-    writes: { message, verification: withdrawn, tats: giveBackAll(policy, phone.tats, now, 1) },
-    result: { message, verification: withdrawn },
-  };
-}
-
-/** A resend that never left does not count, and may be asked for again at once. */
-function withoutResend(verification: Verification, now: Instant): Verification {
-  return { ...verification, resends: verification.resends - 1, nextResendMs: now };
 }

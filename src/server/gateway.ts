@@ -14,6 +14,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { ApiKey } from "../otp/api-key.ts";
 import { refuse, type Refusal, type Result } from "../otp/reason.ts";
+import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { callKey, type Call, type Surface } from "./call.ts";
 import { whyUndecodable } from "./decoding.ts";
@@ -23,10 +24,24 @@ import { httpStatus } from "./status.ts";
 export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
 
+/** A path that is no RPC: what it answers to, and how. */
+export interface Visit {
+  readonly methods: readonly string[];
+  /** Answers one request, given whole. A refusal is answered as on REST. */
+  answer(request: {
+    readonly method: string;
+    readonly target: string;
+    readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+    readonly body: Uint8Array;
+  }): Promise<Result<{ readonly type: string; readonly body: string }>>;
+}
+
 export interface GatewayOptions {
   readonly router: ConnectRouter;
   readonly system: System;
   readonly authenticate: (authorization: string | undefined) => Promise<Result<ApiKey>>;
+  /** Finds the visit of a path that is no RPC. */
+  readonly visitOf: (path: string) => Visit | undefined;
   /** Told of a request that brought a valid key. */
   readonly onAuthenticated: (request: Request) => void;
   /** The most bytes of a message, headers and envelopes apart. */
@@ -75,6 +90,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function serve(request: Request, response: Response): Promise<void> {
+    const visit = options.visitOf(pathOf(request));
+    if (visit !== undefined) return receive(visit, request, response);
     const routed = route(request);
     if (!routed.ok) {
       discard(request);
@@ -96,8 +113,7 @@ export function createGateway(options: GatewayOptions): Gateway {
         onCall(call, answer.status, system.now() - startMs);
       }
     } finally {
-      callsUnderWay -= 1;
-      if (draining && callsUnderWay === 0) drained();
+      callEnded();
     }
   }
 
@@ -185,11 +201,44 @@ export function createGateway(options: GatewayOptions): Gateway {
     return undefined;
   }
 
+  /** Answers a request to a path that is no RPC. */
+  async function receive(visit: Visit, request: Request, response: Response): Promise<void> {
+    const method = request.method ?? "";
+    if (!visit.methods.includes(method)) {
+      discard(request);
+      return answerPlain(response, refuse("METHOD_NOT_ALLOWED").refusal, { allow: visit.methods.join(", ") });
+    }
+    callsUnderWay += 1;
+    try {
+      const body = await readBody(request, bodyBytesMax, deadlineMs);
+      if (body === undefined) return;
+      if (body === "too large") return answerPlain(response, refuse("BODY_TOO_LARGE").refusal);
+      if (body === "too slow") return answerPlain(response, refuse("DEADLINE").refusal);
+      const answer = await visit.answer({ method, target: request.url ?? "", headers: request.headers, body });
+      if (!answer.ok) return answerPlain(response, answer.refusal);
+      const headers = { "content-type": answer.value.type, "cache-control": "no-store" };
+      writeWhole(response, 200, headers, Buffer.from(answer.value.body), undefined);
+    } catch (error) {
+      onFault(error);
+      answerPlain(
+        response,
+        refuse(error instanceof StoreUnavailable ? "STORE_UNAVAILABLE" : "INTERNAL", { retryAfterMs }).refusal,
+      );
+    } finally {
+      callEnded();
+    }
+  }
+
+  function callEnded(): void {
+    callsUnderWay -= 1;
+    if (draining && callsUnderWay === 0) drained();
+  }
+
   /** route → method → type → size, before authentication. */
   function route(request: Request): RouteResult {
     const method = request.method ?? "";
     const url = request.url ?? "";
-    const path = url.split("?", 1)[0] ?? "";
+    const path = pathOf(request);
     const rest = matchRest(method, path);
     if (rest?.kind === "method-not-allowed") return { ...refuse("METHOD_NOT_ALLOWED"), allow: rest.allow };
     const handler = rest === undefined ? handlers.get(path) : byRpc.get(rest.rpc);
@@ -254,6 +303,10 @@ interface Answer {
 
 const empty = new Uint8Array();
 const clientGone = new Error("the client is gone");
+
+function pathOf(request: Request): string {
+  return request.url?.split("?", 1)[0] ?? "";
+}
 
 function surfaceOf(contentType: string): Surface {
   if (contentType.startsWith("application/grpc-web")) return "grpc-web";

@@ -83,6 +83,8 @@ export function createOtpService(verifications: Verifications): ServiceImpl<type
         purpose: seen.purpose,
         createTime: timestampFromMs(seen.createMs),
         attemptsRemaining: seen.attemptsRemaining,
+        provider: seen.provider,
+        deliveryDetail: seen.deliveryDetail,
         ...(seen.endMs === null ? {} : { endTime: timestampFromMs(seen.endMs) }),
       };
     },

@@ -18,6 +18,7 @@ import {
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
+import type { Settled } from "../otp/settlement.ts";
 import {
   canonicalBind,
   decideCancel,
@@ -29,7 +30,6 @@ import {
   terminalReason,
   type Replay,
   type SendFacts,
-  type Settled,
   type State,
   type Verification,
 } from "../otp/verification.ts";
@@ -92,6 +92,9 @@ export interface Seen extends Sent {
   readonly createMs: Instant;
   readonly endMs: Instant | null;
   readonly attemptsRemaining: number;
+  /** Which provider has the latest message or answered last, and its word on why it did not go through. */
+  readonly provider: string;
+  readonly deliveryDetail: string;
 }
 
 /** A result, and whether it was first given to an earlier call with the same Idempotency-Key. */
@@ -253,6 +256,7 @@ export function createVerifications(options: VerificationsOptions): Verification
       if (v === undefined) return answer(refuse("REQUEST_NOT_FOUND"));
       const now = store.now();
       const state = stateAt(v, now);
+      const latest = (await store.readMessages(v.id)).at(-1);
       return answer(
         ok({
           ...sentAt(v, policy, now),
@@ -262,6 +266,8 @@ export function createVerifications(options: VerificationsOptions): Verification
           createMs: v.createMs,
           endMs: v.endMs ?? (state === "EXPIRED" ? v.expireMs : null),
           attemptsRemaining: state === "PENDING" ? v.attemptsMax - v.attempts : 0,
+          provider: latest?.provider ?? "",
+          deliveryDetail: latest?.detail ?? "",
         }),
       );
     },

@@ -12,13 +12,13 @@ import type { ApiKey } from "../otp/api-key.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, unclaim, type Message } from "../otp/message.ts";
 import { emptyHistory, isForgettable, type PhoneHistory } from "../otp/policy.ts";
+import type { SettleView } from "../otp/settlement.ts";
 import {
   expire,
   stateAt,
   type Decided,
   type PhoneView,
   type SendView,
-  type SettleView,
   type UpdateView,
   type Verification,
   type Writes,
@@ -137,6 +137,9 @@ function prepare(db: Database) {
     ),
     message: statement<rows.MessageRow>(
       `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
+    ),
+    messages: statement<rows.MessageRow>(
+      `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? ORDER BY copy`,
     ),
     dueMessages: statement<rows.MessageRow>(
       `SELECT ${list(rows.messageColumns)} FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
@@ -261,6 +264,10 @@ class SqliteStore implements Store {
     });
   }
 
+  async readMessages(id: string): Promise<Message[]> {
+    return this.#read(() => this.#sql.messages.all(rows.idBytes(id)).map(rows.toMessage));
+  }
+
   noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void> {
     return this.#act(() => {
       if (answer === null) this.#sql.deleteRecord.run(slot);
@@ -301,13 +308,13 @@ class SqliteStore implements Store {
   }
 
   settleMessage<R>(
-    job: Job,
+    name: { readonly verificationId: string; readonly copy: number },
     phoneOf: (verification: Verification) => PhoneRef,
     decide: (view: SettleView) => Decided<R>,
   ): Promise<R | undefined> {
     return this.#act((now) => {
-      const row = this.#sql.message.get(rows.idBytes(job.message.verificationId), job.message.copy);
-      const verification = this.#verification(job.message.verificationId);
+      const row = this.#sql.message.get(rows.idBytes(name.verificationId), name.copy);
+      const verification = this.#verification(name.verificationId);
       if (row === undefined || verification === undefined) return undefined;
       const ref = phoneOf(verification);
       const { writes, result } = decide({

@@ -20,7 +20,8 @@
 import type { ApiKey } from "../otp/api-key.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
-import type { Decided, SendView, SettleView, UpdateView, Verification } from "../otp/verification.ts";
+import type { SettleView } from "../otp/settlement.ts";
+import type { Decided, SendView, UpdateView, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 
 /** The database could not do it. The caller may retry unchanged. */
@@ -89,6 +90,9 @@ export interface Store {
   /** Reads one verification, outside any decision. */
   readVerification(tenant: string, id: string): Promise<Verification | undefined>;
 
+  /** Reads the messages of a verification, oldest first. */
+  readMessages(id: string): Promise<Message[]>;
+
   /** Notes the answer of a first call under its slot, or forgets the call (null) so that a retry is a first call again. */
   noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void>;
 
@@ -101,9 +105,9 @@ export interface Store {
   /** Gives claimed messages back unsent, due at once. */
   releaseMessages(jobs: readonly Job[]): Promise<void>;
 
-  /** Decides what a provider's answer means for a message. Resolves with undefined if the message is gone. */
+  /** Decides what a provider's answer or report means for a message. Resolves with undefined if there is no such one. */
   settleMessage<R>(
-    job: Job,
+    name: { readonly verificationId: string; readonly copy: number },
     phoneOf: (verification: Verification) => PhoneRef,
     decide: (view: SettleView) => Decided<R>,
   ): Promise<R | undefined>;

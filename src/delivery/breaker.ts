@@ -1,0 +1,59 @@
+/**
+ * A circuit breaker around each provider, and its pause. A provider that fails 5 of its last 20 calls is left alone for
+ * 10 s, then tried with a single call; one that asks to wait is not called before its time. Meanwhile the answer is at
+ * once "unavailable" (proven not sent), so that the message goes to the next provider.
+ */
+import { BrokenCircuitError, circuitBreaker, CountBreaker, handleWhenResult } from "cockatiel";
+import type { SendOutcome } from "../otp/message.ts";
+import type { Provider } from "./provider.ts";
+
+/** A provider with its breaker. */
+export interface GuardedProvider extends Provider {
+  /** True while calls are let through. */
+  readonly isClosed: () => boolean;
+}
+
+const callsRemembered = 20;
+const failuresShare = 5 / callsRemembered;
+const halfOpenAfterMs = 10_000;
+/** A provider cannot ask to be left alone for longer. */
+const pauseMsMax = 60_000;
+
+/** Wraps a provider; `now` is a clock in milliseconds. */
+export function guarded(provider: Provider, now: () => number): GuardedProvider {
+  const policy = circuitBreaker(handleWhenResult(isFailure), {
+    halfOpenAfter: halfOpenAfterMs,
+    breaker: new CountBreaker({ threshold: failuresShare, size: callsRemembered, minimumNumberOfCalls: 5 }),
+  });
+  let isClosed = true;
+  policy.onBreak(() => (isClosed = false));
+  policy.onReset(() => (isClosed = true));
+  let pausedUntilMs = 0;
+
+  return {
+    ...provider,
+    isClosed: () => isClosed,
+    async send(sms, signal) {
+      const pauseMs = pausedUntilMs - now();
+      if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: "paused at the provider's request" };
+      try {
+        const outcome = await policy.execute(() => provider.send(sms, signal));
+        if (outcome.kind === "throttled" && outcome.retryAfterMs !== undefined) {
+          pausedUntilMs = now() + Math.min(outcome.retryAfterMs, pauseMsMax);
+        }
+        return outcome;
+      } catch (error) {
+        if (error instanceof BrokenCircuitError)
+          return { kind: "unavailable", detail: "the provider failed too often lately" };
+        throw error;
+      }
+    },
+  };
+}
+
+/** A refused recipient or text says nothing about the provider; everything else that is not acceptance does. */
+function isFailure(result: unknown): boolean {
+  const outcome = result as SendOutcome;
+  if (outcome.kind === "refused") return outcome.cause === "credentials" || outcome.cause === "balance";
+  return outcome.kind === "unavailable" || outcome.kind === "ambiguous";
+}

@@ -1,0 +1,241 @@
+/**
+ * MessageBird, through the `messagebird` package. The package calls every JSON answer without `errors` a success, an HTTP
+ * 500 or 429 among them, so what counts here is the status as seen on the wire, a message id and a recipient. It has no
+ * deadline of its own (a dripping answer resets its timeout), so the worker's signal ends the request.
+ */
+import { createHash, createSecretKey, type KeyObject } from "node:crypto";
+import { jwtVerify } from "jose";
+import messagebird from "messagebird";
+import type { SendOutcome } from "../otp/message.ts";
+import { routeMessageBird, watched, type Probe } from "./messagebird-agent.ts";
+import type { Finding, Provider, ReportReading, ReportRequest, Sms } from "./provider.ts";
+
+export interface MessageBirdOptions {
+  readonly accessKey: string;
+  /** The sender: a number, or up to 11 letters and digits. */
+  readonly originator: string;
+  /** Senders of single countries, by ISO 3166-1 alpha-2. */
+  readonly originators: ReadonlyMap<string, string>;
+  /** Where our own `/webhooks/messagebird` is reached from outside; without it no reports are asked for. */
+  readonly publicUrl: string | undefined;
+  /** Checks the signature of reports; without it none is believed. */
+  readonly signingKey: string | undefined;
+  /** An origin without a path. */
+  readonly baseUrl: URL;
+  /** A clock in milliseconds. */
+  readonly now: () => number;
+}
+
+const reportPath = "/webhooks/messagebird";
+
+/** A package-level backstop only: a socket silent for so long is cut. The worker's deadline is the one that counts. */
+const socketTimeoutMs = 10_000;
+
+export function createMessageBirdProvider(options: MessageBirdOptions): Provider {
+  routeMessageBird(options.baseUrl);
+  const client = messagebird.initClient(options.accessKey, socketTimeoutMs);
+  const signingKey =
+    options.signingKey === undefined ? undefined : createSecretKey(Buffer.from(options.signingKey, "utf8"));
+  const { publicUrl } = options;
+
+  return {
+    name: "messagebird",
+
+    async send(sms: Sms, signal) {
+      const { answer, probe } = await call(
+        (done) =>
+          client.messages.create(
+            {
+              originator: options.originators.get(sms.region) ?? options.originator,
+              // A fresh list: the package writes into what it is given.
+              recipients: [sms.to.slice(1)],
+              body: sms.text,
+              reference: sms.reference,
+              validity: sms.validitySeconds,
+              datacoding: "auto",
+              ...(publicUrl === undefined || signingKey === undefined ? {} : { reportUrl: publicUrl + reportPath }),
+            },
+            done,
+          ),
+        signal,
+      );
+      return outcomeOf(answer, probe);
+    },
+
+    async readReport(request) {
+      if (signingKey === undefined || publicUrl === undefined) return { kind: "forged" };
+      const isGenuine = await isSigned(request, publicUrl, signingKey, options.now());
+      return isGenuine ? readReport(request) : { kind: "forged" };
+    },
+
+    async examine() {
+      const { answer, probe } = await call((done) => client.balance.read(done), AbortSignal.timeout(socketTimeoutMs));
+      return examineBalance(answer, probe);
+    },
+  };
+}
+
+/** What the package called back with. */
+interface PackageAnswer {
+  readonly error: PackageError | null;
+  readonly value: unknown;
+}
+
+interface PackageError {
+  readonly errors?: readonly {
+    readonly code?: number;
+    readonly description?: string;
+    readonly parameter?: string | null;
+  }[];
+}
+
+/** One call of the package, ended by the signal. */
+async function call(
+  begin: (done: (error: unknown, value: unknown) => void) => void,
+  signal: AbortSignal,
+): Promise<{ answer: PackageAnswer; probe: Probe }> {
+  const { promise, resolve } = Promise.withResolvers<PackageAnswer>();
+  const done = (error: unknown, value: unknown) => resolve({ error: error ?? null, value });
+  const { probe } = watched(() => begin(done));
+  const onAbort = () => {
+    probe.request?.destroy(new Error("deadline"));
+    resolve({ error: {}, value: undefined });
+  };
+  signal.addEventListener("abort", onAbort, { once: true });
+  const answer = await promise;
+  signal.removeEventListener("abort", onAbort);
+  return { answer, probe };
+}
+
+/** Error codes of the REST API, as its own client libraries list them. */
+const notAllowedCode = 2;
+const parameterCodes = new Set([9, 10]);
+const noBalanceCode = 25;
+
+function outcomeOf({ error, value }: PackageAnswer, probe: Probe): SendOutcome {
+  const { status } = probe;
+  if (status === undefined) {
+    return probe.wasConnected
+      ? { kind: "ambiguous", detail: "the connection ended without an answer" }
+      : { kind: "unavailable", detail: "no connection" };
+  }
+  const faults = error?.errors ?? [];
+  const said = faults.map((fault) => `${fault.code} ${fault.parameter ?? ""}`.trim()).join(", ");
+  const detail = `HTTP ${status}${said === "" ? "" : `: ${said}`}`;
+  if (status >= 200 && status < 300 && faults.length === 0) return acceptance(value) ?? { kind: "ambiguous", detail };
+  if (status === 429) return { kind: "throttled", detail, ...waitOf(probe.retryAfter) };
+  if (status >= 500) return { kind: "ambiguous", detail };
+  if (status >= 300 && status < 400) return { kind: "unavailable", detail };
+  const isAbout = (parameter: string) =>
+    faults.some((fault) => parameterCodes.has(fault.code ?? 0) && fault.parameter === parameter);
+  if (status === 401 || status === 403 || faults.some(({ code }) => code === notAllowedCode)) {
+    return { kind: "refused", cause: "credentials", detail };
+  }
+  if (status === 402 || faults.some(({ code }) => code === noBalanceCode))
+    return { kind: "refused", cause: "balance", detail };
+  // A success status with errors inside: the API said no, whatever the status says.
+  if (isAbout("recipients") || isAbout("recipient")) return { kind: "refused", cause: "recipient", detail };
+  return { kind: "refused", cause: "content", detail };
+}
+
+/** Success is a message id and at least one recipient; anything less is none. */
+function acceptance(value: unknown): SendOutcome | undefined {
+  if (typeof value !== "object" || value === null) return undefined;
+  const { id, recipients } = value as { id?: unknown; recipients?: { totalCount?: unknown } | null };
+  if (typeof id !== "string" || id === "" || typeof recipients?.totalCount !== "number") return undefined;
+  return recipients.totalCount >= 1 ? { kind: "accepted", providerMessageId: id } : undefined;
+}
+
+/** `Retry-After` in seconds; the API sends no dates. */
+function waitOf(header: string | undefined): { retryAfterMs?: number } {
+  return header !== undefined && /^\d{1,6}$/.test(header) ? { retryAfterMs: Number(header) * 1_000 } : {};
+}
+
+/**
+ * Checks the signature over the exact public URL and the body. The package's own check takes signatures that never
+ * expire, and its Express middleware lets forged ones through, so this is done with jose.
+ */
+async function isSigned(
+  { target, headers, body }: ReportRequest,
+  publicUrl: string,
+  key: KeyObject,
+  now: number,
+): Promise<boolean> {
+  const jwt = headers["messagebird-signature-jwt"];
+  if (typeof jwt !== "string") return false;
+  try {
+    const { payload } = await jwtVerify(jwt, key, {
+      issuer: "MessageBird",
+      algorithms: ["HS256", "HS384", "HS512"],
+      requiredClaims: ["exp", "jti", "url_hash"],
+      clockTolerance: 5,
+      currentDate: new Date(now),
+    });
+    const bodyHash = body.length === 0 ? undefined : sha256(body);
+    return payload["url_hash"] === sha256(publicUrl + target) && payload["payload_hash"] === bodyHash;
+  } catch {
+    return false;
+  }
+}
+
+function sha256(bytes: string | Uint8Array): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+const deliveries: Record<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED"> = {
+  scheduled: "ACCEPTED",
+  sent: "ACCEPTED",
+  buffered: "ACCEPTED",
+  delivered: "DELIVERED",
+  expired: "UNDELIVERED",
+  delivery_failed: "UNDELIVERED",
+};
+
+/** A report comes in the query of a GET, or as a form or JSON of a POST. */
+function readReport({ target, headers, body }: ReportRequest): ReportReading {
+  const fields = new URLSearchParams(target.split("?")[1] ?? "");
+  const text = Buffer.from(body).toString("utf8");
+  if (String(headers["content-type"]).startsWith("application/json")) {
+    try {
+      for (const [name, value] of Object.entries(JSON.parse(text) as object)) fields.append(name, String(value));
+    } catch {
+      return { kind: "irrelevant" };
+    }
+  } else {
+    for (const [name, value] of new URLSearchParams(text)) fields.append(name, value);
+  }
+  const reference = fields.get("reference");
+  const delivery = deliveries[fields.get("status") ?? ""];
+  if (reference === null || delivery === undefined) return { kind: "irrelevant" };
+  const why = [fields.get("statusReason"), fields.get("statusErrorCode")].filter(
+    (part) => part !== null && part !== "",
+  );
+  return {
+    kind: "report",
+    report: {
+      reference,
+      providerMessageId: fields.get("id") ?? undefined,
+      delivery,
+      detail: why.length === 0 ? undefined : why.join(" "),
+    },
+  };
+}
+
+function examineBalance({ error, value }: PackageAnswer, { status }: Probe): Finding[] {
+  if (status === undefined) return [{ ok: false, sentence: "MessageBird cannot be reached." }];
+  if (status === 401 || status === 403 || error?.errors?.some(({ code }) => code === notAllowedCode)) {
+    return [{ ok: false, sentence: "MessageBird does not accept OTP_MESSAGEBIRD_ACCESS_KEY." }];
+  }
+  const { amount, type, payment } = (value ?? {}) as { amount?: unknown; type?: unknown; payment?: unknown };
+  if (status !== 200 || typeof amount !== "number") {
+    return [{ ok: false, sentence: `MessageBird answers HTTP ${status} when asked for the balance.` }];
+  }
+  const isPrepaid = payment === "prepaid";
+  return [
+    { ok: true, sentence: "MessageBird accepts the access key." },
+    {
+      ok: !isPrepaid || amount > 0,
+      sentence: `The MessageBird balance is ${amount} ${String(type)}${isPrepaid && amount <= 0 ? ": nothing can be sent" : ""}.`,
+    },
+  ];
+}

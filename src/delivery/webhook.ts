@@ -1,0 +1,112 @@
+/**
+ * A provider of the operator's own: the text is posted to a URL, signed as Standard Webhooks prescribes, and whatever
+ * answers there sends it: ten lines in front of Twilio, Vonage, SNS or a modem (docs/providers.md). `webhook-id` is the
+ * same for every try of one message, so that the receiver can recognise a repeat.
+ *
+ * 2xx takes the message. 409 says "taken before". 400 and 422 refuse it (with `{"reason":"recipient"}`, the recipient);
+ * 401 and 403 refuse us; 402 is an empty purse; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
+ */
+import { createHmac } from "node:crypto";
+import type { SendOutcome } from "../otp/message.ts";
+import { neverConnected } from "./unsent.ts";
+import type { Finding, Provider } from "./provider.ts";
+
+export interface WebhookOptions {
+  readonly url: URL;
+  /** 24 to 64 bytes. */
+  readonly secret: Uint8Array;
+  /** A clock in milliseconds. */
+  readonly now: () => number;
+  /** How requests are made; tests bring their own trust in a certificate. */
+  readonly fetch?: typeof globalThis.fetch;
+}
+
+/** The longest answer read. */
+const answerBytesMax = 16_384;
+
+export function createWebhookProvider(options: WebhookOptions): Provider {
+  const { url, secret, now, fetch = globalThis.fetch } = options;
+  return {
+    name: "webhook",
+
+    async send(sms, signal) {
+      const body = JSON.stringify({
+        type: "sms.send",
+        to: sms.to,
+        country: sms.region,
+        text: sms.text,
+        validity_seconds: sms.validitySeconds,
+        reference: sms.reference,
+      });
+      try {
+        const response = await fetch(url, {
+          method: "POST",
+          headers: { "content-type": "application/json", ...signature(sms.reference, body) },
+          body,
+          redirect: "manual",
+          signal,
+        });
+        return outcomeOf(response.status, response.headers.get("retry-after"), await answerOf(response));
+      } catch (error) {
+        return neverConnected(error)
+          ? { kind: "unavailable", detail: "no connection" }
+          : { kind: "ambiguous", detail: "the connection ended without an answer" };
+      }
+    },
+
+    async examine(): Promise<Finding[]> {
+      const isSafe = url.protocol === "https:" || url.hostname === "localhost" || url.hostname === "127.0.0.1";
+      return [{ ok: isSafe, sentence: `The webhook URL is ${isSafe ? "" : "not "}protected by TLS or local.` }];
+    },
+  };
+
+  function signature(id: string, body: string): Record<string, string> {
+    const timestamp = `${Math.floor(now() / 1_000)}`;
+    const mac = createHmac("sha256", secret).update(`${id}.${timestamp}.${body}`).digest("base64");
+    return { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": `v1,${mac}` };
+  }
+}
+
+interface Answer {
+  readonly id?: unknown;
+  readonly reason?: unknown;
+}
+
+/** The answer's JSON, as far as it is small and there. */
+async function answerOf(response: Response): Promise<Answer> {
+  let text = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (text.length > answerBytesMax) return {};
+  }
+  try {
+    const answer: unknown = JSON.parse(text);
+    return typeof answer === "object" && answer !== null ? answer : {};
+  } catch {
+    return {};
+  }
+}
+
+function outcomeOf(status: number, retryAfter: string | null, answer: Answer): SendOutcome {
+  const detail = `HTTP ${status}`;
+  if ((status >= 200 && status < 300) || status === 409) {
+    return {
+      kind: "accepted",
+      ...(typeof answer.id === "string" ? { providerMessageId: answer.id.slice(0, 128) } : {}),
+    };
+  }
+  if (status === 429) {
+    return {
+      kind: "throttled",
+      detail,
+      ...(/^\d{1,6}$/.test(retryAfter ?? "") ? { retryAfterMs: Number(retryAfter) * 1_000 } : {}),
+    };
+  }
+  if (status === 401 || status === 403) return { kind: "refused", cause: "credentials", detail };
+  if (status === 402) return { kind: "refused", cause: "balance", detail };
+  if (status === 400 || status === 422) {
+    return { kind: "refused", cause: answer.reason === "recipient" ? "recipient" : "content", detail };
+  }
+  return status >= 500 ? { kind: "ambiguous", detail } : { kind: "unavailable", detail };
+}

@@ -1,0 +1,81 @@
+/**
+ * What a provider's word means for a message and its verification: its answer to a call, and its later report. Both are
+ * decisions like those in verification.ts.
+ */
+import type { Instant } from "../system.ts";
+import { forward, isProvenUnsent, report, settle, type Message, type Report, type SendOutcome } from "./message.ts";
+import type { Policy } from "./policy.ts";
+import { end, giveBackAll, nothing, stateAt, type Decided, type PhoneView, type Verification } from "./verification.ts";
+
+export interface SettleView {
+  readonly now: Instant;
+  readonly message: Message;
+  readonly verification: Verification;
+  readonly phone: PhoneView;
+}
+
+/** A message and its verification after a provider's answer was noted. */
+export interface Settled {
+  readonly message: Message;
+  readonly verification: Verification;
+}
+
+/**
+ * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it was the
+ * first of its verification, there is no code out there to wait for: the verification becomes FAILED.
+ */
+export function decideSettle(
+  view: SettleView,
+  outcome: SendOutcome,
+  provider: string,
+  providers: number,
+  policy: Policy,
+): Decided<Settled> {
+  const { now, verification, phone } = view;
+  const pending = stateAt(verification, now) === "PENDING";
+  const answered = settle(view.message, outcome, provider, providers, now);
+  // Nothing is sent after a terminal state.
+  const message =
+    pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
+  const latest = message.copy === verification.resends;
+  const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
+  const noted = moved.delivery === verification.delivery ? verification : moved;
+  if (!isProvenUnsent(message))
+    return { writes: { message, verification: noted }, result: { message, verification: noted } };
+
+  const withdrawn = !pending ? noted : message.copy === 0 ? end(noted, "FAILED", now) : withoutResend(noted, now);
+  return {
+    writes: { message, verification: withdrawn, tats: giveBackAll(policy, phone.tats, now, 1) },
+    result: { message, verification: withdrawn },
+  };
+}
+
+/** What a provider's report says, and whose it is. */
+export interface ReportFacts extends Omit<Report, "reference"> {
+  readonly provider: string;
+  /** The providers in their order. */
+  readonly providers: readonly string[];
+}
+
+/** Notes a provider's report. Safe to repeat, and in any order. */
+export function decideReport(view: SettleView, facts: ReportFacts): Decided<Settled> {
+  const { now, verification, message } = view;
+  const isSameMessage =
+    message.providerMessageId === null ||
+    facts.providerMessageId === undefined ||
+    message.providerMessageId === facts.providerMessageId;
+  // Once a message is on its way to the next provider, the one before has nothing more to say of its failure.
+  const holder = message.delivery === "QUEUED" ? undefined : facts.providers[message.providerIndex];
+  const isFromHolder = holder === facts.provider && isSameMessage;
+  const reported = report(message, facts, isFromHolder, facts.providers.length, now);
+  if (reported === message) return nothing({ message, verification });
+  const isOver = stateAt(verification, now) !== "PENDING";
+  const told: Message = isOver ? { ...reported, delivery: facts.delivery, dueMs: null } : reported;
+  const shown = told.copy === verification.resends ? { ...verification, delivery: told.delivery } : verification;
+  return { writes: { message: told, verification: shown }, result: { message: told, verification: shown } };
+}
+
+/** A resend that never left does not count, and may be asked for again at once. */
+function withoutResend(verification: Verification, now: Instant): Verification {
+  return { ...verification, resends: verification.resends - 1, nextResendMs: now };
+}

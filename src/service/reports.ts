@@ -1,0 +1,35 @@
+/**
+ * The act of noting a provider's report: from its reference to the message, and on to the next provider when the message
+ * is known not to have arrived.
+ */
+import type { KeyRing } from "../otp/key-ring.ts";
+import type { Report } from "../otp/message.ts";
+import { readReference } from "../otp/reference.ts";
+import { decideReport } from "../otp/settlement.ts";
+import type { Verification } from "../otp/verification.ts";
+import type { PhoneRef, Store } from "../store/store.ts";
+
+export interface ReportsOptions {
+  readonly store: Store;
+  readonly keys: KeyRing;
+  /** The providers' names, in their order. */
+  readonly providers: readonly string[];
+  readonly phoneOf: (verification: Verification) => PhoneRef;
+  /** Told that a message is due at once. */
+  readonly nudge: () => void;
+}
+
+/** Makes the function that notes a report. A report about a message nobody knows changes nothing. Safe to repeat. */
+export function createNoteReport(options: ReportsOptions) {
+  const { store, keys, providers, phoneOf, nudge } = options;
+  return async function noteReport(provider: string, report: Report): Promise<void> {
+    const { providerMessageId, delivery, detail } = report;
+    const facts = { provider, providers, providerMessageId, delivery, detail };
+    for (const { id, copy } of readReference(keys, report.reference)) {
+      const noted = await store.settleMessage({ verificationId: id, copy }, phoneOf, (view) =>
+        decideReport(view, facts),
+      );
+      if (noted?.message.delivery === "QUEUED") nudge();
+    }
+  };
+}
