@@ -48,13 +48,14 @@ Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve
   },
   "keys create": {
     summary: "make an API key",
-    help: `Usage: otpd keys create [--name NAME] [--scopes LIST] [--expires WHEN] [--json]
+    help: `Usage: otpd keys create [--name NAME] [--scopes LIST] [--expires WHEN] [--test] [--json]
 
 Makes an API key and prints it, this once.
 
   --name NAME      what the key is for, at most 64 characters
   --scopes LIST    what it may do, of ${allScopes}; all of them unless given
   --expires WHEN   when it stops working: a date such as 2030-01-31, or a time from now such as 90d
+  --test           a key for the sandbox: fictional numbers only, nothing is ever sent (docs/testing.md)
   --json           print {"id","key","name","scopes","expire_time"}`,
     run: createKey,
   },
@@ -142,6 +143,7 @@ async function createKey(args: string[]): Promise<void> {
       name: { type: "string", default: "" },
       scopes: { type: "string", default: allScopes },
       expires: { type: "string" },
+      test: { type: "boolean", default: false },
       json: { type: "boolean", default: false },
     },
   });
@@ -153,6 +155,7 @@ async function createKey(args: string[]): Promise<void> {
   await withStore(async (store, system) => {
     const expireMs = values.expires === undefined ? null : parseExpiry(values.expires, store.now());
     const wish = {
+      kind: values.test ? ("test" as const) : ("live" as const),
       tenant: "default",
       name: values.name,
       scopes: scopes.filter((scope: Scope) => wanted.includes(scope)),

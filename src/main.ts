@@ -164,7 +164,13 @@ export async function startService(config: Config, surroundings: Surroundings): 
   /** A key with all scopes, for a first start on an empty database. */
   async function firstApiKey(): Promise<Secret | undefined> {
     if ((await store.listApiKeys()).length > 0) return undefined;
-    const { text } = await issueKey(store, system, { tenant: "default", name: "first start", scopes, expireMs: null });
+    const { text } = await issueKey(store, system, {
+      kind: "live",
+      tenant: "default",
+      name: "first start",
+      scopes,
+      expireMs: null,
+    });
     return text;
   }
 }

@@ -14,6 +14,7 @@ import { type Settled, decideSettle } from "../otp/settlement.ts";
 import { type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
 import type { Provider } from "./provider.ts";
+import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 
 export interface WorkerOptions {
   readonly store: Store;
@@ -39,6 +40,9 @@ export interface Worker {
   /** Takes no more, waits up to `graceMs` for calls under way, and gives the rest back unsent. */
   stop(graceMs: number): Promise<void>;
 }
+
+/** The only way out of the sandbox: nowhere. */
+const sandboxOnly: readonly Provider[] = [{ name: "sandbox", send: async (sms) => sandboxSend(sms.to) }];
 
 /** Provider calls at once. */
 const callsMax = 64;
@@ -76,10 +80,11 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function carry(job: Job): Promise<void> {
-    const provider = providers[job.message.providerIndex % providers.length];
+    const ways = isSandbox(job.verification.tenant) ? sandboxOnly : providers;
+    const provider = ways[job.message.providerIndex % ways.length];
     if (provider === undefined) throw new Error("a worker has at least one provider");
     const outcome = await call(provider, job);
-    const settled = await settle(job, outcome, provider.name);
+    const settled = await settle(job, outcome, provider.name, ways.length);
     if (settled === undefined) return;
     if (isDone(settled.message)) listeners.get(nameOf(job))?.(settled);
     else wakeIn((settled.message.dueMs ?? 0) - store.now());
@@ -109,11 +114,11 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   /** Notes an outcome. While the store is unavailable the message stays claimed, and is tried for until its lease ends. */
-  async function settle(job: Job, outcome: SendOutcome, provider: string): Promise<Settled | undefined> {
+  async function settle(job: Job, outcome: SendOutcome, provider: string, ways: number): Promise<Settled | undefined> {
     for (let waitMs = 50; ; waitMs *= 2) {
       try {
         return await store.settleMessage(job.message, phoneOf, (view) =>
-          decideSettle(view, outcome, provider, providers.length, policy),
+          decideSettle(view, outcome, provider, ways, policy),
         );
       } catch (error) {
         if (stopping || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;

@@ -1,5 +1,5 @@
 /**
- * API keys: `otp_live_<id>_<secret><crc>`. The id (10 characters) finds the key, the secret (32 characters of base62,
+ * API keys: `otp_live_<id>_<secret><crc>`, or `otp_test_…` for the sandbox. The id (10 characters) finds the key, the secret (32 characters of base62,
  * 190 bits) proves it, and the checksum (6 characters) lets a scanner or this server reject a typo without a look into
  * the database. Only a SHA-256 digest of the secret is stored: at 190 random bits a slow hash would guard nothing. Keys
  * do not depend on the master key.
@@ -16,9 +16,13 @@ export const scopes = ["send", "verify", "read", "cancel"] as const;
 /** What a key may do. Resending needs `send`. */
 export type Scope = (typeof scopes)[number];
 
+/** What a key works on: the real thing, or the sandbox (otp/sandbox.ts). */
+export type KeyKind = "live" | "test";
+
 /** What is stored of a key. */
 export interface ApiKey {
   readonly id: string;
+  readonly kind: KeyKind;
   readonly tenant: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
@@ -35,22 +39,27 @@ const secretChars = 32;
 const crcChars = 6;
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const shape = new RegExp(
-  `^otp_live_([0-9A-Za-z]{${idChars}})_([0-9A-Za-z]{${secretChars}})([0-9A-Za-z]{${crcChars}})$`,
+  `^otp_(live|test)_([0-9A-Za-z]{${idChars}})_([0-9A-Za-z]{${secretChars}})([0-9A-Za-z]{${crcChars}})$`,
 );
 
 /** Random bytes that a new key takes. */
 export const apiKeyBytes = 128;
 
 /** Makes a key from `apiKeyBytes` random bytes: the text to show once, its id, and the digest to store. Pure. */
-export function makeApiKey(random: Uint8Array): { id: string; text: Secret; digest: Uint8Array } {
+export function makeApiKey(kind: KeyKind, random: Uint8Array): { id: string; text: Secret; digest: Uint8Array } {
   // A byte of 248 or more would favour the first characters; of 128 bytes at least 42 are below it, but for odds of
   // one in 10⁸⁰.
   const letters = [...random].filter((byte) => byte < 248).map((byte) => alphabet.charAt(byte % 62));
   if (letters.length < idChars + secretChars) throw new Error("not enough randomness for a key");
   const id = letters.slice(0, idChars).join("");
   const secret = letters.slice(idChars, idChars + secretChars).join("");
-  const stem = `otp_live_${id}_${secret}`;
-  return { id, text: new Secret(stem + checksum(stem)), digest: digest("otp/v1/api-key", secret) };
+  const stem = `otp_${kind}_${id}_${secret}`;
+  return { id, text: new Secret(stem + checksum(stem)), digest: digestOf(kind, secret) };
+}
+
+/** A key's kind is part of what is proven: a test key does not become a live one by its first letters. */
+function digestOf(kind: string, secret: string): Uint8Array {
+  return digest("otp/v1/api-key", kind, secret);
 }
 
 /** A key that a caller presented, well-formed but not yet compared. */
@@ -64,11 +73,11 @@ export function parseAuthorization(header: string | undefined): Result<Presented
   if (header === undefined || header.trim() === "") return refuse("API_KEY_MISSING");
   const text = /^bearer +(\S+) *$/i.exec(header)?.[1];
   const parts = text === undefined ? null : shape.exec(text);
-  const [whole, id, secret, crc] = parts ?? [];
+  const [whole, kind, id, secret, crc] = parts ?? [];
   if (whole === undefined || id === undefined || secret === undefined || crc !== checksum(whole.slice(0, -crcChars))) {
     return refuse("API_KEY_INVALID");
   }
-  return ok({ id, digest: digest("otp/v1/api-key", secret) });
+  return ok({ id, digest: digestOf(kind ?? "", secret) });
 }
 
 /**

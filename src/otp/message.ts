@@ -40,8 +40,12 @@ export interface Message {
 
 /** What a provider call came to. Every provider's answers are brought to these few. */
 export type SendOutcome =
-  /** Taken. */
-  | { readonly kind: "accepted"; readonly providerMessageId?: string }
+  /** Taken; where the provider knows already, with what became of it. */
+  | {
+      readonly kind: "accepted";
+      readonly providerMessageId?: string;
+      readonly delivery?: "DELIVERED" | "UNDELIVERED";
+    }
   /** Proven not sent, and this provider will not send it. */
   | {
       readonly kind: "refused";
@@ -140,7 +144,7 @@ export function settle(
   if (outcome.kind === "accepted") {
     const accepted: Message = {
       ...message,
-      delivery: forward(message.delivery, "ACCEPTED"),
+      delivery: forward(message.delivery, outcome.delivery ?? "ACCEPTED"),
       maybeSent: true,
       dueMs: null,
       provider,

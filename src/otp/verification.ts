@@ -15,11 +15,12 @@ import {
 } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { newMessage, type Delivery, type Message } from "./message.ts";
-import type { PhoneNumber } from "./phone-number.ts";
+import { openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { PhoneHistory, Policy } from "./policy.ts";
-import { giveBack, spend } from "./rate-limit.ts";
+import { giveBack, spend, type Limit } from "./rate-limit.ts";
 import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
+import { isSandbox, longCodeDigits, sandboxCode, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
 
 /** PENDING leaves once, for one of the others; those never change. */
@@ -193,7 +194,8 @@ export function decideSend(
   if (view.phone === undefined) throw new Error("a send that passed the door has a phone");
 
   const { now, phone } = view;
-  const digits = policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
+  const isLong = isSandbox(facts.value.tenant) && sandboxOutcome(facts.value.phone.e164) === "long-code";
+  const digits = isLong ? longCodeDigits : policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
   const spent = spendAll(policy, phone.tats, now);
   if (!spent.ok) return nothing({ kind: "refused", refusal: spent.refusal });
@@ -222,7 +224,7 @@ export function decideSend(
 
 /** Takes one message from every bucket of a phone, or from none. */
 function spendAll(policy: Policy, tats: readonly Instant[], now: Instant): Result<Instant[]> {
-  const spendings = policy.phoneLimits.map((limit, i) => spend(limit, tats[i] ?? 0, now));
+  const spendings = tats.map((tat, i) => spend(limitAt(policy, i), tat, now));
   const waits = spendings.flatMap((spending) => (spending.allowed ? [] : [spending.retryAfterMs]));
   if (waits.length > 0) return refuse("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: Math.max(...waits) });
   return { ok: true, value: spendings.map((spending) => (spending.allowed ? spending.tatMs : 0)) };
@@ -230,7 +232,14 @@ function spendAll(policy: Policy, tats: readonly Instant[], now: Instant): Resul
 
 /** Gives messages back to every bucket of a phone. Pure. */
 export function giveBackAll(policy: Policy, tats: readonly Instant[], now: Instant, count: number): Instant[] {
-  return policy.phoneLimits.map((limit, i) => giveBack(limit, tats[i] ?? 0, now, count));
+  return tats.map((tat, i) => giveBack(limitAt(policy, i), tat, now, count));
+}
+
+/** The limit of a phone's bucket, by its place. */
+function limitAt(policy: Policy, place: number): Limit {
+  const limit = policy.phoneLimits[place];
+  if (limit === undefined) throw new Error(`there is no phone limit ${place}`);
+  return limit;
 }
 
 // ---- verify, resend, cancel -----------------------------------------------------------------------------------------
@@ -270,13 +279,17 @@ export function decideVerify(
   const standing = standingOf(view, claim);
   if (standing.kind !== "pending") return decidedBy(standing);
   const { verification, phone, now } = standing;
+  const staged = stagedEnd(verification, keys);
+  if (staged !== undefined) {
+    return { writes: { verification: end(verification, staged, now) }, result: refused(terminalReason(staged)) };
+  }
   const typed = parseCode(facts.code, verification.digits);
   if (typed === undefined) return nothing(refused("CODE_MALFORMED", { field: "code" }));
   if (facts.purpose !== verification.purpose) return nothing(refused("PURPOSE_MISMATCH", { field: "purpose" }));
   if (facts.bind !== verification.bind) return nothing(refused("PURPOSE_MISMATCH", { field: "bind" }));
 
   const counted = { ...verification, attempts: verification.attempts + 1 };
-  const right = deriveCode(keys, verification);
+  const right = isSandbox(verification.tenant) ? sandboxCode(verification.digits) : deriveCode(keys, verification);
   if (right !== undefined && codesMatch(right, typed)) {
     const verified = end(counted, "VERIFIED", now);
     const [refunds, history] = policies.withRefunds(
@@ -304,6 +317,13 @@ export function decideVerify(
     },
     result: wrong,
   };
+}
+
+/** The end that a sandbox number has in store for its verification. */
+function stagedEnd({ tenant, kid, id, phoneBox }: Verification, keys: KeyRing): "EXPIRED" | "LOCKED" | undefined {
+  if (!isSandbox(tenant)) return undefined;
+  const outcome = sandboxOutcome(openPhone(keys, kid, id, phoneBox));
+  return outcome === "expired" ? "EXPIRED" : outcome === "locked" ? "LOCKED" : undefined;
 }
 
 export type ResendResult =

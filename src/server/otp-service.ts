@@ -13,6 +13,7 @@ import {
   type SendOtpResponseSchema,
 } from "../../gen/otp/v1/otp_service_pb.ts";
 import { invalid, ok, type Result } from "../otp/reason.ts";
+import { sandboxOf } from "../otp/sandbox.ts";
 import { Secret } from "../otp/secret.ts";
 import type { Answer, Caller, Sent, Verifications } from "../service/verifications.ts";
 import { callKey } from "./call.ts";
@@ -116,7 +117,11 @@ async function answered<T>(
   if (key === undefined) throw new Error("a call without an authenticated key got past the gate");
   const idempotencyKey = idempotencyKeyOf(context.requestHeader);
   if (!idempotencyKey.ok) return { result: idempotencyKey, replayed: false };
-  return act({ tenant: key.tenant, keyId: key.id, idempotencyKey: idempotencyKey.value });
+  return act({
+    tenant: key.kind === "test" ? sandboxOf(key.tenant) : key.tenant,
+    keyId: key.id,
+    idempotencyKey: idempotencyKey.value,
+  });
 }
 
 /** Gives the value out, or throws the refusal for Connect to encode. */

@@ -1,7 +1,15 @@
 /**
  * The acts on API keys: issue, list, revoke, and authenticate a call.
  */
-import { apiKeyBytes, judgeKey, makeApiKey, parseAuthorization, type ApiKey, type Scope } from "../otp/api-key.ts";
+import {
+  apiKeyBytes,
+  judgeKey,
+  makeApiKey,
+  parseAuthorization,
+  type ApiKey,
+  type KeyKind,
+  type Scope,
+} from "../otp/api-key.ts";
 import type { Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
@@ -15,13 +23,14 @@ export async function issueKey(
   store: Store,
   system: System,
   wish: {
+    readonly kind: KeyKind;
     readonly tenant: string;
     readonly name: string;
     readonly scopes: readonly Scope[];
     readonly expireMs: Instant | null;
   },
 ): Promise<{ key: ApiKey; text: Secret }> {
-  const { id, text, digest } = makeApiKey(system.randomBytes(apiKeyBytes));
+  const { id, text, digest } = makeApiKey(wish.kind, system.randomBytes(apiKeyBytes));
   const key: ApiKey = { ...wish, id, digest, createMs: store.now(), revokeMs: null, lastUseMs: null };
   await store.addApiKey(key);
   return { key, text };

@@ -38,6 +38,7 @@ export const migrations: readonly Migration[] = [
 
       CREATE TABLE api_keys (
         id TEXT PRIMARY KEY,
+        kind TEXT NOT NULL,
         tenant TEXT NOT NULL REFERENCES tenants (id),
         name TEXT NOT NULL,
         scopes TEXT NOT NULL,

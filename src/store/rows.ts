@@ -276,6 +276,7 @@ export function mergeHistories(a: PhoneHistory, b: PhoneHistory): PhoneHistory {
 
 export interface ApiKeyRow {
   id: string;
+  kind: string;
   tenant: string;
   name: string;
   scopes: string;
@@ -290,6 +291,7 @@ export function toApiKey(row: ApiKeyRow): ApiKey {
   const named = new Set(row.scopes.split(" "));
   return {
     id: row.id,
+    kind: row.kind === "test" ? "test" : "live",
     tenant: row.tenant,
     name: row.name,
     scopes: scopes.filter((scope: Scope) => named.has(scope)),

@@ -184,14 +184,14 @@ function prepare(db: Database) {
       `SELECT slot, expire_ms FROM idempotency WHERE slot > ? ORDER BY slot LIMIT ?`,
     ),
     apiKey: statement<rows.ApiKeyRow>(
-      `SELECT id, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys WHERE id = ?`,
+      `SELECT id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys WHERE id = ?`,
     ),
     apiKeys: statement<rows.ApiKeyRow>(
-      `SELECT id, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys
+      `SELECT id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys
        ORDER BY create_ms, id`,
     ),
     insertApiKey: statement(
-      `INSERT INTO api_keys (id, tenant, name, scopes, digest, create_ms, expire_ms) VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO api_keys (id, kind, tenant, name, scopes, digest, create_ms, expire_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
     revokeApiKey: statement(`UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, ?) WHERE id = ?`),
     touchApiKey: statement(`UPDATE api_keys SET last_use_ms = ? WHERE id = ?`),
@@ -375,8 +375,8 @@ class SqliteStore implements Store {
 
   addApiKey(key: ApiKey): Promise<void> {
     return this.#act(() => {
-      const { id, tenant, name, scopes, digest, createMs, expireMs } = key;
-      this.#sql.insertApiKey.run(id, tenant, name, scopes.join(" "), digest, createMs, expireMs);
+      const { id, kind, tenant, name, scopes, digest, createMs, expireMs } = key;
+      this.#sql.insertApiKey.run(id, kind, tenant, name, scopes.join(" "), digest, createMs, expireMs);
     });
   }
 

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { parseConfig, type Config } from "../../src/config.ts";
 import type { Provider, Sms } from "../../src/delivery/provider.ts";
 import { startService } from "../../src/main.ts";
-import { scopes, type Scope } from "../../src/otp/api-key.ts";
+import { scopes, type KeyKind, type Scope } from "../../src/otp/api-key.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { issueKey } from "../../src/service/api-keys.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
@@ -83,6 +83,7 @@ export interface World {
     scopes?: readonly Scope[];
     expireMs?: number | null;
     tenant?: string;
+    kind?: KeyKind;
   }): Promise<{ id: string; text: string }>;
   /** Stops the service and starts it again on the same files and clock. */
   restart(): Promise<void>;
@@ -125,7 +126,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
   const makeKey: World["makeKey"] = async (wish = {}) => {
     const store = await openSqlite({ path: databasePath, system, exclusive: false });
     try {
-      const full = { tenant: "default", name: "test", scopes, expireMs: null, ...wish };
+      const full = { kind: "live" as const, tenant: "default", name: "test", scopes, expireMs: null, ...wish };
       const { key, text } = await issueKey(store, system, full);
       return { id: key.id, text: text.reveal() };
     } finally {

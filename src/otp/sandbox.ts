@@ -1,0 +1,67 @@
+/**
+ * The sandbox: what test keys (`otp_test_…`) work on. It takes fictional numbers only (+1, any area code, 555 01xx: no
+ * telephone company may assign them), one per outcome, with a fixed code, and no message ever reaches a provider. Its
+ * verifications live in a tenant of their own beside the real one, so nothing of them can be seen or used with a live
+ * key, or the other way round.
+ */
+import type { SendOutcome } from "./message.ts";
+import { Secret } from "./secret.ts";
+
+/** What a fictional number leads to. */
+export type SandboxOutcome =
+  | "delivered"
+  | "undelivered"
+  | "provider-down"
+  | "refused"
+  | "rate-limited"
+  | "expired"
+  | "locked"
+  | "long-code";
+
+/** By the last two digits. Part of the contract: never reassigned. */
+const outcomes: Record<string, SandboxOutcome> = {
+  "00": "delivered",
+  "01": "undelivered",
+  "02": "provider-down",
+  "03": "refused",
+  "04": "rate-limited",
+  "05": "expired",
+  "06": "locked",
+  "07": "long-code",
+};
+
+/** True for a number that no telephone company may assign. Pure. */
+export function isFictional(e164: string): boolean {
+  return /^\+1\d{3}55501\d\d$/.test(e164);
+}
+
+/** What a number leads to in the sandbox; undefined for one that the sandbox does not take. Pure. */
+export function sandboxOutcome(e164: string): SandboxOutcome | undefined {
+  return isFictional(e164) ? outcomes[e164.slice(-2)] : undefined;
+}
+
+const suffix = "+test";
+
+/** The tenant in which a real tenant's test keys work. */
+export function sandboxOf(tenant: string): string {
+  return tenant + suffix;
+}
+
+export function isSandbox(tenant: string): boolean {
+  return tenant.endsWith(suffix);
+}
+
+/** The code of every verification in the sandbox: 123456, or 12345678 where 8 digits are asked for. */
+export function sandboxCode(digits: number): Secret {
+  return new Secret("1234567890".slice(0, digits));
+}
+
+export const longCodeDigits = 8;
+
+/** What the sandbox's own provider answers. Pure. */
+export function sandboxSend(e164: string): SendOutcome {
+  const outcome = sandboxOutcome(e164);
+  if (outcome === "provider-down") return { kind: "unavailable", detail: "the sandbox's provider is down" };
+  if (outcome === "refused") return { kind: "refused", cause: "recipient", detail: "the sandbox refuses this number" };
+  return { kind: "accepted", delivery: outcome === "undelivered" ? "UNDELIVERED" : "DELIVERED" };
+}
