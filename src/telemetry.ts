@@ -4,14 +4,22 @@
  */
 import { pino, type Logger } from "pino";
 import type { SendOutcome } from "./otp/message.ts";
-import type { Call } from "./server/call.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
+/** What is told of a call: no field of its message, and nothing of a key but its id. */
+export interface AnsweredCall {
+  readonly id: string;
+  readonly rpc: string;
+  readonly surface: string;
+  readonly caller?: { readonly tenant: string; readonly id: string };
+  readonly refusal?: { readonly reason: string };
+}
+
 export interface Telemetry {
   /** A call was answered. */
-  call(call: Call, status: number, durationMs: number): void;
+  call(call: AnsweredCall, status: number, durationMs: number): void;
   /** A provider was called. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number): void;
   /** Something failed that a caller was told nothing about. */

@@ -1,0 +1,36 @@
+/**
+ * Holds the rules of `rules.ts` over every file of the repository that people write.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join, sep } from "node:path";
+import { rules, type SourceFile } from "./rules.ts";
+
+const root = join(import.meta.dirname, "../..");
+const folders = ["src", "test", "proto", "docs", ".ci"];
+const written = /\.([jt]s|proto|md)$|\/\.ci\/run$/;
+
+const paths = [
+  join(root, "README.md"),
+  ...folders.flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name)),
+  ),
+].filter((path) => written.test(path.split(sep).join("/")));
+
+const files: SourceFile[] = paths.map((path) => ({
+  path: path
+    .slice(root.length + 1)
+    .split(sep)
+    .join("/"),
+  text: readFileSync(path, "utf8"),
+}));
+const breaches = files.flatMap((file) => rules.flatMap((rule) => rule(file)));
+
+for (const breach of breaches) console.error(breach);
+if (breaches.length > 0) process.exitCode = 1;
+// A check that looks at nothing passes too.
+if (files.filter(({ path }) => path.startsWith("src/")).length < 20) {
+  console.error("the house rules found hardly any source to look at");
+  process.exitCode = 1;
+}

@@ -1,0 +1,142 @@
+/**
+ * Each house rule finds what it is there to find, and lets pass what looks like it.
+ */
+import { describe, expect, test } from "vitest";
+import {
+  clockAndChance,
+  fileLength,
+  fileName,
+  importArrows,
+  namedExports,
+  nothingLeftOpen,
+  openingParagraph,
+  type Rule,
+} from "./rules.ts";
+
+function found(rule: Rule, path: string, text: string): number {
+  return rule({ path, text }).length;
+}
+
+describe("imports follow the arrows", () => {
+  const wrong: [path: string, text: string][] = [
+    ["src/otp/code.ts", 'import { migrations } from "../store/migrations.ts";'],
+    ["src/otp/code.ts", 'import type { Config } from "../config.ts";'],
+    ["src/otp/code.ts", 'import { readFileSync } from "node:fs";'],
+    ["src/otp/code.ts", 'import { setTimeout } from "node:timers/promises";'],
+    ["src/store/rows.ts", 'import { createWorker } from "../delivery/worker.ts";'],
+    ["src/delivery/worker.ts", 'import type { Verifications } from "../service/verifications.ts";'],
+    ["src/service/verifications.ts", 'import type { Provider } from "../delivery/provider.ts";'],
+    ["src/service/verifications.ts", 'import {\n  callKey,\n  type Call,\n} from "../server/call.ts";'],
+    ["src/service/verifications.ts", 'export * from "../server/call.ts";'],
+    ["src/service/verifications.ts", 'import "../server/call.ts";'],
+    ["src/service/verifications.ts", 'const call = await import("../server/call.ts");'],
+    ["src/server/server.ts", 'import { startService } from "../main.ts";'],
+    ["src/server/server.ts", 'import type { Config } from "../config.ts";'],
+    ["src/system.ts", 'import { refuse } from "./otp/reason.ts";'],
+    ["src/telemetry.ts", 'import type { Call } from "./server/call.ts";'],
+    ["src/main.ts", 'import { run } from "./cli.ts";'],
+    ["src/main.ts", 'import { State } from "../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/main.ts", 'import { OtpService, State } from "../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/cli.ts", 'import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/otp/reason.ts", 'import { Reason } from "../../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/main.ts", 'import { startWorld } from "../test/support/world.ts";'],
+    ["src/newcomer.ts", ""],
+  ];
+  test.each(wrong)("%s may not: %s", (path, text) => expect(found(importArrows, path, text)).toBe(1));
+
+  const right: [path: string, text: string][] = [
+    ["src/otp/code.ts", 'import { timingSafeEqual } from "node:crypto";\nimport type { Instant } from "../system.ts";'],
+    ["src/server/status.ts", 'import { OtpErrorSchema } from "../../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/server/interceptors.ts", 'import { StoreUnavailable } from "../store/store.ts";'],
+    ["src/main.ts", 'import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/otpd.js", 'const { run } = await import("./cli.ts");'],
+    ["test/anything.test.ts", 'import { run } from "../src/cli.ts";'],
+  ];
+  test.each(right)("%s may: %s", (path, text) => expect(found(importArrows, path, text)).toBe(0));
+});
+
+describe("only src/system.ts asks for time or chance", () => {
+  test.each([
+    "const now = Date.now();",
+    "const now = new Date();",
+    "const now = new Date( );",
+    "const now = new Date;",
+    "const now = Date();",
+    "const { now } = Date;",
+    'const now = Date["now"]();',
+    "const now = Number(new Date(Date.now()));",
+    "const now = performance.now();",
+    "const { now } = performance;",
+    'import { performance } from "node:perf_hooks";',
+    "const now = Temporal.Now.instant();",
+    "const now = process.hrtime.bigint();",
+    "const { hrtime } = process;",
+    "const age = process.uptime();",
+    "db.prepare(`SELECT unixepoch()`);",
+    "db.prepare(`INSERT INTO notes VALUES (CURRENT_TIMESTAMP)`);",
+    "const chance = Math.random();",
+    "const { random } = Math;",
+    "const id = crypto.randomUUID();",
+    "const id = globalThis.crypto.randomUUID();",
+    'import { randomBytes } from "node:crypto";',
+    'import {\n  createHmac,\n  randomInt,\n} from "node:crypto";',
+    'import { generateKeyPairSync } from "crypto";',
+    'import * as all from "node:crypto";',
+    'import all from "node:crypto";',
+    'const all = await import("node:crypto");',
+    "db.prepare(`SELECT randomblob(16)`);",
+  ])("not so: %s", (text) => expect(found(clockAndChance, "src/otp/code.ts", text)).toBeGreaterThan(0));
+
+  test.each([
+    "const at = Date.parse(text);",
+    "const at = Date.UTC(2026, 0, 1);",
+    "const text = new Date(instant).toISOString();",
+    "const most = Math.max(1, 2);",
+    'import { createHmac, timingSafeEqual } from "node:crypto";',
+    "const salt = system.randomBytes(16);",
+    "// Date.now() is what system.ts calls",
+    "/**\n * Never Math.random().\n */",
+  ])("fine: %s", (text) => expect(found(clockAndChance, "src/otp/code.ts", text)).toBe(0));
+
+  test("system.ts itself, and tests, may", () => {
+    expect(found(clockAndChance, "src/system.ts", "Date.now();")).toBe(0);
+    expect(found(clockAndChance, "test/otp/code.test.ts", "Date.now();")).toBe(0);
+  });
+});
+
+describe("files", () => {
+  test("have at most 400 lines", () => {
+    expect(found(fileLength, "src/otp/code.ts", "\n".repeat(400))).toBe(0);
+    expect(found(fileLength, "src/otp/code.ts", "\n".repeat(401))).toBe(1);
+    expect(found(fileLength, "test/otp/code.test.ts", "\n".repeat(401))).toBe(1);
+  });
+
+  test.each([
+    "src/otp/util.ts",
+    "src/utils/code.ts",
+    "test/helpers.ts",
+    "src/key-manager.ts",
+    "src/common.ts",
+    "test/misc/a.ts",
+  ])("are not called %s", (path) => expect(found(fileName, path, "")).toBe(1));
+  test("may have such letters within a word", () => expect(found(fileName, "src/otp/commonwealth.ts", "")).toBe(0));
+
+  test("of src open with what they are", () => {
+    expect(found(openingParagraph, "src/otp/code.ts", "/**\n * The code.\n */\nexport {};\n")).toBe(0);
+    expect(found(openingParagraph, "src/otpd.js", "#!/usr/bin/env node\n// The launcher.\n")).toBe(0);
+    expect(found(openingParagraph, "src/otp/code.ts", 'import "x";\n/**\n * The code.\n */\n')).toBe(1);
+    expect(found(openingParagraph, "src/otp/code.ts", "/**\n *\n */\n")).toBe(1);
+    expect(found(openingParagraph, "src/otpd.js", "#!/usr/bin/env node\nrun();\n")).toBe(1);
+  });
+
+  test("have no default export", () => {
+    expect(found(namedExports, "src/otp/code.ts", "export default function code() {}\n")).toBe(1);
+    expect(found(namedExports, "src/otp/code.ts", "const code = 1;\nexport { code as default };\n")).toBe(1);
+    expect(found(namedExports, "test/vitest.config.ts", "export default {};\n")).toBe(0);
+  });
+
+  test.each(["DO", "ME"])("leave nothing to do and nothing to fix: %s", (end) => {
+    const word = `${end === "DO" ? "TO" : "FIX"}${end}`;
+    expect(found(nothingLeftOpen, "src/otp/code.ts", `// ${word}: later\n`)).toBe(1);
+  });
+});

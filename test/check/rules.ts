@@ -1,0 +1,160 @@
+/**
+ * The house rules that a machine can hold, as pure functions from a file to the sentences that say what is wrong with it.
+ * `house-rules.ts` runs them over the repository; `rules.test.ts` shows each one what it is there to find.
+ */
+
+/** A file of the repository. */
+export interface SourceFile {
+  /** Relative to the root, with forward slashes, such as `src/otp/code.ts`. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** What is wrong with a file, one sentence each, beginning with the file's path. */
+export type Rule = (file: SourceFile) => string[];
+
+// ---- import arrows --------------------------------------------------------------------------------------------------
+
+/**
+ * Which rooms each room may import from, besides itself: otp ← store ← delivery, service ← server ← main, cli. Time and
+ * chance travel as arguments, so everyone may name their type; configuration is handed down by the composition root.
+ */
+const mayImport: Readonly<Record<string, readonly string[]>> = {
+  system: [],
+  otp: ["system"],
+  telemetry: ["otp"],
+  config: ["otp", "telemetry"],
+  store: ["system", "otp"],
+  delivery: ["system", "otp", "store"],
+  service: ["system", "otp", "store"],
+  server: ["system", "otp", "store", "delivery", "service", "gen"],
+  main: ["system", "otp", "telemetry", "config", "store", "delivery", "service", "server", "gen"],
+  cli: ["system", "otp", "telemetry", "config", "store", "delivery", "service", "server", "main"],
+  otpd: ["cli"],
+};
+
+/** The rules do no I/O: a test of one needs neither files nor sockets. */
+const outsideWorld = /^(node:(child_process|cluster|dgram|dns|fs|http2?|https|net|timers|tls|worker_threads)(\/.*)?)$/;
+
+/** Imports follow the arrows, `gen/` stays in `src/server`, and the rules stay pure. */
+export const importArrows: Rule = ({ path, text }) => {
+  const room = roomOf(path);
+  if (room === undefined) return [];
+  const allowed = mayImport[room];
+  if (allowed === undefined) return [`${path} is in no room that the import arrows know: see test/check/rules.ts`];
+  return importsOf(text).flatMap(({ names, from }) => {
+    if (room === "otp" && outsideWorld.test(from)) return [`${path} imports ${from}: the rules do no I/O`];
+    if (!from.startsWith(".")) return [];
+    const target = roomOf(resolve(path, from));
+    if (target === undefined) return [`${path} imports ${from}, which is outside src/ and gen/`];
+    if (target === room) return [];
+    if (!allowed.includes(target)) return [`${path} imports ${from}: ${room} must not know ${target}`];
+    const onlyService = /^\{\s*\w+Service\s*\}$/.test(names);
+    return room === "main" && target === "gen" && !onlyService
+      ? [`${path} imports ${names} from ${from}: main may name the services it registers and nothing else of gen/`]
+      : [];
+  });
+};
+
+/** The room of a path: its folder below `src/`, the name of a file right in `src/`, or gen. Undefined outside both. */
+function roomOf(path: string): string | undefined {
+  if (path.startsWith("gen/")) return "gen";
+  return /^src\/(\w[\w-]*)(?:\/.+)?(?:\.\w+)?$/.exec(path)?.[1];
+}
+
+interface Import {
+  /** What stands between `import` and `from`; empty for an import of everything or for its effect. */
+  readonly names: string;
+  readonly from: string;
+}
+
+function importsOf(text: string): Import[] {
+  const statements = text.matchAll(/^(?:import|export)\s+(?:type\s+)?([^;"']*?)\s*(?:\bfrom\s*)?["']([^"']+)["']/gm);
+  const calls = text.matchAll(/\bimport\s*\(\s*["'`]([^"'`]+)["'`]/g);
+  return [
+    ...[...statements].map(([, names = "", from = ""]) => ({ names, from })),
+    ...[...calls].map(([, from = ""]) => ({ names: "", from })),
+  ];
+}
+
+function resolve(path: string, from: string): string {
+  return new URL(from, `file:///${path}`).pathname.slice(1);
+}
+
+// ---- clock and chance -----------------------------------------------------------------------------------------------
+
+const senses: readonly { readonly found: RegExp; readonly what: string }[] = [
+  // Date.parse, Date.UTC and a Date of a given instant ask nobody the time; every other use of Date may.
+  { found: /(?<!new )\bDate\b(?!\.(parse|UTC)\()|\bnew Date\b(?!\([^)\s])/, what: "the clock" },
+  {
+    found: /\bTemporal\b|\bperformance\s*[.?[;,]|\bprocess\s*\.\s*(hrtime|uptime)\b|node:perf_hooks/,
+    what: "the clock",
+  },
+  { found: /\b(CURRENT_(DATE|TIME|TIMESTAMP)|(unixepoch|julianday|strftime)\s*\()/i, what: "the clock" },
+  { found: /\}\s*=\s*(performance|process)\b/, what: "the clock" },
+  { found: /\bMath\s*(\.\s*random|\?|\[)|\}\s*=\s*Math\b|\brandomblob\b/, what: "chance" },
+  { found: /(?<!node:)\bcrypto\s*[.?[]|\bgetRandomValues\b|\bwebcrypto\b/, what: "chance" },
+  // The pool of system.ts is called randomBytes too, so the library's is known by its import.
+  { found: /import\s[^;]*\b(random[A-Z]\w*|generate(Key|Prime)\w*)\b[^;]*from "(node:)?crypto"/, what: "chance" },
+  { found: /import\s+(\*|\w)[^;{]*from "(node:)?crypto"|import\("(node:)?crypto"\)/, what: "chance" },
+];
+
+/** Nothing but `src/system.ts` asks the time or draws a random number. */
+export const clockAndChance: Rule = ({ path, text }) => {
+  if (!path.startsWith("src/") || path === "src/system.ts" || !/\.[jt]s$/.test(path)) return [];
+  // Lines are joined again, since an import may take several; comments may name what code may not.
+  const code = text.replace(/^\s*(\/\/|\/\*|\*( |\/|$)).*$/gm, "");
+  return senses.flatMap(({ found, what }) => {
+    const [match] = found.exec(code) ?? [];
+    return match === undefined
+      ? []
+      : [`${path} uses ${match.replace(/\s+/g, " ").slice(0, 60)}: only src/system.ts asks for ${what}`];
+  });
+};
+
+// ---- files ----------------------------------------------------------------------------------------------------------
+
+const linesMax = 400;
+
+/** A file is one idea: at most 400 lines. */
+export const fileLength: Rule = ({ path, text }) => {
+  const lines = text.split("\n").length - 1;
+  return /^(src|test)\//.test(path) && lines > linesMax
+    ? [`${path} has ${lines} lines: a file is one idea and has at most ${linesMax}`]
+    : [];
+};
+
+/** A file's name says what is in it. */
+export const fileName: Rule = ({ path }) => {
+  const [word] = /(?<![a-z])(utils?|helpers?|managers?|common|misc)(?![a-z])/i.exec(path) ?? [];
+  return word === undefined ? [] : [`${path}: "${word}" says nothing about what is in the file`];
+};
+
+/** Every file of `src/` opens with a paragraph that says which idea it is. */
+export const openingParagraph: Rule = ({ path, text }) => {
+  if (!/^src\/.*\.[jt]s$/.test(path)) return [];
+  const opens = path.endsWith(".ts") ? /^\/\*\*\n \* \S/ : /^(#!.*\n)?\/\/ \S/;
+  return opens.test(text) ? [] : [`${path} does not open with a comment that says what it is`];
+};
+
+/** Exports have names, so that a thing is called the same everywhere. A tool's configuration is what the tool wants. */
+export const namedExports: Rule = ({ path, text }) =>
+  /\.[jt]s$/.test(path) && !path.endsWith(".config.ts") && /^export\s*(default\b|\{[^}]*\bas default\b)/m.test(text)
+    ? [`${path} has a default export`]
+    : [];
+
+/** Nothing is left for later in a comment. */
+export const nothingLeftOpen: Rule = ({ path, text }) => {
+  const [word] = /\b(TO(?:DO)|FIX(?:ME)|X(?:XX))\b/.exec(text) ?? [];
+  return word === undefined ? [] : [`${path} has a ${word}: do it, or leave it out`];
+};
+
+export const rules: readonly Rule[] = [
+  importArrows,
+  clockAndChance,
+  fileLength,
+  fileName,
+  openingParagraph,
+  namedExports,
+  nothingLeftOpen,
+];
