@@ -96,3 +96,13 @@ export function newRecord(
     expireMs: now + idempotencyKeptMs,
   };
 }
+
+/** What a decision writes for a call that may have an Idempotency-Key: its record, or nothing. Pure. */
+export function recordOf(
+  claim: IdempotencyClaim | undefined,
+  verificationId: string,
+  answer: StoredAnswer | null,
+  now: Instant,
+): { readonly record?: IdempotencyRecord } {
+  return claim === undefined ? {} : { record: newRecord(claim, verificationId, answer, now) };
+}

@@ -31,6 +31,11 @@ export interface Policy {
   readonly retentionMs: number;
 }
 
+/** The phone limits that apply to so many buckets: all of them, or none where a phone has no buckets (the sandbox). Pure. */
+export function limitsFor(policy: Policy, tatsMs: readonly Instant[]): readonly Limit[] {
+  return policy.phoneLimits.slice(0, tatsMs.length);
+}
+
 /** A message is not sent, and a resend not accepted, with less of the lifetime left than this. */
 export const sendLifeMinMs = 60_000;
 

@@ -33,6 +33,31 @@ export function giveBack(limit: Limit, tatMs: Instant, now: Instant, count: numb
   return Math.max(now, effectiveTat(limit, tatMs, now) - count * limit.intervalMs);
 }
 
+/**
+ * Takes one from the bucket of every limit, or from none: `tatsMs` are their TATs in the limits' order, 0 for a new one.
+ * When refused, the wait is the longest that any of them asks for. Pure.
+ */
+export function spendAll(
+  limits: readonly Limit[],
+  tatsMs: readonly Instant[],
+  now: Instant,
+): { readonly allowed: true; readonly tatsMs: Instant[] } | { readonly allowed: false; readonly retryAfterMs: number } {
+  const spendings = limits.map((limit, i) => spend(limit, tatsMs[i] ?? 0, now));
+  const waits = spendings.flatMap((spending) => (spending.allowed ? [] : [spending.retryAfterMs]));
+  if (waits.length > 0) return { allowed: false, retryAfterMs: Math.max(...waits) };
+  return { allowed: true, tatsMs: spendings.map((spending) => (spending.allowed ? spending.tatMs : 0)) };
+}
+
+/** Gives `count` back to the bucket of every limit. Pure. */
+export function giveBackAll(
+  limits: readonly Limit[],
+  tatsMs: readonly Instant[],
+  now: Instant,
+  count: number,
+): Instant[] {
+  return limits.map((limit, i) => giveBack(limit, tatsMs[i] ?? 0, now, count));
+}
+
 /** How many a bucket would allow at once now. Pure. */
 export function available(limit: Limit, tatMs: Instant, now: Instant): number {
   return Math.floor((now + limit.burst * limit.intervalMs - effectiveTat(limit, tatMs, now)) / limit.intervalMs);

@@ -4,8 +4,9 @@
  */
 import type { Instant } from "../system.ts";
 import { forward, isProvenUnsent, report, settle, type Message, type Report, type SendOutcome } from "./message.ts";
-import type { Policy } from "./policy.ts";
-import { end, giveBackAll, nothing, stateAt, type Decided, type PhoneView, type Verification } from "./verification.ts";
+import { limitsFor, type Policy } from "./policy.ts";
+import { giveBackAll } from "./rate-limit.ts";
+import { end, nothing, stateAt, type Decided, type PhoneView, type Verification } from "./verification.ts";
 
 export interface SettleView {
   readonly now: Instant;
@@ -45,7 +46,7 @@ export function decideSettle(
 
   const withdrawn = !pending ? noted : message.copy === 0 ? end(noted, "FAILED", now) : withoutResend(noted, now);
   return {
-    writes: { message, verification: withdrawn, tats: giveBackAll(policy, phone.tats, now, 1) },
+    writes: { message, verification: withdrawn, tats: giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1) },
     result: { message, verification: withdrawn },
   };
 }

@@ -7,8 +7,8 @@
 import type { Instant } from "../system.ts";
 import { codesMatch, deriveCode, parseCode } from "./code.ts";
 import {
-  newRecord,
   precedentOf,
+  recordOf,
   type IdempotencyClaim,
   type IdempotencyRecord,
   type StoredAnswer,
@@ -18,7 +18,7 @@ import { newMessage, type Delivery, type Message } from "./message.ts";
 import { openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { PhoneHistory, Policy } from "./policy.ts";
-import { giveBack, spend, type Limit } from "./rate-limit.ts";
+import { giveBackAll, spendAll } from "./rate-limit.ts";
 import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
 import { isSandbox, longCodeDigits, sandboxCode, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
@@ -197,8 +197,9 @@ export function decideSend(
   const isLong = isSandbox(facts.value.tenant) && sandboxOutcome(facts.value.phone.e164) === "long-code";
   const digits = isLong ? longCodeDigits : policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
-  const spent = spendAll(policy, phone.tats, now);
-  if (!spent.ok) return nothing({ kind: "refused", refusal: spent.refusal });
+  const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
+  if (!spent.allowed)
+    return nothing(refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: spent.retryAfterMs }));
 
   const { phone: number, ...kept } = facts.value;
   const verification: Verification = {
@@ -217,29 +218,9 @@ export function decideSend(
   };
   const message = newMessage(verification.id, 0, now, verification.expireMs - policies.sendLifeMinMs);
   return {
-    writes: { verification, message, tats: spent.value, ...recordOf(claim, verification.id, null, now) },
+    writes: { verification, message, tats: spent.tatsMs, ...recordOf(claim, verification.id, null, now) },
     result: { kind: "opened", verification, message, now },
   };
-}
-
-/** Takes one message from every bucket of a phone, or from none. */
-function spendAll(policy: Policy, tats: readonly Instant[], now: Instant): Result<Instant[]> {
-  const spendings = tats.map((tat, i) => spend(limitAt(policy, i), tat, now));
-  const waits = spendings.flatMap((spending) => (spending.allowed ? [] : [spending.retryAfterMs]));
-  if (waits.length > 0) return refuse("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: Math.max(...waits) });
-  return { ok: true, value: spendings.map((spending) => (spending.allowed ? spending.tatMs : 0)) };
-}
-
-/** Gives messages back to every bucket of a phone. Pure. */
-export function giveBackAll(policy: Policy, tats: readonly Instant[], now: Instant, count: number): Instant[] {
-  return tats.map((tat, i) => giveBack(limitAt(policy, i), tat, now, count));
-}
-
-/** The limit of a phone's bucket, by its place. */
-function limitAt(policy: Policy, place: number): Limit {
-  const limit = policy.phoneLimits[place];
-  if (limit === undefined) throw new Error(`there is no phone limit ${place}`);
-  return limit;
 }
 
 // ---- verify, resend, cancel -----------------------------------------------------------------------------------------
@@ -301,7 +282,7 @@ export function decideVerify(
       writes: {
         verification: verified,
         history,
-        tats: giveBackAll(policy, phone.tats, now, refunds),
+        tats: giveBackAll(policies.limitsFor(policy, phone.tats), phone.tats, now, refunds),
         ...recordOf(claim, verified.id, { at: now }, now),
       },
       result: { kind: "verified", verification: verified },
@@ -348,8 +329,9 @@ export function decideResend(
   if (now < verification.nextResendMs) {
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
-  const spent = spendAll(policy, phone.tats, now);
-  if (!spent.ok) return nothing({ kind: "refused", refusal: spent.refusal });
+  const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
+  if (!spent.allowed)
+    return nothing(refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: spent.retryAfterMs }));
 
   const resends = verification.resends + 1;
   const resent: Verification = {
@@ -360,7 +342,7 @@ export function decideResend(
   };
   const message = newMessage(resent.id, resends, now, resent.expireMs - policies.sendLifeMinMs);
   return {
-    writes: { verification: resent, message, tats: spent.value, ...recordOf(claim, resent.id, null, now) },
+    writes: { verification: resent, message, tats: spent.tatsMs, ...recordOf(claim, resent.id, null, now) },
     result: { kind: "resent", verification: resent, message, now },
   };
 }
@@ -426,13 +408,4 @@ function precedentFor(
   // A record outlives its verification only when the retention was shortened: then the call counts as a first one.
   if (precedent.kind === "none" || verification === undefined) return undefined;
   return { kind: "replay", verification, answer: precedent.record.answer };
-}
-
-function recordOf(
-  claim: IdempotencyClaim | undefined,
-  id: string,
-  answer: StoredAnswer | null,
-  now: Instant,
-): Pick<Writes, "record"> {
-  return claim === undefined ? {} : { record: newRecord(claim, id, answer, now) };
 }

@@ -6,6 +6,7 @@
  * Tables are clustered on their keys (WITHOUT ROWID): a row and its key are stored once, and a pending verification
  * takes well under 600 bytes with all its rows and indexes.
  */
+import type { Database } from "better-sqlite3";
 
 export interface Migration {
   readonly name: string;
@@ -122,3 +123,23 @@ export const migrations: readonly Migration[] = [
     `,
   },
 ];
+
+/** Runs the migrations that this database has not seen, each in a transaction of its own. */
+export function migrate(db: Database, list: readonly Migration[]): void {
+  const version = () => db.pragma("user_version", { simple: true }) as number;
+  if (version() > list.length) throw new Error("the database was written by a newer version of otpd");
+  for (const [index, migration] of list.entries()) {
+    db.exec("BEGIN IMMEDIATE");
+    try {
+      // Read again under the lock: the CLI and the server may both have found it missing.
+      if (version() === index) {
+        db.exec(migration.sqlite);
+        db.pragma(`user_version = ${index + 1}`);
+      }
+      db.exec("COMMIT");
+    } catch (error) {
+      if (db.inTransaction) db.exec("ROLLBACK");
+      throw new Error(`migration ${migration.name} failed and was taken back`, { cause: error });
+    }
+  }
+}

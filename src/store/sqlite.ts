@@ -2,12 +2,11 @@
  * The store on SQLite, for one server on one machine: WAL, synchronous=FULL (better-sqlite3's default under WAL does not
  * fsync a commit) and group commit.
  *
- * One serving process owns the file. It holds an exclusive lock on a sibling file, `<database>.lock`, that the operating
- * system lets go of when the process dies, however it dies. The CLI reads and writes beside the server without it.
+ * One serving process owns the file, by the lock of file-lock.ts on `<database>.lock`. The CLI reads and writes beside
+ * the server without it.
  */
 import Sqlite, { type Database } from "better-sqlite3";
 import { closeSync, openSync } from "node:fs";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { ApiKey } from "../otp/api-key.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, unclaim, type Message } from "../otp/message.ts";
@@ -24,9 +23,11 @@ import {
   type Writes,
 } from "../otp/verification.ts";
 import type { Instant, System } from "../system.ts";
+import { lockFile } from "./file-lock.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
-import { migrations, type Migration } from "./migrations.ts";
+import { migrate, migrations } from "./migrations.ts";
 import * as rows from "./rows.ts";
+import { prepare } from "./statements.ts";
 import {
   MasterKeyMismatch,
   type Job,
@@ -73,135 +74,6 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     lock?.close();
     throw error;
   }
-}
-
-/** Takes the exclusive lock that marks the serving process; rejects once the wait is over. */
-async function lockFile(path: string, waitMs: number): Promise<Database> {
-  closeSync(openSync(path, "a", 0o600));
-  const stepMs = 50;
-  for (let waitedMs = 0; ; waitedMs += stepMs) {
-    const db = new Sqlite(path, { timeout: 0 });
-    try {
-      // In memory, or an empty journal file would lie beside the lock.
-      db.pragma("journal_mode = MEMORY");
-      db.exec("BEGIN EXCLUSIVE");
-      return db;
-    } catch (error) {
-      db.close();
-      if (!(error instanceof Sqlite.SqliteError) || !error.code.startsWith("SQLITE_BUSY")) throw error;
-      if (waitedMs >= waitMs) throw new Error(`another server holds ${path.replace(/\.lock$/, "")}`, { cause: error });
-      await sleep(stepMs);
-    }
-  }
-}
-
-/** Runs the migrations that this database has not seen, each in a transaction of its own. */
-export function migrate(db: Database, list: readonly Migration[]): void {
-  const version = () => db.pragma("user_version", { simple: true }) as number;
-  if (version() > list.length) throw new Error("the database was written by a newer version of otpd");
-  for (const [index, migration] of list.entries()) {
-    db.exec("BEGIN IMMEDIATE");
-    try {
-      // Read again under the lock: the CLI and the server may both have found it missing.
-      if (version() === index) {
-        db.exec(migration.sqlite);
-        db.pragma(`user_version = ${index + 1}`);
-      }
-      db.exec("COMMIT");
-    } catch (error) {
-      if (db.inTransaction) db.exec("ROLLBACK");
-      throw new Error(`migration ${migration.name} failed and was taken back`, { cause: error });
-    }
-  }
-}
-
-const list = (columns: readonly string[]) => columns.join(", ");
-const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
-
-function prepare(db: Database) {
-  const statement = <Row>(sql: string) => db.prepare<unknown[], Row>(sql);
-  return {
-    verification: statement<rows.VerificationRow>(
-      `SELECT ${list(rows.verificationColumns)} FROM verifications WHERE id = ?`,
-    ),
-    insertVerification: statement(
-      `INSERT INTO verifications (${list(rows.verificationColumns)}) VALUES (${marks(rows.verificationColumns)})`,
-    ),
-    updateVerification: statement(
-      `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?
-       WHERE id = ?`,
-    ),
-    openAttempts: statement<{ open: number | null }>(
-      `SELECT sum(attempts_max - attempts) AS open FROM verifications
-       WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,
-    ),
-    message: statement<rows.MessageRow>(
-      `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
-    ),
-    messages: statement<rows.MessageRow>(
-      `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? ORDER BY copy`,
-    ),
-    dueMessages: statement<rows.MessageRow>(
-      `SELECT ${list(rows.messageColumns)} FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
-    ),
-    nextDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
-    putMessage: statement(
-      `INSERT OR REPLACE INTO messages (${list(rows.messageColumns)}) VALUES (${marks(rows.messageColumns)})`,
-    ),
-    tat: statement<{ tat_ms: number }>(`SELECT tat_ms FROM buckets WHERE bucket = ?`),
-    putTat: statement(
-      `INSERT INTO buckets (bucket, tat_ms) VALUES (?, ?) ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms`,
-    ),
-    deleteTat: statement(`DELETE FROM buckets WHERE bucket = ?`),
-    phone: statement<rows.PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
-    putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds) VALUES (?, ?, ?)`),
-    deletePhone: statement(`DELETE FROM phones WHERE phone_index = ?`),
-    record: statement<rows.RecordRow>(
-      `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency WHERE slot = ?`,
-    ),
-    putRecord: statement(
-      `INSERT OR REPLACE INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
-    ),
-    noteAnswer: statement(`UPDATE idempotency SET answer = ? WHERE slot = ?`),
-    deleteRecord: statement(`DELETE FROM idempotency WHERE slot = ?`),
-    lapsed: statement<rows.VerificationRow>(
-      `SELECT ${list(rows.verificationColumns)} FROM verifications
-       WHERE end_ms IS NULL AND expire_ms <= ? ORDER BY expire_ms LIMIT ?`,
-    ),
-    outlived: statement<{ id: Uint8Array }>(
-      `SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
-    ),
-    deleteMessages: statement(`DELETE FROM messages WHERE verification_id = ?`),
-    deleteVerification: statement(`DELETE FROM verifications WHERE id = ?`),
-    bucketsFrom: statement<{ bucket: Uint8Array; tat_ms: number }>(
-      `SELECT bucket, tat_ms FROM buckets WHERE bucket > ? ORDER BY bucket LIMIT ?`,
-    ),
-    phonesFrom: statement<rows.PhoneRow>(
-      `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > ? ORDER BY phone_index LIMIT ?`,
-    ),
-    recordsFrom: statement<{ slot: Uint8Array; expire_ms: number }>(
-      `SELECT slot, expire_ms FROM idempotency WHERE slot > ? ORDER BY slot LIMIT ?`,
-    ),
-    apiKey: statement<rows.ApiKeyRow>(
-      `SELECT id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys WHERE id = ?`,
-    ),
-    apiKeys: statement<rows.ApiKeyRow>(
-      `SELECT id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys
-       ORDER BY create_ms, id`,
-    ),
-    insertApiKey: statement(
-      `INSERT INTO api_keys (id, kind, tenant, name, scopes, digest, create_ms, expire_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
-    ),
-    revokeApiKey: statement(`UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, ?) WHERE id = ?`),
-    touchApiKey: statement(`UPDATE api_keys SET last_use_ms = ? WHERE id = ?`),
-    clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
-    noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),
-    masterKeys: statement<{ kid: number; key_check: Uint8Array }>(`SELECT kid, key_check FROM master_keys`),
-    usesMasterKey: statement(`SELECT 1 FROM verifications WHERE kid = ? LIMIT 1`),
-    putMasterKey: statement(`INSERT OR IGNORE INTO master_keys (kid, key_check, create_ms) VALUES (?, ?, ?)`),
-    deleteMasterKey: statement(`DELETE FROM master_keys WHERE kid = ?`),
-  };
 }
 
 /** Before every key. */

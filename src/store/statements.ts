@@ -1,0 +1,96 @@
+/**
+ * Every SQL statement that the store runs on SQLite, by what it does. Their order of use, and the transactions around
+ * them, are in sqlite.ts; what a row means is in rows.ts.
+ */
+import type { Database } from "better-sqlite3";
+import * as rows from "./rows.ts";
+
+const list = (columns: readonly string[]) => columns.join(", ");
+const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
+
+/** Prepares them all, once per connection: preparing costs more than running. */
+export function prepare(db: Database) {
+  const statement = <Row>(sql: string) => db.prepare<unknown[], Row>(sql);
+  return {
+    verification: statement<rows.VerificationRow>(
+      `SELECT ${list(rows.verificationColumns)} FROM verifications WHERE id = ?`,
+    ),
+    insertVerification: statement(
+      `INSERT INTO verifications (${list(rows.verificationColumns)}) VALUES (${marks(rows.verificationColumns)})`,
+    ),
+    updateVerification: statement(
+      `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?
+       WHERE id = ?`,
+    ),
+    openAttempts: statement<{ open: number | null }>(
+      `SELECT sum(attempts_max - attempts) AS open FROM verifications
+       WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,
+    ),
+    message: statement<rows.MessageRow>(
+      `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
+    ),
+    messages: statement<rows.MessageRow>(
+      `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? ORDER BY copy`,
+    ),
+    dueMessages: statement<rows.MessageRow>(
+      `SELECT ${list(rows.messageColumns)} FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
+    ),
+    nextDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
+    putMessage: statement(
+      `INSERT OR REPLACE INTO messages (${list(rows.messageColumns)}) VALUES (${marks(rows.messageColumns)})`,
+    ),
+    tat: statement<{ tat_ms: number }>(`SELECT tat_ms FROM buckets WHERE bucket = ?`),
+    putTat: statement(
+      `INSERT INTO buckets (bucket, tat_ms) VALUES (?, ?) ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms`,
+    ),
+    deleteTat: statement(`DELETE FROM buckets WHERE bucket = ?`),
+    phone: statement<rows.PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
+    putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds) VALUES (?, ?, ?)`),
+    deletePhone: statement(`DELETE FROM phones WHERE phone_index = ?`),
+    record: statement<rows.RecordRow>(
+      `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency WHERE slot = ?`,
+    ),
+    putRecord: statement(
+      `INSERT OR REPLACE INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    noteAnswer: statement(`UPDATE idempotency SET answer = ? WHERE slot = ?`),
+    deleteRecord: statement(`DELETE FROM idempotency WHERE slot = ?`),
+    lapsed: statement<rows.VerificationRow>(
+      `SELECT ${list(rows.verificationColumns)} FROM verifications
+       WHERE end_ms IS NULL AND expire_ms <= ? ORDER BY expire_ms LIMIT ?`,
+    ),
+    outlived: statement<{ id: Uint8Array }>(
+      `SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
+    ),
+    deleteMessages: statement(`DELETE FROM messages WHERE verification_id = ?`),
+    deleteVerification: statement(`DELETE FROM verifications WHERE id = ?`),
+    bucketsFrom: statement<{ bucket: Uint8Array; tat_ms: number }>(
+      `SELECT bucket, tat_ms FROM buckets WHERE bucket > ? ORDER BY bucket LIMIT ?`,
+    ),
+    phonesFrom: statement<rows.PhoneRow>(
+      `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > ? ORDER BY phone_index LIMIT ?`,
+    ),
+    recordsFrom: statement<{ slot: Uint8Array; expire_ms: number }>(
+      `SELECT slot, expire_ms FROM idempotency WHERE slot > ? ORDER BY slot LIMIT ?`,
+    ),
+    apiKey: statement<rows.ApiKeyRow>(
+      `SELECT id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys WHERE id = ?`,
+    ),
+    apiKeys: statement<rows.ApiKeyRow>(
+      `SELECT id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys
+       ORDER BY create_ms, id`,
+    ),
+    insertApiKey: statement(
+      `INSERT INTO api_keys (id, kind, tenant, name, scopes, digest, create_ms, expire_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    revokeApiKey: statement(`UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, ?) WHERE id = ?`),
+    touchApiKey: statement(`UPDATE api_keys SET last_use_ms = ? WHERE id = ?`),
+    clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
+    noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),
+    masterKeys: statement<{ kid: number; key_check: Uint8Array }>(`SELECT kid, key_check FROM master_keys`),
+    usesMasterKey: statement(`SELECT 1 FROM verifications WHERE kid = ? LIMIT 1`),
+    putMasterKey: statement(`INSERT OR IGNORE INTO master_keys (kid, key_check, create_ms) VALUES (?, ?, ?)`),
+    deleteMasterKey: statement(`DELETE FROM master_keys WHERE kid = ?`),
+  };
+}
