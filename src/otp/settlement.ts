@@ -22,8 +22,9 @@ export interface Settled {
 }
 
 /**
- * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it was the
- * first of its verification, there is no code out there to wait for: the verification becomes FAILED.
+ * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it is the
+ * only one of its verification, there is no code out there to wait for: the verification becomes FAILED. A resend that
+ * never left does not count.
  */
 export function decideSettle(
   view: SettleView,
@@ -33,6 +34,11 @@ export function decideSettle(
   policy: Policy,
 ): Decided<Settled> {
   const { now, verification, phone } = view;
+  // It has ended meanwhile, by a worker that was faster or by an earlier try to note this very answer. Counting it again
+  // would give its budget back twice, or send an accepted text once more; an acceptance alone is still news.
+  if (view.message.dueMs === null && outcome.kind !== "accepted") {
+    return { writes: {}, result: { message: view.message, verification } };
+  }
   const pending = stateAt(verification, now) === "PENDING";
   const answered = settle(view.message, outcome, provider, providers, now);
   // Nothing is sent after a terminal state.
@@ -44,7 +50,9 @@ export function decideSettle(
   if (!isProvenUnsent(message))
     return { writes: { message, verification: noted }, result: { message, verification: noted } };
 
-  const withdrawn = !pending ? noted : message.copy === 0 ? end(noted, "FAILED", now) : withoutResend(noted, now);
+  // With a later copy under way or arrived, an earlier one that never left changes nothing.
+  const withdrawn =
+    !pending || !latest ? noted : message.copy === 0 ? end(noted, "FAILED", now) : withoutResend(noted, now);
   return {
     writes: { message, verification: withdrawn, tats: giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1) },
     result: { message, verification: withdrawn },
