@@ -11,10 +11,10 @@ import { openPhone } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
 import { referenceOf } from "../otp/reference.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
-import type { Verification } from "../otp/verification.ts";
+import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
-import type { Provider } from "./provider.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
+import type { Provider, Sms } from "./provider.ts";
 
 export interface WorkerOptions {
   readonly store: Store;
@@ -56,27 +56,46 @@ const pollMs = 1_000;
 export function createWorker(options: WorkerOptions): Worker {
   const { store, keys, policy, brand, providers, phoneOf, onCall, onFault } = options;
   const waiting: Job[] = [];
-  const calling = new Set<Promise<void>>();
+  let calls = 0;
+  /** All that was begun and is not done, for a stop to wait for. Nothing in it rejects. */
+  const underWay = new Set<Promise<void>>();
   /** Those who wait to hear of a message, by verification and copy. */
   const listeners = new Map<string, (settled: Settled | undefined) => void>();
   let stopping = false;
   let timer: NodeJS.Timeout | undefined;
 
+  function begin(task: Promise<void>): void {
+    const done = task.catch(onFault).finally(() => underWay.delete(done));
+    underWay.add(done);
+  }
+
   function take(job: Job): void {
-    if (calling.size < callsMax) {
-      const carried = carry(job)
-        .catch(onFault)
-        .finally(() => {
-          calling.delete(carried);
-          const next = waiting.shift();
-          if (next !== undefined) take(next);
-        });
-      calling.add(carried);
-    } else if (waiting.length < waitingMax) {
-      waiting.push(job);
-    } else {
-      store.releaseMessages([job]).catch(onFault);
+    if (stopping || waiting.length >= waitingMax) begin(store.releaseMessages([job]));
+    else if (calls >= callsMax) waiting.push(job);
+    else begin(occupy(() => carry(job)));
+  }
+
+  /** Takes one of the places for calls, and hands it on to the next message that waits. */
+  async function occupy(work: () => Promise<void>): Promise<void> {
+    calls += 1;
+    try {
+      await work();
+    } finally {
+      calls -= 1;
+      const next = waiting.shift();
+      if (next !== undefined) begin(occupy(() => carryLate(next)));
     }
+  }
+
+  /** Carries a message that had to wait for its turn. It goes back if its claim would not outlast the call, or is moot. */
+  async function carryLate(job: Job): Promise<void> {
+    const { message, verification } = job;
+    const current = await store.readVerification(verification.tenant, verification.id);
+    const now = store.now();
+    const stillOwed = current !== undefined && stateAt(current, now) === "PENDING" && now < message.deadlineMs;
+    if (stillOwed && now + callTimeoutMs < (message.dueMs ?? 0)) return carry(job);
+    await store.releaseMessages([job]);
+    wakeIn(0);
   }
 
   async function carry(job: Job): Promise<void> {
@@ -85,8 +104,7 @@ export function createWorker(options: WorkerOptions): Worker {
     if (provider === undefined) throw new Error("a worker has at least one provider");
     const outcome = await call(provider, job);
     const settled = await settle(job, outcome, provider.name, ways.length);
-    if (settled === undefined) return;
-    if (isDone(settled.message)) listeners.get(nameOf(job))?.(settled);
+    if (settled === undefined || isDone(settled.message)) listeners.get(nameOf(job))?.(settled);
     else wakeIn((settled.message.dueMs ?? 0) - store.now());
   }
 
@@ -94,7 +112,8 @@ export function createWorker(options: WorkerOptions): Worker {
     const { verification } = job;
     const code = deriveCode(keys, verification);
     if (code === undefined) return { kind: "refused", cause: "content", detail: "the code is gone" };
-    const lifeLeftMs = verification.expireMs - job.now;
+    const startMs = store.now();
+    const lifeLeftMs = verification.expireMs - startMs;
     const key = keys.find(verification.kid) ?? keys.current;
     const sms = {
       region: verification.region,
@@ -103,12 +122,7 @@ export function createWorker(options: WorkerOptions): Worker {
       text: renderText(code, brand, lifeLeftMs),
       validitySeconds: Math.floor(lifeLeftMs / 1000),
     };
-    const startMs = store.now();
-    const signal = AbortSignal.timeout(callTimeoutMs);
-    const outcome = await Promise.race([provider.send(sms, signal), aborted(signal)]).catch(
-      // What a provider throws may quote the request, so its text goes nowhere.
-      (): SendOutcome => ({ kind: "ambiguous", detail: "the provider's adapter failed" }),
-    );
+    const outcome = await answerOf(provider, sms);
     onCall(provider.name, outcome, store.now() - startMs);
     return outcome;
   }
@@ -122,7 +136,7 @@ export function createWorker(options: WorkerOptions): Worker {
         );
       } catch (error) {
         if (stopping || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;
-        await sleep(waitMs);
+        await sleep(waitMs, undefined, { ref: false });
       }
     }
   }
@@ -132,7 +146,7 @@ export function createWorker(options: WorkerOptions): Worker {
     let nextMs = pollMs;
     try {
       const due = await store.nextDue();
-      const free = callsMax + waitingMax - calling.size - waiting.length;
+      const free = callsMax + waitingMax - calls - waiting.length;
       if (!stopping && due !== undefined && due <= store.now() && free > 0) {
         for (const job of await store.claimMessages(Math.min(free, callsMax))) take(job);
         nextMs = 0;
@@ -142,7 +156,12 @@ export function createWorker(options: WorkerOptions): Worker {
     } catch (error) {
       onFault(error);
     }
-    wakeIn(nextMs === 0 && calling.size >= callsMax ? 50 : nextMs);
+    wakeIn(nextMs === 0 && calls >= callsMax ? 50 : nextMs);
+  }
+
+  async function drained(): Promise<void> {
+    // What was begun may begin more: a look that was under way gives back what it claimed.
+    while (underWay.size > 0) await Promise.all(underWay);
   }
 
   let wakeAtMs = Number.POSITIVE_INFINITY;
@@ -152,7 +171,7 @@ export function createWorker(options: WorkerOptions): Worker {
     if (timer !== undefined && at >= wakeAtMs) return;
     clearTimeout(timer);
     wakeAtMs = at;
-    timer = setTimeout(() => void look(), Math.max(0, ms));
+    timer = setTimeout(() => begin(look()), Math.max(0, ms));
   }
 
   return {
@@ -183,8 +202,10 @@ export function createWorker(options: WorkerOptions): Worker {
       stopping = true;
       clearTimeout(timer);
       const unsent = waiting.splice(0);
-      if (unsent.length > 0) await store.releaseMessages(unsent).catch(onFault);
-      await Promise.race([Promise.all(calling), sleep(graceMs, undefined, { ref: false })]);
+      if (unsent.length > 0) begin(store.releaseMessages(unsent));
+      const graceOver = new AbortController();
+      await Promise.race([drained(), sleep(graceMs, undefined, { signal: graceOver.signal }).catch(() => {})]);
+      graceOver.abort();
       for (const hear of listeners.values()) hear(undefined);
     },
   };
@@ -194,8 +215,20 @@ function nameOf({ message }: Job): string {
   return `${message.verificationId}/${message.copy}`;
 }
 
-function aborted(signal: AbortSignal): Promise<SendOutcome> {
-  return new Promise((resolve) => {
-    signal.addEventListener("abort", () => resolve({ kind: "ambiguous", detail: "no answer in time" }), { once: true });
-  });
+/** A provider's answer, or an ambiguous outcome when it throws or takes too long. Never rejects. */
+async function answerOf(provider: Provider, sms: Sms): Promise<SendOutcome> {
+  const late = new AbortController();
+  const tooLong = Promise.withResolvers<SendOutcome>();
+  const timeout = setTimeout(() => {
+    tooLong.resolve({ kind: "ambiguous", detail: "no answer in time" });
+    late.abort();
+  }, callTimeoutMs).unref();
+  try {
+    return await Promise.race([provider.send(sms, late.signal), tooLong.promise]);
+  } catch {
+    // What a provider throws may quote the request, so its text goes nowhere.
+    return { kind: "ambiguous", detail: "the provider's adapter failed" };
+  } finally {
+    clearTimeout(timeout);
+  }
 }

@@ -235,7 +235,8 @@ export function forward(from: Delivery, to: Delivery): Delivery {
  * that it shows in a notification. Returns the code in clear: hand it to a provider and to nothing else. Pure.
  */
 export function renderText(code: Code, brand: string, lifeLeftMs: number): string {
-  const minutes = Math.max(1, Math.floor(lifeLeftMs / 60_000));
+  // To the second first: a text sent 3 ms after the code was made says 10 minutes, not 9.
+  const minutes = Math.max(1, Math.floor(Math.round(lifeLeftMs / 1_000) / 60));
   const unit = english.select(minutes) === "one" ? "minute" : "minutes";
   return `${code.reveal()} is your ${brand} verification code. It expires in ${minutes} ${unit}. Never share it.`;
 }
