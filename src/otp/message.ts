@@ -123,6 +123,12 @@ export function isDone(message: Message): boolean {
   return message.dueMs === null || message.dueMs >= message.deadlineMs;
 }
 
+/** The message after its deadline or its verification's end came before it was sent. Pure. */
+export function giveUp(message: Message): Message {
+  const cutShort = message.calls > message.failures;
+  return { ...message, delivery: "EXPIRED", maybeSent: message.maybeSent || cutShort, dueMs: null };
+}
+
 /** True if nothing of this message can have reached the phone, and nothing will. Pure. */
 export function isProvenUnsent(message: Message): boolean {
   return (

@@ -9,7 +9,7 @@ import Sqlite, { type Database } from "better-sqlite3";
 import { closeSync, openSync } from "node:fs";
 import type { ApiKey } from "../otp/api-key.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
-import { claim, unclaim, type Message } from "../otp/message.ts";
+import { claim, forward, giveUp, unclaim, type Message } from "../otp/message.ts";
 import { emptyHistory, isForgettable, type PhoneHistory } from "../otp/policy.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import {
@@ -167,15 +167,21 @@ class SqliteStore implements Store {
 
   /** Ends a message that is too late to send. */
   #giveUp(message: Message, verification: Verification | undefined): void {
-    this.#putMessage({ ...message, delivery: "EXPIRED", dueMs: null });
+    this.#putMessage(giveUp(message));
     if (verification !== undefined && message.copy === verification.resends) {
-      this.#updateVerification({ ...verification, delivery: "EXPIRED" });
+      this.#updateVerification({ ...verification, delivery: forward(verification.delivery, "EXPIRED") });
     }
   }
 
   releaseMessages(jobs: readonly Job[]): Promise<void> {
     return this.#act((now) => {
-      for (const { message } of jobs) this.#putMessage(unclaim(message, now));
+      for (const { message } of jobs) {
+        const row = this.#sql.message.get(rows.idBytes(message.verificationId), message.copy);
+        // Only what is still claimed by this claim: its lease may have ended, and another worker may have sent it.
+        if (row !== undefined && row.calls === message.calls && row.due_ms === message.dueMs) {
+          this.#putMessage(unclaim(rows.toMessage(row), now));
+        }
+      }
     });
   }
 

@@ -102,7 +102,7 @@ export interface Store {
    */
   claimMessages(max: number): Promise<Job[]>;
 
-  /** Gives claimed messages back unsent, due at once. */
+  /** Gives claimed messages back unsent, due at once. One that is no longer claimed by this very claim is left alone. */
   releaseMessages(jobs: readonly Job[]): Promise<void>;
 
   /** Decides what a provider's answer or report means for a message. Resolves with undefined if there is no such one. */
