@@ -76,8 +76,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Before every key. */
-const start = new Uint8Array();
+/** A sweep's round begins before every key. */
+const beforeAll = new Uint8Array();
+const newRound = { buckets: beforeAll, phones: beforeAll, records: beforeAll };
 
 class SqliteStore implements Store {
   readonly #db: Database;
@@ -86,12 +87,8 @@ class SqliteStore implements Store {
   readonly #sql: ReturnType<typeof prepare>;
   readonly #commits: GroupCommit;
   #clockNotedMs: Instant = 0;
-  /** Where the sweep of each table without an index on time goes on. */
-  readonly #sweepFrom: Record<"buckets" | "phones" | "records", Uint8Array> = {
-    buckets: start,
-    phones: start,
-    records: start,
-  };
+  /** Where the round through each table without an index on time goes on; undefined once it is through. */
+  #sweepFrom: Record<"buckets" | "phones" | "records", Uint8Array | undefined> = newRound;
 
   constructor(db: Database, system: System, lock: Database | undefined) {
     this.#db = db;
@@ -220,26 +217,36 @@ class SqliteStore implements Store {
         this.#sql.deleteMessages.run(id);
         this.#sql.deleteVerification.run(id);
       }
+      // Each table is gone through once a round. Were a short one begun again while a long one is not yet through, the
+      // two could miss each other's ends, and the round would last for ever.
       const from = this.#sweepFrom;
-      const buckets = this.#sql.bucketsFrom.all(from.buckets, max);
+      const nextFrom = <Row>(found: readonly Row[], keyOf: (row: Row) => Uint8Array) => {
+        const last = found.at(-1);
+        return found.length < max || last === undefined ? undefined : keyOf(last);
+      };
+      const buckets = from.buckets === undefined ? [] : this.#sql.bucketsFrom.all(from.buckets, max);
       const full = buckets.filter(({ tat_ms }) => tat_ms <= now);
       for (const { bucket } of full) this.#sql.deleteTat.run(bucket);
-      from.buckets = buckets.length < max ? start : (buckets.at(-1)?.bucket ?? start);
 
-      const phones = this.#sql.phonesFrom.all(from.phones, max);
+      const phones = from.phones === undefined ? [] : this.#sql.phonesFrom.all(from.phones, max);
       const forgettable = phones.filter((row) => isForgettable(rows.toHistory(row), now));
       for (const { phone_index } of forgettable) this.#sql.deletePhone.run(phone_index);
-      from.phones = phones.length < max ? start : (phones.at(-1)?.phone_index ?? start);
 
-      const records = this.#sql.recordsFrom.all(from.records, max);
+      const records = from.records === undefined ? [] : this.#sql.recordsFrom.all(from.records, max);
       const stale = records.filter(({ expire_ms }) => expire_ms <= now);
       for (const { slot } of stale) this.#sql.deleteRecord.run(slot);
-      from.records = records.length < max ? start : (records.at(-1)?.slot ?? start);
 
+      const next = {
+        buckets: nextFrom(buckets, ({ bucket }) => bucket),
+        phones: nextFrom(phones, ({ phone_index }) => phone_index),
+        records: nextFrom(records, ({ slot }) => slot),
+      };
+      const through = Object.values(next).every((key) => key === undefined);
+      this.#sweepFrom = through ? newRound : next;
       return {
         expired: lapsed.length,
         deleted: outlived.length + full.length + forgettable.length + stale.length,
-        more: [lapsed, outlived, buckets, phones, records].some((found) => found.length === max),
+        more: !through || lapsed.length === max || outlived.length === max,
       };
     });
   }
