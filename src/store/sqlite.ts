@@ -281,6 +281,10 @@ class SqliteStore implements Store {
     return this.#act((now) => {
       const known = this.#sql.masterKeys.all();
       const configured = new Map(keys.map((key) => [key.kid, key]));
+      if (configured.size < keys.length) {
+        // Also the same key twice: what is kept under its second place would be deleted as an older key's.
+        throw new MasterKeyMismatch("two of the configured master keys are the same, or have the same id");
+      }
       const familiar = known.filter(({ kid }) => configured.has(kid));
       if (
         familiar.some((row) => Buffer.compare(row.key_check, configured.get(row.kid)?.check ?? new Uint8Array()) !== 0)
