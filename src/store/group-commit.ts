@@ -21,13 +21,17 @@ interface Act {
 const batchActsMax = 256;
 /** Acts waiting. Beyond this the database is hopelessly behind, and a quick refusal is worth more than a place. */
 const queueActsMax = 4096;
-/** How often a batch waits for another process (the CLI, a backup) to let go of the database, and how long each time. */
-const busyTriesMax = 200;
+/**
+ * How often an act waits for another process (the CLI, a backup) to let go of the database, and how long each time: some
+ * six seconds in all, with the busy timeout that blocks at each try.
+ */
+const busyTriesMax = 400;
 const busyWaitMs = 10;
 
 export class GroupCommit {
   #queue: Act[] = [];
   #scheduled = false;
+  #closed = false;
   #idle: (() => void)[] = [];
   readonly #db: Database;
   readonly #run: Record<"begin" | "commit" | "rollback" | "savepoint" | "release" | "rollbackTo", () => void>;
@@ -50,6 +54,7 @@ export class GroupCommit {
 
   /** Runs a synchronous act within the next transaction; resolves with its value once that is durable. */
   run<T>(act: () => T): Promise<T> {
+    if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
     if (this.#queue.length >= queueActsMax) return Promise.reject(new StoreUnavailable("too many acts are waiting"));
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({ run: act, resolve: resolve as (value: unknown) => void, reject, triesLeft: busyTriesMax });
@@ -57,8 +62,9 @@ export class GroupCommit {
     });
   }
 
-  /** Resolves once nothing is waiting. */
-  async drained(): Promise<void> {
+  /** Takes no more acts, and resolves once none is waiting. */
+  async close(): Promise<void> {
+    this.#closed = true;
     if (this.#queue.length > 0 || this.#scheduled) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
@@ -69,34 +75,31 @@ export class GroupCommit {
   }
 
   #flush(): void {
-    const batch = this.#queue.splice(0, batchActsMax);
-    const busy = this.#commit(batch);
-    if (busy.length > 0) {
-      this.#queue.unshift(...busy);
-      setTimeout(() => this.#flush(), busyWaitMs);
-      return;
+    let batch: Act[] = [];
+    try {
+      this.#run.begin();
+      batch = this.#queue.splice(0, batchActsMax);
+    } catch (error) {
+      if (isBusy(error) && this.#waitOn(error)) return void setTimeout(() => this.#flush(), busyWaitMs);
+      fail(this.#queue.splice(0, batchActsMax), error);
     }
+    if (batch.length > 0) this.#commit(batch);
     this.#scheduled = false;
     if (this.#queue.length > 0) this.#schedule();
     else for (const resolve of this.#idle.splice(0)) resolve();
   }
 
-  /** Commits a batch and answers its acts. Returns those to try again because another process holds the database. */
-  #commit(batch: Act[]): Act[] {
-    const fail = (acts: Act[], error: unknown) => {
-      const unavailable = asUnavailable(error);
-      for (const act of acts) act.reject(unavailable);
-    };
-    try {
-      this.#run.begin();
-    } catch (error) {
-      const again = isBusy(error) ? batch.filter((act) => act.triesLeft-- > 0) : [];
-      fail(
-        batch.filter((act) => !again.includes(act)),
-        error,
-      );
-      return again;
-    }
+  /** Another process holds the database: refuses the acts that have waited long enough. True if some are left to wait. */
+  #waitOn(error: unknown): boolean {
+    // Everyone waits for the same thing, so every try is everyone's. Counted by batch, the last would wait for minutes.
+    for (const act of this.#queue) act.triesLeft -= 1;
+    const patient = this.#queue.findIndex(({ triesLeft }) => triesLeft > 0);
+    fail(this.#queue.splice(0, patient < 0 ? this.#queue.length : patient), error);
+    return this.#queue.length > 0;
+  }
+
+  /** Runs a batch in the transaction that was begun, commits it and answers its acts. */
+  #commit(batch: Act[]): void {
     const answers: (() => void)[] = [];
     for (const act of batch) {
       try {
@@ -105,11 +108,8 @@ export class GroupCommit {
         this.#run.release();
         answers.push(() => act.resolve(value));
       } catch (error) {
-        if (!this.#stands()) {
-          fail(batch, error);
-          return [];
-        }
-        const answer = isSqlError(error) ? asUnavailable(error) : error;
+        if (!this.#stands()) return fail(batch, error);
+        const answer = asUnavailable(error);
         answers.push(() => act.reject(answer));
       }
     }
@@ -117,11 +117,9 @@ export class GroupCommit {
       this.#run.commit();
     } catch (error) {
       if (this.#db.inTransaction) this.#tryRollback();
-      fail(batch, error);
-      return [];
+      return fail(batch, error);
     }
     for (const answer of answers) answer();
-    return [];
   }
 
   /** After an error: takes the act's own writes back, and tells whether the batch's transaction still stands. */
@@ -146,15 +144,29 @@ export class GroupCommit {
   }
 }
 
-function isSqlError(error: unknown): boolean {
-  return error instanceof Error && error.name === "SqliteError";
+/** Refuses acts for want of the database. */
+function fail(acts: readonly Act[], error: unknown): void {
+  const why = codeOf(error) === undefined ? "the transaction ended" : (error as Error).message;
+  const unavailable = new StoreUnavailable(why, { cause: error });
+  for (const act of acts) act.reject(unavailable);
+}
+
+function codeOf(error: unknown): string | undefined {
+  return error instanceof Error && error.name === "SqliteError"
+    ? String((error as { code?: unknown }).code)
+    : undefined;
 }
 
 function isBusy(error: unknown): boolean {
-  return isSqlError(error) && String((error as { code?: unknown }).code).startsWith("SQLITE_BUSY");
+  return codeOf(error)?.startsWith("SQLITE_BUSY") === true;
 }
+
+/** Errors that tell of a bug of ours: trying again would fail again, so they stay what they are. */
+const bugs = /^SQLITE_(CONSTRAINT|MISMATCH|MISUSE|RANGE|TOOBIG)/;
 
 /** An error of the database as the port's own. Its text names no value: SQLite's messages hold none. */
 export function asUnavailable(error: unknown): unknown {
-  return isSqlError(error) ? new StoreUnavailable((error as Error).message, { cause: error }) : error;
+  const code = codeOf(error);
+  if (code === undefined || bugs.test(code)) return error;
+  return new StoreUnavailable((error as Error).message, { cause: error });
 }

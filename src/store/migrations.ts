@@ -129,6 +129,8 @@ export function migrate(db: Database, list: readonly Migration[]): void {
   const version = () => db.pragma("user_version", { simple: true }) as number;
   if (version() > list.length) throw new Error("the database was written by a newer version of otpd");
   for (const [index, migration] of list.entries()) {
+    // An up-to-date database is opened without a write: a full disk or a busy one is no reason not to start.
+    if (version() > index) continue;
     db.exec("BEGIN IMMEDIATE");
     try {
       // Read again under the lock: the CLI and the server may both have found it missing.

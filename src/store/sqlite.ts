@@ -30,6 +30,7 @@ import * as rows from "./rows.ts";
 import { prepare } from "./statements.ts";
 import {
   MasterKeyMismatch,
+  StoreUnavailable,
   type Job,
   type OpenScope,
   type PhoneRef,
@@ -47,8 +48,10 @@ export interface SqliteOptions {
   readonly lockWaitMs?: number;
 }
 
+/** How long an open waits for another process's write, a migration above all. */
+const openTimeoutMs = 5_000;
 /** How long a statement blocks for another process's write; longer waits are left to group commit's retries. */
-const busyTimeoutMs = 25;
+const busyTimeoutMs = 5;
 /** How often the clock's note is renewed. */
 const clockNoteMs = 5_000;
 /** No verification lives longer than this, so an older one of a phone cannot be open. */
@@ -57,10 +60,11 @@ const lifeMaxMs = 600_000;
 /** Opens a database, and creates or migrates it as needed. */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const lock = options.exclusive ? await lockFile(`${options.path}.lock`, options.lockWaitMs ?? 15_000) : undefined;
+  let db: Database | undefined;
   try {
     // Created with its mode before SQLite sees it; the -wal and -shm files inherit it.
     closeSync(openSync(options.path, "a", 0o600));
-    const db = new Sqlite(options.path, { timeout: 5_000 });
+    db = new Sqlite(options.path, { timeout: openTimeoutMs });
     db.pragma("journal_mode = WAL");
     db.pragma("synchronous = FULL");
     // What is deleted is overwritten: an erased salt must not linger in a free part of a page.
@@ -71,6 +75,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
     return new SqliteStore(db, options.system, lock);
   } catch (error) {
+    db?.close();
     lock?.close();
     throw error;
   }
@@ -313,7 +318,7 @@ class SqliteStore implements Store {
   }
 
   async close(): Promise<void> {
-    await this.#commits.drained();
+    await this.#commits.close();
     this.#db.close();
     this.#lock?.close();
   }
@@ -331,6 +336,7 @@ class SqliteStore implements Store {
   }
 
   #read<T>(read: () => T): T {
+    if (!this.#db.open) throw new StoreUnavailable("the store is closed");
     try {
       return read();
     } catch (error) {
