@@ -1,0 +1,167 @@
+/**
+ * The acts of the service brought down to what a test of the store needs: the real rules on a store, without the doors
+ * around them.
+ */
+import { deriveCode } from "../../src/otp/code.ts";
+import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
+import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
+import { phoneIndex, sealPhone, type E164 } from "../../src/otp/phone-number.ts";
+import type { Policy } from "../../src/otp/policy.ts";
+import { ok } from "../../src/otp/reason.ts";
+import { Secret } from "../../src/otp/secret.ts";
+import {
+  decideCancel,
+  decideResend,
+  decideSend,
+  decideVerify,
+  type PhoneView,
+  type SendFacts,
+  type Verification,
+} from "../../src/otp/verification.ts";
+import { phoneRefs } from "../../src/service/verifications.ts";
+import type { Job, PhoneRef, Store } from "../../src/store/store.ts";
+import type { System } from "../../src/system.ts";
+
+export const testPolicy: Policy = {
+  codeLength: 6,
+  codeLengthMax: 8,
+  guessPolicy: "lengthen",
+  ttlMs: 600_000,
+  attemptsMax: 5,
+  resendGapsMs: [30_000, 60_000],
+  phoneLimits: [
+    { burst: 1_000, intervalMs: 1_000 },
+    { burst: 2_000, intervalMs: 60_000 },
+  ],
+  allowedCountries: undefined,
+  retentionMs: 72 * 3_600_000,
+};
+
+/** A key ring of master keys that each consist of one byte, the current one first. */
+export function ringOf(...bytes: number[]): KeyRing {
+  return createKeyRing(bytes.map((byte) => new Uint8Array(32).fill(byte)));
+}
+
+export const ann = "+31612345678" as E164;
+export const ben = "+31687654321" as E164;
+
+export interface SendWish {
+  readonly tenant?: string;
+  readonly knownUser?: boolean;
+  readonly claim?: IdempotencyClaim;
+}
+
+export interface Acts {
+  readonly keys: KeyRing;
+  readonly policy: Policy;
+  readonly phoneOf: (verification: Verification) => PhoneRef;
+  refOf(phone: E164, wish?: SendWish): PhoneRef;
+  factsOf(phone: E164, wish?: SendWish): SendFacts;
+  /** Opens a verification; throws when that is refused. The message is claimed, as by a worker of its own. */
+  send(phone: E164, wish?: SendWish): Promise<Job>;
+  /** What a send comes to: "opened", or the reason of its refusal. */
+  trySend(phone: E164, wish?: SendWish): Promise<string>;
+  /** What a guess comes to: "verified", or the reason of its refusal. */
+  guess(verification: Verification, code: string): Promise<string>;
+  resend(verification: Verification): Promise<Job>;
+  cancel(verification: Verification): Promise<string>;
+  /** The verification as it is stored. */
+  read(verification: Verification): Promise<Verification>;
+  /** What the store knows of a phone. Changes nothing. */
+  phone(phone: E164, wish?: SendWish): Promise<PhoneView>;
+  rightCode(verification: Verification): string;
+  wrongCode(verification: Verification): string;
+}
+
+export function createActs(store: Store, system: System, keys = ringOf(1), policy = testPolicy): Acts {
+  const phoneOf = phoneRefs(keys, policy);
+
+  function refOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): PhoneRef {
+    const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone));
+    return { indexes, knownUser, buckets: policy.phoneLimits.length };
+  }
+
+  function factsOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): SendFacts {
+    const id = Buffer.from(system.randomBytes(16)).toString("base64url");
+    return {
+      id,
+      tenant,
+      keyId: "key",
+      kid: keys.current.kid,
+      // A Buffer, as databases give bytes back, so that a row equals what it was made from.
+      salt: Buffer.from(system.randomBytes(16)),
+      phone: { e164: phone, region: "NL" },
+      phoneIndex: phoneIndex(keys.current, tenant, phone),
+      phoneBox: sealPhone(keys.current, id, phone),
+      locale: "nl",
+      purpose: "login",
+      bind: "",
+      knownUser,
+    };
+  }
+
+  function decide(phone: E164, wish: SendWish) {
+    const scope = { slot: wish.claim?.slot, phone: refOf(phone, wish) };
+    const facts = factsOf(phone, wish);
+    return store.openVerification(scope, (view) => decideSend(view, ok(facts), wish.claim, policy));
+  }
+
+  const scopeOf = ({ tenant, id }: Verification) => ({ tenant, id, slot: undefined, phoneOf });
+
+  function rightCode(verification: Verification): string {
+    const code = deriveCode(keys, verification);
+    if (code === undefined) throw new Error("this verification has no code any more");
+    return code.reveal();
+  }
+
+  return {
+    keys,
+    policy,
+    phoneOf,
+    refOf,
+    factsOf,
+    rightCode,
+    async send(phone, wish = {}) {
+      const result = await decide(phone, wish);
+      if (result.kind !== "opened") throw new Error(`not opened: ${JSON.stringify(result)}`);
+      return result;
+    },
+    async trySend(phone, wish = {}) {
+      const result = await decide(phone, wish);
+      return result.kind === "refused" ? result.refusal.reason : result.kind;
+    },
+    async guess(verification, code) {
+      const facts = { code: new Secret(code), purpose: verification.purpose, bind: verification.bind };
+      const result = await store.updateVerification(scopeOf(verification), (view) =>
+        decideVerify(view, facts, undefined, keys, policy),
+      );
+      return result.kind === "refused" ? result.refusal.reason : result.kind;
+    },
+    async resend(verification) {
+      const result = await store.updateVerification(scopeOf(verification), (view) =>
+        decideResend(view, undefined, policy),
+      );
+      if (result.kind !== "resent") throw new Error(`not resent: ${JSON.stringify(result)}`);
+      return result;
+    },
+    async cancel(verification) {
+      const result = await store.updateVerification(scopeOf(verification), (view) => decideCancel(view, undefined));
+      return result.kind === "refused" ? result.refusal.reason : result.kind;
+    },
+    async read({ tenant, id }) {
+      const found = await store.readVerification(tenant, id);
+      if (found === undefined) throw new Error("it is not there");
+      return found;
+    },
+    async phone(phone, wish = {}) {
+      const scope = { slot: undefined, phone: refOf(phone, wish) };
+      const view = await store.openVerification(scope, ({ phone: seen }) => ({ writes: {}, result: seen }));
+      if (view === undefined) throw new Error("the view has no phone");
+      return view;
+    },
+    wrongCode(verification) {
+      const last = Number(rightCode(verification).at(-1));
+      return rightCode(verification).slice(0, -1) + String((last + 1) % 10);
+    },
+  };
+}

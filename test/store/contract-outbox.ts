@@ -1,0 +1,239 @@
+/**
+ * The store's contract, second part: the outbox. A message is in one worker's hands at a time, and is handed out only
+ * while it may still be sent.
+ */
+import { describe, expect, test } from "vitest";
+import { decideSettle, type Settled } from "../../src/otp/settlement.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
+import type { Job, Store } from "../../src/store/store.ts";
+import { ann, ben, type Acts } from "./acts.ts";
+import type { OnGround } from "./contract.ts";
+
+const leaseMs = 30_000;
+/** A message is not sent from this moment of its verification's life on. */
+const deadlineMs = 540_000;
+
+const accepted: SendOutcome = { kind: "accepted", providerMessageId: "m1" };
+
+function settleAs(store: Store, acts: Acts, job: Job, outcome: SendOutcome): Promise<Settled | undefined> {
+  return store.settleMessage(job, acts.phoneOf, (view) => decideSettle(view, outcome, "test", 1, acts.policy));
+}
+
+export function outboxCases(onGround: OnGround): void {
+  describe("a message", () => {
+    test(
+      "is in the hands of the process that made it until its lease ends, then anyone's",
+      onGround(async ({ store, acts, system }) => {
+        const { verification, message } = await acts.send(ann);
+        expect(await store.nextDue()).toBe(system.now() + leaseMs);
+        system.advance(leaseMs - 1);
+        expect(await store.claimMessages(10)).toEqual([]);
+        system.advance(1);
+        expect(await store.claimMessages(10)).toEqual([
+          {
+            message: { ...message, calls: 2, maybeSent: true, dueMs: system.now() + leaseMs },
+            verification,
+            now: system.now(),
+          },
+        ]);
+        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await store.nextDue()).toBe(system.now() + leaseMs);
+      }),
+    );
+
+    test(
+      "is handed to one worker alone, however many ask at once",
+      onGround(async ({ store, acts, system, beside }) => {
+        const sent = await Promise.all(Array.from({ length: 60 }, (_, i) => acts.send(i % 2 === 0 ? ann : ben)));
+        system.advance(leaseMs);
+        const other = await beside();
+        const batches = await Promise.all(
+          Array.from({ length: 30 }, (_, i) => (i % 2 === 0 ? store : other).claimMessages(7)),
+        );
+        const ids = batches.flat().map(({ message }) => message.verificationId);
+        expect(ids.toSorted()).toEqual(sent.map(({ verification }) => verification.id).toSorted());
+        expect(Math.max(...batches.map((batch) => batch.length))).toBe(7);
+      }),
+    );
+
+    test(
+      "that has been due for longest is handed out first",
+      onGround(async ({ store, acts, system }) => {
+        const sent: string[] = [];
+        for (const phone of [ann, ben, ann, ben]) {
+          sent.push((await acts.send(phone)).verification.id);
+          system.advance(10);
+        }
+        system.advance(leaseMs);
+        const order = [...(await store.claimMessages(3)), ...(await store.claimMessages(3))];
+        expect(order.map(({ message }) => message.verificationId)).toEqual(sent);
+      }),
+    );
+
+    test(
+      "past its deadline ends as EXPIRED, and counts as maybe sent when a call was cut short",
+      onGround(async ({ store, acts, system }) => {
+        const cutShort = await acts.send(ann);
+        const unsent = await acts.send(ben);
+        await store.releaseMessages([unsent]);
+        system.advance(deadlineMs);
+        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await store.nextDue()).toBeUndefined();
+        expect((await acts.read(cutShort.verification)).delivery).toBe("EXPIRED");
+        const read = (job: Job) =>
+          store.settleMessage(job, acts.phoneOf, (view) => ({ writes: {}, result: view.message }));
+        expect(await read(cutShort)).toMatchObject({ delivery: "EXPIRED", maybeSent: true, dueMs: null });
+        expect(await read(unsent)).toMatchObject({ delivery: "EXPIRED", maybeSent: false, dueMs: null });
+      }),
+    );
+
+    test(
+      "one millisecond before its deadline is still handed out",
+      onGround(async ({ store, acts, system }) => {
+        await acts.send(ann);
+        system.advance(deadlineMs - 1);
+        expect(await store.claimMessages(10)).toHaveLength(1);
+      }),
+    );
+
+    test.each(["VERIFIED", "LOCKED", "CANCELED"] as const)(
+      "of a verification that is %s is never handed out",
+      (state) =>
+        onGround(async ({ store, acts, system }) => {
+          const { verification } = await acts.send(ann);
+          const untilEnd = {
+            VERIFIED: () => acts.guess(verification, acts.rightCode(verification)),
+            LOCKED: async () => {
+              for (let i = 0; i < 5; i++) await acts.guess(verification, acts.wrongCode(verification));
+            },
+            CANCELED: () => acts.cancel(verification),
+          };
+          await untilEnd[state]();
+          system.advance(leaseMs);
+          expect(await store.claimMessages(10)).toEqual([]);
+          expect(await store.nextDue()).toBeUndefined();
+          expect(await acts.read(verification)).toMatchObject({ state, delivery: "EXPIRED", salt: null });
+        })(),
+    );
+
+    test(
+      "given up does not speak for a later one of the same verification",
+      onGround(async ({ store, acts, system }) => {
+        const first = await acts.send(ann);
+        system.advance(leaseMs);
+        const second = await acts.resend(first.verification);
+        await settleAs(store, acts, second, accepted);
+        await acts.cancel(first.verification);
+        expect(await store.claimMessages(10)).toEqual([]);
+        expect((await acts.read(first.verification)).delivery).toBe("ACCEPTED");
+      }),
+    );
+  });
+
+  describe("a release", () => {
+    test(
+      "gives a message back as it was before the claim, due at once",
+      onGround(async ({ store, acts, system }) => {
+        const job = await acts.send(ann);
+        await store.releaseMessages([job]);
+        expect(await store.nextDue()).toBe(system.now());
+        const [again] = await store.claimMessages(10);
+        expect(again?.message).toEqual(job.message);
+      }),
+    );
+
+    test(
+      "by a worker whose lease has ended takes nothing from the one that has the message now",
+      onGround(async ({ store, acts, system }) => {
+        const late = await acts.send(ann);
+        system.advance(leaseMs);
+        const [current] = await store.claimMessages(10);
+        await store.releaseMessages([late]);
+        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await store.nextDue()).toBe(current?.message.dueMs);
+      }),
+    );
+
+    test(
+      "neither sends an accepted message again nor brings a deleted one back",
+      onGround(async ({ store, acts, system }) => {
+        const job = await acts.send(ann);
+        await settleAs(store, acts, job, accepted);
+        await store.releaseMessages([job]);
+        expect(await store.nextDue()).toBeUndefined();
+        expect((await acts.read(job.verification)).delivery).toBe("ACCEPTED");
+        system.advance(600_000);
+        await store.sweep(10, 0);
+        await store.sweep(10, 0);
+        await store.releaseMessages([job]);
+        expect(await store.nextDue()).toBeUndefined();
+        expect(await store.claimMessages(10)).toEqual([]);
+      }),
+    );
+  });
+
+  describe("a settlement", () => {
+    test(
+      "is seen with the message, its verification and its phone as they are now",
+      onGround(async ({ store, acts, system }) => {
+        const job = await acts.send(ann);
+        await acts.guess(job.verification, acts.wrongCode(job.verification));
+        await acts.send(ann);
+        system.advance(100);
+        const view = await store.settleMessage(job, acts.phoneOf, (found) => ({ writes: {}, result: found }));
+        expect(view?.now).toBe(system.now());
+        expect(view?.message).toEqual(job.message);
+        expect(view?.verification.attempts).toBe(1);
+        expect(view?.phone.openAttempts).toBe(9);
+        expect(view?.phone.tats[0]).toBe(system.now() - 100 + 2_000);
+      }),
+    );
+
+    test(
+      "writes the message, the verification and the limits together",
+      onGround(async ({ store, acts, system }) => {
+        const job = await acts.send(ann);
+        const refusal: SendOutcome = { kind: "refused", cause: "recipient", detail: "no such number" };
+        const settled = await settleAs(store, acts, job, refusal);
+        expect(settled?.message).toMatchObject({ delivery: "REJECTED", dueMs: null, detail: "no such number" });
+        expect(await store.nextDue()).toBeUndefined();
+        expect(await acts.read(job.verification)).toMatchObject({ state: "FAILED", delivery: "REJECTED", salt: null });
+        expect((await acts.phone(ann)).tats).toEqual([system.now(), system.now()]);
+      }),
+    );
+
+    test(
+      "of an accepted message keeps the provider's name for it",
+      onGround(async ({ store, acts }) => {
+        const job = await acts.send(ann);
+        await settleAs(store, acts, job, accepted);
+        const message = await store.settleMessage(job, acts.phoneOf, (view) => ({ writes: {}, result: view.message }));
+        expect(message).toMatchObject({ delivery: "ACCEPTED", dueMs: null, provider: "test", providerMessageId: "m1" });
+      }),
+    );
+
+    test(
+      "of a message that is gone decides nothing",
+      onGround(async ({ store, acts, system }) => {
+        const job = await acts.send(ann);
+        await acts.cancel(job.verification);
+        await store.sweep(10, 0);
+        let decided = false;
+        const settled = await store.settleMessage(job, acts.phoneOf, () => {
+          decided = true;
+          return { writes: {}, result: "settled" };
+        });
+        expect([settled, decided]).toEqual([undefined, false]);
+        expect(system.now()).toBe(job.now);
+      }),
+    );
+  });
+
+  test(
+    "with nothing owed nothing is due",
+    onGround(async ({ store }) => {
+      expect(await store.nextDue()).toBeUndefined();
+      expect(await store.claimMessages(10)).toEqual([]);
+    }),
+  );
+}

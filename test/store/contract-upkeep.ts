@@ -1,0 +1,323 @@
+/**
+ * The store's contract, third part: what time does (the sweep), API keys, master keys, and the store's own life.
+ */
+import { describe, expect, test } from "vitest";
+import type { ApiKey } from "../../src/otp/api-key.ts";
+import { idempotencyClaim } from "../../src/otp/idempotency.ts";
+import type { E164 } from "../../src/otp/phone-number.ts";
+import { MasterKeyMismatch, StoreUnavailable, type Store, type Swept } from "../../src/store/store.ts";
+import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
+import type { OnGround } from "./contract.ts";
+
+const dayMs = 86_400_000;
+const retentionMs = 3 * dayMs;
+
+/** Sweeps until there is no more to do, at most `rounds` times; resolves with what each sweep told. */
+async function sweepAll(store: Store, max: number, rounds: number): Promise<Swept[]> {
+  const told: Swept[] = [];
+  do told.push(await store.sweep(max, retentionMs));
+  while (told.at(-1)?.more === true && told.length < rounds);
+  return told;
+}
+
+export function upkeepCases(onGround: OnGround): void {
+  describe("a sweep", () => {
+    test(
+      "ends what has lived its time as of that time, and erases its salt",
+      onGround(async ({ store, acts, system }) => {
+        const { verification } = await acts.send(ann);
+        system.advance(600_000 - 1);
+        expect(await store.sweep(10, retentionMs)).toMatchObject({ expired: 0 });
+        expect(await acts.read(verification)).toEqual(verification);
+        system.advance(5_001);
+        expect(await store.sweep(10, retentionMs)).toMatchObject({ expired: 1 });
+        expect(await acts.read(verification)).toEqual({
+          ...verification,
+          state: "EXPIRED",
+          salt: null,
+          endMs: verification.expireMs,
+        });
+      }),
+    );
+
+    test(
+      "keeps what has ended for the retention, then deletes it with its messages",
+      onGround(async ({ store, acts, system }) => {
+        const job = await acts.send(ann);
+        await acts.cancel(job.verification);
+        system.advance(retentionMs - 1);
+        await store.sweep(10, retentionMs);
+        expect((await acts.read(job.verification)).state).toBe("CANCELED");
+        system.advance(1);
+        expect((await store.sweep(10, retentionMs)).deleted).toBeGreaterThan(0);
+        expect(await store.readVerification("default", job.verification.id)).toBeUndefined();
+        expect(await store.settleMessage(job, acts.phoneOf, () => ({ writes: {}, result: 1 }))).toBeUndefined();
+        expect(await store.nextDue()).toBeUndefined();
+      }),
+    );
+
+    test(
+      "goes over a bounded number of rows and tells that there are more",
+      onGround(async ({ store, acts, system }) => {
+        for (let i = 0; i < 7; i++) await acts.send(`+3161000000${i}` as E164);
+        system.advance(600_000);
+        const told = await sweepAll(store, 3, 20);
+        expect(told.map(({ expired }) => expired).slice(0, 3)).toEqual([3, 3, 1]);
+        expect(told.at(-1)?.more).toBe(false);
+        system.advance(retentionMs);
+        expect((await store.sweep(3, retentionMs)).deleted).toBeLessThanOrEqual(12);
+        const ended = await sweepAll(store, 3, 20);
+        expect(ended.at(-1)?.more).toBe(false);
+        expect(await acts.phone("+31610000000" as E164)).toMatchObject({ tats: [0, 0] });
+      }),
+    );
+
+    test(
+      "comes to an end however long each table is, and begins anew the next time",
+      onGround(async ({ store, acts, system }) => {
+        // 12 buckets, 5 phones with a past, 7 records: were each gone through again and again by itself, the ends of all
+        // three would meet after 7 · 3 · 4 sweeps.
+        const phones = Array.from({ length: 5 }, (_, i) => `+3161000000${i}` as E164);
+        for (const phone of phones) {
+          const { verification } = await acts.send(phone);
+          await acts.guess(verification, acts.wrongCode(verification));
+        }
+        for (let i = 0; i < 7; i++) {
+          const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: String(i) } as const;
+          await acts.send(ann, { claim: idempotencyClaim(acts.keys, scope, []) });
+        }
+        const first = await sweepAll(store, 2, 50);
+        const second = await sweepAll(store, 2, 50);
+        expect([first.at(-1)?.more, second.at(-1)?.more]).toEqual([false, false]);
+        expect([first.length, second.length]).toEqual([7, 7]);
+        expect([...first, ...second].every(({ deleted }) => deleted === 0)).toBe(true);
+        system.advance(2 * dayMs);
+        expect((await sweepAll(store, 2, 50)).reduce((sum, { deleted }) => sum + deleted, 0)).toBe(12 + 7);
+      }),
+    );
+
+    test(
+      "forgets a bucket once it is full, a past once nothing of it counts, a record once it is over",
+      onGround(async ({ store, acts, system }) => {
+        const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: "once" } as const;
+        const claim = idempotencyClaim(acts.keys, scope, []);
+        const { verification } = await acts.send(ann, { claim });
+        await acts.guess(verification, acts.wrongCode(verification));
+        const sentMs = system.now();
+        const sweepAt = async (ms: number) => {
+          system.advance(sentMs + ms - system.now());
+          await sweepAll(store, 10, 10);
+          const { tats, history } = await acts.phone(ann);
+          const record = await store.openVerification({ slot: claim.slot, phone: undefined }, (view) => ({
+            writes: {},
+            result: view.record,
+          }));
+          return { tats, wrongCodes: history.wrongCodes.length, record: record !== undefined };
+        };
+        const tats = [sentMs + 1_000, sentMs + 60_000];
+        expect(await sweepAt(999)).toEqual({ tats, wrongCodes: 1, record: true });
+        expect(await sweepAt(1_000)).toEqual({ tats: [0, tats[1]], wrongCodes: 1, record: true });
+        expect(await sweepAt(60_000)).toEqual({ tats: [0, 0], wrongCodes: 1, record: true });
+        expect(await sweepAt(dayMs - 1)).toMatchObject({ record: true });
+        expect(await sweepAt(dayMs)).toEqual({ tats: [0, 0], wrongCodes: 1, record: false });
+        expect(await sweepAt(89 * dayMs)).toMatchObject({ wrongCodes: 1 });
+        expect(await sweepAt(90 * dayMs)).toMatchObject({ wrongCodes: 0 });
+      }),
+    );
+  });
+
+  describe("API keys", () => {
+    const key: ApiKey = {
+      id: "0123456789",
+      tenant: "default",
+      name: "shop – winkel",
+      scopes: ["send", "verify"],
+      digest: Buffer.alloc(32, 5),
+      createMs: 1_000,
+      expireMs: 9_000,
+      revokeMs: null,
+      lastUseMs: null,
+    };
+
+    test(
+      "are found as they were added, listed oldest first, and others are not found",
+      onGround(async ({ store, reopen }) => {
+        const newer: ApiKey = { ...key, id: "0000000000", createMs: 2_000, expireMs: null, scopes: ["read", "cancel"] };
+        await store.addApiKey(newer);
+        await store.addApiKey(key);
+        expect(await store.findApiKey(key.id)).toEqual(key);
+        expect(await store.findApiKey("9999999999")).toBeUndefined();
+        expect(await (await reopen()).listApiKeys()).toEqual([key, newer]);
+      }),
+    );
+
+    test(
+      "written by one process count at once in another",
+      onGround(async ({ store, beside }) => {
+        const other = await beside();
+        await other.addApiKey(key);
+        expect(await store.findApiKey(key.id)).toEqual(key);
+        expect(await other.revokeApiKey(key.id, 5_000)).toBe(true);
+        expect((await store.findApiKey(key.id))?.revokeMs).toBe(5_000);
+      }),
+    );
+
+    test(
+      "revoked twice keep the first time; an unknown one is told",
+      onGround(async ({ store }) => {
+        await store.addApiKey(key);
+        expect(await store.revokeApiKey(key.id, 5_000)).toBe(true);
+        expect(await store.revokeApiKey(key.id, 6_000)).toBe(true);
+        expect((await store.findApiKey(key.id))?.revokeMs).toBe(5_000);
+        expect(await store.revokeApiKey("9999999999", 5_000)).toBe(false);
+      }),
+    );
+
+    test(
+      "remember when they were last used",
+      onGround(async ({ store }) => {
+        await store.addApiKey(key);
+        await store.touchApiKey(key.id, 7_000);
+        expect((await store.findApiKey(key.id))?.lastUseMs).toBe(7_000);
+      }),
+    );
+
+    test(
+      "cannot take another's id, and say so as a bug, not as an outage",
+      onGround(async ({ store }) => {
+        await store.addApiKey(key);
+        const outcome = store.addApiKey({ ...key, name: "intruder", digest: Buffer.alloc(32, 6) });
+        await expect(outcome).rejects.not.toBeInstanceOf(StoreUnavailable);
+        expect(await store.findApiKey(key.id)).toEqual(key);
+      }),
+    );
+  });
+
+  describe("master keys", () => {
+    const admit = (store: Store, ...bytes: number[]) => store.admitMasterKeys(ringOf(...bytes).all);
+
+    test(
+      "are those the database was written with, or the start is refused",
+      onGround(async ({ store, acts, reopen }) => {
+        await admit(store, 1);
+        await acts.send(ann);
+        await expect(admit(store, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
+        const later = await reopen();
+        await expect(admit(later, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
+        await expect(admit(later, 2, 3)).rejects.toBeInstanceOf(MasterKeyMismatch);
+        await expect(admit(later, 1)).resolves.toBeUndefined();
+      }),
+    );
+
+    test(
+      "rotate: the new one in front, the old one behind it as long as rows need it",
+      onGround(async ({ store, acts, system }) => {
+        await admit(store, 1);
+        await acts.send(ann);
+        await admit(store, 2, 1);
+        await createActs(store, system, ringOf(2, 1)).send(ben);
+        await expect(admit(store, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
+        await expect(admit(store, 1)).rejects.toBeInstanceOf(MasterKeyMismatch);
+        system.advance(600_000);
+        await sweepAll(store, 10, 10);
+        await expect(admit(store, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
+        system.advance(retentionMs);
+        await sweepAll(store, 10, 10);
+        await expect(admit(store, 2)).resolves.toBeUndefined();
+        await expect(admit(store, 1)).rejects.toBeInstanceOf(MasterKeyMismatch);
+      }),
+    );
+
+    test(
+      "that share an id with another key are refused, in the database and among themselves",
+      onGround(async ({ store }) => {
+        const [mine] = ringOf(1).all;
+        const kid = mine?.kid ?? 0;
+        const check = new Uint8Array(16);
+        await expect(store.admitMasterKeys([...ringOf(1, 1).all])).rejects.toBeInstanceOf(MasterKeyMismatch);
+        await expect(store.admitMasterKeys([...ringOf(1).all, { kid, check }])).rejects.toBeInstanceOf(
+          MasterKeyMismatch,
+        );
+        await admit(store, 1);
+        await expect(store.admitMasterKeys([{ kid, check }])).rejects.toBeInstanceOf(MasterKeyMismatch);
+        await expect(store.admitMasterKeys([...ringOf(2).all, { kid, check }])).rejects.toBeInstanceOf(
+          MasterKeyMismatch,
+        );
+        await expect(admit(store, 1)).resolves.toBeUndefined();
+      }),
+    );
+
+    test(
+      "rotated reset no limit: what the old key knew of a phone is found, and moves with the next write",
+      onGround(async ({ store, acts: old, system }) => {
+        const { verification } = await old.send(ann);
+        await old.guess(verification, old.wrongCode(verification));
+        await old.send(ann);
+        const known = await old.phone(ann);
+        const both = createActs(store, system, ringOf(2, 1));
+        expect(await both.phone(ann)).toEqual(known);
+
+        system.advance(10);
+        const { verification: third } = await both.send(ann);
+        expect((await both.phone(ann)).tats).toEqual(known.tats.map((tat, i) => tat + 1_000 * (i === 0 ? 1 : 60)));
+        expect((await old.phone(ann)).tats).toEqual([0, 0]);
+        expect(await both.phone(ann)).toMatchObject({ history: known.history, openAttempts: known.openAttempts + 5 });
+
+        await both.guess(third, both.wrongCode(third));
+        expect((await both.phone(ann)).history.wrongCodes).toMatchObject([[expect.any(Number), 2]]);
+        expect((await old.phone(ann)).history.wrongCodes).toEqual([]);
+        expect((await createActs(store, system, ringOf(2)).phone(ann)).history.wrongCodes).toHaveLength(1);
+        expect(await both.guess(verification, both.rightCode(verification))).toBe("verified");
+      }),
+    );
+
+    test(
+      "rotated while a limit is spent let nothing through",
+      onGround(async ({ store, system }) => {
+        const policy = { ...testPolicy, phoneLimits: [{ burst: 3, intervalMs: dayMs }] };
+        const tries = async (...bytes: number[]) => {
+          const acts = createActs(store, system, ringOf(...bytes), policy);
+          return [await acts.trySend(ann), await acts.trySend(ann)];
+        };
+        expect(await tries(1)).toEqual(["opened", "opened"]);
+        expect(await tries(2, 1)).toEqual(["opened", "PHONE_RATE_LIMITED"]);
+        expect(await tries(3, 2, 1)).toEqual(["PHONE_RATE_LIMITED", "PHONE_RATE_LIMITED"]);
+      }),
+    );
+  });
+
+  describe("the store", () => {
+    test(
+      "answers a ping while it takes writes, and StoreUnavailable to everything once it is closed",
+      onGround(async ({ store, acts }) => {
+        await expect(store.ping()).resolves.toBeUndefined();
+        const { verification } = await acts.send(ann);
+        await store.close();
+        await expect(store.ping()).rejects.toBeInstanceOf(StoreUnavailable);
+        await expect(acts.send(ann)).rejects.toBeInstanceOf(StoreUnavailable);
+        await expect(acts.read(verification)).rejects.toBeInstanceOf(StoreUnavailable);
+        await expect(store.nextDue()).rejects.toBeInstanceOf(StoreUnavailable);
+      }),
+    );
+
+    test(
+      "finishes what was begun before it closes",
+      onGround(async ({ store, acts, reopen }) => {
+        const sends = Array.from({ length: 300 }, () => acts.send(ann));
+        await store.close();
+        const sent = await Promise.all(sends);
+        const later = await reopen();
+        const found = await Promise.all(sent.map(({ verification: v }) => later.readVerification(v.tenant, v.id)));
+        expect(found.filter((v) => v?.state === "PENDING")).toHaveLength(300);
+      }),
+    );
+
+    test(
+      "does not open a database that a newer version wrote",
+      onGround(async ({ markNewer, reopen }) => {
+        await markNewer();
+        await expect(reopen()).rejects.toThrow("newer version");
+      }),
+    );
+  });
+}

@@ -1,0 +1,52 @@
+/**
+ * The store's contract: every promise of src/store/store.ts as a case, for any database. A database's own test hands in
+ * how to open a fresh store on it, and runs the lot: `storeContract("SQLite", openStore)`.
+ */
+import { afterEach, beforeEach, describe } from "vitest";
+import type { Store } from "../../src/store/store.ts";
+import type { ManualSystem } from "../support/system.ts";
+import { createActs, type Acts } from "./acts.ts";
+import { decisionCases } from "./contract-decisions.ts";
+import { outboxCases } from "./contract-outbox.ts";
+import { upkeepCases } from "./contract-upkeep.ts";
+
+/** A store on a fresh database, and what a test may do to it. */
+export interface Opened {
+  readonly store: Store;
+  /** The store's clock and chance. */
+  readonly system: ManualSystem;
+  /** Opens the same database once more beside the first, as another process would, on the same clock. */
+  beside(): Promise<Store>;
+  /** Closes the store and opens the same database again: what is in it then is what was durable. */
+  reopen(): Promise<Store>;
+  /** Marks the database as written by a version to come. */
+  markNewer(): Promise<void>;
+  /** Closes whatever is open and deletes the database. */
+  end(): Promise<void>;
+}
+
+export type OpenStore = () => Promise<Opened>;
+
+/** What a case works with; fresh for every one. */
+export interface Ground extends Opened {
+  readonly acts: Acts;
+}
+
+/** Gives a case its ground. */
+export type OnGround = (run: (ground: Ground) => Promise<void>) => () => Promise<void>;
+
+/** Declares the cases for one database. */
+export function storeContract(name: string, openStore: OpenStore): void {
+  let opened: Opened;
+  beforeEach(async () => {
+    opened = await openStore();
+  });
+  afterEach(() => opened.end());
+  const onGround: OnGround = (run) => () => run({ ...opened, acts: createActs(opened.store, opened.system) });
+
+  describe(`the store on ${name}`, () => {
+    decisionCases(onGround);
+    outboxCases(onGround);
+    upkeepCases(onGround);
+  });
+}
