@@ -16,7 +16,7 @@ const deadlineMs = 540_000;
 const accepted: SendOutcome = { kind: "accepted", providerMessageId: "m1" };
 
 function settleAs(store: Store, acts: Acts, job: Job, outcome: SendOutcome): Promise<Settled | undefined> {
-  return store.settleMessage(job, acts.phoneOf, (view) => decideSettle(view, outcome, "test", 1, acts.policy));
+  return store.settleMessage(job.message, acts.phoneOf, (view) => decideSettle(view, outcome, "test", 1, acts.policy));
 }
 
 export function outboxCases(onGround: OnGround): void {
@@ -81,7 +81,7 @@ export function outboxCases(onGround: OnGround): void {
         expect(await store.nextDue()).toBeUndefined();
         expect((await acts.read(cutShort.verification)).delivery).toBe("EXPIRED");
         const read = (job: Job) =>
-          store.settleMessage(job, acts.phoneOf, (view) => ({ writes: {}, result: view.message }));
+          store.settleMessage(job.message, acts.phoneOf, (view) => ({ writes: {}, result: view.message }));
         expect(await read(cutShort)).toMatchObject({ delivery: "EXPIRED", maybeSent: true, dueMs: null });
         expect(await read(unsent)).toMatchObject({ delivery: "EXPIRED", maybeSent: false, dueMs: null });
       }),
@@ -180,7 +180,7 @@ export function outboxCases(onGround: OnGround): void {
         await acts.guess(job.verification, acts.wrongCode(job.verification));
         await acts.send(ann);
         system.advance(100);
-        const view = await store.settleMessage(job, acts.phoneOf, (found) => ({ writes: {}, result: found }));
+        const view = await store.settleMessage(job.message, acts.phoneOf, (found) => ({ writes: {}, result: found }));
         expect(view?.now).toBe(system.now());
         expect(view?.message).toEqual(job.message);
         expect(view?.verification.attempts).toBe(1);
@@ -207,7 +207,10 @@ export function outboxCases(onGround: OnGround): void {
       onGround(async ({ store, acts }) => {
         const job = await acts.send(ann);
         await settleAs(store, acts, job, accepted);
-        const message = await store.settleMessage(job, acts.phoneOf, (view) => ({ writes: {}, result: view.message }));
+        const message = await store.settleMessage(job.message, acts.phoneOf, (view) => ({
+          writes: {},
+          result: view.message,
+        }));
         expect(message).toMatchObject({ delivery: "ACCEPTED", dueMs: null, provider: "test", providerMessageId: "m1" });
       }),
     );
@@ -219,7 +222,7 @@ export function outboxCases(onGround: OnGround): void {
         await acts.cancel(job.verification);
         await store.sweep(10, 0);
         let decided = false;
-        const settled = await store.settleMessage(job, acts.phoneOf, () => {
+        const settled = await store.settleMessage(job.message, acts.phoneOf, () => {
           decided = true;
           return { writes: {}, result: "settled" };
         });

@@ -51,7 +51,7 @@ export function upkeepCases(onGround: OnGround): void {
         system.advance(1);
         expect((await store.sweep(10, retentionMs)).deleted).toBeGreaterThan(0);
         expect(await store.readVerification("default", job.verification.id)).toBeUndefined();
-        expect(await store.settleMessage(job, acts.phoneOf, () => ({ writes: {}, result: 1 }))).toBeUndefined();
+        expect(await store.settleMessage(job.message, acts.phoneOf, () => ({ writes: {}, result: 1 }))).toBeUndefined();
         expect(await store.nextDue()).toBeUndefined();
       }),
     );
@@ -129,6 +129,7 @@ export function upkeepCases(onGround: OnGround): void {
   describe("API keys", () => {
     const key: ApiKey = {
       id: "0123456789",
+      kind: "live",
       tenant: "default",
       name: "shop – winkel",
       scopes: ["send", "verify"],
