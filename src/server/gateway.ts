@@ -158,7 +158,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     const onClose = () => gone.abort(clientGone);
     response.once("close", onClose);
     let answer = await invoke(request, routed, call, body, gone.signal);
-    if (!call.reached && call.refusedAtGate === undefined) {
+    if (!call.reached && call.refusal === undefined) {
       // Connect could not read the message, and says so in words that may quote it. Say it in ours instead.
       call.refusedAtGate = whyUndecodable(routed.handler.method, request.headers, body, bodyBytesMax);
       answer = await invoke(request, routed, call, body, gone.signal);
