@@ -2,11 +2,21 @@
  * The surfaces a caller can come by, each with its real client, all brought to one form so that one list of scenarios
  * can run over every one of them.
  */
-import { create, fromJson, toJson, type DescMethodUnary, type JsonObject } from "@bufbuild/protobuf";
+import {
+  create,
+  fromBinary,
+  fromJson,
+  toJson,
+  type DescMessage,
+  type DescMethodUnary,
+  type JsonObject,
+} from "@bufbuild/protobuf";
 import { Code, ConnectError, type Transport } from "@connectrpc/connect";
 import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
-import { OtpErrorSchema, OtpService, Reason } from "../../gen/otp/v1/otp_service_pb.ts";
+import { OtpErrorSchema, OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
+import type { Agent } from "node:http";
+import { overHttp1 } from "./wire.ts";
 
 export type Rpc = "SendOtp" | "VerifyOtp" | "ResendOtp" | "CancelOtp" | "GetOtp";
 
@@ -27,6 +37,8 @@ export interface Outcome {
   readonly field?: string;
   readonly attemptsRemaining?: number;
   readonly retryAfterSeconds?: number;
+  /** A refusal's details by the name of their type. */
+  readonly details?: Record<string, unknown>;
   /** Response headers; on gRPC and gRPC-web, trailers too. */
   readonly headers: Headers;
 }
@@ -39,7 +51,7 @@ export interface CallOptions {
 }
 
 export interface Surface {
-  readonly name: "REST" | "Connect JSON" | "Connect binary" | "gRPC" | "gRPC-web";
+  readonly name: "REST" | "Connect JSON" | "Connect JSON by fetch" | "Connect binary" | "gRPC" | "gRPC-web";
   call(url: string, rpc: Rpc, message: Message, options: CallOptions): Promise<Outcome>;
 }
 
@@ -50,30 +62,74 @@ const restPaths: Record<Exclude<Rpc, "GetOtp">, string> = {
   CancelOtp: "/v1/otp/cancel",
 };
 
-const rest: Surface = {
-  name: "REST",
+/** The REST paths by `fetch`, or through an agent's connections. */
+function makeRest(agent: Agent | undefined): Surface {
+  return {
+    name: "REST",
+    async call(url, rpc, message, options) {
+      const isGet = rpc === "GetOtp";
+      const path = isGet ? `/v1/otp/${encodeURIComponent(String(message["request_id"]))}` : restPaths[rpc];
+      const request = {
+        method: isGet ? "GET" : "POST",
+        headers: { ...headersOf(options), ...(isGet ? {} : { "content-type": "application/json" }) },
+        ...(isGet ? {} : { body: JSON.stringify(message) }),
+      };
+      if (agent !== undefined) {
+        const { status, headers, text } = await overHttp1(url, { ...request, path, agent });
+        return restOutcome(status, headers, JSON.parse(text) as JsonObject);
+      }
+      const response = await fetch(url + path, request);
+      return restOutcome(response.status, response.headers, (await response.json()) as JsonObject);
+    },
+  };
+}
+
+/** An answer of the REST paths in the common form. */
+export function restOutcome(status: number, headers: Headers, body: JsonObject): Outcome {
+  if (status === 200) return { value: body, headers };
+  const details = (body["details"] ?? []) as { type: string; value: string }[];
+  return {
+    reason: String(body["reason"]),
+    code: String(body["code"]).toUpperCase(),
+    http: status,
+    message: String(body["message"]),
+    ...(typeof body["field"] === "string" ? { field: body["field"] } : {}),
+    ...(typeof body["attempts_remaining"] === "number" ? { attemptsRemaining: body["attempts_remaining"] } : {}),
+    ...(typeof body["retry_after_seconds"] === "number" ? { retryAfterSeconds: body["retry_after_seconds"] } : {}),
+    details: detailsOf(details.map(({ type, value }) => ({ type, value: Buffer.from(value, "base64") }))),
+    headers,
+  };
+}
+
+/** Connect's JSON without its client, which hides the HTTP status. */
+export const connectByFetch: Surface = {
+  name: "Connect JSON by fetch",
   async call(url, rpc, message, options) {
-    const isGet = rpc === "GetOtp";
-    const path = isGet ? `/v1/otp/${encodeURIComponent(String(message["request_id"]))}` : restPaths[rpc];
-    const response = await fetch(url + path, {
-      method: isGet ? "GET" : "POST",
-      headers: { ...headersOf(options), ...(isGet ? {} : { "content-type": "application/json" }) },
-      ...(isGet ? {} : { body: JSON.stringify(message) }),
+    const response = await fetch(`${url}/otp.v1.OtpService/${rpc}`, {
+      method: "POST",
+      headers: { ...headersOf(options), "content-type": "application/json" },
+      body: JSON.stringify(message),
     });
-    const body = (await response.json()) as JsonObject;
+    const body = (await response.json()) as JsonObject & { details?: { type: string; value: string }[] };
     if (response.ok) return { value: body, headers: response.headers };
-    return {
-      reason: String(body["reason"]),
-      code: String(body["code"]).toUpperCase(),
-      http: response.status,
-      message: String(body["message"]),
-      ...(typeof body["field"] === "string" ? { field: body["field"] } : {}),
-      ...(typeof body["attempts_remaining"] === "number" ? { attemptsRemaining: body["attempts_remaining"] } : {}),
-      ...(typeof body["retry_after_seconds"] === "number" ? { retryAfterSeconds: body["retry_after_seconds"] } : {}),
-      headers: response.headers,
-    };
+    const wire = (body.details ?? []).map(({ type, value }) => ({ type, value: Buffer.from(value, "base64") }));
+    const error = new ConnectError(String(body["message"]), undefined, response.headers);
+    error.details = wire;
+    return { ...outcomeOf(error), code: String(body["code"]).toUpperCase(), http: response.status };
   },
 };
+
+const detailSchemas: readonly DescMessage[] = [ErrorInfoSchema, RetryInfoSchema, BadRequestSchema, OtpErrorSchema];
+
+function detailsOf(details: readonly { readonly type: string; readonly value: Uint8Array }[]): Record<string, unknown> {
+  const named: Record<string, unknown> = {};
+  for (const { type, value } of details) {
+    const schema = detailSchemas.find(({ typeName }) => typeName === type);
+    if (schema === undefined || type in named) throw new Error(`an unexpected detail: ${type}`);
+    named[type] = toJson(schema, fromBinary(schema, value), { useProtoFieldName: schema === OtpErrorSchema });
+  }
+  return named;
+}
 
 /** One transport per address: connections are kept, as real clients keep them. */
 function throughTransport(name: Surface["name"], make: (baseUrl: string) => Transport): Surface {
@@ -108,19 +164,14 @@ function outcomeOf(error: ConnectError): Outcome {
   const [info] = error.findDetails(ErrorInfoSchema);
   const [typed] = error.findDetails(OtpErrorSchema);
   const [retry] = error.findDetails(RetryInfoSchema);
-  const [bad] = error.findDetails(BadRequestSchema);
-  const named = Object.entries(Reason).find(([, value]) => value === typed?.reason)?.[0];
-  if (info !== undefined && (info.domain !== "otpd" || named !== info.reason)) {
-    throw new Error(`the details disagree: ${info.domain} ${info.reason} ${named}`);
-  }
-  const field = typed?.field || bad?.fieldViolations[0]?.field;
   return {
     ...(info === undefined ? {} : { reason: info.reason }),
     code: (Code[error.code] ?? "").replace(/(?<=[a-z])(?=[A-Z])/g, "_").toUpperCase(),
     message: error.rawMessage,
-    ...(field ? { field } : {}),
+    ...(typed?.field ? { field: typed.field } : {}),
     ...(typed?.attemptsRemaining === undefined ? {} : { attemptsRemaining: typed.attemptsRemaining }),
     ...(retry?.retryDelay === undefined ? {} : { retryAfterSeconds: Number(retry.retryDelay.seconds) }),
+    details: detailsOf(error.details as { type: string; value: Uint8Array }[]),
     headers: error.metadata,
   };
 }
@@ -135,17 +186,20 @@ function joined(...all: Headers[]): Headers {
   return headers;
 }
 
-const connectJson = throughTransport("Connect JSON", (baseUrl) =>
-  createConnectTransport({ baseUrl, httpVersion: "1.1", useBinaryFormat: false }),
-);
+/** Every surface that the contract names, with connections of their own; those over HTTP/1.1 through `agent`, if given. */
+export function makeSurfaces(agent?: Agent): readonly Surface[] {
+  const http1 = { httpVersion: "1.1", ...(agent === undefined ? {} : { nodeOptions: { agent } }) } as const;
+  return [
+    makeRest(agent),
+    throughTransport("Connect JSON", (baseUrl) =>
+      createConnectTransport({ baseUrl, ...http1, useBinaryFormat: false }),
+    ),
+    throughTransport("Connect binary", (baseUrl) =>
+      createConnectTransport({ baseUrl, httpVersion: "2", useBinaryFormat: true }),
+    ),
+    throughTransport("gRPC", (baseUrl) => createGrpcTransport({ baseUrl })),
+    throughTransport("gRPC-web", (baseUrl) => createGrpcWebTransport({ baseUrl, ...http1 })),
+  ];
+}
 
-/** Every surface that the contract names. */
-export const surfaces: readonly Surface[] = [
-  rest,
-  connectJson,
-  throughTransport("Connect binary", (baseUrl) =>
-    createConnectTransport({ baseUrl, httpVersion: "2", useBinaryFormat: true }),
-  ),
-  throughTransport("gRPC", (baseUrl) => createGrpcTransport({ baseUrl })),
-  throughTransport("gRPC-web", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })),
-];
+export const surfaces = makeSurfaces();
