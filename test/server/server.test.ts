@@ -1,0 +1,45 @@
+/**
+ * The listener by itself: that it stops, whatever its peers do.
+ */
+import { once } from "node:events";
+import { connect } from "node:http2";
+import { createConnection } from "node:net";
+import { expect, test } from "vitest";
+import type { Gateway } from "../../src/server/gateway.ts";
+import { startServer } from "../../src/server/server.ts";
+
+const faults: unknown[] = [];
+
+function listenWith(handle: Gateway["handle"]) {
+  const gateway: Gateway = { handle, drain: () => Promise.resolve() };
+  return startServer({ gateway, host: "127.0.0.1", port: 0, onFault: (error) => void faults.push(error) });
+}
+
+test.each(["", "GET / HTTP/1.1\r\nhost: x\r\n", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n", "PRI * HT"])(
+  "a peer that sent %j and never lets go does not keep the server from stopping",
+  async (bytes) => {
+    const server = await listenWith((_, response) => void response.end("yes"));
+    const socket = createConnection({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    socket.write(bytes);
+    await server.stop(100);
+    socket.destroy();
+    expect(faults).toEqual([]);
+  },
+);
+
+test("an HTTP/2 peer that never ends its stream does not keep the server from stopping", async () => {
+  const server = await listenWith((_, response) => void response.end("no"));
+  const socket = createConnection({ port: server.port, host: "127.0.0.1", allowHalfOpen: true });
+  const session = connect("http://peer", { createConnection: () => socket });
+  session.on("error", () => {});
+  const stream = session.request({ ":method": "POST", ":path": "/" }, { endStream: false });
+  stream.on("error", () => {});
+  await once(stream, "response");
+  // Deaf from here on: it hears neither GOAWAY nor the end of the connection.
+  socket.pause();
+  await server.stop(100);
+  socket.destroy();
+  expect(faults).toEqual([]);
+});
