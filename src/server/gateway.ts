@@ -194,11 +194,15 @@ export function createGateway(options: GatewayOptions): Gateway {
   /** What can be refused by the headers alone. */
   async function refusalAtDoor(request: Request, call: Call): Promise<Refusal | undefined> {
     if (draining) return refuse("SHUTTING_DOWN", { retryAfterMs }).refusal;
-    const key = await authenticate(request.headers.authorization);
-    if (!key.ok) return key.refusal;
-    call.caller = key.value;
-    onAuthenticated(request);
-    return undefined;
+    try {
+      const key = await authenticate(request.headers.authorization);
+      if (!key.ok) return key.refusal;
+      call.caller = key.value;
+      onAuthenticated(request);
+      return undefined;
+    } catch (error) {
+      return faultRefusal(error);
+    }
   }
 
   /** Answers a request to a path that is no RPC. */
@@ -219,14 +223,17 @@ export function createGateway(options: GatewayOptions): Gateway {
       const headers = { "content-type": answer.value.type, "cache-control": "no-store" };
       writeWhole(response, 200, headers, Buffer.from(answer.value.body), undefined);
     } catch (error) {
-      onFault(error);
-      answerPlain(
-        response,
-        refuse(error instanceof StoreUnavailable ? "STORE_UNAVAILABLE" : "INTERNAL", { retryAfterMs }).refusal,
-      );
+      answerPlain(response, faultRefusal(error));
     } finally {
       callEnded();
     }
+  }
+
+  /** What a caller is told of a fault that only the operator is to know. */
+  function faultRefusal(error: unknown): Refusal {
+    onFault(error);
+    const isStore = error instanceof StoreUnavailable;
+    return (isStore ? refuse("STORE_UNAVAILABLE", { retryAfterMs }) : refuse("INTERNAL")).refusal;
   }
 
   function callEnded(): void {
