@@ -149,6 +149,8 @@ describe.each(surfaces)("over $name", (surface) => {
       purpose: "login",
       create_time: timeIn(0),
       attempts_remaining: 5,
+      provider: "test",
+      delivery_detail: "",
     };
     expect((await call("GetOtp", { request_id: id })).value).toEqual(pending);
     const verify = { request_id: id, code, purpose: "login", bind: { amount: "10" } };
