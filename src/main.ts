@@ -77,6 +77,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const phoneOf = phoneRefs(keys, policy);
     const worker = createWorker({
       store,
+      system,
       keys,
       policy,
       brand,
@@ -85,7 +86,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onCall: telemetry.providerCall,
       onFault: onFault("worker"),
     });
-    const sweeper = createSweeper(store, policy.retentionMs, onFault("sweeper"));
+    const sweeper = createSweeper(store, system, policy.retentionMs, onFault("sweeper"));
     const verifications = createVerifications({
       store,
       system,

@@ -1,18 +1,21 @@
 /**
  * The only clock and the only source of chance. Both travel as arguments from here: nothing else in `src/` may ask the
- * time or draw a random number (`npm run check` holds that).
+ * time or draw a random number (`npm run check` holds that). What waits for a moment of the service's own time waits
+ * here too, so that a test can move days in a second; waits for sockets and files stay with those.
  */
 import { randomFillSync } from "node:crypto";
 
 /** A moment, in whole milliseconds since the Unix epoch. */
 export type Instant = number;
 
-/** What the world offers: time that never runs backwards, and randomness from the operating system. */
+/** What the world offers: time that never runs backwards, waits, and randomness from the operating system. */
 export interface System {
   /** The time now. Never less than an earlier answer, whatever is done to the machine's clock. */
   now(): Instant;
   /** Raises the clock to at least `instant`, so that time does not run backwards across a restart. */
   resumeFrom(instant: Instant): void;
+  /** Runs `act` once, when `ms` (0 or more) have passed on the clock that cannot be set. Returns what calls it off. */
+  after(ms: number, act: () => void): () => void;
   /** `count` bytes from a CSPRNG. */
   randomBytes(count: number): Uint8Array<ArrayBuffer>;
 }
@@ -57,10 +60,19 @@ export function createSystem(onClockJump: (jumpMs: number) => void = () => {}, c
     resumeFrom(instant) {
       last = Math.max(last, instant);
     },
+    after(ms, act) {
+      const timer = setTimeout(act, ms);
+      return () => clearTimeout(timer);
+    },
     randomBytes(count) {
       return drawFromPool(count);
     },
   };
+}
+
+/** Resolves once `ms` have passed. */
+export function sleep(system: System, ms: number): Promise<void> {
+  return new Promise((resolve) => void system.after(ms, resolve));
 }
 
 /**

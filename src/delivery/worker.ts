@@ -3,7 +3,6 @@
  * settle. A send's own message comes to it in hand, already claimed; what a crash or a pause left behind it finds by
  * polling. At least once: see otp/message.ts.
  */
-import { setTimeout as sleep } from "node:timers/promises";
 import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isDone, renderText, type SendOutcome } from "../otp/message.ts";
@@ -13,11 +12,13 @@ import { referenceOf } from "../otp/reference.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
+import { sleep, type System } from "../system.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import type { Provider, Sms } from "./provider.ts";
 
 export interface WorkerOptions {
   readonly store: Store;
+  readonly system: System;
   readonly keys: KeyRing;
   readonly policy: Policy;
   readonly brand: string;
@@ -54,7 +55,7 @@ const callTimeoutMs = 5_000;
 const pollMs = 1_000;
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { store, keys, policy, brand, providers, phoneOf, onCall, onFault } = options;
+  const { store, system, keys, policy, brand, providers, phoneOf, onCall, onFault } = options;
   const waiting: Job[] = [];
   let calls = 0;
   /** All that was begun and is not done, for a stop to wait for. Nothing in it rejects. */
@@ -62,7 +63,6 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Those who wait to hear of a message, by verification and copy. */
   const listeners = new Map<string, (settled: Settled | undefined) => void>();
   let stopping = false;
-  let timer: NodeJS.Timeout | undefined;
 
   function begin(task: Promise<void>): void {
     const done = task.catch(onFault).finally(() => underWay.delete(done));
@@ -122,7 +122,7 @@ export function createWorker(options: WorkerOptions): Worker {
       text: renderText(code, brand, lifeLeftMs),
       validitySeconds: Math.floor(lifeLeftMs / 1000),
     };
-    const outcome = await answerOf(provider, sms);
+    const outcome = await answerOf(provider, sms, system);
     onCall(provider.name, outcome, store.now() - startMs);
     return outcome;
   }
@@ -136,13 +136,13 @@ export function createWorker(options: WorkerOptions): Worker {
         );
       } catch (error) {
         if (stopping || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;
-        await sleep(waitMs, undefined, { ref: false });
+        await sleep(system, waitMs);
       }
     }
   }
 
   async function look(): Promise<void> {
-    timer = undefined;
+    wakeAtMs = Number.POSITIVE_INFINITY;
     let nextMs = pollMs;
     try {
       const due = await store.nextDue();
@@ -165,13 +165,14 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   let wakeAtMs = Number.POSITIVE_INFINITY;
+  let callOffLook = () => {};
   function wakeIn(ms: number): void {
     if (stopping) return;
     const at = store.now() + Math.max(0, ms);
-    if (timer !== undefined && at >= wakeAtMs) return;
-    clearTimeout(timer);
+    if (at >= wakeAtMs) return;
+    callOffLook();
     wakeAtMs = at;
-    timer = setTimeout(() => begin(look()), Math.max(0, ms));
+    callOffLook = system.after(Math.max(0, ms), () => begin(look()));
   }
 
   return {
@@ -183,11 +184,11 @@ export function createWorker(options: WorkerOptions): Worker {
       return new Promise((resolve) => {
         const name = nameOf(job);
         const hear = (settled: Settled | undefined) => {
-          clearTimeout(timeout);
+          callOff();
           listeners.delete(name);
           resolve(settled);
         };
-        const timeout = setTimeout(() => hear(undefined), waitMs);
+        const callOff = system.after(waitMs, () => hear(undefined));
         listeners.set(name, hear);
         take(job);
       });
@@ -200,12 +201,13 @@ export function createWorker(options: WorkerOptions): Worker {
     },
     async stop(graceMs) {
       stopping = true;
-      clearTimeout(timer);
+      callOffLook();
       const unsent = waiting.splice(0);
       if (unsent.length > 0) begin(store.releaseMessages(unsent));
-      const graceOver = new AbortController();
-      await Promise.race([drained(), sleep(graceMs, undefined, { signal: graceOver.signal }).catch(() => {})]);
-      graceOver.abort();
+      const late = Promise.withResolvers<void>();
+      const callOff = system.after(graceMs, late.resolve);
+      await Promise.race([drained(), late.promise]);
+      callOff();
       for (const hear of listeners.values()) hear(undefined);
     },
   };
@@ -216,19 +218,19 @@ function nameOf({ message }: Job): string {
 }
 
 /** A provider's answer, or an ambiguous outcome when it throws or takes too long. Never rejects. */
-async function answerOf(provider: Provider, sms: Sms): Promise<SendOutcome> {
+async function answerOf(provider: Provider, sms: Sms, system: System): Promise<SendOutcome> {
   const late = new AbortController();
   const tooLong = Promise.withResolvers<SendOutcome>();
-  const timeout = setTimeout(() => {
+  const callOff = system.after(callTimeoutMs, () => {
     tooLong.resolve({ kind: "ambiguous", detail: "no answer in time" });
     late.abort();
-  }, callTimeoutMs).unref();
+  });
   try {
     return await Promise.race([provider.send(sms, late.signal), tooLong.promise]);
   } catch {
     // What a provider throws may quote the request, so its text goes nowhere.
     return { kind: "ambiguous", detail: "the provider's adapter failed" };
   } finally {
-    clearTimeout(timeout);
+    callOff();
   }
 }

@@ -3,7 +3,7 @@
  * salt, and what is past its retention is deleted. It works in small batches with pauses between them, so that a backlog
  * of a million rows costs the calls under way no more than one row would.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { sleep, type System } from "../system.ts";
 import type { Store } from "./store.ts";
 
 export interface Sweeper {
@@ -16,18 +16,23 @@ const everyMs = 15_000;
 const batchRowsMax = 200;
 const pauseMs = 20;
 
-export function createSweeper(store: Store, retentionMs: number, onFault: (error: unknown) => void): Sweeper {
+export function createSweeper(
+  store: Store,
+  system: System,
+  retentionMs: number,
+  onFault: (error: unknown) => void,
+): Sweeper {
   let stopping = false;
-  let timer: NodeJS.Timeout | undefined;
+  let callOff = () => {};
   let running: Promise<void> = Promise.resolve();
 
   async function sweep(): Promise<void> {
     try {
-      while (!stopping && (await store.sweep(batchRowsMax, retentionMs)).more) await sleep(pauseMs);
+      while (!stopping && (await store.sweep(batchRowsMax, retentionMs)).more) await sleep(system, pauseMs);
     } catch (error) {
       onFault(error);
     }
-    if (!stopping) timer = setTimeout(run, everyMs);
+    if (!stopping) callOff = system.after(everyMs, run);
   }
 
   function run(): void {
@@ -38,7 +43,7 @@ export function createSweeper(store: Store, retentionMs: number, onFault: (error
     start: run,
     async stop() {
       stopping = true;
-      clearTimeout(timer);
+      callOff();
       await running;
     },
   };

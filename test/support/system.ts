@@ -22,6 +22,11 @@ export function createManualSystem(seed = 1, startMs: Instant = testEpochMs): Ma
     advance: (ms) => {
       now += ms;
     },
+    // Real waits: what runs under this clock in a test is a server with real sockets.
+    after: (ms, act) => {
+      const timer = setTimeout(act, ms);
+      return () => clearTimeout(timer);
+    },
     randomBytes: (count) => Uint8Array.from({ length: count }, () => Math.floor(random() * 256)),
   };
 }
