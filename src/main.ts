@@ -39,6 +39,8 @@ export interface Surroundings {
   readonly print: (text: string) => void;
   /** Ways out to use instead of those that the configuration names. */
   readonly providers?: readonly Provider[];
+  /** Opens the store; `openSqlite` unless given. What it opens must keep the promises of the port. */
+  readonly openStore?: typeof openSqlite;
 }
 
 /** A service that takes calls. */
@@ -63,7 +65,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
   const { system, telemetry, print } = surroundings;
   const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
   mkdirSync(dirname(config.databasePath), { recursive: true, mode: 0o700 });
-  const store = await openSqlite({ path: config.databasePath, system, exclusive: true });
+  const openStore = surroundings.openStore ?? openSqlite;
+  const store = await openStore({ path: config.databasePath, system, exclusive: true });
   try {
     const keys = createKeyRing(config.masterKeys ?? [ownMasterKey(config.databasePath, system)]);
     await store.admitMasterKeys(keys.all);
