@@ -69,6 +69,6 @@ export function dueIn(path: string): number {
 
 function countDue(db: Sqlite.Database): number {
   return (
-    db.prepare<[], { due: number }>("SELECT count(*) AS due FROM messages WHERE due_ms IS NOT NULL").get()?.due ?? 0
+    db.prepare<[], { due: number }>("SELECT count(*) AS due FROM messages WHERE due_ms < deadline_ms").get()?.due ?? 0
   );
 }
