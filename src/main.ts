@@ -70,7 +70,6 @@ export async function startService(config: Config, surroundings: Surroundings): 
   try {
     const keys = createKeyRing(config.masterKeys ?? [ownMasterKey(config.databasePath, system)]);
     await store.admitMasterKeys(keys.all);
-    const firstKey = config.environment === "development" ? await firstApiKey() : undefined;
 
     const { policy, brand } = config;
     const now = () => system.now();
@@ -132,8 +131,9 @@ export async function startService(config: Config, surroundings: Surroundings): 
       host: config.host,
       port: config.port,
       readCertificate: config.tls === undefined ? undefined : certificateReader(config.tls),
-      beforeAccept: (address) => {
-        if (config.environment === "development") print(banner(address, firstKey));
+      beforeAccept: async (address) => {
+        // The key is made last: one that was made for a start that then failed would never be shown.
+        if (config.environment === "development") print(banner(address, await firstApiKey(), config.providers));
       },
       onFault: onFault("server"),
     });
@@ -214,23 +214,31 @@ function ownMasterKey(databasePath: string, system: System): Uint8Array {
 }
 
 /** What a first-time user reads. Plain text, every command on a line of its own. */
-function banner({ scheme, host, port }: Address, firstKey: Secret | undefined): string {
+function banner(
+  { scheme, host, port }: Address,
+  firstKey: Secret | undefined,
+  providers: readonly ProviderName[],
+): string {
   const at = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const bearer = firstKey?.reveal() ?? "$OTP_API_KEY";
+  const bearer = firstKey?.reveal() ?? "$API_KEY";
   const curl = (path: string, body: string) =>
     `  curl -s ${at}${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${body}'`;
   const key =
     firstKey === undefined
       ? [
-          "Your API key was shown at the first start. Another one: npx otpd keys create --name me",
-          "Put it in OTP_API_KEY:",
+          "Your API key was shown at the first start; npx otpd keys create makes another. The commands below take it from",
+          "the shell:",
+          "",
+          // Not OTP_API_KEY: the server refuses OTP_ variables that it does not know.
+          "  export API_KEY=otp_live_...",
         ]
       : ["Your API key, shown this once:", "", `  ${bearer}`];
-  return [
-    "",
+  const lines = [
     `otpd listens on ${at}`,
     "",
-    "This is the development setup: it needs no configuration, and messages are printed here instead of being sent.",
+    providers.includes("console")
+      ? "This is the development setup: it needs no configuration, and it prints each SMS here instead of sending it."
+      : `This is the development setup. It sends real SMS, by ${providers.join(", ")}.`,
     "",
     ...key,
     "",
@@ -238,10 +246,9 @@ function banner({ scheme, host, port }: Address, firstKey: Secret | undefined): 
     "",
     curl("/v1/otp/send", '{"phone":"+31612345678"}'),
     "",
-    "Check it, with the request_id from that answer and the code from the box that appears here:",
+    "Check it, with the request_id from that answer and the code from the SMS:",
     "",
     curl("/v1/otp/verify", '{"request_id":"REQUEST_ID","code":"CODE"}'),
-    "",
-    "",
-  ].join("\n");
+  ];
+  return `\n${lines.join("\n")}\n\n`;
 }

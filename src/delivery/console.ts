@@ -18,7 +18,7 @@ export function createConsoleProvider(write: (text: string) => void): Provider {
         ...lines.map((line) => `│ ${line.padEnd(width - 2)} │`),
         `└${"─".repeat(width)}┘`,
       ];
-      write(`\n${box.join("\n")}\n\n`);
+      write(`${box.join("\n")}\n\n`);
       return { kind: "accepted" };
     },
   };

@@ -20,7 +20,7 @@ import {
   type Http2ServerResponse,
   type ServerHttp2Session,
 } from "node:http2";
-import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
+import { connect, Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import type { Gateway } from "./gateway.ts";
 
@@ -34,8 +34,8 @@ export interface ServerOptions {
   readonly readCertificate?: (() => Certificate) | undefined;
   /** Connections at once; further ones are not taken. */
   readonly connectionsMax: number;
-  /** Runs when the address is known, before any connection is taken. */
-  readonly beforeAccept?: (address: Address) => void;
+  /** Runs when the address is known and free, before any connection is taken. */
+  readonly beforeAccept?: (address: Address) => Promise<void>;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -240,19 +240,29 @@ function onClientError(error: NodeJS.ErrnoException, socket: Socket | { writable
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncache-control: no-store\r\ncontent-length: 0\r\n\r\n`);
 }
 
-function listen(
+async function listen(
   server: Http1Server | Http2SecureServer,
   options: ServerOptions,
   scheme: Address["scheme"],
 ): Promise<void> {
   const { host, port, beforeAccept } = options;
+  if (port === 0) {
+    // The system picks a port by opening it: it is announced as soon as it is known.
+    await open(server, host, port);
+    await beforeAccept?.({ scheme, host, port: (server.address() as AddressInfo).port });
+    return;
+  }
+  // Without a look, a port that another process has would be announced as ours first.
+  if (await isTaken(host, port)) throw new Error(`${host}:${port} is taken by another process; OTP_PORT picks another`);
+  await beforeAccept?.({ scheme, host, port });
+  await open(server, host, port);
+}
+
+function open(server: Http1Server | Http2SecureServer, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
-    // A known port is announced before it accepts; one that is given by the system, as soon as it is known.
-    if (port !== 0) beforeAccept?.({ scheme, host, port });
     server.once("error", reject);
     server.listen(port, host, () => {
       server.off("error", reject);
-      if (port === 0) beforeAccept?.({ scheme, host, port: (server.address() as AddressInfo).port });
       resolve();
     });
   });
@@ -264,4 +274,19 @@ async function within(promise: Promise<unknown>, ms: number): Promise<void> {
   const timer = setTimeout(resolve, ms);
   await Promise.race([promise, late]);
   clearTimeout(timer);
+}
+
+/** Whether somebody takes connections there. A silent address is not waited for. */
+function isTaken(host: string, port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host, port, timeout: 1_000 });
+    const say = (answer: boolean) => {
+      socket.destroy();
+      resolve(answer);
+    };
+    // On a free port of the ephemeral range, a connection may come to be its own other end.
+    socket.once("connect", () => say(socket.localPort !== port));
+    socket.once("timeout", () => say(false));
+    socket.once("error", () => say(false));
+  });
 }
