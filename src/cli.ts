@@ -17,6 +17,9 @@ import { createTelemetry } from "./telemetry.ts";
 /** A command that cannot go on, with a sentence for whoever typed it. */
 class Unusable extends Error {}
 
+/** A command line that was not understood. */
+class Misused extends Unusable {}
+
 interface Command {
   /** What it does, in a line. */
   readonly summary: string;
@@ -54,7 +57,7 @@ Makes an API key and prints it, this once.
 
   --name NAME      what the key is for, at most 64 characters
   --scopes LIST    what it may do, of ${allScopes}; all of them unless given
-  --expires WHEN   when it stops working: a date such as 2030-01-31, or a time from now such as 90d
+  --expires WHEN   when it stops working: a date such as 2030-01-31 (in UTC), or a time from now such as 90d
   --test           a key for the sandbox: fictional numbers only, nothing is ever sent (docs/testing.md)
   --json           print {"id","key","name","scopes","expire_time"}`,
     run: createKey,
@@ -95,7 +98,7 @@ export async function run(argv: string[]): Promise<number> {
     const asked = argv.length === 0 || argv.some((arg) => arg === "--help" || arg === "-h" || arg === "help");
     if (argv[0] === "--version") say(version());
     else if (asked) say(usage);
-    else complain(`There is no command "${argv[0]}".\n\n${usage}`);
+    else complain(`There is no command "${argv.slice(0, argv[0] === "keys" ? 2 : 1).join(" ")}".\n\n${usage}`);
     return asked || argv[0] === "--version" ? 0 : 2;
   }
   const args = argv.slice(name.split(" ").length);
@@ -107,10 +110,11 @@ export async function run(argv: string[]): Promise<number> {
     await command.run(args);
     return 0;
   } catch (error) {
-    const isUsage = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
+    const isParsing = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
     complain(error instanceof Error ? error.message : String(error));
-    if (isUsage) complain(`\n${command.help}`);
-    return isUsage ? 2 : 1;
+    if (!isParsing && !(error instanceof Misused)) return 1;
+    complain(`\n${command.help}`);
+    return 2;
   }
 }
 
@@ -148,12 +152,12 @@ async function createKey(args: string[]): Promise<void> {
     },
   });
   if (values.name.length > 64 || /\p{Cc}/u.test(values.name))
-    throw new Unusable("--name must be one line of at most 64 characters.");
+    throw new Misused("--name must be one line of at most 64 characters.");
   const wanted = values.scopes.split(",").map((scope) => scope.trim());
   const unknown = wanted.filter((scope) => !scopes.some((known) => known === scope));
-  if (unknown.length > 0) throw new Unusable(`--scopes must be a list of ${allScopes}.`);
+  if (unknown.length > 0) throw new Misused(`--scopes must be a list of ${allScopes}.`);
+  const expireMs = values.expires === undefined ? null : parseExpiry(values.expires, createSystem().now());
   await withStore(async (store, system) => {
-    const expireMs = values.expires === undefined ? null : parseExpiry(values.expires, store.now());
     const wish = {
       kind: values.test ? ("test" as const) : ("live" as const),
       tenant: "default",
@@ -204,7 +208,7 @@ async function revokeKey(args: string[]): Promise<void> {
   const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
   const [id] = positionals;
   if (id === undefined || positionals.length > 1)
-    throw new Unusable("Give the id of one key: otpd keys list shows them.");
+    throw new Misused("Give the id of one key: otpd keys list shows them.");
   await withStore(async (store) => {
     if (!(await store.revokeApiKey(id, store.now())))
       throw new Unusable(`There is no API key with the id ${id.slice(0, 10)}.`);
@@ -223,11 +227,18 @@ function timeOf(instant: Instant | null): string | null {
 
 function parseExpiry(text: string, now: Instant): Instant {
   const fromNow = /^\d+[smhd]$/.test(text) ? parseDurationMs(text) : undefined;
-  const at = fromNow === undefined ? Date.parse(text) : now + fromNow;
-  if (Number.isNaN(at) || at <= now || !/^\d/.test(text)) {
-    throw new Unusable("--expires must be a date to come such as 2030-01-31, or a time from now such as 90d.");
+  const at = fromNow === undefined ? parseDate(text) : now + fromNow;
+  if (at === undefined || at <= now) {
+    throw new Misused("--expires must be a date to come such as 2030-01-31, or a time from now such as 90d.");
   }
   return at;
+}
+
+/** `2030-01-31` or `2030-01-31T12:00Z`, in UTC. Date.parse alone also takes 2030-02-31, for the 3rd of March. */
+function parseDate(text: string): Instant | undefined {
+  if (!/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?Z)?$/.test(text)) return undefined;
+  const at = Date.parse(text);
+  return timeOf(Number.isNaN(at) ? null : at)?.startsWith(text.slice(0, 10)) ? at : undefined;
 }
 
 /** Opens the database beside a server that may be running, and closes it again. */

@@ -80,9 +80,14 @@ export async function startOtpd(
   };
 }
 
-/** Runs a command of `otpd` to its end. */
-export async function runOtpd(folder: string, args: string[], env: Record<string, string> = {}) {
-  const child = spawn(process.execPath, [launcher, ...args], {
+/** Runs a command of `otpd` to its end; `nodeArgs` go to Node itself. */
+export async function runOtpd(
+  folder: string,
+  args: string[],
+  env: Record<string, string> = {},
+  nodeArgs: string[] = [],
+) {
+  const child = spawn(process.execPath, [...nodeArgs, launcher, ...args], {
     cwd: folder,
     env: cleanEnv(env),
     stdio: ["ignore", "pipe", "pipe"],

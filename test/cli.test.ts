@@ -1,0 +1,362 @@
+/**
+ * The command `otpd` as an operator types it, in processes of its own, alone and beside a running server.
+ */
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { cleanEnv, runOtpd, startOtpd, type Otpd } from "./support/process.ts";
+
+const root = join(import.meta.dirname, "..");
+const keyShape = /^otp_live_[0-9A-Za-z]{10}_[0-9A-Za-z]{38}$/;
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "otpd-cli-"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+interface MadeKey {
+  readonly id: string;
+  readonly key: string;
+  readonly name: string;
+  readonly scopes: string[];
+  readonly expire_time: string | null;
+}
+
+async function makeKey(...args: string[]): Promise<MadeKey> {
+  const { output } = await runOtpd(folder, ["keys", "create", "--json", ...args]);
+  return JSON.parse(output) as MadeKey;
+}
+
+async function listKeys(): Promise<Record<string, unknown>[]> {
+  const { output } = await runOtpd(folder, ["keys", "list", "--json"]);
+  return JSON.parse(output) as Record<string, unknown>[];
+}
+
+describe("a command line", () => {
+  test.concurrent.each([
+    { args: [], says: /^Usage: otpd COMMAND/ },
+    { args: ["--help"], says: /^Usage: otpd COMMAND/ },
+    { args: ["help"], says: /^Usage: otpd COMMAND/ },
+    { args: ["keys", "--help"], says: /^Usage: otpd COMMAND/ },
+    { args: ["serve", "--help"], says: /^Usage: otpd serve\n/ },
+    { args: ["migrate", "-h"], says: /^Usage: otpd migrate\n/ },
+    { args: ["keys", "create", "--help"], says: /^Usage: otpd keys create .*--name.*--scopes.*--expires.*--json/s },
+    { args: ["keys", "list", "--help"], says: /^Usage: otpd keys list .*--json/s },
+    { args: ["keys", "revoke", "--help"], says: /^Usage: otpd keys revoke ID\n/ },
+    { args: ["--version"], says: /^\d+\.\d+\.\d+\n$/ },
+  ])("otpd $args is answered on standard output with exit code 0", async ({ args, says }) => {
+    const { code, output, errors } = await runOtpd(folder, args);
+    expect(output).toMatch(says);
+    expect({ code, errors }).toEqual({ code: 0, errors: "" });
+  });
+
+  test("--help lists every command", async () => {
+    const { output } = await runOtpd(folder, ["--help"]);
+    for (const command of ["serve", "migrate", "keys create", "keys list", "keys revoke"]) {
+      expect(output).toMatch(new RegExp(`^  ${command} +\\w`, "m"));
+    }
+  });
+
+  test.concurrent.each([
+    { args: ["srve"], says: 'There is no command "srve".' },
+    { args: ["keys"], says: 'There is no command "keys".' },
+    { args: ["keys", "delete"], says: 'There is no command "keys delete".' },
+    { args: ["serve", "now"], says: "now" },
+    { args: ["serve", "--port", "1"], says: "--port" },
+    { args: ["migrate", "--force"], says: "--force" },
+    { args: ["keys", "create", "--nmae", "web"], says: "--nmae" },
+    { args: ["keys", "create", "--name"], says: "--name" },
+    { args: ["keys", "create", "--name", "x".repeat(65)], says: "--name must be one line" },
+    { args: ["keys", "create", "--name", "a\nb"], says: "--name must be one line" },
+    { args: ["keys", "create", "--scopes", "send,admin"], says: "--scopes must be a list of send,verify,read,cancel" },
+    { args: ["keys", "create", "--scopes", ""], says: "--scopes must be a list of send,verify,read,cancel" },
+    { args: ["keys", "create", "--expires", "soon"], says: "--expires must be a date to come" },
+    { args: ["keys", "create", "--expires", "2020-01-31"], says: "--expires must be a date to come" },
+    { args: ["keys", "create", "--expires", "2100-02-31"], says: "--expires must be a date to come" },
+    { args: ["keys", "create", "--expires", "2100"], says: "--expires must be a date to come" },
+    { args: ["keys", "create", "--expires", "0d"], says: "--expires must be a date to come" },
+    { args: ["keys", "revoke"], says: "Give the id of one key" },
+    { args: ["keys", "revoke", "a", "b"], says: "Give the id of one key" },
+  ])("otpd $args is not understood: exit code 2, nothing on standard output", async ({ args, says }) => {
+    const { code, output, errors } = await runOtpd(folder, args);
+    expect(errors).toContain(says);
+    expect(errors).toContain("Usage: otpd");
+    expect({ code, output }).toEqual({ code: 2, output: "" });
+  });
+
+  test("a command that was not understood has made nothing", () => expect(readdirSync(folder)).toEqual([]));
+
+  test.concurrent.each(["12.22.12", "20.20.2", "22.17.1"])("Node %s is refused with a sentence", async (node) => {
+    const { code, output, errors } = await runOnNode(node);
+    expect(errors).toBe(
+      `otpd needs Node 22.18 or newer; this is ${node}. On Linux, npm ci brings a newer one: start it as "npm start" or "npx otpd".\n`,
+    );
+    expect({ code, output }).toEqual({ code: 1, output: "" });
+  });
+
+  test.concurrent.each(["22.18.0", "23.0.0", "24.0.0"])("Node %s is accepted", async (node) => {
+    expect(await runOnNode(node)).toMatchObject({ code: 0, errors: "" });
+  });
+});
+
+/** `otpd --version`, on a Node that says it is of another version. */
+async function runOnNode(version: string) {
+  const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "${version}" } })`;
+  const preload = `data:text/javascript,${encodeURIComponent(pretend)}`;
+  return runOtpd(folder, ["--version"], {}, ["--import", preload]);
+}
+
+describe("keys", () => {
+  beforeAll(async () => {
+    await runOtpd(folder, ["migrate"]);
+  });
+
+  test("create prints the key once, and says what it may do", async () => {
+    const { code, output, errors } = await runOtpd(folder, ["keys", "create"]);
+    expect(output).toMatch(
+      /^The API key, shown this once:\n\n {2}otp_live_(\w{10})_\w{38}\n\nid \1, may send, verify, read, cancel, does not expire\n$/,
+    );
+    expect({ code, errors }).toEqual({ code: 0, errors: "" });
+  });
+
+  test("create --json prints one object with id, key, name and scopes", async () => {
+    const { output } = await runOtpd(folder, ["keys", "create", "--json"]);
+    const made = JSON.parse(output) as MadeKey;
+    expect(made.key).toMatch(keyShape);
+    expect(made).toEqual({
+      id: made.key.slice("otp_live_".length, "otp_live_".length + 10),
+      key: made.key,
+      name: "",
+      scopes: ["send", "verify", "read", "cancel"],
+      expire_time: null,
+    });
+    expect(output).toBe(`${JSON.stringify(made)}\n`);
+  });
+
+  test("create takes a name, scopes in any order, and an expiry", async () => {
+    const args = ["--name", "the shop's checkout", "--scopes", "verify, send", "--expires", "2100-01-31"];
+    expect(await makeKey(...args)).toMatchObject({
+      name: "the shop's checkout",
+      scopes: ["send", "verify"],
+      expire_time: "2100-01-31T00:00:00.000Z",
+    });
+  });
+
+  test("an expiry may be a time from now", async () => {
+    const before = Date.now();
+    const { expire_time } = await makeKey("--expires", "90d");
+    const days = (Date.parse(String(expire_time)) - before) / 86_400_000;
+    expect(days).toBeGreaterThanOrEqual(90);
+    expect(days).toBeLessThan(90.01);
+  });
+
+  test("list shows every key and no secret", async () => {
+    const { id, key } = await makeKey("--name", "listed", "--scopes", "read");
+    expect(await listKeys()).toContainEqual({
+      id,
+      name: "listed",
+      scopes: ["read"],
+      state: "active",
+      create_time: expect.stringMatching(/^\d{4}-.*Z$/) as string,
+      expire_time: null,
+      last_use_time: null,
+    });
+    const { output } = await runOtpd(folder, ["keys", "list"]);
+    expect(output).toMatch(/^ID +NAME +STATE +SCOPES +LAST USED +EXPIRES\n/);
+    expect(output).toMatch(new RegExp(`^${id} +listed +active +read +never +never$`, "m"));
+    const secret = key.slice(-38);
+    expect(output + JSON.stringify(await listKeys())).not.toContain(secret);
+  });
+
+  test("revoke says so, and a key may be revoked twice", async () => {
+    const { id } = await makeKey();
+    const revoked = { code: 0, output: `Revoked ${id}.\n`, errors: "" };
+    expect(await runOtpd(folder, ["keys", "revoke", id])).toEqual(revoked);
+    expect(await runOtpd(folder, ["keys", "revoke", id])).toEqual(revoked);
+    expect(await listKeys()).toContainEqual(expect.objectContaining({ id, state: "revoked" }));
+  });
+
+  test("revoke fails for an id that is not there, and repeats no secret pasted in its place", async () => {
+    const { key } = await makeKey();
+    const { code, output, errors } = await runOtpd(folder, ["keys", "revoke", key]);
+    expect({ code, output }).toEqual({ code: 1, output: "" });
+    expect(errors).toMatch(/^There is no API key with the id /);
+    expect(errors).not.toContain(key.slice(-38));
+  });
+
+  test("list of an empty database says how to make one", async () => {
+    const elsewhere = join(folder, "elsewhere");
+    mkdirSync(elsewhere);
+    const { code, output } = await runOtpd(elsewhere, ["keys", "list"]);
+    expect({ code, output }).toEqual({
+      code: 0,
+      output: "There are no API keys. Make one: npx otpd keys create --name me\n",
+    });
+  });
+});
+
+describe("beside a running server", () => {
+  let otpd: Otpd;
+  beforeAll(async () => {
+    otpd = await startOtpd(folder);
+  });
+  afterAll(() => otpd.end());
+
+  async function call(path: string, key: string, body: Record<string, unknown>) {
+    const response = await fetch(`${otpd.url}/v1/otp/${path}`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    const answer = (await response.json()) as Record<string, unknown>;
+    return { status: response.status, ...answer };
+  }
+
+  test("a key counts from the moment it is made, for its scopes alone", async () => {
+    const { id, key } = await makeKey("--scopes", "send");
+    expect(await call("send", key, { phone: "+31612345678" })).toMatchObject({ status: 200, state: "STATE_PENDING" });
+    expect(await call("verify", key, { request_id: "x", code: "123456" })).toMatchObject({
+      status: 403,
+      reason: "SCOPE_MISSING",
+    });
+    await vi.waitFor(async () =>
+      expect(await listKeys()).toContainEqual(
+        expect.objectContaining({ id, last_use_time: expect.stringMatching(/Z$/) as string }),
+      ),
+    );
+  });
+
+  test("a revoked key is refused from the next call on", async () => {
+    const { id, key } = await makeKey();
+    expect(await call("send", key, { phone: "+31612345679" })).toMatchObject({ status: 200 });
+    await runOtpd(folder, ["keys", "revoke", id]);
+    expect(await call("send", key, { phone: "+31612345679" })).toMatchObject({
+      status: 401,
+      reason: "API_KEY_REVOKED",
+    });
+  });
+
+  test("a key is refused once its time is over", async () => {
+    const { id, key } = await makeKey("--expires", "1s");
+    await vi.waitFor(
+      async () =>
+        expect(await call("verify", key, { request_id: "x", code: "123456" })).toMatchObject({
+          status: 401,
+          reason: "API_KEY_EXPIRED",
+        }),
+      { timeout: 10_000, interval: 100 },
+    );
+    expect(await listKeys()).toContainEqual(expect.objectContaining({ id, state: "expired" }));
+  });
+
+  test("migrate finds the database up to date", async () => {
+    expect(await runOtpd(folder, ["migrate"])).toEqual({
+      code: 0,
+      output: "The database is up to date.\n",
+      errors: "",
+    });
+  });
+});
+
+describe("migrate", () => {
+  test("makes the folder and the database for their owner alone", async () => {
+    const elsewhere = mkdtempSync(join(folder, "migrate-"));
+    expect(await runOtpd(elsewhere, ["migrate"])).toMatchObject({ code: 0, output: "The database is up to date.\n" });
+    expect(statSync(join(elsewhere, "data")).mode & 0o777).toBe(0o700);
+    expect(statSync(join(elsewhere, "data/otp.db")).mode & 0o777).toBe(0o600);
+  });
+
+  test("uses the database that OTP_DATABASE_URL names, and no other", async () => {
+    const elsewhere = mkdtempSync(join(folder, "migrate-"));
+    await runOtpd(elsewhere, ["migrate"], { OTP_DATABASE_URL: "file:other/name.db" });
+    expect(readdirSync(elsewhere)).toEqual(["other"]);
+    expect(readdirSync(join(elsewhere, "other"))).toContain("name.db");
+  });
+
+  test.each([
+    { url: "postgres://localhost/otp", says: "OTP_DATABASE_URL must be file:<path>" },
+    { url: "file:not-a-database", says: "file is not a database" },
+  ])("fails with a sentence and exit code 1 for $url", async ({ url, says }) => {
+    const elsewhere = mkdtempSync(join(folder, "migrate-"));
+    writeFileSync(join(elsewhere, "not-a-database"), "a text\n".repeat(200));
+    const { code, output, errors } = await runOtpd(elsewhere, ["migrate"], { OTP_DATABASE_URL: url });
+    expect({ code, output }).toEqual({ code: 1, output: "" });
+    expect(errors).toContain(says);
+    expect(errors).not.toMatch(/^ {4}at /m);
+  });
+});
+
+describe("serve", () => {
+  test("prints every fault of its configuration together, and exits with 1", async () => {
+    const elsewhere = mkdtempSync(join(folder, "serve-"));
+    const { code, output, errors } = await runOtpd(elsewhere, ["serve"], {
+      OTP_PROT: "8080",
+      OTP_PORT: "http",
+      OTP_TTL_SECONDS: "601",
+      OTP_PHONE_LIMITS: "many",
+      OTP_MASTER_KEY_FILE: "/does/not/exist",
+    });
+    expect({ code, output }).toEqual({ code: 1, output: "" });
+    expect(errors).toMatch(/^otpd cannot start:\n( {2}- OTP_.*\n){5}$/);
+    for (const name of ["OTP_PROT ", "OTP_PORT ", "OTP_TTL_SECONDS ", "OTP_PHONE_LIMITS ", "OTP_MASTER_KEY_FILE "]) {
+      expect(errors).toContain(`  - ${name}`);
+    }
+    expect(errors).toContain("Did you mean OTP_PORT?");
+    expect(readdirSync(elsewhere)).toEqual([]);
+  });
+
+  test("a port that is taken is told in a sentence, before any banner or key", async () => {
+    const elsewhere = mkdtempSync(join(folder, "serve-"));
+    const other = createServer().listen(0, "127.0.0.1");
+    await once(other, "listening");
+    const { port } = other.address() as AddressInfo;
+    const { code, output, errors } = await runOtpd(elsewhere, ["serve"], { OTP_PORT: `${port}` });
+    other.close();
+    expect({ code, output, errors }).toEqual({
+      code: 1,
+      output: "",
+      errors: `127.0.0.1:${port} is taken by another process; OTP_PORT picks another\n`,
+    });
+    const again = await startOtpd(elsewhere);
+    await again.end();
+    expect(again.output()).toContain("Your API key, shown this once:");
+  });
+
+  test.each(["SIGTERM", "SIGINT"] as const)("%s ends it with exit code 0", async (signal) => {
+    const otpd = await startOtpd(mkdtempSync(join(folder, "serve-")));
+    expect(await otpd.end(signal)).toBe(0);
+    expect(otpd.errors()).toMatch(/"msg":"stopping"}\n.*"msg":"stopped"}\n$/);
+  });
+
+  test("SIGTERM to npm start ends it with exit code 0", async () => {
+    const database = join(mkdtempSync(join(folder, "npm-")), "otp.db");
+    const npm = spawn("npm", ["start"], {
+      cwd: root,
+      env: cleanEnv({ OTP_PORT: "0", OTP_DATABASE_URL: `file:${database}` }),
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    let errors = "";
+    const listening = Promise.withResolvers<void>();
+    npm.stdout.resume();
+    npm.stderr.on("data", (chunk: Buffer) => {
+      errors += chunk.toString("utf8");
+      if (errors.includes('"msg":"listening"')) listening.resolve();
+    });
+    const closed = once(npm, "close");
+    await Promise.race([listening.promise, closed]);
+    npm.kill("SIGTERM");
+    const [code] = (await closed) as [number | null];
+    expect(errors).toContain('"msg":"stopped"');
+    expect(code).toBe(0);
+  });
+});
+
+test("npx otpd in the repository is this command", () => {
+  const { status, stdout } = spawnSync("npx", ["otpd", "--version"], { cwd: root, env: cleanEnv() });
+  expect({ status, stdout: stdout.toString("utf8") }).toEqual({ status: 0, stdout: "0.1.0\n" });
+});
