@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { parseConfig, parseDatabasePath, parseDurationMs, type Parsed } from "./config.ts";
-import { startService } from "./main.ts";
+import type { RunningService } from "./main.ts";
 import { scopes, type ApiKey, type Scope } from "./otp/api-key.ts";
 import { issueKey } from "./service/api-keys.ts";
 import { openSqlite } from "./store/sqlite.ts";
@@ -126,16 +126,21 @@ async function serve(args: string[]): Promise<void> {
   for (const warning of parsed.warnings) telemetry.warning(warning);
   const system = createSystem(telemetry.clockJump);
   const stopped = Promise.withResolvers<void>();
-  const service = await startService(config, { system, telemetry, print: (text) => void process.stdout.write(text) });
+  let service: RunningService | undefined;
   let stopping = false;
+  // Before the start: whoever reads "listening" may send a signal at once. Until then no call is under way.
   const stop = () => {
+    if (service === undefined) process.exit(0);
     if (stopping) return;
     stopping = true;
     service.stop().then(stopped.resolve, stopped.reject);
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
-  process.on("SIGHUP", () => service.reload());
+  process.on("SIGHUP", () => service?.reload());
+  // Not imported at the top: loading the server is half of the start-up time, and no other command needs it.
+  const { startService } = await import("./main.ts");
+  service = await startService(config, { system, telemetry, print: (text) => void process.stdout.write(text) });
   await stopped.promise;
   telemetry.flush();
 }

@@ -46,7 +46,8 @@ export async function startOtpd(
   };
   child.stdout.on("data", keep("output"));
   child.stderr.on("data", keep("errors"));
-  const gone = once(child, "exit");
+  // Not "exit": what was written last may still be on its way.
+  const gone = once(child, "close");
   void gone.then(() => {
     for (const check of waiters) check();
   });
