@@ -1,0 +1,211 @@
+/**
+ * What a newcomer meets: an empty folder, no configuration but a free port, and the lines that the banner offers to paste.
+ */
+import { execFile, spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { once } from "node:events";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startService } from "../src/main.ts";
+import { startOtpd, runOtpd, type Otpd } from "./support/process.ts";
+import { createManualSystem } from "./support/system.ts";
+import { configOf, createTestTelemetry } from "./support/world.ts";
+
+const masterKey = Buffer.alloc(32, 9).toString("base64url");
+const keyInBanner = /^Your API key, shown this once:\n\n {2}(otp_live_\w{10}_\w{38})$/m;
+const box =
+  /^┌─ SMS to \+31•{7}78 ─+┐\n│ (\d{6}) is your otpd verification code\. It expires in \d+ minutes?\. Never share it\. │\n└─+┘$/m;
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), "otpd-first-"));
+});
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function emptyFolder(): string {
+  return mkdtempSync(join(folder, "empty-"));
+}
+
+/** Pastes a line into bash, and reads the JSON it prints. */
+async function paste(line: string): Promise<Record<string, unknown>> {
+  const { stdout } = await promisify(execFile)("bash", ["-c", line]);
+  return JSON.parse(stdout) as Record<string, unknown>;
+}
+
+/** The lines of a banner that begin with curl: one to send, one to verify. */
+function curlLines(banner: string): [send: string, verify: string] {
+  const lines = banner.split("\n").filter((line) => line.startsWith("  curl "));
+  expect(lines).toHaveLength(2);
+  return [lines[0] ?? "", lines[1] ?? ""];
+}
+
+describe("the first start in an empty folder", () => {
+  let otpd: Otpd;
+  let place: string;
+  let requestId: string;
+  let code: string;
+  beforeAll(async () => {
+    place = emptyFolder();
+    otpd = await startOtpd(place);
+  });
+  afterAll(() => otpd.end());
+
+  test("makes data/ for its owner alone, with the master key beside the database", () => {
+    const data = join(place, "data");
+    expect(readdirSync(place)).toEqual(["data"]);
+    expect(statSync(data).mode & 0o777).toBe(0o700);
+    const files = readdirSync(data);
+    expect(files).toEqual(expect.arrayContaining(["master.key", "otp.db", "otp.db.lock"]));
+    for (const file of files) expect([file, statSync(join(data, file)).mode & 0o777]).toEqual([file, 0o600]);
+    expect(Buffer.from(readFileSync(join(data, "master.key"), "utf8").trim(), "base64url")).toHaveLength(32);
+  });
+
+  test("prints a banner with the address, the key and the kind of setup", () => {
+    const banner = otpd.output();
+    expect(banner).toMatch(/^\notpd listens on http:\/\/127\.0\.0\.1:\d+\n/);
+    expect(banner).toContain("This is the development setup");
+    expect(banner).toMatch(keyInBanner);
+    expect(banner).toContain(otpd.url);
+  });
+
+  test("the banner's line for send sends, as it stands", async () => {
+    const [send] = curlLines(otpd.output());
+    const sent = await paste(send);
+    expect(sent).toMatchObject({ state: "STATE_PENDING", delivery: "DELIVERY_ACCEPTED", code_length: 6 });
+    requestId = String(sent["request_id"]);
+    [, code = ""] = await otpd.waitFor(box);
+  });
+
+  test("the box shows the message verbatim on one line, as wide as the box", () => {
+    const [shown = ""] = otpd.output().match(box) ?? [];
+    const widths = shown.split("\n").map((line) => [...line].length);
+    expect(new Set(widths).size).toBe(1);
+    expect(shown).toContain(`│ ${code} is your otpd verification code. It expires in 10 minutes. Never share it. │`);
+  });
+
+  test("pending requests outlive a restart, and the second banner shows no key", async () => {
+    const [, key = ""] = otpd.output().match(keyInBanner) ?? [];
+    const old = otpd;
+    expect(await old.end()).toBe(0);
+    otpd = await startOtpd(place, { OTP_PORT: new URL(old.url).port });
+    const banner = otpd.output();
+    expect(banner).not.toContain("otp_live_" + key.slice("otp_live_".length));
+    expect(banner).not.toMatch(/otp_live_\w/);
+    expect(banner).toContain("Your API key was shown at the first start");
+
+    const [, verify] = curlLines(banner);
+    const line = verify.replace("REQUEST_ID", requestId).replace("CODE", code);
+    expect(await paste(`API_KEY=${key}; ${line}`)).toMatchObject({
+      request_id: requestId,
+      state: "STATE_VERIFIED",
+      phone: "+31612345678",
+    });
+  });
+
+  test("the first banner's line for verify verifies, with the request_id and the code put in", async () => {
+    const elsewhere = await startOtpd(emptyFolder());
+    try {
+      const [send, verify] = curlLines(elsewhere.output());
+      const sent = await paste(send);
+      const [, typed = ""] = await elsewhere.waitFor(box);
+      const line = verify.replace("REQUEST_ID", String(sent["request_id"])).replace("CODE", typed);
+      expect(await paste(line)).toMatchObject({ state: "STATE_VERIFIED", phone: "+31612345678" });
+    } finally {
+      await elsewhere.end();
+    }
+  });
+
+  test("banner and boxes are all of standard output, logs are all of standard error", async () => {
+    await otpd.end();
+    expect(otpd.output()).not.toContain('{"level"');
+    const lines = otpd.errors().trimEnd().split("\n");
+    expect(lines.length).toBeGreaterThan(2);
+    for (const line of lines) expect(JSON.parse(line)).toMatchObject({ service: "otpd", time: expect.anything() });
+  });
+
+  test("nothing has an escape code in it", () => {
+    expect(otpd.output() + otpd.errors()).not.toContain("\u001b");
+  });
+});
+
+describe("the banner", () => {
+  test("is complete before the port takes a connection", async () => {
+    const { port } = await freePort();
+    const place = emptyFolder();
+    const printed: { text: string; accepting: boolean }[] = [];
+    const service = await startService(
+      configOf({ OTP_PORT: `${port}`, OTP_DATABASE_URL: `file:${join(place, "otp.db")}` }),
+      {
+        system: createManualSystem(),
+        telemetry: createTestTelemetry([]),
+        print: (text) => void printed.push({ text, accepting: accepts(port) }),
+      },
+    );
+    expect(accepts(port)).toBe(true);
+    await service.stop();
+    expect(printed).toEqual([{ text: expect.stringMatching(/REQUEST_ID.*CODE.*\n\n$/) as string, accepting: false }]);
+  });
+
+  test("in development with other configuration set, a first start on an empty database still makes a key", async () => {
+    const otpd = await startOtpd(emptyFolder(), {
+      OTP_MASTER_KEY: masterKey,
+      OTP_BRAND: "Shop",
+      OTP_ALLOWED_COUNTRIES: "NL",
+      OTP_DATABASE_URL: "file:elsewhere/otp.db",
+      OTP_LOG_LEVEL: "info",
+    });
+    await otpd.end();
+    expect(otpd.output()).toMatch(keyInBanner);
+  });
+
+  test("does not promise a key when there is one already", async () => {
+    const place = emptyFolder();
+    await runOtpd(place, ["keys", "create"]);
+    const otpd = await startOtpd(place);
+    await otpd.end();
+    expect(otpd.output()).not.toMatch(/otp_live_\w/);
+  });
+});
+
+describe("in production", () => {
+  test("a start without configuration is refused, and makes nothing", async () => {
+    const place = emptyFolder();
+    const { code, output, errors } = await runOtpd(place, ["serve"], { OTP_ENV: "production", OTP_PORT: "0" });
+    expect({ code, output, made: readdirSync(place) }).toEqual({ code: 1, output: "", made: [] });
+    for (const name of ["OTP_PROVIDERS", "OTP_MASTER_KEY", "OTP_ALLOWED_COUNTRIES"])
+      expect(errors).toContain(`- ${name} `);
+  });
+
+  test("a start prints no banner, and makes neither a key nor a master key", async () => {
+    const place = emptyFolder();
+    const otpd = await startOtpd(place, {
+      OTP_ENV: "production",
+      OTP_MASTER_KEY: masterKey,
+      OTP_ALLOWED_COUNTRIES: "NL",
+      OTP_PROVIDERS: "webhook",
+      OTP_WEBHOOK_URL: "https://sms.example.com/otp",
+      OTP_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 3).toString("base64")}`,
+    });
+    const { output } = await runOtpd(place, ["keys", "list", "--json"]);
+    await otpd.end();
+    expect({ printed: otpd.output(), keys: output }).toEqual({ printed: "", keys: "[]\n" });
+    expect(readdirSync(join(place, "data"))).not.toContain("master.key");
+  });
+});
+
+async function freePort(): Promise<{ port: number }> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return { port };
+}
+
+/** Whether a port takes a connection at this very moment, asked by another process while this one stands still. */
+function accepts(port: number): boolean {
+  return spawnSync("bash", ["-c", `exec 3<>/dev/tcp/127.0.0.1/${port}`]).status === 0;
+}
