@@ -15,7 +15,7 @@ export interface Entry {
 export interface Book {
   /** Every verification by its id. */
   readonly entries: ReadonlyMap<string, Entry>;
-  /** How many messages still have something to be done. */
+  /** How many messages will be tried or settled yet; those that only wait for a report are not among them. */
   readonly due: number;
   /** How many times a provider was called for each verification, as far as the database knows. */
   readonly calls: ReadonlyMap<string, number>;
@@ -57,7 +57,7 @@ export function readBook(path: string): Book {
   }
 }
 
-/** How many messages still have something to be done; cheap. */
+/** How many messages will be tried or settled yet; cheap. */
 export function dueIn(path: string): number {
   const db = new Sqlite(path, { readonly: true, timeout: 5_000 });
   try {

@@ -119,8 +119,10 @@ function wrap(store: Store): Store {
       stoppable(store, "open", decide, (wrapped) => store.openVerification(scope, wrapped)),
     updateVerification: (scope, decide) =>
       stoppable(store, "update", decide, (wrapped) => store.updateVerification(scope, wrapped)),
-    async settleMessage(job, phoneOf, decide) {
-      const settled = await stoppable(store, "settle", decide, (wrapped) => store.settleMessage(job, phoneOf, wrapped));
+    async settleMessage(name, phoneOf, decide) {
+      const settled = await stoppable(store, "settle", decide, (wrapped) =>
+        store.settleMessage(name, phoneOf, wrapped),
+      );
       tell({ kind: "settled" });
       return settled;
     },
