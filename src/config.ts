@@ -7,6 +7,9 @@ import * as v from "valibot";
 import { masterKeyBytes } from "./otp/key-ring.ts";
 import type { Policy } from "./otp/policy.ts";
 import type { Limit } from "./otp/rate-limit.ts";
+import { parseTemplates } from "./otp/template/file.ts";
+import { warningsOfBrand } from "./otp/template/lint.ts";
+import { createTemplates, type Templates } from "./otp/template/template.ts";
 import { logLevels, type LogLevel } from "./telemetry.ts";
 
 export interface Config {
@@ -21,6 +24,7 @@ export interface Config {
   readonly providers: readonly ProviderName[];
   readonly providerSettings: ProviderSettings;
   readonly brand: string;
+  readonly templates: Templates;
   readonly sendWaitMs: number;
   /** Idle time of a connection that brought a valid key. */
   readonly idleMs: number;
@@ -231,6 +235,7 @@ const variables = v.object({
   OTP_WEBHOOK_URL: v.optional(urlOf(false, "must be an https URL (http only for this machine)")),
   OTP_WEBHOOK_SECRET: v.optional(webhookSecret),
   OTP_BRAND: v.optional(visible, "otpd"),
+  OTP_TEMPLATES_FILE: v.optional(v.string()),
   OTP_CODE_LENGTH: v.optional(integer(6, 10), "6"),
   OTP_CODE_LENGTH_MAX: v.optional(integer(6, 10), "8"),
   OTP_GUESS_POLICY: v.optional(oneOf(["lengthen", "strict"]), "lengthen"),
@@ -269,11 +274,14 @@ const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PRO
 
 // ---- parsing --------------------------------------------------------------------------------------------------------
 
-/** Parses the environment. `readFile` reads a secret's file; it may throw. Pure otherwise. */
+/** Parses the environment. `readFile` reads the file of a secret or of the texts; it may throw. Pure otherwise. */
 export function parseConfig(env: Environment, readFile: (path: string) => string): Parsed<Config> {
   const { values, faults, warnings } = collect(env, readFile);
   const parsed = v.safeParse(variables, values);
   for (const issue of parsed.issues ?? []) faults.push(`${String(issue.path?.[0]?.key)} ${issue.message}.`);
+  const texts = readTexts(values, readFile);
+  faults.push(...texts.faults);
+  warnings.push(...texts.warnings);
   if (!parsed.success) return { ok: false, faults, warnings };
   const given = parsed.output;
 
@@ -312,6 +320,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       providers: given.OTP_PROVIDERS,
       providerSettings,
       brand: given.OTP_BRAND,
+      templates: texts.templates,
       sendWaitMs: given.OTP_SEND_WAIT_MS,
       idleMs: given.OTP_IDLE_SECONDS * 1_000,
       connectionMaxAgeMs: given.OTP_CONNECTION_MAX_AGE_SECONDS * 1_000,
@@ -380,6 +389,29 @@ function settingsOf(given: Given, faults: string[]): ProviderSettings {
       hasWebhook && webhookUrl !== undefined && secret !== undefined
         ? { url: webhookUrl, secret: Buffer.from(secret.slice("whsec_".length), "base64") }
         : undefined,
+  };
+}
+
+/** The texts of messages: those that come with the service, and the operator's own if a file is named. */
+function readTexts(values: Readonly<Record<string, string>>, readFile: (path: string) => string) {
+  // A brand that is refused is measured by the default, so that the file's own faults are told in the same start.
+  const given = v.safeParse(variables.entries.OTP_BRAND, values["OTP_BRAND"]);
+  const brand = given.success ? given.output : v.getDefault(variables.entries.OTP_BRAND);
+  const warnings = warningsOfBrand(brand);
+  const path = values["OTP_TEMPLATES_FILE"];
+  if (path === undefined) return { templates: createTemplates(), faults: [], warnings };
+  let json: string;
+  try {
+    json = readFile(path);
+  } catch {
+    const faults = ["OTP_TEMPLATES_FILE names a file that cannot be read."];
+    return { templates: createTemplates(), faults, warnings };
+  }
+  const parsed = parseTemplates(json, brand);
+  return {
+    templates: parsed.templates,
+    faults: parsed.faults.map((rest) => `OTP_TEMPLATES_FILE ${rest}.`),
+    warnings: [...warnings, ...parsed.warnings.map((rest) => `OTP_TEMPLATES_FILE ${rest}`)],
   };
 }
 

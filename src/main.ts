@@ -71,7 +71,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const keys = createKeyRing(config.masterKeys ?? [ownMasterKey(config.databasePath, system)]);
     await store.admitMasterKeys(keys.all);
 
-    const { policy, brand } = config;
+    const { policy, templates, brand } = config;
     const now = () => system.now();
     const providers = (
       surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print))
@@ -82,6 +82,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       system,
       keys,
       policy,
+      templates,
       brand,
       providers,
       phoneOf,
@@ -94,6 +95,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       system,
       keys,
       policy,
+      templates,
       deliver: worker.deliver,
       sendWaitMs: config.sendWaitMs,
     });

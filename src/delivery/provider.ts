@@ -17,6 +17,9 @@ export interface Sms {
   readonly validitySeconds: number;
   /** Ours, the same for every try of one message; the provider's report brings it back. Visible ASCII, at most 40. */
   readonly reference: string;
+  /** The ids that India's registers know the text and its sender by, for providers that pass them on. */
+  readonly dltTemplateId?: string;
+  readonly dltEntityId?: string;
 }
 
 /** An HTTP request that may be a provider's report. */

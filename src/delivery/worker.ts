@@ -5,11 +5,12 @@
  */
 import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
-import { isDone, renderText, type SendOutcome } from "../otp/message.ts";
+import { isDone, type SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
 import { referenceOf } from "../otp/reference.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
+import { renderText, type Templates } from "../otp/template/template.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
 import { sleep, type System } from "../system.ts";
@@ -21,6 +22,7 @@ export interface WorkerOptions {
   readonly system: System;
   readonly keys: KeyRing;
   readonly policy: Policy;
+  readonly templates: Templates;
   readonly brand: string;
   /** The ways out, in the order they are tried; at least one. */
   readonly providers: readonly Provider[];
@@ -55,7 +57,7 @@ const callTimeoutMs = 5_000;
 const pollMs = 1_000;
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { store, system, keys, policy, brand, providers, phoneOf, onCall, onFault } = options;
+  const { store, system, keys, policy, templates, brand, providers, phoneOf, onCall, onFault } = options;
   const waiting: Job[] = [];
   let calls = 0;
   /** All that was begun and is not done, for a stop to wait for. Nothing in it rejects. */
@@ -115,12 +117,17 @@ export function createWorker(options: WorkerOptions): Worker {
     const startMs = store.now();
     const lifeLeftMs = verification.expireMs - startMs;
     const key = keys.find(verification.kid) ?? keys.current;
-    const sms = {
+    const template = templates.templateFor(verification);
+    const { dltTemplateId, dltEntityId } = template;
+    const { purpose, webOrigin, appHash } = verification;
+    const sms: Sms = {
       region: verification.region,
       reference: referenceOf(key, verification.id, job.message.copy),
       to: openPhone(keys, verification.kid, verification.id, verification.phoneBox),
-      text: renderText(code, brand, lifeLeftMs),
+      text: renderText(template, { code, brand, purpose, lifeLeftMs, webOrigin, appHash }),
       validitySeconds: Math.floor(lifeLeftMs / 1000),
+      ...(dltTemplateId === undefined ? {} : { dltTemplateId }),
+      ...(dltEntityId === undefined ? {} : { dltEntityId }),
     };
     const outcome = await answerOf(provider, sms, system);
     onCall(provider.name, outcome, store.now() - startMs);

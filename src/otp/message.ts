@@ -1,12 +1,11 @@
 /**
- * A message is one SMS owed to the outside, kept in the outbox until a provider has it. This file holds its states, its
- * text, and what to do after a provider has answered.
+ * A message is one SMS owed to the outside, kept in the outbox until a provider has it. This file holds its states, and
+ * what to do after a provider has answered. It holds no text: that is rendered anew for each call (template/).
  *
  * Delivery is at least once: a crash between a provider's acceptance and our note of it sends the text again. That is
  * harmless, since every copy carries the same code, and bounded: at most two answered calls per message.
  */
 import type { Instant } from "../system.ts";
-import type { Code } from "./code.ts";
 
 /** How far a message got, or how it ended. */
 export type Delivery = "QUEUED" | "SENDING" | "ACCEPTED" | "DELIVERED" | "UNDELIVERED" | "REJECTED" | "EXPIRED";
@@ -235,16 +234,3 @@ const order: Record<Delivery, number> = {
 export function forward(from: Delivery, to: Delivery): Delivery {
   return order[to] >= order[from] ? to : from;
 }
-
-/**
- * The text of the SMS. Minutes are what is left when it is sent, rounded down and at least 1. The code comes first, so
- * that it shows in a notification. Returns the code in clear: hand it to a provider and to nothing else. Pure.
- */
-export function renderText(code: Code, brand: string, lifeLeftMs: number): string {
-  // To the second first: a text sent 3 ms after the code was made says 10 minutes, not 9.
-  const minutes = Math.max(1, Math.floor(Math.round(lifeLeftMs / 1_000) / 60));
-  const unit = english.select(minutes) === "one" ? "minute" : "minutes";
-  return `${code.reveal()} is your ${brand} verification code. It expires in ${minutes} ${unit}. Never share it.`;
-}
-
-const english = new Intl.PluralRules("en");

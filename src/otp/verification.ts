@@ -22,6 +22,7 @@ import { giveBackAll, spendAll } from "./rate-limit.ts";
 import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
 import { isSandbox, longCodeDigits, sandboxCode, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
+import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
 
 /** PENDING leaves once, for one of the others; those never change. */
 export type State = "PENDING" | "VERIFIED" | "EXPIRED" | "LOCKED" | "CANCELED" | "FAILED";
@@ -41,10 +42,14 @@ export interface Verification {
   readonly phoneBox: Uint8Array;
   /** The phone's country. */
   readonly region: string;
+  /** The language of its messages, as it was chosen when it opened. */
   readonly locale: string;
   readonly purpose: string;
   /** The binding in canonical form (`canonicalBind`), or "". */
   readonly bind: string;
+  /** What the last line of its messages is for. One of the two at most. */
+  readonly webOrigin: WebOrigin | undefined;
+  readonly appHash: AndroidAppHash | undefined;
   readonly knownUser: boolean;
   readonly state: State;
   /** How far the latest message got. */
@@ -173,6 +178,8 @@ export interface SendFacts {
   readonly locale: string;
   readonly purpose: string;
   readonly bind: string;
+  readonly webOrigin: WebOrigin | undefined;
+  readonly appHash: AndroidAppHash | undefined;
   readonly knownUser: boolean;
 }
 

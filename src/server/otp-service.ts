@@ -15,6 +15,7 @@ import {
 import { invalid, ok, type Result } from "../otp/reason.ts";
 import { sandboxOf } from "../otp/sandbox.ts";
 import { Secret } from "../otp/secret.ts";
+import { parseAndroidAppHash, parseWebOrigin } from "../otp/template/last-line.ts";
 import type { Answer, Caller, Sent, Verifications } from "../service/verifications.ts";
 import { callKey } from "./call.ts";
 import { protoReasons, toConnectError } from "./status.ts";
@@ -22,15 +23,31 @@ import { protoReasons, toConnectError } from "./status.ts";
 export function createOtpService(verifications: Verifications): ServiceImpl<typeof OtpService> {
   return {
     async sendOtp(request, context) {
+      const webOrigin = parseWebOrigin(request.webOrigin);
+      const appHash = parseAndroidAppHash(request.androidAppHash);
       const shape = all(
         required("phone", request.phone, 256),
         atMost("channel", request.channel, 64),
         atMost("locale", request.locale, 35, /^[A-Za-z0-9-]*$/, "a BCP 47 tag such as pt-BR"),
         purposeShape(request.purpose),
         bindShape(request.bind),
+        webOrigin,
+        appHash,
+        lastLineShape(request.webOrigin, request.androidAppHash),
       );
+      const { phone, channel, locale, purpose, bind, knownUser } = request;
+      const command = {
+        phone,
+        channel,
+        locale,
+        purpose,
+        bind,
+        knownUser,
+        webOrigin: webOrigin.ok ? webOrigin.value : undefined,
+        appHash: appHash.ok ? appHash.value : undefined,
+      };
       return sentMessage(
-        unwrap(await answered(shape, context, (caller) => verifications.send(caller, request)), context),
+        unwrap(await answered(shape, context, (caller) => verifications.send(caller, command)), context),
       );
     },
 
@@ -165,6 +182,12 @@ function atMost(field: string, value: string, charsMax: number, shape = /^/, wha
 
 function purposeShape(purpose: string): Result<unknown> {
   return atMost("purpose", purpose, 64, /^[\x20-\x7e]*$/, "visible ASCII");
+}
+
+function lastLineShape(webOrigin: string, androidAppHash: string): Result<unknown> {
+  return webOrigin === "" || androidAppHash === ""
+    ? ok(undefined)
+    : invalid("android_app_hash", "web_origin and android_app_hash both want the last line; give one of them.");
 }
 
 function bindShape(bind: Readonly<Record<string, string>>): Result<unknown> {

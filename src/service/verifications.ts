@@ -20,6 +20,8 @@ import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reaso
 import { isFictional, isSandbox, sandboxOutcome } from "../otp/sandbox.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Settled } from "../otp/settlement.ts";
+import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
+import type { Templates } from "../otp/template/template.ts";
 import {
   canonicalBind,
   decideCancel,
@@ -52,6 +54,9 @@ export interface SendCommand {
   readonly purpose: string;
   readonly bind: Readonly<Record<string, string>>;
   readonly knownUser: boolean;
+  /** What the SMS ends with. One of the two at most. */
+  readonly webOrigin: WebOrigin | undefined;
+  readonly appHash: AndroidAppHash | undefined;
 }
 
 export interface VerifyCommand {
@@ -117,6 +122,7 @@ export interface VerificationsOptions {
   readonly system: System;
   readonly keys: KeyRing;
   readonly policy: Policy;
+  readonly templates: Templates;
   /** Hands a claimed message over; resolves with what became of it, or undefined when that takes longer than `waitMs`. */
   readonly deliver: (job: Job, waitMs: number) => Promise<Settled | undefined>;
   /** How long a send waits for a provider's answer, 0 or more. */
@@ -143,7 +149,7 @@ function bucketsOf(tenant: string, policy: Policy): number {
 }
 
 export function createVerifications(options: VerificationsOptions): Verifications {
-  const { store, system, keys, policy, deliver, sendWaitMs } = options;
+  const { store, system, keys, policy, templates, deliver, sendWaitMs } = options;
   const phoneOf = phoneRefs(keys, policy);
 
   /** The door: channel, then phone, then destination. What passes has everything that takes randomness or a key. */
@@ -163,9 +169,11 @@ export function createVerifications(options: VerificationsOptions): Verification
       phone: phone.value,
       phoneIndex: phoneIndex(keys.current, caller.tenant, phone.value.e164),
       phoneBox: sealPhone(keys.current, id, phone.value.e164),
-      locale: command.locale,
+      locale: templates.localeFor(command.locale, phone.value.region),
       purpose: command.purpose,
       bind: canonicalBind(command.bind),
+      webOrigin: command.webOrigin,
+      appHash: command.appHash,
       knownUser: command.knownUser,
     });
   }
@@ -207,6 +215,8 @@ export function createVerifications(options: VerificationsOptions): Verification
         command.purpose,
         canonicalBind(command.bind),
         String(command.knownUser),
+        command.webOrigin ?? "",
+        command.appHash ?? "",
       ]);
       if (!facts.ok && claim === undefined) return answer(facts);
       const phone = facts.ok

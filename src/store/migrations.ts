@@ -62,6 +62,8 @@ export const migrations: readonly Migration[] = [
         locale TEXT,
         purpose TEXT,
         bind TEXT,
+        web_origin TEXT,
+        app_hash TEXT,
         known_user INTEGER NOT NULL,
         state INTEGER NOT NULL,
         delivery INTEGER NOT NULL,

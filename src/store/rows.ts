@@ -6,6 +6,7 @@ import { scopes, type ApiKey, type Scope } from "../otp/api-key.ts";
 import type { IdempotencyRecord, StoredAnswer } from "../otp/idempotency.ts";
 import type { Delivery, Message } from "../otp/message.ts";
 import type { PhoneHistory } from "../otp/policy.ts";
+import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { State, Verification } from "../otp/verification.ts";
 
 /** Stored by position: append only. */
@@ -49,6 +50,8 @@ export interface VerificationRow {
   locale: string | null;
   purpose: string | null;
   bind: string | null;
+  web_origin: string | null;
+  app_hash: string | null;
   known_user: number;
   state: number;
   delivery: number;
@@ -74,6 +77,8 @@ export const verificationColumns = [
   "locale",
   "purpose",
   "bind",
+  "web_origin",
+  "app_hash",
   "known_user",
   "state",
   "delivery",
@@ -100,6 +105,8 @@ export function toVerification(row: VerificationRow): Verification {
     locale: row.locale ?? "",
     purpose: row.purpose ?? "",
     bind: row.bind ?? "",
+    webOrigin: (row.web_origin ?? undefined) as WebOrigin | undefined,
+    appHash: (row.app_hash ?? undefined) as AndroidAppHash | undefined,
     knownUser: row.known_user === 1,
     state: at(states, row.state),
     delivery: at(deliveries, row.delivery),
@@ -128,6 +135,8 @@ export function verificationValues(v: Verification): (string | number | Uint8Arr
     v.locale || null,
     v.purpose || null,
     v.bind || null,
+    v.webOrigin ?? null,
+    v.appHash ?? null,
     v.knownUser ? 1 : 0,
     states.indexOf(v.state),
     deliveries.indexOf(v.delivery),

@@ -9,6 +9,7 @@ import { phoneIndex, sealPhone, type E164 } from "../../src/otp/phone-number.ts"
 import type { Policy } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
+import type { WebOrigin } from "../../src/otp/template/last-line.ts";
 import {
   decideCancel,
   decideResend,
@@ -96,6 +97,8 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
       locale: "nl",
       purpose: "login",
       bind: "",
+      webOrigin: "https://shop.example" as WebOrigin,
+      appHash: undefined,
       knownUser,
     };
   }

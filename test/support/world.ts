@@ -2,7 +2,7 @@
  * The whole service within a test: real SQLite on a temporary file, a real port, a manual clock, seeded chance, and a
  * phone network that keeps what it is given.
  */
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseConfig, type Config } from "../../src/config.ts";
@@ -92,7 +92,7 @@ export interface World {
 
 /** Parses a configuration as the command does; throws with all its faults. */
 export function configOf(env: Record<string, string>): Config {
-  const parsed = parseConfig(env, () => "");
+  const parsed = parseConfig(env, (path) => readFileSync(path, "utf8"));
   if (!parsed.ok) throw new Error(parsed.faults.join("\n"));
   return parsed.value;
 }

@@ -1,0 +1,160 @@
+/**
+ * A template is one text of an SMS in one language, with places for the code, the brand, the minutes and the purpose.
+ * This file chooses the one for a verification and renders it.
+ *
+ * The language is chosen once, when a verification opens, and kept with it, so that a resend says the same: by the
+ * caller's locale, else by the phone's country, else English. The template follows from language, country and purpose,
+ * all of which a verification keeps.
+ */
+import type { Code } from "../code.ts";
+import { builtInCountries, builtInTemplates } from "./built-in.ts";
+import { withLastLine, type LastLine } from "./last-line.ts";
+
+/** CLDR's plural forms. */
+export const pluralForms = ["zero", "one", "two", "few", "many", "other"] as const;
+export type PluralForm = (typeof pluralForms)[number];
+
+export interface Template {
+  /** A BCP 47 tag such as "pt-BR". */
+  readonly locale: string;
+  /** The only country it is for (ISO 3166-1 alpha-2), or undefined for all. */
+  readonly country: string | undefined;
+  /** The only purposes it is for, each with the words that stand for it in the text; or undefined for all. */
+  readonly purposes: ReadonlyMap<string, string> | undefined;
+  /** The text in each plural form that its language has for 1 to 10 minutes. */
+  readonly forms: Readonly<Partial<Record<PluralForm, string>>>;
+  /** The ids that India's registers (DLT) know the text and its sender by. */
+  readonly dltTemplateId?: string;
+  readonly dltEntityId?: string;
+}
+
+/** What a template is chosen by. */
+export interface Addressee {
+  readonly locale: string;
+  /** The phone's country. */
+  readonly region: string;
+  /** The purpose given to send, or "". */
+  readonly purpose: string;
+}
+
+export interface Templates {
+  /**
+   * The language for a phone's country and a requested BCP 47 tag, or "" for none requested. A tag falls back by whole
+   * subtags (`pt-BR` to `pt`). What it gives, it gives again when it is requested. Pure.
+   */
+  localeFor(requested: string, region: string): string;
+  /** The template for a verification. Pure. */
+  templateFor(addressee: Addressee): Template;
+}
+
+/** A code lives 10 minutes at most. */
+export const minutesMax = 10;
+
+/** A tag and what it falls back to: "zh-Hant-TW", "zh-Hant", "zh". None for "". Pure. */
+export function fallbacksOf(tag: string): string[] {
+  const subtags = tag === "" ? [] : tag.split("-");
+  return subtags.map((_, i) => subtags.slice(0, subtags.length - i).join("-"));
+}
+
+/** Where templates are found: by lower-case locale, country or "", purpose or "". */
+const slot = (locale: string, country: string, purpose: string) => `${locale.toLowerCase()}\n${country}\n${purpose}`;
+
+/** Joins an operator's templates, and languages by country, with those that come with the service; theirs win. */
+export function createTemplates(
+  own: readonly Template[] = [],
+  ownCountries: ReadonlyMap<string, string> = new Map(),
+): Templates {
+  const bySlot = new Map<string, Template>();
+  for (const template of [...builtInTemplates, ...own]) {
+    const { locale, country = "", purposes = new Map([["", ""]]) } = template;
+    for (const purpose of purposes.keys()) bySlot.set(slot(locale, country, purpose), template);
+  }
+
+  /** A country's own text comes first: where texts are registered, no other would arrive. Then the purpose's own. */
+  function find(locale: string, region: string, purpose: string): Template | undefined {
+    const at = (country: string, ofPurpose: string) => bySlot.get(slot(locale, country, ofPurpose));
+    return at(region, purpose) ?? at(region, "") ?? at("", purpose) ?? at("", "");
+  }
+
+  /** The template of a language that every purpose can fall back on. */
+  function plain(requested: string, region: string): Template | undefined {
+    for (const tag of fallbacksOf(requested)) {
+      const found = find(tag, region, "");
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
+  function localeFor(requested: string, region: string): string {
+    const ofCountry = ownCountries.get(region) ?? builtInCountries.get(region) ?? "";
+    return (plain(requested, region) ?? plain(ofCountry, region))?.locale ?? "en";
+  }
+
+  return {
+    localeFor,
+    templateFor({ locale, region, purpose }) {
+      // Chosen again, in case the operator has taken the language out since.
+      const template = find(localeFor(locale, region), region, purpose);
+      if (template === undefined) throw new Error("English has a text");
+      return template;
+    },
+  };
+}
+
+/** What a template's places are filled with. */
+export interface Filling extends LastLine {
+  readonly code: Code;
+  readonly brand: string;
+  /** The purpose given to send, or "". */
+  readonly purpose: string;
+  /** What is left of the code's life. */
+  readonly lifeLeftMs: number;
+}
+
+/**
+ * The text of the SMS. Minutes are what is left when it is sent, rounded down and at least 1. Returns the code in clear:
+ * hand it to a provider and to nothing else. Pure.
+ */
+export function renderText(template: Template, filling: Filling): string {
+  // To the second first: a text sent 3 ms after the code was made says 10 minutes, not 9.
+  const minutes = Math.max(1, Math.floor(Math.round(filling.lifeLeftMs / 1_000) / 60));
+  const code = filling.code.reveal();
+  const text = fill(formFor(template, minutes), {
+    code,
+    brand: filling.brand,
+    minutes: String(minutes),
+    purpose: template.purposes?.get(filling.purpose) ?? "",
+  });
+  return withLastLine(text, code, filling);
+}
+
+/** What the places of a text are called. */
+export const placeholders = ["code", "brand", "minutes", "purpose"] as const;
+export type Places = Readonly<Record<(typeof placeholders)[number], string>>;
+
+/** Fills every place in one pass: braces in a brand are just braces. Pure. */
+export function fill(text: string, places: Places): string {
+  return text.replace(/\{(code|brand|minutes|purpose)\}/g, (_, name: keyof Places) => places[name]);
+}
+
+/** The text in the plural form for a number of minutes. Pure. */
+export function formFor({ locale, forms }: Template, minutes: number): string {
+  const text = forms[pluralFormOf(locale, minutes)] ?? forms.other;
+  if (text === undefined) throw new Error(`the text in ${locale} lacks a plural form`);
+  return text;
+}
+
+const rules = new Map<string, Intl.PluralRules>();
+
+/** The plural form that a language uses for a number. Pure. */
+export function pluralFormOf(locale: string, count: number): PluralForm {
+  let rule = rules.get(locale);
+  if (rule === undefined) rules.set(locale, (rule = new Intl.PluralRules(locale)));
+  return rule.select(count);
+}
+
+/** The plural forms that a language uses for 1 to 10 minutes. Pure. */
+export function pluralFormsOf(locale: string): PluralForm[] {
+  const used = new Set(Array.from({ length: minutesMax }, (_, i) => pluralFormOf(locale, i + 1)));
+  return pluralForms.filter((form) => used.has(form));
+}
