@@ -22,6 +22,10 @@ const purposesMax = 50;
 
 // ---- the shapes of values -------------------------------------------------------------------------------------------
 
+/** To valibot a list is an object too. */
+const object = (message: string) =>
+  v.custom<object>((value) => typeof value === "object" && value !== null && !Array.isArray(value), message);
+
 const wording = v.pipe(
   v.string("must be a text"),
   v.rawCheck(({ dataset, addIssue }) => {
@@ -61,46 +65,51 @@ const dltId = v.pipe(
   v.regex(/^[0-9A-Za-z]{1,64}$/, "must be 1 to 64 letters or digits"),
 );
 
-const forms = v.strictObject(
-  Object.fromEntries(pluralForms.map((form) => [form, v.optional(wording)])) as Record<
-    (typeof pluralForms)[number],
-    v.OptionalSchema<typeof wording, undefined>
-  >,
-  `must be a text, or a text for each plural form (${pluralForms.join(", ")})`,
+const forms = v.pipe(
+  object(`must be a text, or a text for each plural form (${pluralForms.join(", ")})`),
+  v.strictObject(
+    Object.fromEntries(pluralForms.map((form) => [form, v.optional(wording)])) as Record<
+      (typeof pluralForms)[number],
+      v.OptionalSchema<typeof wording, undefined>
+    >,
+  ),
 );
 
-const entryShape = v.strictObject(
-  {
+const purposes = v.pipe(
+  object("must be an object of words by purpose"),
+  v.record(
+    v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,64}$/, "must be named in 1 to 64 visible ASCII characters")),
+    words,
+  ),
+  v.minEntries(1, "must name at least one purpose"),
+  v.maxEntries(purposesMax, `must name at most ${purposesMax} purposes`),
+);
+
+const entryShape = v.pipe(
+  object("must be an object"),
+  v.strictObject({
     locale,
     text: v.lazy((value) => (typeof value === "string" ? wording : forms)),
     country: v.optional(country),
-    purposes: v.optional(
-      v.pipe(
-        v.record(
-          v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,64}$/, "must be named in 1 to 64 visible ASCII characters")),
-          words,
-          "must be an object of words by purpose",
-        ),
-        v.minEntries(1, "must name at least one purpose"),
-        v.maxEntries(purposesMax, `must name at most ${purposesMax} purposes`),
-      ),
-    ),
+    purposes: v.optional(purposes),
     dlt_template_id: v.optional(dltId),
     dlt_entity_id: v.optional(dltId),
-  },
-  "must be an object",
+  }),
 );
 type Entry = v.InferOutput<typeof entryShape>;
 
-const fileShape = v.strictObject(
-  {
+const fileShape = v.pipe(
+  object('must be an object such as {"texts": []}'),
+  v.strictObject({
     texts: v.optional(
       v.pipe(v.array(v.unknown(), "must be a list"), v.maxLength(textsMax, `must have at most ${textsMax} entries`)),
       [],
     ),
-    countries: v.optional(v.record(country, localeShape, "must be an object of locales by country"), {}),
-  },
-  "must be an object",
+    countries: v.optional(
+      v.pipe(object("must be an object of locales by country"), v.record(country, localeShape)),
+      {},
+    ),
+  }),
 );
 
 // ---- parsing --------------------------------------------------------------------------------------------------------
@@ -113,7 +122,9 @@ export function parseTemplates(json: string, brand: string): ParsedTemplates {
   try {
     value = JSON.parse(json.replace(/^\uFEFF/, ""));
   } catch (error) {
-    return { ...nothing, faults: [`is not JSON: ${error instanceof Error ? error.message : "it cannot be parsed"}`] };
+    // The rest of the message quotes the file, which may turn out to be another one, such as a key's.
+    const [where = ""] = /\(line \d+ column \d+\)/.exec(String(error)) ?? [];
+    return { ...nothing, faults: [`is not JSON ${where}`.trimEnd()] };
   }
   const file = v.safeParse(fileShape, value);
   if (!file.success) return { ...nothing, faults: file.issues.map((issue) => sentence([], issue, "")) };
@@ -123,7 +134,7 @@ export function parseTemplates(json: string, brand: string): ParsedTemplates {
   const own: Template[] = [];
   const names = new Map<Template, string>();
   for (const [index, raw] of file.output.texts.entries()) {
-    const entry = v.safeParse(entryShape, raw);
+    const entry = v.safeParse(entryShape, raw, { abortPipeEarly: true });
     const at = `texts[${index}]`;
     const name = `${at}${labelOf(raw)}`;
     if (!entry.success) {

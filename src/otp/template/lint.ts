@@ -96,7 +96,7 @@ export function warningsOfBrand(brand: string): string[] {
   const strangers = outsideGsm7(brand);
   if (strangers.length > 0) {
     return [
-      `OTP_BRAND has characters outside GSM-7 (${strangers.slice(0, 5).map(named).join(" ")}): every SMS is sent as UCS-2, which takes twice the segments`,
+      `OTP_BRAND has characters outside GSM-7 (${strangers.slice(0, 5).map(named).join(" ")}): every SMS is sent as UCS-2, 70 characters a segment instead of 160`,
     ];
   }
   const tight = builtInTemplates.filter((template) => findingsOf(template, brand).warnings.length > 0);
