@@ -75,7 +75,7 @@ const forms = v.pipe(
   ),
 );
 
-const purposes = v.pipe(
+const purposesShape = v.pipe(
   object("must be an object of words by purpose"),
   v.record(
     v.pipe(v.string(), v.regex(/^[\x20-\x7e]{1,64}$/, "must be named in 1 to 64 visible ASCII characters")),
@@ -91,7 +91,7 @@ const entryShape = v.pipe(
     locale,
     text: v.lazy((value) => (typeof value === "string" ? wording : forms)),
     country: v.optional(country),
-    purposes: v.optional(purposes),
+    purposes: v.optional(purposesShape),
     dlt_template_id: v.optional(dltId),
     dlt_entity_id: v.optional(dltId),
   }),

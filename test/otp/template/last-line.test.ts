@@ -1,7 +1,7 @@
 /**
  * What is a web origin and what is an app's hash, and that nothing else gets into a last line.
  */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { parseAndroidAppHash, parseWebOrigin, withLastLine } from "../../../src/otp/template/last-line.ts";
 
