@@ -37,6 +37,9 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
         text: sms.text,
         validity_seconds: sms.validitySeconds,
         reference: sms.reference,
+        // Left out of the JSON where the text has none.
+        dlt_template_id: sms.dltTemplateId,
+        dlt_entity_id: sms.dltEntityId,
       });
       try {
         const response = await fetch(url, {
