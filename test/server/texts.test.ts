@@ -69,13 +69,26 @@ describe.each(surfaces.filter(({ name }) => name === "REST" || name === "gRPC"))
     expect(texts()).toHaveLength(before);
   });
 
-  test("a last line is part of what an Idempotency-Key stands for, its spelling is not", async () => {
-    const headers = { "idempotency-key": `last-line-${surface.name}` };
-    const first = await call("SendOtp", { phone, web_origin: "https://shop.example" }, headers);
+  test.each<[string, Message, Message, Message[]]>([
+    [
+      "web_origin",
+      { web_origin: "https://shop.example" },
+      { web_origin: "https://SHOP.example:443" },
+      [{ web_origin: "https://other.example" }, { android_app_hash: appHash }, {}],
+    ],
+    [
+      "android_app_hash",
+      { android_app_hash: appHash },
+      { android_app_hash: appHash, web_origin: "" },
+      [{ android_app_hash: "FA+9qCX9VSv" }, { web_origin: "https://shop.example" }, {}],
+    ],
+  ])("%s is part of what an Idempotency-Key stands for, its spelling is not", async (field, given, same, others) => {
+    const headers = { "idempotency-key": `by-${field}` };
+    const first = await call("SendOtp", { phone, ...given }, headers);
     const before = texts().length;
-    const again = await call("SendOtp", { phone, web_origin: "https://SHOP.example:443" }, headers);
+    const again = await call("SendOtp", { phone, ...same }, headers);
     expect(again.value?.["request_id"]).toBe(first.value?.["request_id"]);
-    for (const other of [{ web_origin: "https://other.example" }, { android_app_hash: appHash }, {}]) {
+    for (const other of others) {
       expect(await call("SendOtp", { phone, ...other }, headers)).toMatchObject({ reason: "IDEMPOTENCY_KEY_REUSED" });
     }
     expect(texts()).toHaveLength(before);
