@@ -74,12 +74,13 @@ describe("the text in", () => {
   );
 });
 
-test("minutes are what is left, rounded down and at least one", () => {
+test("minutes are what is left to the second, rounded down and at least one", () => {
   const said = (lifeLeftMs: number) => /in (\d+ minutes?)/.exec(render(builtIn("en"), { lifeLeftMs }))?.[1];
   expect(said(10 * minute)).toBe("10 minutes");
-  expect(said(10 * minute - 1)).toBe("9 minutes");
-  expect(said(2 * minute - 1)).toBe("1 minute");
-  expect(said(minute - 1)).toBe("1 minute");
+  expect(said(10 * minute - 499)).toBe("10 minutes");
+  expect(said(10 * minute - 1_000)).toBe("9 minutes");
+  expect(said(2 * minute - 1_000)).toBe("1 minute");
+  expect(said(1_000)).toBe("1 minute");
 });
 
 test("braces and dollar signs in a brand are just characters", () => {
