@@ -246,7 +246,7 @@ function banner(
     "",
     "Send a code:",
     "",
-    curl("/v1/otp/send", '{"phone":"+31612345678"}'),
+    curl("/v1/otp/send", '{"phone":"+14155552671"}'),
     "",
     "Check it, with the request_id from that answer and the code from the SMS:",
     "",

@@ -17,7 +17,7 @@ import { configOf, createTestTelemetry } from "./support/world.ts";
 const masterKey = Buffer.alloc(32, 9).toString("base64url");
 const keyInBanner = /^Your API key, shown this once:\n\n {2}(otp_live_\w{10}_\w{38})$/m;
 const box =
-  /^┌─ SMS to \+31•{7}78 ─+┐\n│ (\d{6}) is your otpd verification code\. It expires in \d+ minutes?\. Never share it\. │\n└─+┘$/m;
+  /^┌─ SMS to \+14•{7}71 ─+┐\n│ (\d{6}) is your otpd verification code\. It expires in \d+ minutes?\. Never share it\. │\n└─+┘$/m;
 
 let folder: string;
 beforeAll(() => {
@@ -101,7 +101,7 @@ describe("the first start in an empty folder", () => {
     expect(await paste(`API_KEY=${key}; ${line}`)).toMatchObject({
       request_id: requestId,
       state: "STATE_VERIFIED",
-      phone: "+31612345678",
+      phone: "+14155552671",
     });
   });
 
@@ -112,7 +112,7 @@ describe("the first start in an empty folder", () => {
       const sent = await paste(send);
       const [, typed = ""] = await elsewhere.waitFor(box);
       const line = verify.replace("REQUEST_ID", String(sent["request_id"])).replace("CODE", typed);
-      expect(await paste(line)).toMatchObject({ state: "STATE_VERIFIED", phone: "+31612345678" });
+      expect(await paste(line)).toMatchObject({ state: "STATE_VERIFIED", phone: "+14155552671" });
     } finally {
       await elsewhere.end();
     }

@@ -48,7 +48,7 @@ describe.each(surfaces)("over $name", (surface) => {
   });
 
   test("the SMS carries the code, the brand and the minutes left", async () => {
-    const { phone, code } = await send();
+    const { phone, code } = await send({ locale: "en" });
     expect(world.network.received.findLast(({ to }) => to === phone)?.text).toBe(
       `${code} is your otpd verification code. It expires in 10 minutes. Never share it.`,
     );
