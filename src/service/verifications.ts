@@ -22,17 +22,12 @@ import type { Secret } from "../otp/secret.ts";
 import type { Settled } from "../otp/settlement.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { Templates } from "../otp/template/template.ts";
+import { decideCancel, decideResend, decideSend, decideVerify, type Replay, type SendFacts } from "../otp/decisions.ts";
 import {
   canonicalBind,
-  decideCancel,
-  decideResend,
-  decideSend,
-  decideVerify,
   resendsRemaining,
   stateAt,
   terminalReason,
-  type Replay,
-  type SendFacts,
   type State,
   type Verification,
 } from "../otp/verification.ts";

@@ -12,16 +12,8 @@ import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, forward, giveUp, unclaim, type Message } from "../otp/message.ts";
 import { emptyHistory, isForgettable, type PhoneHistory } from "../otp/policy.ts";
 import type { SettleView } from "../otp/settlement.ts";
-import {
-  expire,
-  stateAt,
-  type Decided,
-  type PhoneView,
-  type SendView,
-  type UpdateView,
-  type Verification,
-  type Writes,
-} from "../otp/verification.ts";
+import { type SendView, type UpdateView } from "../otp/decisions.ts";
+import { expire, stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
 import type { Instant, System } from "../system.ts";
 import { lockFile } from "./file-lock.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";

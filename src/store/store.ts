@@ -21,7 +21,8 @@ import type { ApiKey } from "../otp/api-key.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
-import type { Decided, SendView, UpdateView, Verification } from "../otp/verification.ts";
+import type { SendView, UpdateView } from "../otp/decisions.ts";
+import type { Decided, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 
 /** The database could not do it. The caller may retry unchanged. */

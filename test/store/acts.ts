@@ -10,15 +10,8 @@ import type { Policy } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
-import {
-  decideCancel,
-  decideResend,
-  decideSend,
-  decideVerify,
-  type PhoneView,
-  type SendFacts,
-  type Verification,
-} from "../../src/otp/verification.ts";
+import { decideCancel, decideResend, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
+import { type PhoneView, type Verification } from "../../src/otp/verification.ts";
 import { phoneRefs } from "../../src/service/verifications.ts";
 import type { Job, PhoneRef, Store } from "../../src/store/store.ts";
 import type { System } from "../../src/system.ts";

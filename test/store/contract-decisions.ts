@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
-import type { SendView, UpdateView } from "../../src/otp/verification.ts";
+import type { SendView, UpdateView } from "../../src/otp/decisions.ts";
 import { ann, ben, createActs, testPolicy } from "./acts.ts";
 import type { OnGround } from "./contract.ts";
 

@@ -1,0 +1,314 @@
+/**
+ * The decisions about a verification: send, verify, resend, cancel. A decision is a pure function of what the store has
+ * loaded and locked (its view) and of facts that were made beforehand; it returns what to write and what to answer. It
+ * never asks the time, never waits, and may be run twice on the same view. A refusal is part of the answer, so what it
+ * counts is committed with it.
+ */
+import type { Instant } from "../system.ts";
+import { codesMatch, deriveCode, parseCode } from "./code.ts";
+import {
+  precedentOf,
+  recordOf,
+  type IdempotencyClaim,
+  type IdempotencyRecord,
+  type StoredAnswer,
+} from "./idempotency.ts";
+import type { KeyRing } from "./key-ring.ts";
+import { newMessage, type Message } from "./message.ts";
+import { openPhone, type PhoneNumber } from "./phone-number.ts";
+import * as policies from "./policy.ts";
+import type { Policy } from "./policy.ts";
+import { giveBackAll, spendAll } from "./rate-limit.ts";
+import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
+import { isSandbox, longCodeDigits, sandboxCode, sandboxOutcome } from "./sandbox.ts";
+import type { Secret } from "./secret.ts";
+import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
+
+import {
+  end,
+  expire,
+  nothing,
+  resendsRemaining,
+  stateAt,
+  terminalReason,
+  noWrites,
+  type Decided,
+  type PhoneView,
+  type Verification,
+  type Writes,
+} from "./verification.ts";
+
+/** An answer to be built again: the verification as it stands, and what was kept of the first answer. */
+export interface Replay {
+  readonly kind: "replay";
+  readonly verification: Verification;
+  /** Null when the first call never noted its answer. */
+  readonly answer: StoredAnswer | null;
+}
+
+function refused(reason: Reason, particulars: Omit<Refusal, "reason"> = {}): { kind: "refused"; refusal: Refusal } {
+  return { kind: "refused", refusal: refuse(reason, particulars).refusal };
+}
+
+// ---- send -----------------------------------------------------------------------------------------------------------
+
+export interface SendView {
+  readonly now: Instant;
+  readonly record?: IdempotencyRecord | undefined;
+  /** The verification that the record refers to. */
+  readonly recorded?: Verification | undefined;
+  /** Absent when the call was refused at the door, and no phone is known. */
+  readonly phone?: PhoneView | undefined;
+}
+
+/** A send that passed the door: everything about it that takes randomness or a key. */
+export interface SendFacts {
+  readonly id: string;
+  readonly tenant: string;
+  readonly keyId: string;
+  readonly kid: number;
+  readonly salt: Uint8Array;
+  readonly phone: PhoneNumber;
+  readonly phoneIndex: Uint8Array;
+  readonly phoneBox: Uint8Array;
+  readonly locale: string;
+  readonly purpose: string;
+  readonly bind: string;
+  readonly webOrigin: WebOrigin | undefined;
+  readonly appHash: AndroidAppHash | undefined;
+  readonly knownUser: boolean;
+}
+
+export type SendResult =
+  | { readonly kind: "opened"; readonly verification: Verification; readonly message: Message; readonly now: Instant }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** Decides a send. In order: idempotency, what the door said (channel, phone, destination), guess budget, limits. */
+export function decideSend(
+  view: SendView,
+  facts: Result<SendFacts>,
+  claim: IdempotencyClaim | undefined,
+  policy: Policy,
+): Decided<SendResult> {
+  const precedent = precedentFor(view, claim, view.recorded);
+  if (precedent !== undefined) return nothing(precedent);
+  if (!facts.ok) return nothing({ kind: "refused", refusal: facts.refusal });
+  if (view.phone === undefined) throw new Error("a send that passed the door has a phone");
+
+  const { now, phone } = view;
+  const isLong = isSandbox(facts.value.tenant) && sandboxOutcome(facts.value.phone.e164) === "long-code";
+  const digits = isLong ? longCodeDigits : policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
+  if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
+  const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
+  if (!spent.allowed)
+    return nothing(refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: spent.retryAfterMs }));
+
+  const { phone: number, ...kept } = facts.value;
+  const verification: Verification = {
+    ...kept,
+    region: number.region,
+    state: "PENDING",
+    delivery: "SENDING",
+    digits,
+    attempts: 0,
+    attemptsMax: policy.attemptsMax,
+    resends: 0,
+    nextResendMs: now + (policy.resendGapsMs[0] ?? 0),
+    createMs: now,
+    expireMs: now + policy.ttlMs,
+    endMs: null,
+  };
+  const message = newMessage(verification.id, 0, now, verification.expireMs - policies.sendLifeMinMs);
+  return {
+    writes: { verification, message, tats: spent.tatsMs, ...recordOf(claim, verification.id, null, now) },
+    result: { kind: "opened", verification, message, now },
+  };
+}
+
+// ---- verify, resend, cancel -----------------------------------------------------------------------------------------
+
+export interface UpdateView {
+  readonly now: Instant;
+  readonly record?: IdempotencyRecord | undefined;
+  /** Undefined when there is none with this id in this tenant. */
+  readonly verification?: Verification | undefined;
+  /** Present whenever the verification is. */
+  readonly phone?: PhoneView | undefined;
+}
+
+export interface VerifyFacts {
+  readonly code: Secret;
+  readonly purpose: string;
+  readonly bind: string;
+}
+
+export type VerifyResult =
+  | { readonly kind: "verified"; readonly verification: Verification }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/**
+ * Decides a verify. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry, CODE_MALFORMED,
+ * purpose, comparison. The attempt is counted in the same write that holds the outcome; the code is compared in
+ * constant time. Five attempts at six digits are one chance in 200,000.
+ */
+export function decideVerify(
+  view: UpdateView,
+  facts: VerifyFacts,
+  claim: IdempotencyClaim | undefined,
+  keys: KeyRing,
+  policy: Policy,
+): Decided<VerifyResult> {
+  const standing = standingOf(view, claim);
+  if (standing.kind !== "pending") return decidedBy(standing);
+  const { verification, phone, now } = standing;
+  const staged = stagedEnd(verification, keys);
+  if (staged !== undefined) {
+    return { writes: { verification: end(verification, staged, now) }, result: refused(terminalReason(staged)) };
+  }
+  const typed = parseCode(facts.code, verification.digits);
+  if (typed === undefined) return nothing(refused("CODE_MALFORMED", { field: "code" }));
+  if (facts.purpose !== verification.purpose) return nothing(refused("PURPOSE_MISMATCH", { field: "purpose" }));
+  if (facts.bind !== verification.bind) return nothing(refused("PURPOSE_MISMATCH", { field: "bind" }));
+
+  const counted = { ...verification, attempts: verification.attempts + 1 };
+  const right = isSandbox(verification.tenant) ? sandboxCode(verification.digits) : deriveCode(keys, verification);
+  if (right !== undefined && codesMatch(right, typed)) {
+    const verified = end(counted, "VERIFIED", now);
+    const [refunds, history] = policies.withRefunds(
+      policies.forgive(phone.history, verification.attempts),
+      now,
+      1 + verification.resends,
+    );
+    return {
+      writes: {
+        verification: verified,
+        history,
+        tats: giveBackAll(policies.limitsFor(policy, phone.tats), phone.tats, now, refunds),
+        ...recordOf(claim, verified.id, { at: now }, now),
+      },
+      result: { kind: "verified", verification: verified },
+    };
+  }
+  const attemptsRemaining = counted.attemptsMax - counted.attempts;
+  const wrong = refused("CODE_MISMATCH", { field: "code", attemptsRemaining });
+  return {
+    writes: {
+      verification: attemptsRemaining > 0 ? counted : end(counted, "LOCKED", now),
+      history: policies.withWrongCode(phone.history, now),
+      ...recordOf(claim, counted.id, { at: now, refusal: wrong.refusal }, now),
+    },
+    result: wrong,
+  };
+}
+
+/** The end that a sandbox number has in store for its verification. */
+function stagedEnd({ tenant, kid, id, phoneBox }: Verification, keys: KeyRing): "EXPIRED" | "LOCKED" | undefined {
+  if (!isSandbox(tenant)) return undefined;
+  const outcome = sandboxOutcome(openPhone(keys, kid, id, phoneBox));
+  return outcome === "expired" ? "EXPIRED" : outcome === "locked" ? "LOCKED" : undefined;
+}
+
+export type ResendResult =
+  | { readonly kind: "resent"; readonly verification: Verification; readonly message: Message; readonly now: Instant }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/**
+ * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry (also with under 60 s
+ * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, the phone's limits. Never extends the lifetime, never resets attempts.
+ */
+export function decideResend(
+  view: UpdateView,
+  claim: IdempotencyClaim | undefined,
+  policy: Policy,
+): Decided<ResendResult> {
+  const standing = standingOf(view, claim);
+  if (standing.kind !== "pending") return decidedBy(standing);
+  const { verification, phone, now } = standing;
+  if (verification.expireMs - now < policies.sendLifeMinMs) return nothing(refused("OTP_EXPIRED"));
+  if (resendsRemaining(verification, policy) === 0) return nothing(refused("RESENDS_EXHAUSTED"));
+  if (now < verification.nextResendMs) {
+    return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
+  }
+  const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
+  if (!spent.allowed)
+    return nothing(refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: spent.retryAfterMs }));
+
+  const resends = verification.resends + 1;
+  const resent: Verification = {
+    ...verification,
+    resends,
+    delivery: "SENDING",
+    nextResendMs: now + (policy.resendGapsMs[resends] ?? 0),
+  };
+  const message = newMessage(resent.id, resends, now, resent.expireMs - policies.sendLifeMinMs);
+  return {
+    writes: { verification: resent, message, tats: spent.tatsMs, ...recordOf(claim, resent.id, null, now) },
+    result: { kind: "resent", verification: resent, message, now },
+  };
+}
+
+export type CancelResult =
+  | { readonly kind: "canceled"; readonly verification: Verification }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** Decides a cancel: a pending verification becomes CANCELED, a canceled one is answered again, any other is refused. */
+export function decideCancel(view: UpdateView, claim: IdempotencyClaim | undefined): Decided<CancelResult> {
+  const standing = standingOf(view, claim);
+  if (standing.kind === "terminal" && standing.verification.state === "CANCELED") {
+    return nothing({ kind: "canceled", verification: standing.verification });
+  }
+  if (standing.kind !== "pending") return decidedBy(standing);
+  const canceled = end(standing.verification, "CANCELED", standing.now);
+  return {
+    writes: { verification: canceled, ...recordOf(claim, canceled.id, { at: standing.now }, standing.now) },
+    result: { kind: "canceled", verification: canceled },
+  };
+}
+
+type Standing =
+  | { readonly kind: "pending"; readonly verification: Verification; readonly phone: PhoneView; readonly now: Instant }
+  | { readonly kind: "terminal"; readonly verification: Verification; readonly writes: Writes }
+  | { readonly kind: "missing" }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/** The checks that verify, resend and cancel share, in their order. */
+function standingOf(view: UpdateView, claim: IdempotencyClaim | undefined): Standing {
+  const precedent = precedentFor(view, claim, view.verification);
+  if (precedent !== undefined) return precedent;
+  const { verification, phone, now } = view;
+  if (verification === undefined || phone === undefined) return { kind: "missing" };
+  if (verification.state !== "PENDING") return { kind: "terminal", verification, writes: noWrites };
+  if (stateAt(verification, now) === "EXPIRED") {
+    const expired = expire(verification);
+    return { kind: "terminal", verification: expired, writes: { verification: expired } };
+  }
+  return { kind: "pending", verification, phone, now };
+}
+
+function decidedBy(
+  standing: Exclude<Standing, { kind: "pending" }>,
+): Decided<Replay | { kind: "refused"; refusal: Refusal }> {
+  if (standing.kind === "missing") return nothing(refused("REQUEST_NOT_FOUND"));
+  if (standing.kind !== "terminal") return nothing(standing);
+  const { state } = standing.verification;
+  if (state === "PENDING") throw new Error("a terminal standing is not pending");
+  return { writes: standing.writes, result: refused(terminalReason(state)) };
+}
+
+function precedentFor(
+  view: { readonly now: Instant; readonly record?: IdempotencyRecord | undefined },
+  claim: IdempotencyClaim | undefined,
+  verification: Verification | undefined,
+): Replay | { kind: "refused"; refusal: Refusal } | undefined {
+  if (claim === undefined) return undefined;
+  const precedent = precedentOf(claim, view.record, view.now);
+  if (precedent.kind === "refused") return precedent;
+  // A record outlives its verification only when the retention was shortened: then the call counts as a first one.
+  if (precedent.kind === "none" || verification === undefined) return undefined;
+  return { kind: "replay", verification, answer: precedent.record.answer };
+}
