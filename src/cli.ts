@@ -5,7 +5,8 @@
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { parseArgs } from "node:util";
-import { parseConfig, parseDatabasePath, parseDurationMs, type Parsed } from "./config.ts";
+import { parseDurationMs } from "./config-shapes.ts";
+import { parseConfig, parseDatabasePath, type Parsed } from "./config.ts";
 import type { RunningService } from "./main.ts";
 import { scopes, type ApiKey, type Scope } from "./otp/api-key.ts";
 import { issueKey } from "./service/api-keys.ts";

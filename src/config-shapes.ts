@@ -1,0 +1,128 @@
+/**
+ * What the values of `OTP_*` variables look like: one shape per kind of value, each with the sentence that a wrong one is
+ * answered with. No sentence repeats a value.
+ */
+import { getCountries, type CountryCode } from "libphonenumber-js/max";
+import * as v from "valibot";
+import { masterKeyBytes } from "./otp/key-ring.ts";
+import type { Limit } from "./otp/rate-limit.ts";
+
+export const integer = (min: number, max: number, unit = "") =>
+  v.pipe(
+    v.string(),
+    v.regex(/^\d{1,9}$/, `must be a whole number${unit}`),
+    v.transform(Number),
+    v.minValue(min, `must be at least ${min}${unit}`),
+    v.maxValue(max, `must be at most ${max}${unit}`),
+  );
+
+export const oneOf = <const T extends readonly string[]>(options: T) =>
+  v.picklist(options, `must be one of ${options.join(", ")}`);
+
+export const commaList = v.pipe(
+  v.string(),
+  v.transform((text) => text.split(",").map((part) => part.trim())),
+);
+
+const unitsMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** `90s`, `10m`, `4h`, `1d`; a bare number is seconds. Undefined for anything else. */
+export function parseDurationMs(text: string): number | undefined {
+  const [, digits, unit] = /^(\d{1,6})([smhd]?)$/.exec(text) ?? [];
+  return digits === undefined ? undefined : Number(digits) * (unitsMs[unit || "s"] ?? 1_000);
+}
+
+export function parseLimit(text: string): Limit | undefined {
+  const [, burst, interval] = /^(\d{1,4})@(\w+)$/.exec(text) ?? [];
+  const intervalMs = parseDurationMs(interval ?? "");
+  return intervalMs === undefined || intervalMs < 1_000 || Number(burst) < 1
+    ? undefined
+    : { burst: Number(burst), intervalMs };
+}
+
+/** A list whose every entry parses; `shape` says what an entry looks like. */
+export const listOf = <T>(parse: (text: string) => T | undefined, min: number, max: number, shape: string) =>
+  v.pipe(
+    commaList,
+    v.minLength(min, `must have at least ${min} entries`),
+    v.maxLength(max, `must have at most ${max} entries`),
+    v.rawTransform<string[], T[]>(({ dataset, addIssue, NEVER }) => {
+      const parsed = dataset.value.map(parse);
+      if (parsed.every((entry) => entry !== undefined)) return parsed;
+      addIssue({ message: `must be a list such as ${shape}` });
+      return NEVER;
+    }),
+  );
+
+export function parseGapMs(text: string): number | undefined {
+  const ms = parseDurationMs(text);
+  return ms === undefined || ms < 1_000 || ms > 600_000 ? undefined : ms;
+}
+
+const countries = new Set<string>(getCountries());
+export function parseCountry(text: string): CountryCode | undefined {
+  return countries.has(text.toUpperCase()) ? (text.toUpperCase() as CountryCode) : undefined;
+}
+
+export function parseMasterKey(text: string): Uint8Array | undefined {
+  const bytes = Buffer.from(text, "base64url");
+  return bytes.length === masterKeyBytes && bytes.toString("base64url") === text ? bytes : undefined;
+}
+
+/** A sender: a number in international form, or up to 11 letters, digits and spaces with a letter among them. */
+function parseOriginator(text: string): string | undefined {
+  const isNumber = /^\+?[1-9]\d{2,14}$/.test(text);
+  const isName = /^[A-Za-z0-9 ]{1,11}$/.test(text) && /[A-Za-z]/.test(text);
+  return isNumber || isName ? text : undefined;
+}
+
+const originatorShape =
+  "must be a number such as +31612345678, or up to 11 letters and digits with a letter among them";
+
+export const originator = v.pipe(
+  v.string(),
+  v.check((text) => parseOriginator(text) !== undefined, originatorShape),
+);
+
+export function parseCountryOriginator(text: string): [country: string, originator: string] | undefined {
+  const [country = "", sender = ""] = text.split("=", 2);
+  const [region, from] = [parseCountry(country), parseOriginator(sender)];
+  return region === undefined || from === undefined ? undefined : [region, from];
+}
+
+/** A URL; `isOrigin` for one without path, query or user. */
+export const urlOf = (isOrigin: boolean, shape: string) =>
+  v.pipe(
+    v.string(),
+    v.check((text) => URL.canParse(text) && isUsableUrl(new URL(text), isOrigin), shape),
+    v.transform((text) => new URL(text)),
+  );
+
+function isUsableUrl(parsed: URL, isOrigin: boolean): boolean {
+  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(parsed.hostname);
+  const isSafe = parsed.protocol === "https:" || (parsed.protocol === "http:" && isLocal && !isOrigin);
+  const isBare = parsed.pathname === "/" && parsed.search === "" && parsed.hash === "";
+  return isSafe && parsed.username === "" && parsed.password === "" && (isBare || !isOrigin);
+}
+
+/** A Standard Webhooks secret: `whsec_` and 24 to 64 bytes in base64. */
+export const webhookSecret = v.pipe(
+  v.string(),
+  v.check((text) => {
+    const bytes = Buffer.from(text.replace(/^whsec_/, ""), "base64").length;
+    return text.startsWith("whsec_") && bytes >= 24 && bytes <= 64;
+  }, "must be whsec_ and 24 to 64 bytes in base64"),
+);
+
+export const filePath = v.pipe(
+  v.string(),
+  v.regex(/^file:.+/, "must be file:<path>, such as file:./data/otp.db"),
+  v.transform((url) => url.slice("file:".length)),
+);
+
+export const visible = v.pipe(
+  v.string(),
+  v.maxLength(40, "must have at most 40 characters"),
+  // The brand stands in an SMS: one line, and nothing that reads as a second code.
+  v.regex(/^[^\p{Cc}\p{Cf}\d][^\p{Cc}\p{Cf}]*$/u, "must be one line of visible text that does not begin with a digit"),
+);
