@@ -19,6 +19,7 @@ import {
   filePath,
   visible,
 } from "./config-shapes.ts";
+import { providerNames, type ProviderName, type ProviderSettings } from "./delivery/providers.ts";
 import type { Policy } from "./otp/policy.ts";
 import { parseTemplates } from "./otp/template/file.ts";
 import { warningsOfBrand } from "./otp/template/lint.ts";
@@ -48,34 +49,6 @@ export interface Config {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
   readonly logLevel: LogLevel;
   readonly policy: Policy;
-}
-
-export const providerNames = ["console", "messagebird", "bird", "webhook"] as const;
-export type ProviderName = (typeof providerNames)[number];
-
-/** What the ways out need to know. A part is there when its provider is configured. */
-export interface ProviderSettings {
-  /** Where this service is reached from outside, without a slash at the end; undefined when it is not told. */
-  readonly publicUrl: string | undefined;
-  /** Senders of single countries. */
-  readonly originators: ReadonlyMap<string, string>;
-  readonly messagebird:
-    | {
-        readonly accessKey: string;
-        readonly originator: string;
-        readonly signingKey: string | undefined;
-        readonly baseUrl: URL;
-      }
-    | undefined;
-  readonly bird:
-    | {
-        readonly apiKey: string;
-        readonly originator: string;
-        readonly webhookSecret: string | undefined;
-        readonly baseUrl: URL | undefined;
-      }
-    | undefined;
-  readonly webhook: { readonly url: URL; readonly secret: Uint8Array } | undefined;
 }
 
 export type Environment = Readonly<Record<string, string | undefined>>;

@@ -4,19 +4,17 @@
  */
 import { createConnectRouter } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
-import type { Config, ProviderName, ProviderSettings } from "./config.ts";
-import { createBirdProvider } from "./delivery/bird.ts";
+import type { Config } from "./config.ts";
 import { guarded } from "./delivery/breaker.ts";
-import { createConsoleProvider } from "./delivery/console.ts";
-import { createMessageBirdProvider } from "./delivery/messagebird.ts";
 import type { Provider } from "./delivery/provider.ts";
-import { createWebhookProvider } from "./delivery/webhook.ts";
+import { makeProvider, type ProviderName } from "./delivery/providers.ts";
 import { createWorker } from "./delivery/worker.ts";
+import { ownMasterKey } from "./master-key.ts";
 import { scopes } from "./otp/api-key.ts";
-import { createKeyRing, masterKeyBytes } from "./otp/key-ring.ts";
+import { createKeyRing } from "./otp/key-ring.ts";
 import type { Secret } from "./otp/secret.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
@@ -68,7 +66,9 @@ export async function startService(config: Config, surroundings: Surroundings): 
   const openStore = surroundings.openStore ?? openSqlite;
   const store = await openStore({ path: config.databasePath, system, exclusive: true });
   try {
-    const keys = createKeyRing(config.masterKeys ?? [ownMasterKey(config.databasePath, system)]);
+    const keys = createKeyRing(
+      config.masterKeys ?? [ownMasterKey(config.databasePath, (count) => system.randomBytes(count))],
+    );
     await store.admitMasterKeys(keys.all);
 
     const { policy, templates, brand } = config;
@@ -181,38 +181,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
   }
 }
 
-function makeProvider(
-  name: ProviderName,
-  { publicUrl, originators, ...settings }: ProviderSettings,
-  now: () => number,
-  print: (text: string) => void,
-): Provider {
-  const makers: Record<ProviderName, () => Provider | undefined> = {
-    console: () => createConsoleProvider(print),
-    messagebird: () =>
-      settings.messagebird && createMessageBirdProvider({ ...settings.messagebird, publicUrl, originators, now }),
-    bird: () => settings.bird && createBirdProvider({ ...settings.bird, originators }),
-    webhook: () => settings.webhook && createWebhookProvider({ ...settings.webhook, now }),
-  };
-  const provider = makers[name]();
-  if (provider === undefined) throw new Error(`the provider ${name} is not configured`);
-  return provider;
-}
-
 function certificateReader({ certFile, keyFile }: { certFile: string; keyFile: string }): () => Certificate {
   return () => ({ cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") });
-}
-
-/** The master key of a development setup: made at the first start, and kept in a file of its own beside the database. */
-function ownMasterKey(databasePath: string, system: System): Uint8Array {
-  const path = join(dirname(databasePath), "master.key");
-  if (!existsSync(path)) {
-    const key = Buffer.from(system.randomBytes(masterKeyBytes)).toString("base64url");
-    writeFileSync(path, `${key}\n`, { mode: 0o600, flag: "wx" });
-  }
-  const key = Buffer.from(readFileSync(path, "utf8").trim(), "base64url");
-  if (key.length !== masterKeyBytes) throw new Error(`${path} does not hold a master key`);
-  return key;
 }
 
 /** What a first-time user reads. Plain text, every command on a line of its own. */

@@ -130,6 +130,30 @@ class SqliteStore implements Store {
     });
   }
 
+  async readPhone(phone: PhoneRef): Promise<PhoneView> {
+    return this.#read(() => this.#phone(phone, this.#system.now()));
+  }
+
+  async listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]> {
+    return this.#read(() =>
+      indexes
+        .flatMap((index) => this.#sql.verificationsOfPhone.all(index, max).map(rows.toVerification))
+        .toSorted((a, b) => b.createMs - a.createMs)
+        .slice(0, max),
+    );
+  }
+
+  resetPhone({ indexes, buckets }: PhoneRef): Promise<void> {
+    return this.#act(() => {
+      for (const index of indexes) {
+        this.#sql.deletePhone.run(index);
+        for (let place = 0; place < buckets; place++) {
+          for (const knownUser of [false, true]) this.#sql.deleteTat.run(rows.bucketKey(index, knownUser, place));
+        }
+      }
+    });
+  }
+
   async readMessages(id: string): Promise<Message[]> {
     return this.#read(() => this.#sql.messages.all(rows.idBytes(id)).map(rows.toMessage));
   }

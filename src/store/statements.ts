@@ -22,6 +22,10 @@ export function prepare(db: Database) {
       `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?
        WHERE id = ?`,
     ),
+    verificationsOfPhone: statement<rows.VerificationRow>(
+      `SELECT ${list(rows.verificationColumns)} FROM verifications
+       WHERE phone_index = ? ORDER BY create_ms DESC LIMIT ?`,
+    ),
     openAttempts: statement<{ open: number | null }>(
       `SELECT sum(attempts_max - attempts) AS open FROM verifications
        WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,

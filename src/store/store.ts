@@ -22,7 +22,7 @@ import type { StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
-import type { Decided, Verification } from "../otp/verification.ts";
+import type { Decided, PhoneView, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 
 /** The database could not do it. The caller may retry unchanged. */
@@ -90,6 +90,15 @@ export interface Store {
 
   /** Reads one verification, outside any decision. */
   readVerification(tenant: string, id: string): Promise<Verification | undefined>;
+
+  /** Reads a phone's limits and past, outside any decision. */
+  readPhone(phone: PhoneRef): Promise<PhoneView>;
+
+  /** Reads up to `max` verifications of a phone, the newest first. `indexes` are the phone's, as in PhoneRef. */
+  listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]>;
+
+  /** Fills every bucket of a phone and forgets its past. Its verifications stay as they are. */
+  resetPhone(phone: PhoneRef): Promise<void>;
 
   /** Reads the messages of a verification, oldest first. */
   readMessages(id: string): Promise<Message[]>;

@@ -1,0 +1,75 @@
+/**
+ * What every command of `otpd` shares: its shape, how it speaks and fails, and how it opens the database beside a server
+ * that may be running.
+ */
+import { mkdirSync, readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { parseDatabasePath, type Parsed } from "../config.ts";
+import { openSqlite } from "../store/sqlite.ts";
+import type { Store } from "../store/store.ts";
+import { createSystem, type Instant, type System } from "../system.ts";
+
+/** A command that cannot go on, with a sentence for whoever typed it. */
+export class Unusable extends Error {}
+
+/** A command line that was not understood. */
+export class Misused extends Unusable {}
+
+export interface Command {
+  /** What it does, in a line. */
+  readonly summary: string;
+  /** The whole of its --help. */
+  readonly help: string;
+  readonly run: (args: string[]) => Promise<void>;
+}
+
+/** Opens the database beside a server that may be running, and closes it again. */
+export async function withStore(act: (store: Store, system: System) => Promise<void>): Promise<void> {
+  const path = valueOf("otpd cannot open its database", parseDatabasePath(process.env));
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const system = createSystem();
+  const store = await openSqlite({ path, system, exclusive: false });
+  try {
+    await act(store, system);
+  } finally {
+    await store.close();
+  }
+}
+
+/** What was parsed, or the end of the command with all that is wrong. */
+export function valueOf<T>(trouble: string, parsed: Parsed<T>): T {
+  if (parsed.ok) return parsed.value;
+  throw new Unusable(`${trouble}:\n${parsed.faults.map((fault) => `  - ${fault}`).join("\n")}`);
+}
+
+/** Rows as lines, in columns as wide as their widest cell. */
+export function table(rows: string[][]): string {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** A moment for people and programs, in UTC. */
+export function timeOf(instant: Instant | null): string | null {
+  return instant === null ? null : new Date(instant).toISOString();
+}
+
+/** The version in package.json. */
+export function version(): string {
+  const file = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(file) as { version: string }).version;
+}
+
+export function say(text: string): void {
+  process.stdout.write(`${text}\n`);
+}
+
+export function complain(text: string): void {
+  process.stderr.write(`${text}\n`);
+}

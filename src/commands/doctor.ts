@@ -1,0 +1,121 @@
+/**
+ * `otpd doctor`: proves the configuration, in plain sentences. The exit code tells whether all is well.
+ */
+import { parseArgs } from "node:util";
+import { makeProvider } from "../delivery/providers.ts";
+import type { Finding } from "../delivery/provider.ts";
+import { openSqlite } from "../store/sqlite.ts";
+import { createSystem } from "../system.ts";
+import type { Config } from "../config.ts";
+import { say, Unusable, type Command } from "./command.ts";
+import { configuration, keyRingOf } from "./setup.ts";
+
+export const doctor: Command = {
+  summary: "check the configuration against the world",
+  help: `Usage: otpd doctor [--json]
+
+Checks the configuration, the database, the master key, and every configured provider: credentials, balance, sender,
+clock, and whether delivery reports can reach us. Sends nothing. Exits with 1 if something is wrong.
+
+  --json   print an array of {"ok","sentence"}`,
+  run: examine,
+};
+
+const reachTimeoutMs = 5_000;
+
+async function examine(args: string[]): Promise<void> {
+  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
+  const config = configuration();
+  const findings = [
+    { ok: true, sentence: "The configuration has no faults." },
+    ...(await databaseFindings(config)),
+    ...(await providerFindings(config)),
+    ...senderFindings(config),
+    ...(await reportFindings(config)),
+  ];
+  if (values.json) say(JSON.stringify(findings));
+  else for (const { ok, sentence } of findings) say(`${ok ? "ok  " : "BAD "} ${sentence}`);
+  const bad = findings.filter(({ ok }) => !ok).length;
+  if (bad > 0) throw new Unusable(`${bad} of ${findings.length} checks failed.`);
+}
+
+async function databaseFindings(config: Config): Promise<Finding[]> {
+  try {
+    const store = await openSqlite({ path: config.databasePath, system: createSystem(), exclusive: false });
+    try {
+      await store.ping();
+      await store.admitMasterKeys(keyRingOf(config).all);
+      return [
+        { ok: true, sentence: "The database can be written." },
+        { ok: true, sentence: "The master key is the one the database was written with." },
+      ];
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    return [{ ok: false, sentence: `The database: ${error instanceof Error ? error.message : "cannot be used"}.` }];
+  }
+}
+
+async function providerFindings(config: Config): Promise<Finding[]> {
+  const system = createSystem();
+  const findings = config.providers.map(async (name) => {
+    const provider = makeProvider(
+      name,
+      config.providerSettings,
+      () => system.now(),
+      () => {},
+    );
+    if (name === "console") return [{ ok: true, sentence: "Messages are printed on the console, and sent to nobody." }];
+    return (await provider.examine?.()) ?? [];
+  });
+  return (await Promise.all(findings)).flat();
+}
+
+/** Countries whose networks deliver no text from a sender of letters. */
+const numbersOnly = new Set(["US", "CA", "PR", "CN", "BR", "MX", "CO", "AR", "CL", "PE", "EC", "KR", "NZ", "ZA"]);
+
+function senderFindings({ providerSettings: settings, policy }: Config): Finding[] {
+  const senders = [settings.messagebird?.originator, settings.bird?.originator].filter(
+    (sender) => sender !== undefined,
+  );
+  if (!senders.some((sender) => /[A-Za-z]/.test(sender))) return [];
+  const uncovered = [...(policy.allowedCountries ?? [])].filter(
+    (country) => numbersOnly.has(country) && !/^\+?\d+$/.test(settings.originators.get(country) ?? ""),
+  );
+  if (uncovered.length === 0) return [{ ok: true, sentence: "The sender suits the countries that are allowed." }];
+  return [
+    {
+      ok: false,
+      sentence: `A sender of letters is not delivered in ${uncovered.join(", ")}: give those countries a number in OTP_ORIGINATORS.`,
+    },
+  ];
+}
+
+async function reportFindings({ providerSettings: settings, providers }: Config): Promise<Finding[]> {
+  const reporting = providers.filter((name) => name === "messagebird" || name === "bird");
+  if (reporting.length === 0) return [];
+  if (settings.publicUrl === undefined) {
+    return [
+      {
+        ok: false,
+        sentence: "OTP_PUBLIC_URL is not set, so no delivery reports come, and a lost message is not sent again.",
+      },
+    ];
+  }
+  return Promise.all(
+    reporting.map(async (name) => {
+      const url = `${settings.publicUrl}/webhooks/${name}`;
+      try {
+        // Unsigned, so the service that is reached answers 401.
+        const { status } = await fetch(url, { signal: AbortSignal.timeout(reachTimeoutMs), redirect: "manual" });
+        return {
+          ok: status === 401,
+          sentence: `${url} ${status === 401 ? "reaches this service" : `answers HTTP ${status} instead of this service`}.`,
+        };
+      } catch {
+        return { ok: false, sentence: `${url} cannot be reached from here.` };
+      }
+    }),
+  );
+}

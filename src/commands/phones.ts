@@ -1,0 +1,129 @@
+/**
+ * `otpd phones`: the answer to "the customer says no SMS came".
+ */
+import { parseArgs } from "node:util";
+import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
+import { sentenceOf } from "../otp/reason.ts";
+import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
+import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { configuration, keyRingOf } from "./setup.ts";
+
+export const phoneCommands: Record<string, Command> = {
+  "phones show": {
+    summary: "tell what became of the messages to a phone",
+    help: `Usage: otpd phones show PHONE [--json]
+
+Shows the latest requests of a phone and what became of their messages, how many it may still get, and how long its next
+code is and why. PHONE is in international form, such as +31612345678.
+
+  --json   print all of it as one JSON object`,
+    run: show,
+  },
+  "phones reset": {
+    summary: "give a phone a fresh start",
+    help: `Usage: otpd phones reset PHONE
+
+Fills the phone's message limits and forgets its wrong codes, so that its next code has the usual length. Live requests
+stay as they are.`,
+    run: reset,
+  },
+};
+
+async function show(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { json: { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
+  const phone = onePhone(positionals);
+  const config = configuration();
+  const keys = keyRingOf(config);
+  await withStore(async (store) => {
+    const report = await showPhone({ store, keys, policy: config.policy }, "default", phone);
+    say(values.json ? JSON.stringify(asJson(phone, report)) : describe(phone, report));
+  });
+}
+
+async function reset(args: string[]): Promise<void> {
+  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
+  const phone = onePhone(positionals);
+  const config = configuration();
+  const keys = keyRingOf(config);
+  await withStore(async (store) => {
+    await resetPhone({ store, keys, policy: config.policy }, "default", phone);
+    say(`${maskPhone(phone.e164)} starts afresh: its message limits are full, and its wrong codes are forgotten.`);
+  });
+}
+
+function onePhone(positionals: readonly string[]): PhoneNumber {
+  const [text, ...more] = positionals;
+  if (text === undefined || more.length > 0) throw new Misused("Give one phone in international form.");
+  const parsed = parsePhoneNumber(text);
+  if (!parsed.ok) throw new Unusable(sentenceOf(parsed.refusal));
+  return parsed.value;
+}
+
+function describe(phone: PhoneNumber, report: PhoneReport): string {
+  const { codeLength, wrongCodes, openAttempts } = report;
+  const why = `${wrongCodes} wrong ${wrongCodes === 1 ? "code" : "codes"} in 90 days, ${openAttempts} ${openAttempts === 1 ? "attempt" : "attempts"} open on live requests`;
+  const lines = [
+    `${maskPhone(phone.e164)}, ${phone.region}${report.isCountryAllowed ? "" : ": this country is not allowed, so nothing is sent"}`,
+    "",
+    codeLength === "refuse" ? `No code is sent: ${why}.` : `The next code has ${codeLength} digits: ${why}.`,
+    ...report.allowances.map(allowanceLine),
+    "",
+  ];
+  if (report.requests.length === 0) return [...lines, "No request is known for this phone."].join("\n");
+  const head = ["REQUEST", "TIME", "STATE", "WRONG", "SMS", "DELIVERY", "PROVIDER", "DETAIL"];
+  const rows = report.requests.flatMap(({ verification: v, state, messages }) =>
+    messages.map((message, i) => [
+      i === 0 ? v.id : "",
+      i === 0 ? (timeOf(v.createMs) ?? "") : "",
+      i === 0 ? state : "",
+      i === 0 ? `${state === "VERIFIED" ? v.attempts - 1 : v.attempts}` : "",
+      `${message.copy + 1}`,
+      message.delivery,
+      message.provider ?? "-",
+      message.detail ?? "",
+    ]),
+  );
+  return [...lines, table([head, ...rows])].join("\n");
+}
+
+function allowanceLine({ knownUser, burst, intervalMs, available, retryAfterMs }: Allowance): string {
+  const wait = available === 0 ? `, the next in ${Math.ceil(retryAfterMs / 1_000)} s` : "";
+  const lane = knownUser ? "Sends for a known user" : "Sends";
+  return `${lane}: ${available} of ${burst} left, one more every ${Math.round(intervalMs / 1_000)} s${wait}.`;
+}
+
+function asJson(phone: PhoneNumber, report: PhoneReport) {
+  return {
+    phone: maskPhone(phone.e164),
+    country: phone.region,
+    country_allowed: report.isCountryAllowed,
+    code_length: report.codeLength,
+    wrong_codes: report.wrongCodes,
+    open_attempts: report.openAttempts,
+    limits: report.allowances.map((allowance) => ({
+      known_user: allowance.knownUser,
+      burst: allowance.burst,
+      interval_seconds: allowance.intervalMs / 1_000,
+      available: allowance.available,
+      retry_after_seconds: Math.ceil(allowance.retryAfterMs / 1_000),
+    })),
+    requests: report.requests.map(({ verification: v, state, messages }) => ({
+      request_id: v.id,
+      create_time: timeOf(v.createMs),
+      expire_time: timeOf(v.expireMs),
+      state,
+      attempts: v.attempts,
+      messages: messages.map(({ copy, delivery, calls, provider, detail }) => ({
+        copy,
+        delivery,
+        calls,
+        provider,
+        detail,
+      })),
+    })),
+  };
+}

@@ -1,0 +1,38 @@
+/**
+ * `otpd serve`: runs the service until it is told to stop.
+ */
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import { parseConfig } from "../config.ts";
+import type { RunningService } from "../main.ts";
+import { createSystem } from "../system.ts";
+import { createTelemetry } from "../telemetry.ts";
+import { valueOf, version } from "./command.ts";
+
+/** Runs the service; resolves once it has stopped. */
+export async function serve(args: string[]): Promise<void> {
+  parseArgs({ args, options: {} });
+  const parsed = parseConfig(process.env, (path) => readFileSync(path, "utf8"));
+  const config = valueOf("otpd cannot start", parsed);
+  const telemetry = createTelemetry(config.logLevel, version());
+  for (const warning of parsed.warnings) telemetry.warning(warning);
+  const system = createSystem(telemetry.clockJump);
+  const stopped = Promise.withResolvers<void>();
+  let service: RunningService | undefined;
+  let stopping = false;
+  // Before the start: whoever reads "listening" may send a signal at once. Until then no call is under way.
+  const stop = () => {
+    if (service === undefined) process.exit(0);
+    if (stopping) return;
+    stopping = true;
+    service.stop().then(stopped.resolve, stopped.reject);
+  };
+  process.on("SIGTERM", stop);
+  process.on("SIGINT", stop);
+  process.on("SIGHUP", () => service?.reload());
+  // Not imported at the top: loading the server is half of the start-up time, and no other command needs it.
+  const { startService } = await import("../main.ts");
+  service = await startService(config, { system, telemetry, print: (text) => void process.stdout.write(text) });
+  await stopped.promise;
+  telemetry.flush();
+}

@@ -1,0 +1,105 @@
+/**
+ * The acts of support: what became of the messages to one phone, how much it may still get, and a fresh start for it.
+ */
+import { phoneIndex, type PhoneNumber } from "../otp/phone-number.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import type { Message } from "../otp/message.ts";
+import { nextCodeLength, wrongCodesOf, type Policy } from "../otp/policy.ts";
+import { available, spend } from "../otp/rate-limit.ts";
+import { stateAt, type State, type Verification } from "../otp/verification.ts";
+import type { PhoneRef, Store } from "../store/store.ts";
+import type { Instant } from "../system.ts";
+
+/** One request of a phone, with the messages that were sent for it. */
+export interface PhoneRequest {
+  readonly verification: Verification;
+  readonly state: State;
+  readonly messages: readonly Message[];
+}
+
+/** How much one of a phone's limits still allows. */
+export interface Allowance {
+  readonly knownUser: boolean;
+  readonly burst: number;
+  readonly intervalMs: number;
+  /** Messages it would take at once now. */
+  readonly available: number;
+  /** Until the next one, when none is available. */
+  readonly retryAfterMs: number;
+}
+
+export interface PhoneReport {
+  readonly isCountryAllowed: boolean;
+  /** Digits of a new code, or "refuse" under the strict policy. */
+  readonly codeLength: number | "refuse";
+  /** Wrong codes of the last 90 days. */
+  readonly wrongCodes: number;
+  /** Attempts open on live requests. */
+  readonly openAttempts: number;
+  readonly allowances: readonly Allowance[];
+  /** The latest first. */
+  readonly requests: readonly PhoneRequest[];
+}
+
+export interface PhonesOptions {
+  readonly store: Store;
+  readonly keys: KeyRing;
+  readonly policy: Policy;
+}
+
+const requestsMax = 20;
+
+/** Reads all there is to say about a phone. */
+export async function showPhone(options: PhonesOptions, tenant: string, phone: PhoneNumber): Promise<PhoneReport> {
+  const { store, policy } = options;
+  const now = store.now();
+  const refs = refsOf(options, tenant, phone);
+  const [stranger] = refs;
+  const view = await store.readPhone(stranger);
+  const allowances = await Promise.all(refs.map((ref) => allowancesOf(options, ref, now)));
+  const verifications = await store.listVerifications(stranger.indexes, requestsMax);
+  return {
+    isCountryAllowed: policy.allowedCountries?.has(phone.region) ?? true,
+    codeLength: nextCodeLength(policy, view.history, view.openAttempts, now),
+    wrongCodes: wrongCodesOf(view.history, now),
+    openAttempts: view.openAttempts,
+    allowances: allowances.flat(),
+    requests: await Promise.all(
+      verifications.map(async (verification) => ({
+        verification,
+        state: stateAt(verification, now),
+        messages: await store.readMessages(verification.id),
+      })),
+    ),
+  };
+}
+
+/** Gives a phone a fresh start: full buckets, no wrong codes. Its live requests stay as they are. */
+export function resetPhone(options: PhonesOptions, tenant: string, phone: PhoneNumber): Promise<void> {
+  const [ref] = refsOf(options, tenant, phone);
+  return options.store.resetPhone(ref);
+}
+
+function refsOf({ keys, policy }: PhonesOptions, tenant: string, phone: PhoneNumber): [PhoneRef, PhoneRef] {
+  const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone.e164));
+  const buckets = policy.phoneLimits.length;
+  return [
+    { indexes, knownUser: false, buckets },
+    { indexes, knownUser: true, buckets },
+  ];
+}
+
+async function allowancesOf({ store, policy }: PhonesOptions, ref: PhoneRef, now: Instant): Promise<Allowance[]> {
+  const { tats } = await store.readPhone(ref);
+  return policy.phoneLimits.map((limit, place) => {
+    const tatMs = tats[place] ?? 0;
+    const next = spend(limit, tatMs, now);
+    return {
+      knownUser: ref.knownUser,
+      burst: limit.burst,
+      intervalMs: limit.intervalMs,
+      available: available(limit, tatMs, now),
+      retryAfterMs: next.allowed ? 0 : next.retryAfterMs,
+    };
+  });
+}
