@@ -26,7 +26,7 @@ const queueActsMax = 4096;
  * six seconds in all, with the busy timeout that blocks at each try.
  */
 const busyTriesMax = 400;
-const busyWaitMs = 10;
+export const busyWaitMs = 10;
 
 export class GroupCommit {
   #queue: Act[] = [];
@@ -157,7 +157,8 @@ function codeOf(error: unknown): string | undefined {
     : undefined;
 }
 
-function isBusy(error: unknown): boolean {
+/** True for an error that says that another process has the database. */
+export function isBusy(error: unknown): boolean {
   return codeOf(error)?.startsWith("SQLITE_BUSY") === true;
 }
 

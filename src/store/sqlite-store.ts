@@ -1,0 +1,380 @@
+/**
+ * The store's acts on an open SQLite database. Each is one act of group commit: it loads the view, asks the decision and
+ * applies its writes, synchronously and in one transaction. Plain reads see what is committed.
+ */
+import type { Database } from "better-sqlite3";
+import type { ApiKey } from "../otp/api-key.ts";
+import type { SendView, UpdateView } from "../otp/decisions.ts";
+import type { StoredAnswer } from "../otp/idempotency.ts";
+import { claim, forward, giveUp, unclaim, type Message } from "../otp/message.ts";
+import { emptyHistory, isForgettable, type PhoneHistory } from "../otp/policy.ts";
+import type { SettleView } from "../otp/settlement.ts";
+import { expire, stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
+import type { Instant, System } from "../system.ts";
+import { asUnavailable, GroupCommit } from "./group-commit.ts";
+import * as rows from "./rows.ts";
+import { prepare } from "./statements.ts";
+import {
+  MasterKeyMismatch,
+  StoreUnavailable,
+  type Job,
+  type OpenScope,
+  type PhoneRef,
+  type Store,
+  type Swept,
+  type UpdateScope,
+} from "./store.ts";
+
+/** How often the clock's note is renewed. */
+const clockNoteMs = 5_000;
+/** No verification lives longer than this, so an older one of a phone cannot be open. */
+const lifeMaxMs = 600_000;
+
+/** A sweep's round begins before every key. */
+const beforeAll = new Uint8Array();
+const newRound = { buckets: beforeAll, phones: beforeAll, records: beforeAll };
+
+export class SqliteStore implements Store {
+  readonly #db: Database;
+  readonly #system: System;
+  readonly #lock: Database | undefined;
+  readonly #sql: ReturnType<typeof prepare>;
+  readonly #commits: GroupCommit;
+  #clockNotedMs: Instant = 0;
+  /** Where the round through each table without an index on time goes on; undefined once it is through. */
+  #sweepFrom: Record<"buckets" | "phones" | "records", Uint8Array | undefined> = newRound;
+
+  constructor(db: Database, system: System, lock: Database | undefined) {
+    this.#db = db;
+    this.#system = system;
+    this.#lock = lock;
+    this.#sql = prepare(db);
+    this.#commits = new GroupCommit(db);
+    system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);
+  }
+
+  now(): Instant {
+    return this.#system.now();
+  }
+
+  openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R> {
+    return this.#act((now) => {
+      const record = this.#record(scope.slot);
+      const recorded = record === undefined ? undefined : this.#verification(record.verificationId);
+      const phone = scope.phone === undefined ? undefined : this.#phone(scope.phone, now);
+      const { writes, result } = decide({ now, record, recorded, phone });
+      this.#apply(writes, scope.phone, undefined);
+      return result;
+    });
+  }
+
+  updateVerification<R>(scope: UpdateScope, decide: (view: UpdateView) => Decided<R>): Promise<R> {
+    return this.#act((now) => {
+      const found = this.#verification(scope.id);
+      const verification = found?.tenant === scope.tenant ? found : undefined;
+      const ref = verification === undefined ? undefined : scope.phoneOf(verification);
+      const phone = ref === undefined ? undefined : this.#phone(ref, now);
+      const { writes, result } = decide({ now, record: this.#record(scope.slot), verification, phone });
+      this.#apply(writes, ref, verification);
+      return result;
+    });
+  }
+
+  async readVerification(tenant: string, id: string): Promise<Verification | undefined> {
+    return this.#read(() => {
+      const found = this.#verification(id);
+      return found?.tenant === tenant ? found : undefined;
+    });
+  }
+
+  async readPhone(phone: PhoneRef): Promise<PhoneView> {
+    return this.#read(() => this.#phone(phone, this.#system.now()));
+  }
+
+  async listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]> {
+    return this.#read(() =>
+      indexes
+        .flatMap((index) => this.#sql.verificationsOfPhone.all(index, max).map(rows.toVerification))
+        .toSorted((a, b) => b.createMs - a.createMs)
+        .slice(0, max),
+    );
+  }
+
+  resetPhone({ indexes, buckets }: PhoneRef): Promise<void> {
+    return this.#act(() => {
+      for (const index of indexes) {
+        this.#sql.deletePhone.run(index);
+        for (let place = 0; place < buckets; place++) {
+          for (const knownUser of [false, true]) this.#sql.deleteTat.run(rows.bucketKey(index, knownUser, place));
+        }
+      }
+    });
+  }
+
+  async readMessages(id: string): Promise<Message[]> {
+    return this.#read(() => this.#sql.messages.all(rows.idBytes(id)).map(rows.toMessage));
+  }
+
+  noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void> {
+    return this.#act(() => {
+      if (answer === null) this.#sql.deleteRecord.run(slot);
+      else this.#sql.noteAnswer.run(JSON.stringify(answer), slot);
+    });
+  }
+
+  claimMessages(max: number): Promise<Job[]> {
+    return this.#act((now) => {
+      const jobs: Job[] = [];
+      for (const row of this.#sql.dueMessages.all(now, max)) {
+        const message = rows.toMessage(row);
+        const verification = this.#verification(message.verificationId);
+        if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
+          const claimed = claim(message, now);
+          this.#putMessage(claimed);
+          jobs.push({ message: claimed, verification, now });
+        } else {
+          this.#giveUp(message, verification);
+        }
+      }
+      return jobs;
+    });
+  }
+
+  /** Ends a message that is too late to send. */
+  #giveUp(message: Message, verification: Verification | undefined): void {
+    this.#putMessage(giveUp(message));
+    if (verification !== undefined && message.copy === verification.resends) {
+      this.#updateVerification({ ...verification, delivery: forward(verification.delivery, "EXPIRED") });
+    }
+  }
+
+  releaseMessages(jobs: readonly Job[]): Promise<void> {
+    return this.#act((now) => {
+      for (const { message } of jobs) {
+        const row = this.#sql.message.get(rows.idBytes(message.verificationId), message.copy);
+        // Only what is still claimed by this claim: its lease may have ended, and another worker may have sent it.
+        if (row !== undefined && row.calls === message.calls && row.due_ms === message.dueMs) {
+          this.#putMessage(unclaim(rows.toMessage(row), now));
+        }
+      }
+    });
+  }
+
+  settleMessage<R>(
+    name: { readonly verificationId: string; readonly copy: number },
+    phoneOf: (verification: Verification) => PhoneRef,
+    decide: (view: SettleView) => Decided<R>,
+  ): Promise<R | undefined> {
+    return this.#act((now) => {
+      const row = this.#sql.message.get(rows.idBytes(name.verificationId), name.copy);
+      const verification = this.#verification(name.verificationId);
+      if (row === undefined || verification === undefined) return undefined;
+      const ref = phoneOf(verification);
+      const { writes, result } = decide({
+        now,
+        message: rows.toMessage(row),
+        verification,
+        phone: this.#phone(ref, now),
+      });
+      this.#apply(writes, ref, verification);
+      return result;
+    });
+  }
+
+  async nextDue(): Promise<Instant | undefined> {
+    return this.#read(() => this.#sql.nextDue.get()?.due ?? undefined);
+  }
+
+  sweep(max: number, retentionMs: number): Promise<Swept> {
+    return this.#act((now) => {
+      const lapsed = this.#sql.lapsed.all(now, max);
+      for (const row of lapsed) this.#updateVerification(expire(rows.toVerification(row)));
+
+      const outlived = this.#sql.outlived.all(now - retentionMs, max);
+      for (const { id } of outlived) {
+        this.#sql.deleteMessages.run(id);
+        this.#sql.deleteVerification.run(id);
+      }
+      // Each table is gone through once a round. Were a short one begun again while a long one is not yet through, the
+      // two could miss each other's ends, and the round would last for ever.
+      const from = this.#sweepFrom;
+      const nextFrom = <Row>(found: readonly Row[], keyOf: (row: Row) => Uint8Array) => {
+        const last = found.at(-1);
+        return found.length < max || last === undefined ? undefined : keyOf(last);
+      };
+      const buckets = from.buckets === undefined ? [] : this.#sql.bucketsFrom.all(from.buckets, max);
+      const full = buckets.filter(({ tat_ms }) => tat_ms <= now);
+      for (const { bucket } of full) this.#sql.deleteTat.run(bucket);
+
+      const phones = from.phones === undefined ? [] : this.#sql.phonesFrom.all(from.phones, max);
+      const forgettable = phones.filter((row) => isForgettable(rows.toHistory(row), now));
+      for (const { phone_index } of forgettable) this.#sql.deletePhone.run(phone_index);
+
+      const records = from.records === undefined ? [] : this.#sql.recordsFrom.all(from.records, max);
+      const stale = records.filter(({ expire_ms }) => expire_ms <= now);
+      for (const { slot } of stale) this.#sql.deleteRecord.run(slot);
+
+      const next = {
+        buckets: nextFrom(buckets, ({ bucket }) => bucket),
+        phones: nextFrom(phones, ({ phone_index }) => phone_index),
+        records: nextFrom(records, ({ slot }) => slot),
+      };
+      const through = Object.values(next).every((key) => key === undefined);
+      this.#sweepFrom = through ? newRound : next;
+      return {
+        expired: lapsed.length,
+        deleted: outlived.length + full.length + forgettable.length + stale.length,
+        more: !through || lapsed.length === max || outlived.length === max,
+      };
+    });
+  }
+
+  async findApiKey(id: string): Promise<ApiKey | undefined> {
+    return this.#read(() => {
+      const row = this.#sql.apiKey.get(id);
+      return row === undefined ? undefined : rows.toApiKey(row);
+    });
+  }
+
+  addApiKey(key: ApiKey): Promise<void> {
+    return this.#act(() => {
+      const { id, kind, tenant, name, scopes, digest, createMs, expireMs } = key;
+      this.#sql.insertApiKey.run(id, kind, tenant, name, scopes.join(" "), digest, createMs, expireMs);
+    });
+  }
+
+  async listApiKeys(): Promise<ApiKey[]> {
+    return this.#read(() => this.#sql.apiKeys.all().map(rows.toApiKey));
+  }
+
+  revokeApiKey(id: string, now: Instant): Promise<boolean> {
+    return this.#act(() => this.#sql.revokeApiKey.run(now, id).changes === 1);
+  }
+
+  touchApiKey(id: string, now: Instant): Promise<void> {
+    return this.#act(() => void this.#sql.touchApiKey.run(now, id));
+  }
+
+  admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void> {
+    return this.#act((now) => {
+      const known = this.#sql.masterKeys.all();
+      const configured = new Map(keys.map((key) => [key.kid, key]));
+      if (configured.size < keys.length) {
+        // Also the same key twice: what is kept under its second place would be deleted as an older key's.
+        throw new MasterKeyMismatch("two of the configured master keys are the same, or have the same id");
+      }
+      const familiar = known.filter(({ kid }) => configured.has(kid));
+      if (
+        familiar.some((row) => Buffer.compare(row.key_check, configured.get(row.kid)?.check ?? new Uint8Array()) !== 0)
+      ) {
+        throw new MasterKeyMismatch(
+          "a configured master key has the id of another key that this database was written with",
+        );
+      }
+      if (known.length > 0 && familiar.length === 0) {
+        throw new MasterKeyMismatch("this database was written with another master key");
+      }
+      for (const { kid } of known.filter((row) => !configured.has(row.kid))) {
+        if (this.#sql.usesMasterKey.get(kid) !== undefined) {
+          throw new MasterKeyMismatch(
+            "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over",
+          );
+        }
+        this.#sql.deleteMasterKey.run(kid);
+      }
+      for (const { kid, check } of keys.slice(0, 1)) this.#sql.putMasterKey.run(kid, check, now);
+    });
+  }
+
+  ping(): Promise<void> {
+    return this.#act((now) => void this.#sql.noteClock.run(now));
+  }
+
+  async close(): Promise<void> {
+    await this.#commits.close();
+    this.#db.close();
+    this.#lock?.close();
+  }
+
+  /** Runs an act within the next transaction, with the store's clock. */
+  #act<T>(act: (now: Instant) => T): Promise<T> {
+    return this.#commits.run(() => {
+      const now = this.#system.now();
+      if (now - this.#clockNotedMs >= clockNoteMs) {
+        this.#sql.noteClock.run(now);
+        this.#clockNotedMs = now;
+      }
+      return act(now);
+    });
+  }
+
+  #read<T>(read: () => T): T {
+    if (!this.#db.open) throw new StoreUnavailable("the store is closed");
+    try {
+      return read();
+    } catch (error) {
+      throw asUnavailable(error);
+    }
+  }
+
+  #verification(id: string): Verification | undefined {
+    const bytes = rows.idBytes(id);
+    const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
+    return row === undefined ? undefined : rows.toVerification(row);
+  }
+
+  #record(slot: Uint8Array | undefined) {
+    const row = slot === undefined ? undefined : this.#sql.record.get(slot);
+    return row === undefined ? undefined : rows.toRecord(row);
+  }
+
+  /** A phone's limits and past, merged over every master key it may be indexed by. */
+  #phone(ref: PhoneRef, now: Instant): PhoneView {
+    const tats = Array.from({ length: ref.buckets }, (_, place) =>
+      ref.indexes.reduce(
+        (latest, index) =>
+          Math.max(latest, this.#sql.tat.get(rows.bucketKey(index, ref.knownUser, place))?.tat_ms ?? 0),
+        0,
+      ),
+    );
+    let history = emptyHistory;
+    let openAttempts = 0;
+    for (const index of ref.indexes) {
+      const row = this.#sql.phone.get(index);
+      if (row !== undefined) history = rows.mergeHistories(history, rows.toHistory(row));
+      openAttempts += this.#sql.openAttempts.get(index, now - lifeMaxMs, now)?.open ?? 0;
+    }
+    return { tats, history, openAttempts };
+  }
+
+  /** The one place where a decision becomes rows. `before` is the verification that was loaded, if any. */
+  #apply(writes: Writes, ref: PhoneRef | undefined, before: Verification | undefined): void {
+    if (writes.verification !== undefined) {
+      if (before === undefined) this.#sql.insertVerification.run(...rows.verificationValues(writes.verification));
+      else if (writes.verification !== before) this.#updateVerification(writes.verification);
+    }
+    if (writes.message !== undefined) this.#putMessage(writes.message);
+    if (ref !== undefined) {
+      const [current, ...older] = ref.indexes;
+      for (const [place, tatMs] of writes.tats?.entries() ?? []) {
+        this.#sql.putTat.run(rows.bucketKey(current ?? new Uint8Array(), ref.knownUser, place), tatMs);
+        for (const index of older) this.#sql.deleteTat.run(rows.bucketKey(index, ref.knownUser, place));
+      }
+      if (writes.history !== undefined) this.#putHistory(writes.history, current ?? new Uint8Array(), older);
+    }
+    if (writes.record !== undefined) this.#sql.putRecord.run(...rows.recordValues(writes.record));
+  }
+
+  #putHistory(history: PhoneHistory, current: Uint8Array, older: readonly Uint8Array[]): void {
+    for (const index of older) this.#sql.deletePhone.run(index);
+    this.#sql.putPhone.run(current, JSON.stringify(history.wrongCodes), JSON.stringify(history.refunds));
+  }
+
+  #updateVerification(v: Verification): void {
+    this.#sql.updateVerification.run(...rows.verificationChanges(v));
+  }
+
+  #putMessage(message: Message): void {
+    this.#sql.putMessage.run(...rows.messageValues(message));
+  }
+}
