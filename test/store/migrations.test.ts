@@ -1,0 +1,164 @@
+/**
+ * Migrations: the list only ever grows, a failed one leaves the database as it was, and a database of the first schema
+ * works under every later version.
+ */
+import Sqlite, { type Database } from "better-sqlite3";
+import { createHash } from "node:crypto";
+import { copyFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { idempotencyClaim } from "../../src/otp/idempotency.ts";
+import type { State } from "../../src/otp/verification.ts";
+import { createAuthenticate } from "../../src/service/api-keys.ts";
+import { migrate, migrations } from "../../src/store/migrations.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createManualSystem, testEpochMs } from "../support/system.ts";
+import { temporaryFolder } from "../support/world.ts";
+import { ann, ben, createActs, ringOf } from "./acts.ts";
+import { fixtureIdempotency, fixtureKeyByte } from "./fixtures/make-schema-0001.ts";
+
+/** Each migration that was released, and the SHA-256 of its SQL: databases out there have run exactly this. */
+const released = [["0001-first", "785674036c7fa7ce08d66e512882a12c68288e5d87d03688af71fc697bb803d5"]];
+
+const fixture = join(import.meta.dirname, "fixtures/schema-0001.db");
+/** What make-schema-0001.ts told when it made the fixture. */
+const fixtureApiKey = "otp_live_a6SNiTWnRd_Oc4UnJtEBO9p7HwI4Q5JOl8H5hI2Gk2V12s2Zf";
+const fixtureEndMs = testEpochMs + 600_000;
+
+let folder: string;
+let path: string;
+beforeEach(() => {
+  folder = temporaryFolder();
+  path = join(folder, "otp.db");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Tables and indexes, as SQLite describes them. */
+function schemaOf(db: Database): unknown[] {
+  return db.prepare("SELECT type, name, sql FROM sqlite_schema ORDER BY type, name").all();
+}
+
+const versionOf = (db: Database) => db.pragma("user_version", { simple: true });
+
+test("a released migration is never changed, and the list only grows at its end", () => {
+  const digests = migrations.map(({ name, sqlite }) => [name, createHash("sha256").update(sqlite).digest("hex")]);
+  expect(digests.slice(0, released.length)).toEqual(released);
+});
+
+describe("a migration that fails", () => {
+  const broken = { name: "9999-broken", sqlite: "CREATE TABLE half (id); INSERT INTO nowhere VALUES (1);" };
+
+  test("is taken back whole, and the database goes on under the version before", async () => {
+    const system = createManualSystem();
+    const store = await openSqlite({ path, system, exclusive: true });
+    const { verification } = await createActs(store, system).send(ann);
+    await store.close();
+
+    const db = new Sqlite(path);
+    const before = [schemaOf(db), versionOf(db)];
+    expect(() => migrate(db, [...migrations, broken])).toThrow("migration 9999-broken failed and was taken back");
+    expect([schemaOf(db), versionOf(db)]).toEqual(before);
+    expect(db.inTransaction).toBe(false);
+    db.close();
+
+    const again = await openSqlite({ path, system, exclusive: true });
+    const acts = createActs(again, system);
+    expect(await acts.guess(verification, acts.rightCode(verification))).toBe("verified");
+    await again.close();
+  });
+
+  test("leaves those before it in force, and can be tried again", () => {
+    const db = new Sqlite(path);
+    const good = { name: "9998-good", sqlite: "CREATE TABLE good (id)" };
+    expect(() => migrate(db, [...migrations, good, broken])).toThrow("9999-broken");
+    expect(versionOf(db)).toBe(migrations.length + 1);
+    migrate(db, [...migrations, good, { ...broken, sqlite: "CREATE TABLE half (id)" }]);
+    expect(versionOf(db)).toBe(migrations.length + 2);
+    db.close();
+  });
+});
+
+test("an up-to-date database is opened without a write, also while another process writes", () => {
+  const db = new Sqlite(path, { timeout: 0 });
+  migrate(db, migrations);
+  const other = new Sqlite(path, { timeout: 0 });
+  other.exec("BEGIN IMMEDIATE");
+  expect(() => migrate(db, migrations)).not.toThrow();
+  other.exec("ROLLBACK");
+  other.close();
+  db.close();
+});
+
+describe("a database of the first schema", () => {
+  let store: Store;
+  const system = createManualSystem(5, fixtureEndMs + 90_000);
+  const keys = ringOf(fixtureKeyByte);
+  beforeEach(async () => {
+    copyFileSync(fixture, path);
+    store = await openSqlite({ path, system, exclusive: true });
+    await store.admitMasterKeys(keys.all);
+  });
+  afterEach(() => store.close());
+
+  /** The one verification that the fixture has in a state, whose number is its place in the first schema. */
+  async function find(state: 0 | 1 | 2) {
+    const db = new Sqlite(path);
+    const ids = db.prepare<[number], { id: Buffer }>("SELECT id FROM verifications WHERE state = ?").all(state);
+    db.close();
+    const verification = await store.readVerification("default", ids[0]?.id.toString("base64url") ?? "");
+    if (verification === undefined) throw new Error("it is not there");
+    return verification;
+  }
+
+  test("is as the first migration makes it", () => {
+    // In a copy: to read it alone would leave files beside it.
+    const copy = join(folder, "copy.db");
+    copyFileSync(fixture, copy);
+    const db = new Sqlite(copy);
+    const fresh = new Sqlite(":memory:");
+    migrate(fresh, migrations.slice(0, 1));
+    expect([versionOf(db), schemaOf(db)]).toEqual([1, schemaOf(fresh)]);
+    db.close();
+    fresh.close();
+  });
+
+  test("has its pending verification verified, with the attempt counted that was spent", async () => {
+    const acts = createActs(store, system, keys);
+    const pending = await find(0);
+    expect(pending).toMatchObject({ state: "PENDING", attempts: 1, purpose: "login", locale: "nl", region: "NL" });
+    expect(await acts.guess(pending, acts.wrongCode(pending))).toBe("CODE_MISMATCH");
+    expect(await acts.guess(pending, acts.rightCode(pending))).toBe("verified");
+    expect(await acts.read(pending)).toMatchObject({ state: "VERIFIED", attempts: 3, salt: null });
+  });
+
+  test("answers for what had ended, as it ended", async () => {
+    const acts = createActs(store, system, keys);
+    const ended: [1 | 2, State, string][] = [
+      [1, "VERIFIED", "OTP_ALREADY_VERIFIED"],
+      [2, "EXPIRED", "OTP_EXPIRED"],
+    ];
+    for (const [number, state, reason] of ended) {
+      const verification = await find(number);
+      expect(verification).toMatchObject({ state, salt: null });
+      expect(await acts.guess(verification, "123456")).toBe(reason);
+    }
+  });
+
+  test("remembers its phones, its idempotency records, its messages and its API key", async () => {
+    const acts = createActs(store, system, keys);
+    const claim = idempotencyClaim(keys, fixtureIdempotency, ["+31612345678"]);
+    const pending = await find(0);
+    expect(await acts.phone(ann)).toEqual({
+      tats: [fixtureEndMs + 1_000, fixtureEndMs + 60_000],
+      history: { wrongCodes: [[Math.floor(fixtureEndMs / 86_400_000), 1]], refunds: [fixtureEndMs] },
+      openAttempts: 4,
+    });
+    expect((await acts.phone(ben)).openAttempts).toBe(0);
+    expect(await acts.trySend(ann, { claim })).toBe("replay");
+    const jobs = await store.claimMessages(10);
+    expect(jobs.map(({ verification }) => verification.id)).toEqual([pending.id]);
+    const authenticate = createAuthenticate(store, (error) => expect.unreachable(String(error)));
+    expect(await authenticate(`Bearer ${fixtureApiKey}`)).toMatchObject({ ok: true, value: { name: "first" } });
+  });
+});
