@@ -13,7 +13,7 @@ import { decideSettle, type Settled } from "../otp/settlement.ts";
 import { renderText, type Templates } from "../otp/template/template.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
-import { sleep, type System } from "../system.ts";
+import type { System } from "../system.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import type { Provider, Sms } from "./provider.ts";
 
@@ -64,6 +64,9 @@ export function createWorker(options: WorkerOptions): Worker {
   const underWay = new Set<Promise<void>>();
   /** Those who wait to hear of a message, by verification and copy. */
   const listeners = new Map<string, (settled: Settled | undefined) => void>();
+  /** What is to be cut short when the worker is done waiting: each ends one pause or one call. */
+  const pauses = new Set<() => void>();
+  const openCalls = new Set<() => void>();
   let stopping = false;
 
   function begin(task: Promise<void>): void {
@@ -129,7 +132,7 @@ export function createWorker(options: WorkerOptions): Worker {
       ...(dltTemplateId === undefined ? {} : { dltTemplateId }),
       ...(dltEntityId === undefined ? {} : { dltEntityId }),
     };
-    const outcome = await answerOf(provider, sms, system);
+    const outcome = await answerOf(provider, sms);
     onCall(provider.name, outcome, store.now() - startMs);
     return outcome;
   }
@@ -143,8 +146,42 @@ export function createWorker(options: WorkerOptions): Worker {
         );
       } catch (error) {
         if (stopping || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;
-        await sleep(system, waitMs);
+        await pause(waitMs);
       }
+    }
+  }
+
+  /** Resolves after a while, or when the worker is stopped: a process that is done must not stay for its timers. */
+  function pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const end = () => {
+        callOff();
+        pauses.delete(end);
+        resolve();
+      };
+      const callOff = system.after(ms, end);
+      pauses.add(end);
+    });
+  }
+
+  /** A provider's answer, or an ambiguous outcome when it throws or takes too long. Never rejects. */
+  async function answerOf(provider: Provider, sms: Sms): Promise<SendOutcome> {
+    const late = new AbortController();
+    const tooLong = Promise.withResolvers<SendOutcome>();
+    const giveUp = () => {
+      tooLong.resolve({ kind: "ambiguous", detail: "no answer in time" });
+      late.abort();
+    };
+    const callOff = system.after(callTimeoutMs, giveUp);
+    openCalls.add(giveUp);
+    try {
+      return await Promise.race([provider.send(sms, late.signal), tooLong.promise]);
+    } catch {
+      // What a provider throws may quote the request, so its text goes nowhere.
+      return { kind: "ambiguous", detail: "the provider's adapter failed" };
+    } finally {
+      callOff();
+      openCalls.delete(giveUp);
     }
   }
 
@@ -211,10 +248,13 @@ export function createWorker(options: WorkerOptions): Worker {
       callOffLook();
       const unsent = waiting.splice(0);
       if (unsent.length > 0) begin(store.releaseMessages(unsent));
+      for (const end of pauses) end();
       const late = Promise.withResolvers<void>();
       const callOff = system.after(graceMs, late.resolve);
       await Promise.race([drained(), late.promise]);
       callOff();
+      // Their sockets would keep the process alive. What is not noted of them any more is left to the end of the lease.
+      for (const giveUp of openCalls) giveUp();
       for (const hear of listeners.values()) hear(undefined);
     },
   };
@@ -222,22 +262,4 @@ export function createWorker(options: WorkerOptions): Worker {
 
 function nameOf({ message }: Job): string {
   return `${message.verificationId}/${message.copy}`;
-}
-
-/** A provider's answer, or an ambiguous outcome when it throws or takes too long. Never rejects. */
-async function answerOf(provider: Provider, sms: Sms, system: System): Promise<SendOutcome> {
-  const late = new AbortController();
-  const tooLong = Promise.withResolvers<SendOutcome>();
-  const callOff = system.after(callTimeoutMs, () => {
-    tooLong.resolve({ kind: "ambiguous", detail: "no answer in time" });
-    late.abort();
-  });
-  try {
-    return await Promise.race([provider.send(sms, late.signal), tooLong.promise]);
-  } catch {
-    // What a provider throws may quote the request, so its text goes nowhere.
-    return { kind: "ambiguous", detail: "the provider's adapter failed" };
-  } finally {
-    callOff();
-  }
 }
