@@ -186,6 +186,18 @@ describe("one server per database", () => {
   });
 });
 
+test("a database that is not WAL yet is waited for while another process writes", async () => {
+  const other = new Sqlite(path);
+  other.exec("CREATE TABLE unrelated (id)");
+  other.exec("BEGIN IMMEDIATE");
+  const opening = openSqlite({ path, system: createManualSystem(), exclusive: false });
+  other.exec("COMMIT");
+  const store = await opening;
+  await expect(store.ping()).resolves.toBeUndefined();
+  await store.close();
+  other.close();
+});
+
 test("processes that open an empty database at once all succeed", async () => {
   const openers = Array.from({ length: 3 }, () => {
     const child = spawn(process.execPath, [program, "open"], { stdio: ["pipe", "pipe", "inherit"] });
