@@ -8,6 +8,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import type { Provider } from "../../src/delivery/provider.ts";
 import { createWorker, type Worker } from "../../src/delivery/worker.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
+import { createTemplates } from "../../src/otp/template/template.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -102,6 +103,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       system,
       keys: acts.keys,
       policy: acts.policy,
+      templates: createTemplates(),
       brand: "Acme",
       providers,
       phoneOf: acts.phoneOf,
