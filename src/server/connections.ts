@@ -2,15 +2,17 @@
  * The connections that are open, and when each has to go. A stranger gets little: a connection that never brought a
  * request is closed after 15 s, one that never brought a valid key after 60 s without a call. One that did may stay idle
  * for long, since internal callers keep theirs. A connection past its age is told to go (GOAWAY, or `Connection: close`)
- * and finishes its calls first, so that a load balancer gets to spread callers over new instances.
+ * and finishes its calls first, so that a load balancer gets to spread callers over new instances. One that sends a lot
+ * and asks for nothing (pings, settings, frames that mean nothing, header bombs) is cut.
  *
  * Time is counted in ticks of one timer for all of them: a timer per connection would cost more than the connection.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Session } from "node:http2";
+import { constants, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
+import { sendShutdownNotice } from "./shutdown-notice.ts";
 
-/** When a connection has to go, in milliseconds; precise to a tick. */
+/** When a connection has to go, in milliseconds; precise to a tick, and never early. */
 export interface ConnectionLimits {
   /** Without having brought any request. */
   readonly halfOpenMs: number;
@@ -20,6 +22,8 @@ export interface ConnectionLimits {
   readonly idleMs: number;
   /** In any case, gracefully; 0 for never. Up to a tenth more, so that connections opened together do not end together. */
   readonly maxAgeMs: number;
+  /** From a call's headers until its answer was taken. One that takes longer is cut, whoever dawdles. */
+  readonly callMs: number;
   readonly tickMs: number;
 }
 
@@ -29,12 +33,15 @@ interface Connection {
   /** From this tick on it is to go. */
   readonly lastTick: number;
   activeTick: number;
-  /** The answer that is due on an HTTP/1 connection. */
+  /** The answer that is due on an HTTP/1 connection; with pipelining, the last one. */
   response: ServerResponse | undefined;
   callsUnderWay: number;
   hasBroughtRequest: boolean;
   hasBroughtKey: boolean;
   isRetiring: boolean;
+  /** What it may still send without asking for anything, in bytes, and what of its bytes was charged so far. */
+  credit: number;
+  bytesCharged: number;
 }
 
 export interface Connections {
@@ -42,13 +49,14 @@ export interface Connections {
   opened(socket: Socket): void;
   /** Notes that a connection speaks HTTP/2. */
   upgraded(socket: Socket, session: ServerHttp2Session): void;
-  /** Notes that a call has come. On an HTTP/1 connection that is to go, its answer says so. */
-  callBegan(request: IncomingMessage | Http2ServerRequest, response: ServerResponse | Http2ServerResponse): void;
+  /**
+   * Notes that a call has come; what it returns is to be run once the call was answered or its client has gone. On an
+   * HTTP/1 connection that is to go, the call's answer says so.
+   */
+  callBegan(request: IncomingMessage | Http2ServerRequest, response: ServerResponse | Http2ServerResponse): () => void;
   /** Notes that a call brought a valid key. */
   authenticated(request: IncomingMessage | Http2ServerRequest): void;
-  /** Notes that a call was answered, or its client has gone. */
-  callEnded(request: IncomingMessage | Http2ServerRequest): void;
-  /** Tells every connection to go once its calls are done; idle ones go at once. */
+  /** Tells every connection to go once its calls are done; idle ones go shortly. Safe to repeat. */
   retireAll(): void;
   /** Closes all that is left, whatever it is doing. */
   destroyAll(): void;
@@ -58,59 +66,114 @@ export interface Connections {
 
 /** What a client still has, after it was told to go, for calls that it had begun to send when it was told. */
 const farewellMs = 300;
+/** An HTTP/1 connection past its age says so with its next answer. One that has none to give goes after so long. */
+const lastAnswerMs = 5_000;
+/** An HTTP/2 connection that cannot be told in advance ends at the first quiet moment, or after so long without one. */
+const quietMs = 10_000;
+
+/** How long a closing that the client has to read may take before the socket is destroyed. */
+const lingerMs = 1_000;
+
+/** What a connection may send beyond its calls: this much at once, and so much a second. */
+const creditMax = 524_288;
+const creditPerSecond = 16_384;
+/** A call's headers and body fit four times. */
+const creditPerCall = 65_536;
+/** A PING is 17 bytes to send, but it has to be answered. gRPC clients send some with every call, hardly any without. */
+const controlFrameBytes = 1_024;
 
 export function createConnections(limits: ConnectionLimits): Connections {
   const bySocket = new Map<Socket, Connection>();
   const bySession = new WeakMap<ServerHttp2Session, Connection>();
   const inTicks = (ms: number) => Math.ceil(ms / limits.tickMs);
-  const [halfOpenTicks, strangerTicks, idleTicks] = [limits.halfOpenMs, limits.strangerIdleMs, limits.idleMs].map(
-    inTicks,
-  ) as [number, number, number];
+  const halfOpenTicks = inTicks(limits.halfOpenMs);
+  const strangerTicks = inTicks(limits.strangerIdleMs);
+  const idleTicks = inTicks(limits.idleMs);
+  const lastAnswerTicks = inTicks(lastAnswerMs);
+  const quietTicks = inTicks(quietMs);
+  const creditPerTick = (creditPerSecond * limits.tickMs) / 1_000;
   let tick = 0;
-  const timer = setInterval(onTick, limits.tickMs);
-  timer.unref();
+  const ticking = setInterval(onTick, limits.tickMs);
+  ticking.unref();
 
   function onTick(): void {
     tick += 1;
     for (const connection of bySocket.values()) {
-      if (connection.callsUnderWay > 0) {
-        if (tick >= connection.lastTick) retire(connection);
-        continue;
-      }
-      const allowed = connection.hasBroughtKey
-        ? idleTicks
-        : connection.hasBroughtRequest
-          ? strangerTicks
-          : halfOpenTicks;
-      if (tick - connection.activeTick > allowed) close(connection);
-      else if (tick >= connection.lastTick) retire(connection);
+      if (isNoise(connection)) cut(connection);
+      else if (connection.callsUnderWay === 0 && tick - connection.activeTick > allowedTicks(connection))
+        close(connection);
+      else if (tick >= connection.lastTick) retire(connection, tick >= connection.lastTick + quietTicks);
     }
   }
 
-  /** Tells a connection to go, in two steps: calls that were on their way here meanwhile are still answered. */
-  function retire(connection: Connection): void {
-    if (connection.isRetiring) return;
-    connection.isRetiring = true;
-    const { session, response } = connection;
-    if (session !== undefined && !session.closed) session.goaway();
-    if (response !== undefined && !response.headersSent) response.shouldKeepAlive = false;
-    setTimeout(farewell, farewellMs, connection).unref();
+  function allowedTicks({ hasBroughtKey, hasBroughtRequest, isRetiring }: Connection): number {
+    const ticks = hasBroughtKey ? idleTicks : hasBroughtRequest ? strangerTicks : halfOpenTicks;
+    return isRetiring ? Math.min(ticks, lastAnswerTicks) : ticks;
   }
 
-  /** The second step: HTTP/2 takes no more streams; HTTP/1 ends with its next answer, or now if it has none to give. */
-  function farewell({ session, socket, callsUnderWay }: Connection): void {
-    if (session !== undefined) session.close();
-    else if (callsUnderWay === 0) socket.end();
+  /** Charges a connection for what it sent since the last tick, and tells whether it sent far more than it asked for. */
+  function isNoise(connection: Connection): boolean {
+    const { bytesRead } = connection.socket;
+    connection.credit -= bytesRead - connection.bytesCharged;
+    connection.bytesCharged = bytesRead;
+    if (connection.credit < 0) return true;
+    connection.credit = Math.min(creditMax, connection.credit + creditPerTick);
+    return false;
+  }
+
+  function onControlFrame(connection: Connection): void {
+    connection.credit -= controlFrameBytes;
+    if (connection.credit < 0) cut(connection);
+  }
+
+  /**
+   * Tells a connection to go. HTTP/2 in two steps: calls that were on their way here meanwhile are still answered. Where
+   * the first step cannot be had it waits for a quiet moment, unless it `must`: calls that come later are then lost, though
+   * the client is told that they were not taken and may be sent again.
+   */
+  function retire(connection: Connection, must: boolean): void {
+    const { session, socket, response } = connection;
+    if (connection.isRetiring) return;
+    if (session === undefined) {
+      if (response !== undefined && !response.headersSent) response.shouldKeepAlive = false;
+    } else if (sendShutdownNotice(socket)) {
+      setTimeout(() => session.close(), farewellMs).unref();
+    } else if (must || connection.callsUnderWay === 0) {
+      session.close();
+    } else {
+      return;
+    }
+    connection.isRetiring = true;
   }
 
   /** Closes a connection that has nothing under way. */
   function close({ session, socket }: Connection): void {
-    if (session === undefined) socket.destroy();
-    else session.destroy();
+    if (session === undefined) return void socket.destroy();
+    // The session waits for its last frame to leave, which it never does when the client does not read.
+    session.destroy();
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  }
+
+  /** Closes a connection that does harm. */
+  function cut({ session, socket }: Connection): void {
+    session?.destroy(new Error("the connection did harm"), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+    socket.destroy();
+  }
+
+  /** Ends a call that takes too long: its stream, or the connection where nothing less helps. */
+  function cutCall(connection: Connection, request: IncomingMessage | Http2ServerRequest): void {
+    if (!("stream" in request)) return cut(connection);
+    const { stream } = request;
+    stream.close(constants.NGHTTP2_CANCEL);
+    const ifStuck = () => {
+      if (!stream.destroyed) cut(connection);
+    };
+    setTimeout(ifStuck, lingerMs).unref();
   }
 
   function find(request: IncomingMessage | Http2ServerRequest): Connection | undefined {
     if (!("stream" in request)) return bySocket.get(request.socket);
+    // A stream that is closed no longer knows its session.
     const session = request.stream.session as ServerHttp2Session | undefined;
     return session === undefined ? undefined : bySession.get(session);
   }
@@ -130,6 +193,8 @@ export function createConnections(limits: ConnectionLimits): Connections {
         hasBroughtRequest: false,
         hasBroughtKey: false,
         isRetiring: false,
+        credit: creditMax,
+        bytesCharged: 0,
       };
       bySocket.set(socket, connection);
       socket.once("close", () => bySocket.delete(socket));
@@ -139,32 +204,43 @@ export function createConnections(limits: ConnectionLimits): Connections {
       if (connection === undefined) return;
       connection.session = session;
       bySession.set(session, connection);
+      session.on("ping", () => onControlFrame(connection));
+      session.on("remoteSettings", () => onControlFrame(connection));
     },
     callBegan(request, response) {
       const connection = find(request);
-      if (connection === undefined) return;
+      if (connection === undefined) return () => {};
       connection.callsUnderWay += 1;
+      connection.credit += creditPerCall;
       connection.hasBroughtRequest = true;
-      if ("stream" in response) return;
-      connection.response = response;
-      if (connection.isRetiring) response.shouldKeepAlive = false;
+      if (!("stream" in response)) {
+        connection.response = response;
+        if (connection.isRetiring) response.shouldKeepAlive = false;
+      }
+      const timer = setTimeout(cutCall, limits.callMs, connection, request);
+      return () => {
+        clearTimeout(timer);
+        connection.callsUnderWay -= 1;
+        connection.activeTick = tick;
+        if (connection.response === response) connection.response = undefined;
+      };
     },
     authenticated(request) {
       const connection = find(request);
       if (connection !== undefined) connection.hasBroughtKey = true;
     },
-    callEnded(request) {
-      const connection = find(request);
-      if (connection === undefined) return;
-      connection.callsUnderWay -= 1;
-      connection.activeTick = tick;
-      connection.response = undefined;
-    },
     retireAll() {
-      for (const connection of bySocket.values()) retire(connection);
+      for (const connection of bySocket.values()) retire(connection, false);
+      const sayFarewell = () => {
+        for (const connection of bySocket.values()) {
+          retire(connection, true);
+          if (connection.session === undefined && connection.callsUnderWay === 0) connection.socket.end();
+        }
+      };
+      setTimeout(sayFarewell, farewellMs).unref();
     },
     destroyAll() {
-      clearInterval(timer);
+      clearInterval(ticking);
       for (const { session, socket } of bySocket.values()) {
         session?.destroy();
         socket.destroy();

@@ -18,6 +18,7 @@ import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { callKey, type Call, type Surface } from "./call.ts";
 import { whyUndecodable } from "./decoding.ts";
+import { discard, readBody } from "./request-body.ts";
 import { matchRest, plainError, restErrorBody } from "./rest.ts";
 import { httpStatus } from "./status.ts";
 
@@ -65,8 +66,6 @@ export interface Gateway {
 
 /** What a gRPC frame adds to its message: a flag and a length. */
 const envelopeBytes = 5;
-/** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
-const discardBytesMax = 1_048_576;
 /** One per surface and content type in use; a client can invent no more than this. */
 const fullHouseAnswersMax = 32;
 /** A full house is worth another try so much later. */
@@ -77,7 +76,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     options;
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   const byRpc = new Map(router.handlers.map((handler) => [handler.method.name, handler]));
-  const fullHouseAnswers = new Map<string, Answer>();
+  const fullHouseAnswers = new Map<string, Sendable>();
   let callsUnderWay = 0;
   let draining = false;
   let drained = () => {};
@@ -100,7 +99,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     if (callsUnderWay >= callsMax) {
       discard(request);
-      write(response, await fullHouse(request, routed));
+      writeWhole(response, fullHouseAnswers.get(fullHouseName(request, routed)) ?? (await fullHouse(request, routed)));
       return;
     }
     const call = newCall(routed);
@@ -122,14 +121,18 @@ export function createGateway(options: GatewayOptions): Gateway {
     return { id, surface, rpc: handler.method.name, reached: false };
   }
 
-  /** Refuses a call when there is no room for it. The answer is made once: refusing has to be far cheaper than serving. */
-  async function fullHouse(request: Request, routed: Routed): Promise<Answer> {
-    const name = `${routed.surface} ${request.headers["content-type"]}`;
-    const ready = fullHouseAnswers.get(name);
-    if (ready !== undefined) return ready;
+  /**
+   * What a call is told when there is no room for it. Made once for each kind of call: refusing has to be far cheaper
+   * than serving. Nothing of the request but its kind goes into it, since it is given to other callers too.
+   */
+  async function fullHouse(request: Request, routed: Routed): Promise<Sendable> {
+    const { method, httpVersion, headers } = request;
     const call = { ...newCall(routed), refusedAtGate: refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal };
-    const made = await invoke(request, routed, call, empty, new AbortController().signal);
-    if (fullHouseAnswers.size < fullHouseAnswersMax) fullHouseAnswers.set(name, made);
+    const bare = { method, httpVersion, headers: { "content-type": headers["content-type"] } };
+    const url = method === "GET" ? `${routed.url.split("?", 1)[0]}?encoding=json` : routed.url;
+    const answer = await invoke(bare, { ...routed, url }, call, empty, new AbortController().signal);
+    const made = sendable(answer);
+    if (fullHouseAnswers.size < fullHouseAnswersMax) fullHouseAnswers.set(fullHouseName(request, routed), made);
     return made;
   }
 
@@ -169,7 +172,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   /** Runs Connect's handler over a whole message, and brings its answer to what the surface shows. */
   async function invoke(
-    request: Request,
+    request: Pick<Request, "method" | "httpVersion" | "headers">,
     { handler, surface, url, body: pathBody }: Routed,
     call: Call,
     body: Uint8Array,
@@ -320,51 +323,19 @@ function surfaceOf(contentType: string): Surface {
   return contentType.startsWith("application/grpc") ? "grpc" : "connect";
 }
 
-/** Reads a whole body: "too large" past `bytesMax`, "too slow" past `timeoutMs`, undefined when the client has gone. */
-function readBody(
-  request: Request,
-  bytesMax: number,
-  timeoutMs: number,
-): Promise<Uint8Array | "too large" | "too slow" | undefined> {
-  return new Promise((resolve) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const giveUp = (verdict: "too large" | "too slow") => {
-      request.off("data", onData);
-      discard(request);
-      finish(verdict);
-    };
-    const timer = setTimeout(giveUp, timeoutMs, "too slow");
-    const finish = (verdict: Uint8Array | "too large" | "too slow" | undefined) => {
-      clearTimeout(timer);
-      resolve(verdict);
-    };
-    const onData = (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > bytesMax) giveUp("too large");
-      else chunks.push(chunk);
-    };
-    request.on("data", onData);
-    request.once("end", () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
-    request.once("error", () => finish(undefined));
-    request.once("close", () => finish(undefined));
-  });
-}
-
-/** Lets a client finish what it is sending, within a bound, so that it gets to read the answer. */
-function discard(request: Request): void {
-  let bytes = 0;
-  request.on("data", (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > discardBytesMax) request.destroy();
-  });
-  request.once("error", () => {});
+function fullHouseName(request: Request, { surface }: Routed): string {
+  return `${surface} ${request.method} ${request.headers["content-type"]}`;
 }
 
 /** The request's headers for Connect: without HTTP/2's pseudo headers, with a deadline of ours where theirs is later. */
-function headersOf(request: Request, surface: Surface, isPathBody: boolean, deadlineMs: number): Headers {
+function headersOf(
+  { headers: given }: Pick<Request, "headers">,
+  surface: Surface,
+  isPathBody: boolean,
+  deadlineMs: number,
+): Headers {
   const headers = new Headers();
-  for (const [name, value] of Object.entries(request.headers)) {
+  for (const [name, value] of Object.entries(given)) {
     if (value === undefined || name.startsWith(":")) continue;
     headers.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
@@ -404,17 +375,29 @@ async function gather(answer: UniversalServerResponse): Promise<Omit<Answer, "ca
   };
 }
 
-function write(response: Response, answer: Answer): void {
-  if (response.destroyed) return;
-  const headers: Record<string, string> = Object.fromEntries(answer.header);
+/** An answer as it goes out. */
+interface Sendable {
+  readonly status: number;
+  readonly headers: Record<string, string>;
+  readonly body: Uint8Array;
+  readonly trailers?: Record<string, string>;
+}
+
+function sendable({ status, header, body, trailer }: Answer): Sendable {
+  const headers: Record<string, string> = Object.fromEntries(header);
   headers["cache-control"] = "no-store";
-  headers["x-call-id"] = answer.call.id;
-  if (answer.trailer === undefined) headers["content-length"] = `${answer.body.length}`;
-  writeWhole(response, answer.status, headers, answer.body, answer.trailer);
+  if (trailer !== undefined) return { status, headers, body, trailers: Object.fromEntries(trailer) };
+  headers["content-length"] = `${body.length}`;
+  return { status, headers, body };
+}
+
+function write(response: Response, answer: Answer): void {
+  const whole = sendable(answer);
+  whole.headers["x-call-id"] = answer.call.id;
+  writeWhole(response, whole);
 }
 
 function answerPlain(response: Response, refusal: Refusal, more: Record<string, string> = {}): void {
-  if (response.destroyed) return;
   const { status, body } = plainError(refusal);
   const headers = {
     ...more,
@@ -422,19 +405,14 @@ function answerPlain(response: Response, refusal: Refusal, more: Record<string, 
     "cache-control": "no-store",
     "content-length": `${body.length}`,
   };
-  writeWhole(response, status, headers, body, undefined);
+  writeWhole(response, { status, headers, body });
 }
 
-function writeWhole(
-  response: Response,
-  status: number,
-  headers: Record<string, string>,
-  body: Uint8Array,
-  trailer: Headers | undefined,
-): void {
+function writeWhole(response: Response, { status, headers, body, trailers }: Sendable): void {
+  if (response.destroyed) return;
   // The two responses are alike, but their overloads are not.
   const plain = response as ServerResponse;
   plain.writeHead(status, headers);
-  if (trailer !== undefined) plain.addTrailers(Object.fromEntries(trailer));
+  if (trailers !== undefined) plain.addTrailers(trailers);
   plain.end(body);
 }

@@ -21,6 +21,7 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import { connect, Server as NetServer, type AddressInfo, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import type { Gateway } from "./gateway.ts";
 
@@ -34,6 +35,7 @@ export interface ServerOptions {
   readonly readCertificate?: (() => Certificate) | undefined;
   /** Connections at once; further ones are not taken. */
   readonly connectionsMax: number;
+  readonly limits?: ServerLimits;
   /** Runs when the address is known and free, before any connection is taken. */
   readonly beforeAccept?: (address: Address) => Promise<void>;
   readonly onFault: (error: unknown) => void;
@@ -57,32 +59,50 @@ export interface RunningServer extends Address {
   stop(graceMs: number): Promise<void>;
 }
 
-/** A request's headers, and a whole request, must be here by then. */
-export const requestTimeoutMs = 15_000;
-const headerBytesMax = 16_384;
-const headersMax = 100;
-/** Calls at once on one HTTP/2 connection. */
-const streamsMax = 100;
-/** A stream on which nothing has moved for so long is cut, a client that does not read its answer included. */
-const streamIdleMs = 30_000;
+/** What one connection may do. */
+export interface ServerLimits {
+  /** A request's headers, a whole request, and a TLS handshake must be here by then. */
+  readonly requestMs: number;
+  /** How often that is looked at on HTTP/1. */
+  readonly checkMs: number;
+  readonly headerBytesMax: number;
+  readonly headersMax: number;
+  /** Calls at once on one HTTP/2 connection. */
+  readonly streamsMax: number;
+}
+
+export const serverLimits: ServerLimits = {
+  requestMs: 15_000,
+  checkMs: 1_000,
+  headerBytesMax: 16_384,
+  headersMax: 100,
+  streamsMax: 100,
+};
 
 /** How connections are limited by default; `idleMs` and `maxAgeMs` are the operator's. */
 export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs"> = {
   halfOpenMs: 15_000,
   strangerIdleMs: 60_000,
-  tickMs: 1_000,
+  // The body's 15 s, the call's own 15 s, and as long again for an answer of a few hundred bytes.
+  callMs: 45_000,
+  tickMs: 500,
 };
 
-const http1Options = {
-  headersTimeout: requestTimeoutMs,
-  requestTimeout: requestTimeoutMs,
-  connectionsCheckingInterval: 1_000,
+/** At a stop, calls that were sent before it are still taken for so long. They may yet be in a socket's buffer. */
+const settleMs = 100;
+/** At a stop, how long the last answers have to leave, and clients to close in their own time. */
+const lastAnswersMs = 1_000;
+
+const http1Options = ({ requestMs, checkMs, headerBytesMax }: ServerLimits) => ({
+  headersTimeout: requestMs,
+  requestTimeout: requestMs,
+  connectionsCheckingInterval: checkMs,
   // Idle connections are looked after by connections.ts.
   keepAliveTimeout: 0,
   maxHeaderSize: headerBytesMax,
-};
+});
 
-const http2Options = {
+const http2Options = ({ headerBytesMax, headersMax, streamsMax }: ServerLimits) => ({
   settings: { maxConcurrentStreams: streamsMax, maxHeaderListSize: headerBytesMax, enablePush: false },
   maxHeaderListPairs: headersMax,
   // Megabytes a connection may hold.
@@ -93,27 +113,30 @@ const http2Options = {
   // Rapid reset: a client may open and drop this many streams at once, and so many more a second.
   streamResetBurst: 400,
   streamResetRate: 50,
-};
+});
 
 /** Starts to listen. Rejects when the address cannot be had. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { gateway, connections, host, readCertificate, onFault } = options;
+  const { gateway, connections, host, readCertificate, onFault, limits = serverLimits } = options;
 
   function onRequest(
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
   ): void {
-    connections.callBegan(request, response);
-    if ("stream" in request) request.stream.setTimeout(streamIdleMs, () => request.stream.close());
-    response.once("close", () => connections.callEnded(request));
+    response.once("close", connections.callBegan(request, response));
     gateway.handle(request, response);
   }
 
   const listener =
     readCertificate === undefined
-      ? cleartext(connections, onRequest)
-      : secure(connections, onRequest, readCertificate());
+      ? cleartext(connections, onRequest, limits)
+      : secure(connections, onRequest, limits, readCertificate());
   listener.maxConnections = options.connectionsMax;
+  const sockets = new Set<Socket>();
+  listener.prependListener("connection", (socket: Socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
 
   const scheme = readCertificate === undefined ? "http" : "https";
   await listen(listener, options, scheme);
@@ -124,16 +147,21 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     host,
     port,
     reloadCertificate() {
-      if (readCertificate !== undefined) (listener as Http2SecureServer).setSecureContext(readCertificate());
+      if (readCertificate !== undefined)
+        (listener as Http2SecureServer).setSecureContext(tlsOptions(readCertificate()));
     },
     async stop(graceMs) {
+      // Those who listen move on; what was sent before the stop is still taken.
+      connections.retireAll();
+      await sleep(Math.min(settleMs, graceMs));
       // node:http's own close() would at once cut idle connections on which a call may be on its way.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
       connections.retireAll();
       await within(gateway.drain(), graceMs);
-      // The last answers are still on their way out of the sockets, and clients close in their own time.
-      await within(closed, Math.min(graceMs, 1_000));
+      await within(closed, Math.min(graceMs, lastAnswersMs));
       connections.destroyAll();
+      // Those in the middle of a TLS handshake are in no book yet.
+      for (const socket of sockets) socket.destroy();
       await closed;
     },
   };
@@ -144,9 +172,9 @@ type OnRequest = (
   response: ServerResponse | Http2ServerResponse,
 ) => void;
 
-function cleartext(connections: Connections, onRequest: OnRequest): Http1Server {
-  const http1 = createHttp1Server(http1Options, onRequest);
-  const http2 = createHttp2Server(http2Options, onRequest);
+function cleartext(connections: Connections, onRequest: OnRequest, limits: ServerLimits): Http1Server {
+  const http1 = createHttp1Server(http1Options(limits), onRequest);
+  const http2 = createHttp2Server(http2Options(limits), onRequest);
   http1.on("clientError", onClientError);
   watchSessions(http2);
   tellApart(
@@ -160,21 +188,36 @@ function cleartext(connections: Connections, onRequest: OnRequest): Http1Server 
   return http1;
 }
 
-function secure(connections: Connections, onRequest: OnRequest, certificate: Certificate): Http2SecureServer {
+/** Throws where there is no certificate in it: TLS would take an empty one, and then fail every handshake. */
+function tlsOptions({ cert, key }: Certificate) {
+  if (!cert.includes("-----BEGIN ") || !key.includes("-----BEGIN ")) {
+    throw new Error("the certificate or its key is not in PEM form");
+  }
+  return { cert, key, minVersion: "TLSv1.2" } as const;
+}
+
+function secure(
+  connections: Connections,
+  onRequest: OnRequest,
+  limits: ServerLimits,
+  certificate: Certificate,
+): Http2SecureServer {
   const server = createSecureServer(
     {
-      ...http1Options,
-      ...http2Options,
-      ...certificate,
+      ...http1Options(limits),
+      ...http2Options(limits),
+      ...tlsOptions(certificate),
       allowHTTP1: true,
-      handshakeTimeout: requestTimeoutMs,
-      minVersion: "TLSv1.2",
+      handshakeTimeout: limits.requestMs,
     },
     onRequest,
   );
   watchSessions(server);
   server.on("clientError", onClientError);
-  server.on("connection", (socket) => socket.on("error", () => socket.destroy()));
+  server.on("connection", (socket: Socket) => {
+    socket.setNoDelay(true);
+    socket.on("error", () => socket.destroy());
+  });
   // Before node's own listener, which makes the session from the same event.
   let latest: Socket | undefined;
   server.prependListener("secureConnection", (socket) => {
@@ -205,8 +248,9 @@ function tellApart(http1: Http1Server, takeHttp2: (socket: Socket) => void, conn
   http1.on("connection", (socket: Socket) => {
     connections.opened(socket);
     socket.setNoDelay(true);
-    const onError = () => socket.destroy();
-    socket.once("error", onError);
+    const onGone = () => socket.destroy();
+    socket.once("error", onGone);
+    socket.once("end", onGone);
     let seen: Buffer = Buffer.alloc(0);
     const onReadable = () => {
       const chunk = socket.read() as Buffer | null;
@@ -216,7 +260,8 @@ function tellApart(http1: Http1Server, takeHttp2: (socket: Socket) => void, conn
       const isHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
       if (isHttp2 && compared < preface.length) return;
       socket.off("readable", onReadable);
-      socket.off("error", onError);
+      socket.off("error", onGone);
+      socket.off("end", onGone);
       socket.unshift(seen);
       if (isHttp2) {
         takeHttp2(socket);

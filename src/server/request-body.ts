@@ -1,0 +1,68 @@
+/**
+ * A request's body: read whole within bounds of size and time, or thrown away within bounds of both. A client that takes
+ * its request back, or never ends it, must not keep its place in here.
+ */
+import type { IncomingMessage } from "node:http";
+import { constants, type Http2ServerRequest } from "node:http2";
+
+type Request = IncomingMessage | Http2ServerRequest;
+
+/** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
+const discardBytesMax = 1_048_576;
+/** And for how long, where HTTP/2 is spoken. */
+const discardMs = 2_000;
+
+/** Reads a whole body: "too large" past `bytesMax`, "too slow" past `timeoutMs`, undefined when the client has gone. */
+export function readBody(
+  request: Request,
+  bytesMax: number,
+  timeoutMs: number,
+): Promise<Uint8Array | "too large" | "too slow" | undefined> {
+  // Its end was told already: nothing more will be.
+  if (isGone(request)) return Promise.resolve(undefined);
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const giveUp = (verdict: "too large" | "too slow") => {
+      request.off("data", onData);
+      discard(request);
+      finish(verdict);
+    };
+    const timer = setTimeout(giveUp, timeoutMs, "too slow");
+    const finish = (verdict: Uint8Array | "too large" | "too slow" | undefined) => {
+      clearTimeout(timer);
+      resolve(verdict);
+    };
+    const onData = (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > bytesMax) giveUp("too large");
+      else chunks.push(chunk);
+    };
+    request.on("data", onData);
+    request.once("end", () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.once("error", () => finish(undefined));
+    request.once("close", () => finish(undefined));
+  });
+}
+
+/** True once the client has taken its request back, or its connection has gone. */
+function isGone(request: Request): boolean {
+  return "stream" in request ? request.stream.closed || request.stream.destroyed : request.destroyed;
+}
+
+/**
+ * Lets a client finish what it is sending, within bounds, so that it gets to read the answer. On HTTP/1 the listener's
+ * own time limit for a request still holds; on HTTP/2 the stream is closed once the answer is out.
+ */
+export function discard(request: Request): void {
+  let bytes = 0;
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > discardBytesMax) request.destroy();
+  });
+  request.once("error", () => {});
+  if (!("stream" in request) || request.stream.endAfterHeaders || isGone(request)) return;
+  const { stream } = request;
+  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), discardMs);
+  stream.once("close", () => clearTimeout(timer));
+}

@@ -1,0 +1,195 @@
+/**
+ * The listener in a test's own process: the real server, gateway and RPC adapters, in front of acts that answer at once
+ * or hang until they are told to go on. Its limits can be made short; nothing else differs from the shipped one.
+ */
+import { createConnectRouter } from "@connectrpc/connect";
+import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
+import type { ApiKey } from "../../src/otp/api-key.ts";
+import { ok, refuse } from "../../src/otp/reason.ts";
+import type { Call } from "../../src/server/call.ts";
+import { createConnections, type ConnectionLimits, type Connections } from "../../src/server/connections.ts";
+import { createGateway } from "../../src/server/gateway.ts";
+import { gate, guard } from "../../src/server/interceptors.ts";
+import { createOtpService } from "../../src/server/otp-service.ts";
+import {
+  connectionLimits,
+  serverLimits,
+  startServer,
+  type Certificate,
+  type RunningServer,
+} from "../../src/server/server.ts";
+import type { Verifications } from "../../src/service/verifications.ts";
+import { createManualSystem, testEpochMs } from "./system.ts";
+
+export interface ListenerWish {
+  readonly limits?: Partial<ConnectionLimits & typeof serverLimits>;
+  readonly deadlineMs?: number;
+  readonly callsMax?: number;
+  readonly connectionsMax?: number;
+  readonly readCertificate?: () => Certificate;
+}
+
+export interface Listener {
+  readonly server: RunningServer;
+  readonly connections: Connections;
+  readonly port: number;
+  readonly url: string;
+  /** Every call that was answered, and with what status. */
+  readonly calls: { readonly call: Call; readonly status: number }[];
+  readonly faults: unknown[];
+  /** From now on acts hang, until `letGo`. */
+  hang(): void;
+  letGo(): void;
+  /** Resolves once so many acts hang at once. */
+  hanging(count: number): Promise<void>;
+  /** Resolves once so many requests, calls or not, were answered to their end. */
+  answered(count: number): Promise<void>;
+  /** Resolves once so many connections are open. */
+  open(count: number): Promise<void>;
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** The one key that a listener knows. */
+export const testKey = "otp_test_key";
+
+const apiKey: ApiKey = {
+  id: "testkey",
+  tenant: "default",
+  name: "test",
+  digest: new Uint8Array(32),
+  scopes: ["send", "verify", "read", "cancel"],
+  createMs: testEpochMs,
+  expireMs: null,
+  revokeMs: null,
+  lastUseMs: null,
+};
+
+/** Starts a listener on a free port. Limits that are not given are the shipped ones. */
+export async function startListener(wish: ListenerWish = {}): Promise<Listener> {
+  const system = createManualSystem();
+  const calls: { call: Call; status: number }[] = [];
+  const faults: unknown[] = [];
+  let holding: PromiseWithResolvers<void> | undefined;
+  let hangingNow = 0;
+  let answered = 0;
+  const waiters = new Set<() => void>();
+  const changed = () => {
+    for (const check of waiters) check();
+  };
+  const until = (condition: () => boolean) =>
+    new Promise<void>((resolve) => {
+      const check = () => {
+        if (!condition()) return;
+        waiters.delete(check);
+        resolve();
+      };
+      waiters.add(check);
+      check();
+    });
+
+  async function act(): Promise<void> {
+    if (holding === undefined) return;
+    hangingNow += 1;
+    changed();
+    await holding.promise;
+    hangingNow -= 1;
+    changed();
+  }
+
+  const verifications: Pick<Verifications, "send" | "get"> = {
+    async send() {
+      await act();
+      return { result: ok(sent), replayed: false };
+    },
+    async get() {
+      await act();
+      return { result: refuse("REQUEST_NOT_FOUND"), replayed: false };
+    },
+  };
+  const sent = {
+    id: "A".repeat(22),
+    state: "PENDING",
+    delivery: "ACCEPTED",
+    digits: 6,
+    expireMs: testEpochMs + 600_000,
+    nextResendMs: null,
+    resendsRemaining: 0,
+    at: testEpochMs,
+  } as const;
+
+  const router = createConnectRouter({
+    readMaxBytes: 16_384,
+    jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true, ignoreUnknownFields: false },
+    requestGate: gate,
+    interceptors: [guard((_, error) => faults.push(error))],
+  }).service(OtpService, createOtpService(verifications as Verifications));
+  const connections = createConnections({
+    ...connectionLimits,
+    idleMs: 1_800_000,
+    maxAgeMs: 0,
+    tickMs: 50,
+    ...wish.limits,
+  });
+  const book: Connections = {
+    ...connections,
+    get count() {
+      return connections.count;
+    },
+    callBegan(request, response) {
+      const ended = connections.callBegan(request, response);
+      return () => {
+        ended();
+        answered += 1;
+        changed();
+      };
+    },
+    opened(socket) {
+      connections.opened(socket);
+      socket.once("close", changed);
+      changed();
+    },
+  };
+  const server = await startServer({
+    connections: book,
+    connectionsMax: wish.connectionsMax ?? 10_000,
+    limits: { ...serverLimits, checkMs: 50, ...wish.limits },
+    host: "127.0.0.1",
+    port: 0,
+    readCertificate: wish.readCertificate,
+    onFault: (error) => faults.push(error),
+    gateway: createGateway({
+      router,
+      system,
+      authenticate: (header) =>
+        Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
+      onAuthenticated: connections.authenticated,
+      bodyBytesMax: 16_384,
+      deadlineMs: wish.deadlineMs ?? 15_000,
+      callsMax: wish.callsMax ?? 1_024,
+      onCall: (call, status) => calls.push({ call, status }),
+      onFault: (error) => faults.push(error),
+    }),
+  });
+  return {
+    server,
+    connections,
+    port: server.port,
+    url: `${server.scheme}://127.0.0.1:${server.port}`,
+    calls,
+    faults,
+    hang() {
+      holding ??= Promise.withResolvers<void>();
+    },
+    letGo() {
+      holding?.resolve();
+      holding = undefined;
+    },
+    hanging: (count) => until(() => hangingNow >= count),
+    answered: (count) => until(() => answered >= count),
+    open: (count) => until(() => connections.count === count),
+    async stop(graceMs = 2_000) {
+      holding?.resolve();
+      await server.stop(graceMs);
+    },
+  };
+}
