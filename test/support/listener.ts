@@ -46,6 +46,7 @@ export interface Listener {
   answered(count: number): Promise<void>;
   /** Resolves once so many connections are open. */
   open(count: number): Promise<void>;
+  /** Stops. Rejects if anything went wrong that callers were told nothing about. */
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -190,6 +191,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     async stop(graceMs = 2_000) {
       holding?.resolve();
       await server.stop(graceMs);
+      if (faults.length > 0) throw new AggregateError(faults, "the listener had faults of its own");
     },
   };
 }

@@ -3,6 +3,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 const launcher = fileURLToPath(new URL("../../src/otpd.js", import.meta.url));
@@ -99,4 +100,16 @@ export async function runOtpd(
   child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString("utf8")));
   const [code] = (await once(child, "close")) as [number | null];
   return { code, output, errors };
+}
+
+/** The API key that a first start prints. */
+export async function firstKey(otpd: Otpd): Promise<string> {
+  const [, key] = await otpd.waitFor(/Bearer (otp_live_\w+)"/);
+  return key as string;
+}
+
+/** How much memory a process holds, in MiB. Linux only. */
+export function residentMiB(pid: number | undefined): number {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kib) / 1_024;
 }
