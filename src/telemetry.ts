@@ -77,11 +77,17 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
   };
 }
 
-/** An error as far as it may be told: its name, its stack's places, and the message of our own kinds of error. */
-function describe(error: unknown): { name: string; message?: string; stack?: string } {
+/** An error as far as it may be told: its name and code, its stack's places, and the message of our own kinds of error. */
+function describe(error: unknown): { name: string; code?: string; message?: string; stack?: string } {
   if (!(error instanceof Error)) return { name: typeof error };
   const places = (error.stack ?? "").split("\n").filter((line) => /^ {4}at /.test(line));
-  // A message from elsewhere may quote what it failed on; the database's and ours hold no values.
+  // A message from elsewhere may quote what it failed on; the database's and ours hold no values, and neither do codes.
   const ours = error.name === "StoreUnavailable" || error.name === "SqliteError";
-  return { name: error.name, ...(ours ? { message: error.message } : {}), stack: places.slice(0, 8).join("\n") };
+  const { code } = error as { code?: unknown };
+  return {
+    name: error.name,
+    ...(typeof code === "string" && /^[A-Z0-9_]{1,64}$/.test(code) ? { code } : {}),
+    ...(ours ? { message: error.message } : {}),
+    stack: places.slice(0, 8).join("\n"),
+  };
 }

@@ -13,7 +13,7 @@ import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/conn
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type { ApiKey } from "../otp/api-key.ts";
-import { refuse, type Refusal, type Result } from "../otp/reason.ts";
+import { refuse, retryAfterSeconds, type Refusal, type Result } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { callKey, type Call, type Surface } from "./call.ts";
@@ -215,6 +215,11 @@ export function createGateway(options: GatewayOptions): Gateway {
       discard(request);
       return answerPlain(response, refuse("METHOD_NOT_ALLOWED").refusal, { allow: visit.methods.join(", ") });
     }
+    if (draining || callsUnderWay >= callsMax) {
+      discard(request);
+      const reason = draining ? "SHUTTING_DOWN" : "STORE_UNAVAILABLE";
+      return answerPlain(response, refuse(reason, { retryAfterMs }).refusal);
+    }
     callsUnderWay += 1;
     try {
       const body = await readBody(request, bodyBytesMax, deadlineMs);
@@ -224,7 +229,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       const answer = await visit.answer({ method, target: request.url ?? "", headers: request.headers, body });
       if (!answer.ok) return answerPlain(response, answer.refusal);
       const headers = { "content-type": answer.value.type, "cache-control": "no-store" };
-      writeWhole(response, 200, headers, Buffer.from(answer.value.body), undefined);
+      writeWhole(response, { status: 200, headers, body: Buffer.from(answer.value.body) });
     } catch (error) {
       answerPlain(response, faultRefusal(error));
     } finally {
@@ -399,8 +404,10 @@ function write(response: Response, answer: Answer): void {
 
 function answerPlain(response: Response, refusal: Refusal, more: Record<string, string> = {}): void {
   const { status, body } = plainError(refusal);
+  const seconds = retryAfterSeconds(refusal);
   const headers = {
     ...more,
+    ...(seconds === undefined ? {} : { "retry-after": `${seconds}` }),
     "content-type": "application/json",
     "cache-control": "no-store",
     "content-length": `${body.length}`,

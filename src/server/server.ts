@@ -21,7 +21,7 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import { connect, Server as NetServer, type AddressInfo, type Socket } from "node:net";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import type { Gateway } from "./gateway.ts";
 
@@ -88,8 +88,11 @@ export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs"> = {
   tickMs: 500,
 };
 
-/** At a stop, calls that were sent before it are still taken for so long. They may yet be in a socket's buffer. */
-const settleMs = 100;
+/**
+ * At a stop, what was sent before it is still taken: it may be in the system's buffers yet. One turn of the event loop
+ * takes all connections that wait, the next one reads from all of them; there are as many again in reserve.
+ */
+const settleTurns = 4;
 /** At a stop, how long the last answers have to leave, and clients to close in their own time. */
 const lastAnswersMs = 1_000;
 
@@ -153,7 +156,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     async stop(graceMs) {
       // Those who listen move on; what was sent before the stop is still taken.
       connections.retireAll();
-      await sleep(Math.min(settleMs, graceMs));
+      for (let turn = 0; turn < settleTurns; turn += 1) await nextTurn();
       // node:http's own close() would at once cut idle connections on which a call may be on its way.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
       connections.retireAll();
@@ -191,7 +194,7 @@ function cleartext(connections: Connections, onRequest: OnRequest, limits: Serve
 /** Throws where there is no certificate in it: TLS would take an empty one, and then fail every handshake. */
 function tlsOptions({ cert, key }: Certificate) {
   if (!cert.includes("-----BEGIN ") || !key.includes("-----BEGIN ")) {
-    throw new Error("the certificate or its key is not in PEM form");
+    throw Object.assign(new Error("the certificate or its key is not in PEM form"), { code: "ERR_NOT_PEM" });
   }
   return { cert, key, minVersion: "TLSv1.2" } as const;
 }

@@ -151,6 +151,18 @@ describe("limits", () => {
   });
 });
 
+/** Resolves once nothing listens on the port any more. */
+async function refusesConnections(port: number): Promise<void> {
+  for (let isRefused = false; !isRefused;) {
+    const socket = createConnection(port, "127.0.0.1");
+    isRefused = await once(socket, "connect").then(
+      () => false,
+      () => true,
+    );
+    socket.destroy();
+  }
+}
+
 test("a server that stops answers what is under way, and refuses what comes after as SHUTTING_DOWN", async () => {
   const world = await startWorld();
   const provider = Promise.withResolvers<SendOutcome>();
@@ -174,6 +186,7 @@ test("a server that stops answers what is under way, and refuses what comes afte
   first.socket.write(request("/v1/otp/send", JSON.stringify({ phone })));
   await called.promise;
   const stopped = world.stop();
+  await refusesConnections(Number(new URL(world.url).port));
   // On connections that were there before.
   second.socket.write(request("/v1/otp/send", JSON.stringify({ phone })));
   third.socket.write(request("/otp.v1.OtpService/SendOtp", JSON.stringify({ phone })));

@@ -55,6 +55,7 @@ export const testKey = "otp_test_key";
 
 const apiKey: ApiKey = {
   id: "testkey",
+  kind: "live",
   tenant: "default",
   name: "test",
   digest: new Uint8Array(32),
@@ -164,6 +165,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       authenticate: (header) =>
         Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
       onAuthenticated: connections.authenticated,
+      visitOf: () => undefined,
       bodyBytesMax: 16_384,
       deadlineMs: wish.deadlineMs ?? 15_000,
       callsMax: wish.callsMax ?? 1_024,
