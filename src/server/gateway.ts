@@ -9,21 +9,27 @@
  * an answer with one call instead of a chunk at a time, which saves a third of the CPU of a call.
  */
 import { createContextValues, type ConnectRouter } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import type { ApiKey } from "../otp/api-key.ts";
-import { refuse, retryAfterSeconds, type Refusal, type Result } from "../otp/reason.ts";
+import { refuse, type Refusal, type Result } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
+import {
+  answerPlain,
+  gather,
+  sendable,
+  write,
+  writeWhole,
+  type Answer,
+  type Request,
+  type Response,
+  type Sendable,
+} from "./answer.ts";
 import { callKey, type Call, type Surface } from "./call.ts";
 import { whyUndecodable } from "./decoding.ts";
 import { discard, readBody } from "./request-body.ts";
-import { matchRest, plainError, restErrorBody } from "./rest.ts";
+import { matchRest, restErrorBody } from "./rest.ts";
 import { httpStatus } from "./status.ts";
-
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
 
 /** A path that is no RPC: what it answers to, and how. */
 export interface Visit {
@@ -308,14 +314,6 @@ interface Routed {
 
 type RouteResult = Routed | { readonly ok: false; readonly refusal: Refusal; readonly allow?: string };
 
-interface Answer {
-  readonly call: Call;
-  readonly status: number;
-  readonly header: Headers;
-  readonly body: Uint8Array;
-  readonly trailer: Headers | undefined;
-}
-
 const empty = new Uint8Array();
 const clientGone = new Error("the client is gone");
 
@@ -366,60 +364,4 @@ function grpcTimeoutMs(header: string | null): number | undefined {
 
 async function* once(body: Uint8Array): AsyncGenerator<Uint8Array> {
   yield body;
-}
-
-async function gather(answer: UniversalServerResponse): Promise<Omit<Answer, "call">> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of answer.body ?? []) chunks.push(chunk);
-  const [only = empty] = chunks;
-  return {
-    status: answer.status,
-    header: answer.header ?? new Headers(),
-    body: chunks.length > 1 ? Buffer.concat(chunks) : only,
-    trailer: answer.trailer,
-  };
-}
-
-/** An answer as it goes out. */
-interface Sendable {
-  readonly status: number;
-  readonly headers: Record<string, string>;
-  readonly body: Uint8Array;
-  readonly trailers?: Record<string, string>;
-}
-
-function sendable({ status, header, body, trailer }: Answer): Sendable {
-  const headers: Record<string, string> = Object.fromEntries(header);
-  headers["cache-control"] = "no-store";
-  if (trailer !== undefined) return { status, headers, body, trailers: Object.fromEntries(trailer) };
-  headers["content-length"] = `${body.length}`;
-  return { status, headers, body };
-}
-
-function write(response: Response, answer: Answer): void {
-  const whole = sendable(answer);
-  whole.headers["x-call-id"] = answer.call.id;
-  writeWhole(response, whole);
-}
-
-function answerPlain(response: Response, refusal: Refusal, more: Record<string, string> = {}): void {
-  const { status, body } = plainError(refusal);
-  const seconds = retryAfterSeconds(refusal);
-  const headers = {
-    ...more,
-    ...(seconds === undefined ? {} : { "retry-after": `${seconds}` }),
-    "content-type": "application/json",
-    "cache-control": "no-store",
-    "content-length": `${body.length}`,
-  };
-  writeWhole(response, { status, headers, body });
-}
-
-function writeWhole(response: Response, { status, headers, body, trailers }: Sendable): void {
-  if (response.destroyed) return;
-  // The two responses are alike, but their overloads are not.
-  const plain = response as ServerResponse;
-  plain.writeHead(status, headers);
-  if (trailers !== undefined) plain.addTrailers(trailers);
-  plain.end(body);
 }

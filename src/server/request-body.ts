@@ -2,10 +2,8 @@
  * A request's body: read whole within bounds of size and time, or thrown away within bounds of both. A client that takes
  * its request back, or never ends it, must not keep its place in here.
  */
-import type { IncomingMessage } from "node:http";
-import { constants, type Http2ServerRequest } from "node:http2";
-
-type Request = IncomingMessage | Http2ServerRequest;
+import { constants } from "node:http2";
+import type { Request } from "./answer.ts";
 
 /** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
 const discardBytesMax = 1_048_576;

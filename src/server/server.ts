@@ -93,7 +93,7 @@ export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs"> = {
  * takes all connections that wait, the next one reads from all of them; there are as many again in reserve.
  */
 const settleTurns = 4;
-/** At a stop, how long the last answers have to leave, and clients to close in their own time. */
+/** How long last answers have to leave, and clients to close in their own time. */
 const lastAnswersMs = 1_000;
 
 const http1Options = ({ requestMs, checkMs, headerBytesMax }: ServerLimits) => ({
@@ -217,6 +217,8 @@ function secure(
   );
   watchSessions(server);
   server.on("clientError", onClientError);
+  // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
+  server.prependListener("tlsClientError", (_, socket) => socket.destroy());
   server.on("connection", (socket: Socket) => {
     socket.setNoDelay(true);
     socket.on("error", () => socket.destroy());
@@ -285,6 +287,7 @@ function onClientError(error: NodeJS.ErrnoException, socket: Socket | { writable
     ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
   };
   const status = statuses[error.code ?? ""] ?? "400 Bad Request";
+  setTimeout(() => socket.destroy(), lastAnswersMs).unref();
   socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncache-control: no-store\r\ncontent-length: 0\r\n\r\n`);
 }
 
