@@ -21,7 +21,7 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import { connect, Server as NetServer, type AddressInfo, type Socket } from "node:net";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import type { Gateway } from "./gateway.ts";
 
@@ -89,10 +89,13 @@ export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs"> = {
 };
 
 /**
- * At a stop, what was sent before it is still taken: it may be in the system's buffers yet. One turn of the event loop
- * takes all connections that wait, the next one reads from all of them; there are as many again in reserve.
+ * At a stop, what was sent before it is still taken: it may be in the system's buffers yet. A turn of the event loop takes
+ * one of the connections that wait and reads from those it has, so it turns until no new one has shown up for a few steps,
+ * at most for `settleMs`.
  */
-const settleTurns = 4;
+const settleMs = 250;
+const settleStepMs = 5;
+const settleSteps = 3;
 /** How long last answers have to leave, and clients to close in their own time. */
 const lastAnswersMs = 1_000;
 
@@ -136,10 +139,25 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       : secure(connections, onRequest, limits, readCertificate());
   listener.maxConnections = options.connectionsMax;
   const sockets = new Set<Socket>();
+  let connectionsTaken = 0;
   listener.prependListener("connection", (socket: Socket) => {
+    connectionsTaken += 1;
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
   });
+
+  async function settle(): Promise<void> {
+    let isLate = false;
+    const timer = setTimeout(() => (isLate = true), settleMs);
+    for (let quietSteps = 0; quietSteps < settleSteps && !isLate;) {
+      const taken = connectionsTaken;
+      await sleep(settleStepMs);
+      await nextTurn();
+      await nextTurn();
+      quietSteps = taken === connectionsTaken ? quietSteps + 1 : 0;
+    }
+    clearTimeout(timer);
+  }
 
   const scheme = readCertificate === undefined ? "http" : "https";
   await listen(listener, options, scheme);
@@ -156,7 +174,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     async stop(graceMs) {
       // Those who listen move on; what was sent before the stop is still taken.
       connections.retireAll();
-      for (let turn = 0; turn < settleTurns; turn += 1) await nextTurn();
+      await settle();
       // node:http's own close() would at once cut idle connections on which a call may be on its way.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
       connections.retireAll();

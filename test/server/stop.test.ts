@@ -1,0 +1,68 @@
+/**
+ * A graceful stop of the real process: nothing that was sent before it is lost, and nothing holds it up.
+ */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { rmSync } from "node:fs";
+import { afterAll, expect, test } from "vitest";
+import { firstKey, startOtpd } from "../support/process.ts";
+import { stopUnderLoad } from "../support/stop-under-load.ts";
+import { temporaryFolder } from "../support/world.ts";
+
+const folder = temporaryFolder();
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+test.each([1, 2, 3, 4, 5])(
+  "no call under way fails when the process is stopped under load, round %i",
+  async (round) => {
+    const stopped = await stopUnderLoad(100 + 40 * round, round % 2 === 0);
+    expect(stopped).toMatchObject({ exitCode: 0, lost: [], unsettled: 0 });
+    expect(stopped.answeredLeast).toBeGreaterThan(0);
+    expect(stopped.tookMs).toBeLessThan(10_000);
+  },
+);
+
+test("a provider that never answers holds up neither the caller nor the stop beyond 10 s", async () => {
+  const deaf = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(deaf, "listening");
+  const otpd = await startOtpd(folder, {
+    OTP_PROVIDERS: "webhook",
+    OTP_WEBHOOK_URL: `http://127.0.0.1:${(deaf.address() as AddressInfo).port}/`,
+    OTP_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`,
+    OTP_SEND_WAIT_MS: "10000",
+  });
+  const headers = { authorization: `Bearer ${await firstKey(otpd)}`, "content-type": "application/json" };
+  const called = once(deaf, "request");
+  const sending = fetch(`${otpd.url}/v1/otp/send`, { method: "POST", headers, body: '{"phone":"+31612345678"}' });
+  await called;
+  const began = process.hrtime.bigint();
+  const [answer, code] = await Promise.all([sending, otpd.end()]);
+  const tookMs = Number(process.hrtime.bigint() - began) / 1e6;
+  deaf.closeAllConnections();
+  deaf.close();
+  expect(answer.status).toBe(200);
+  expect(await answer.json()).toMatchObject({
+    state: "STATE_PENDING",
+    delivery: expect.stringMatching(/QUEUED|SENDING/),
+  });
+  expect(code).toBe(0);
+  expect(tookMs).toBeLessThan(10_000);
+});
+
+test("a restart waits for its predecessor to let go, and then serves on the same port", async () => {
+  const first = await startOtpd(folder);
+  const key = await firstKey(first);
+  const port = new URL(first.url).port;
+  let isUp = false;
+  const starting = startOtpd(folder, { OTP_PORT: port }).finally(() => (isUp = true));
+  // Answered by the first all the while.
+  const headers = { authorization: `Bearer ${key}` };
+  const call = () => fetch(`${first.url}/v1/otp/${"A".repeat(22)}`, { headers });
+  for (let i = 0; i < 50; i += 1) expect((await call()).status).toBe(404);
+  expect(isUp).toBe(false);
+  expect(await first.end()).toBe(0);
+  const second = await starting;
+  expect((await call()).status).toBe(404);
+  expect(await second.end()).toBe(0);
+});

@@ -1,0 +1,47 @@
+/**
+ * The other end of load.ts: starts it, and hears what it did.
+ */
+import { spawn } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import type { LoadPlan, LoadReport } from "./load.ts";
+
+const script = fileURLToPath(new URL("load.ts", import.meta.url));
+
+export interface Load {
+  /** Resolves once all loops run. */
+  readonly started: Promise<void>;
+  /** Ends the loops after their calls under way, unless they have ended by themselves; resolves with what they did. */
+  end(): Promise<LoadReport>;
+  readonly report: Promise<LoadReport>;
+}
+
+export function startLoad(plan: LoadPlan, prefix: string[] = []): Load {
+  const [command = process.execPath, ...args] = [...prefix, process.execPath, script, JSON.stringify(plan)];
+  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+  child.stdin.on("error", () => {});
+  const started = Promise.withResolvers<void>();
+  const report = Promise.withResolvers<LoadReport>();
+  report.promise.catch(() => {});
+  let text = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    text += chunk.toString("utf8");
+    if (text.startsWith("started\n")) started.resolve();
+  });
+  child.once("close", () => {
+    const line = text.split("\n").find((candidate) => candidate.startsWith("{"));
+    if (line === undefined) {
+      started.reject(new Error("the load did not start"));
+      report.reject(new Error("the load ended without a report"));
+    } else {
+      report.resolve(JSON.parse(line) as LoadReport);
+    }
+  });
+  return {
+    started: started.promise,
+    report: report.promise,
+    end() {
+      child.stdin.write("stop\n");
+      return report.promise;
+    },
+  };
+}
