@@ -57,6 +57,8 @@ const deadlineMs = 15_000;
 const callsMax = 1_024;
 const serverGraceMs = 5_000;
 const workerGraceMs = 3_000;
+/** At a stop, sends wait for their providers only so much longer, so that they are answered within the server's grace. */
+const sendGraceMs = 3_000;
 
 /** Starts the service. Rejects with a plain sentence when it cannot, with nothing left open. */
 export async function startService(config: Config, surroundings: Surroundings): Promise<RunningService> {
@@ -155,7 +157,9 @@ export async function startService(config: Config, surroundings: Surroundings): 
       },
       async stop() {
         telemetry.lifecycle("stopping");
+        const callOff = system.after(sendGraceMs, worker.hurry);
         await server.stop(serverGraceMs);
+        callOff();
         await worker.stop(workerGraceMs);
         await sweeper.stop();
         await store.close();

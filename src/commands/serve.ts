@@ -9,6 +9,9 @@ import { createSystem } from "../system.ts";
 import { createTelemetry } from "../telemetry.ts";
 import { valueOf, version } from "./command.ts";
 
+/** How long standard output may take to get rid of its last lines. */
+const lastWordsMs = 500;
+
 /** Runs the service; resolves once it has stopped. */
 export async function serve(args: string[]): Promise<void> {
   parseArgs({ args, options: {} });
@@ -35,4 +38,7 @@ export async function serve(args: string[]): Promise<void> {
   service = await startService(config, { system, telemetry, print: (text) => void process.stdout.write(text) });
   await stopped.promise;
   telemetry.flush();
+  // All is put away. What a provider's library still holds open must not hold the process, nor a reader that is slow.
+  setTimeout(() => process.exit(0), lastWordsMs).unref();
+  process.stdout.write("", () => process.exit(0));
 }

@@ -40,6 +40,8 @@ export interface Worker {
   nudge(): void;
   /** Begins to look for messages that nobody has in hand. */
   start(): void;
+  /** From now on nobody waits to hear of a message: sends under way are answered as things stand. */
+  hurry(): void;
   /** Takes no more, waits up to `graceMs` for calls under way, and gives the rest back unsent. */
   stop(graceMs: number): Promise<void>;
 }
@@ -68,6 +70,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const pauses = new Set<() => void>();
   const openCalls = new Set<() => void>();
   let stopping = false;
+  let hurrying = false;
 
   function begin(task: Promise<void>): void {
     const done = task.catch(onFault).finally(() => underWay.delete(done));
@@ -221,7 +224,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   return {
     deliver(job, waitMs) {
-      if (waitMs <= 0) {
+      if (waitMs <= 0 || hurrying) {
         take(job);
         return Promise.resolve(undefined);
       }
@@ -242,6 +245,10 @@ export function createWorker(options: WorkerOptions): Worker {
     },
     start() {
       wakeIn(0);
+    },
+    hurry() {
+      hurrying = true;
+      for (const hear of listeners.values()) hear(undefined);
     },
     async stop(graceMs) {
       stopping = true;

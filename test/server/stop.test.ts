@@ -10,8 +10,15 @@ import { firstKey, startOtpd } from "../support/process.ts";
 import { stopUnderLoad } from "../support/stop-under-load.ts";
 import { temporaryFolder } from "../support/world.ts";
 
-const folder = temporaryFolder();
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+const folders: string[] = [];
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+});
+function newFolder(): string {
+  const folder = temporaryFolder();
+  folders.push(folder);
+  return folder;
+}
 
 test.each([1, 2, 3, 4, 5])(
   "no call under way fails when the process is stopped under load, round %i",
@@ -26,11 +33,12 @@ test.each([1, 2, 3, 4, 5])(
 test("a provider that never answers holds up neither the caller nor the stop beyond 10 s", async () => {
   const deaf = createServer(() => {}).listen(0, "127.0.0.1");
   await once(deaf, "listening");
-  const otpd = await startOtpd(folder, {
+  const otpd = await startOtpd(newFolder(), {
     OTP_PROVIDERS: "webhook",
     OTP_WEBHOOK_URL: `http://127.0.0.1:${(deaf.address() as AddressInfo).port}/`,
     OTP_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`,
     OTP_SEND_WAIT_MS: "10000",
+    OTP_ALLOWED_COUNTRIES: "NL",
   });
   const headers = { authorization: `Bearer ${await firstKey(otpd)}`, "content-type": "application/json" };
   const called = once(deaf, "request");
@@ -51,6 +59,7 @@ test("a provider that never answers holds up neither the caller nor the stop bey
 });
 
 test("a restart waits for its predecessor to let go, and then serves on the same port", async () => {
+  const folder = newFolder();
   const first = await startOtpd(folder);
   const key = await firstKey(first);
   const port = new URL(first.url).port;

@@ -15,9 +15,8 @@ export interface Load {
   readonly report: Promise<LoadReport>;
 }
 
-export function startLoad(plan: LoadPlan, prefix: string[] = []): Load {
-  const [command = process.execPath, ...args] = [...prefix, process.execPath, script, JSON.stringify(plan)];
-  const child = spawn(command, args, { stdio: ["pipe", "pipe", "inherit"] });
+export function startLoad(plan: LoadPlan): Load {
+  const child = spawn(process.execPath, [script, JSON.stringify(plan)], { stdio: ["pipe", "pipe", "inherit"] });
   child.stdin.on("error", () => {});
   const started = Promise.withResolvers<void>();
   const report = Promise.withResolvers<LoadReport>();
