@@ -16,6 +16,7 @@ import { ownMasterKey } from "./master-key.ts";
 import { scopes } from "./otp/api-key.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import type { Secret } from "./otp/secret.ts";
+import { jsonOptions } from "./server/decoding.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
 import { createOtpService } from "./server/otp-service.ts";
@@ -104,7 +105,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const router = createConnectRouter({
       acceptCompression: [compressionGzip],
       readMaxBytes: bodyBytesMax,
-      jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true, ignoreUnknownFields: false },
+      jsonOptions,
       requestGate: gate,
       interceptors: [guard((call, error) => telemetry.fault(call.rpc, error, call.id))],
     }).service(OtpService, createOtpService(verifications));
