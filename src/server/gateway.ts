@@ -11,7 +11,7 @@
 import { createContextValues, type ConnectRouter } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import type { ApiKey } from "../otp/api-key.ts";
-import { refuse, type Refusal, type Result } from "../otp/reason.ts";
+import { invalid, refuse, type Refusal, type Result } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
 import {
@@ -28,7 +28,7 @@ import {
 import { callKey, type Call, type Surface } from "./call.ts";
 import { whyUndecodable } from "./decoding.ts";
 import { discard, readBody } from "./request-body.ts";
-import { matchRest, restErrorBody } from "./rest.ts";
+import { matchRest, plainError, restErrorBody } from "./rest.ts";
 import { httpStatus } from "./status.ts";
 
 /** A path that is no RPC: what it answers to, and how. */
@@ -169,7 +169,10 @@ export function createGateway(options: GatewayOptions): Gateway {
     let answer = await invoke(request, routed, call, body, gone.signal);
     if (!call.reached && call.refusal === undefined) {
       // Connect could not read the message, and says so in words that may quote it. Say it in ours instead.
-      call.refusedAtGate = whyUndecodable(routed.handler.method, request.headers, body, bodyBytesMax);
+      const isQuery = request.method === "GET" && routed.body === undefined;
+      call.refusedAtGate = isQuery
+        ? invalid(undefined, "The query does not hold a message of Connect's GET.").refusal
+        : whyUndecodable(routed.handler.method, request.headers, body, bodyBytesMax);
       answer = await invoke(request, routed, call, body, gone.signal);
     }
     response.off("close", onClose);
@@ -179,21 +182,34 @@ export function createGateway(options: GatewayOptions): Gateway {
   /** Runs Connect's handler over a whole message, and brings its answer to what the surface shows. */
   async function invoke(
     request: Pick<Request, "method" | "httpVersion" | "headers">,
-    { handler, surface, url, body: pathBody }: Routed,
+    routed: Routed,
     call: Call,
     body: Uint8Array,
     signal: AbortSignal,
   ): Promise<Answer> {
+    const { handler, surface, url, body: pathBody } = routed;
     const answer = await handler({
       httpVersion: request.httpVersion,
       method: pathBody === undefined ? (request.method ?? "POST") : "POST",
       url,
-      header: headersOf(request, surface, pathBody !== undefined, deadlineMs),
+      header: headersOf(request, routed, deadlineMs),
       body: once(body),
       signal,
       contextValues: createContextValues().set(callKey, call),
     });
     const whole = { ...(await gather(answer)), call };
+    if (call.refusal === undefined && !call.reached && call.refusedAtGate !== undefined) {
+      // Connect has answered before it asked the gate, with an empty body.
+      call.refusal = call.refusedAtGate;
+      const { status, body: said } = plainError(call.refusal);
+      return {
+        call,
+        status,
+        header: new Headers({ "content-type": "application/json" }),
+        body: said,
+        trailer: undefined,
+      };
+    }
     const refused = call.refusal;
     if (refused === undefined || surface === "grpc" || surface === "grpc-web") return whole;
     const shown = surface === "rest" ? restErrorBody(whole.body, refused) : whole.body;
@@ -268,13 +284,13 @@ export function createGateway(options: GatewayOptions): Gateway {
       return { ...refuse("METHOD_NOT_ALLOWED"), allow: handler.allowedMethods.join(", ") };
     }
     const type = request.headers["content-type"] ?? "";
-    const surface = rest === undefined ? surfaceOf(type) : "rest";
     const isRead = method === "GET";
+    const surface = rest !== undefined ? "rest" : isRead ? "connect" : surfaceOf(type);
     if (!isRead) {
       const typeFits =
         surface === "rest"
           ? /^application\/json *(; *charset=utf-8 *)?$/i.test(type)
-          : handler.supportedContentType(type);
+          : handler.supportedContentType(type) && !isGrpcWebText.test(type);
       const encoding = request.headers["content-encoding"] ?? "identity";
       const encodingFits = encoding === "identity" || (encoding === "gzip" && surface !== "rest");
       // gRPC needs trailers, which HTTP/1.1 clients do not read.
@@ -321,6 +337,9 @@ function pathOf(request: Request): string {
   return request.url?.split("?", 1)[0] ?? "";
 }
 
+/** Connect takes this type for gRPC-web's and then does not know it. */
+const isGrpcWebText = /^application\/grpc-web-text/i;
+
 function surfaceOf(contentType: string): Surface {
   if (contentType.startsWith("application/grpc-web")) return "grpc-web";
   return contentType.startsWith("application/grpc") ? "grpc" : "connect";
@@ -330,26 +349,31 @@ function fullHouseName(request: Request, { surface }: Routed): string {
   return `${surface} ${request.method} ${request.headers["content-type"]}`;
 }
 
+/** What says how a body is to be read. A GET has none, so there they say nothing. */
+const bodyHeaders = new Set(["content-type", "content-encoding", "content-length"]);
+
 /** The request's headers for Connect: without HTTP/2's pseudo headers, with a deadline of ours where theirs is later. */
 function headersOf(
-  { headers: given }: Pick<Request, "headers">,
-  surface: Surface,
-  isPathBody: boolean,
+  { method, headers: given }: Pick<Request, "method" | "headers">,
+  { surface, body }: Routed,
   deadlineMs: number,
 ): Headers {
   const headers = new Headers();
   for (const [name, value] of Object.entries(given)) {
-    if (value === undefined || name.startsWith(":")) continue;
+    if (value === undefined || name.startsWith(":") || (method === "GET" && bodyHeaders.has(name))) continue;
     headers.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
+  if (body !== undefined) headers.set("content-type", "application/json");
+  // Connect would compress a long error, which the REST paths have yet to add to.
+  if (surface === "rest") headers.delete("accept-encoding");
+  // A deadline that makes no sense is none.
   if (surface === "grpc" || surface === "grpc-web") {
     const asked = grpcTimeoutMs(headers.get("grpc-timeout"));
     if (asked === undefined || asked > deadlineMs) headers.set("grpc-timeout", `${deadlineMs}m`);
   } else {
-    const asked = Number(headers.get("connect-timeout-ms") ?? Number.NaN);
-    if (!(asked <= deadlineMs)) headers.set("connect-timeout-ms", `${deadlineMs}`);
+    const asked = /^\d{1,10}$/.exec(headers.get("connect-timeout-ms") ?? "")?.[0];
+    if (asked === undefined || Number(asked) > deadlineMs) headers.set("connect-timeout-ms", `${deadlineMs}`);
     headers.delete("content-length");
-    if (isPathBody) headers.set("content-type", "application/json");
   }
   return headers;
 }
