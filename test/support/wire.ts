@@ -37,7 +37,12 @@ export const overHttp1: Wire = (url, { method = "POST", path, headers = {}, body
     const bytes = body === undefined ? undefined : Buffer.from(body as string);
     const outgoing = request1({ hostname, port, method, path, agent: agent ?? false });
     for (const [name, value] of Object.entries(headers)) outgoing.setHeader(name, value);
-    if (bytes !== undefined && chunked !== true && outgoing.getHeader("content-length") === undefined) {
+    if (
+      bytes !== undefined &&
+      chunked !== true &&
+      unfinished !== true &&
+      outgoing.getHeader("content-length") === undefined
+    ) {
       outgoing.setHeader("content-length", bytes.length);
     }
     outgoing.once("error", reject);

@@ -1,0 +1,208 @@
+/**
+ * Bad bytes on the binary surfaces: Connect's protobuf, and the frames of gRPC and gRPC-web from a client that does not
+ * keep to them. A refusal with its reason, nothing spent, nothing echoed, and the next call works.
+ */
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
+import { connect } from "node:http2";
+import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { VerifyOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
+import { rowOf } from "../support/database.ts";
+import { newPhone } from "../support/phones.ts";
+import { surfaces } from "../support/surfaces.ts";
+import { grpcFrame, overHttp1, overHttp2, type WireAnswer } from "../support/wire.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+let id = "";
+let good: Uint8Array = Buffer.of();
+const typed = "907351";
+beforeAll(async () => {
+  world = await startWorld();
+  const sent = await surfaces[0]?.call(world.url, "SendOtp", { phone: newPhone() }, { key: world.key });
+  id = String(sent?.value?.["request_id"]);
+  good = toBinary(VerifyOtpRequestSchema, create(VerifyOtpRequestSchema, { requestId: id, code: typed }));
+});
+afterAll(() => world.stop());
+
+/** A length-delimited protobuf field. */
+const field = (number: number, value: string | Uint8Array) => {
+  const bytes = Buffer.from(value as string);
+  return Buffer.concat([Buffer.of((number << 3) | 2), varint(bytes.length), bytes]);
+};
+function varint(value: number): Buffer {
+  return value < 128 ? Buffer.of(value) : Buffer.concat([Buffer.of((value & 127) | 128), varint(value >>> 7)]);
+}
+const groups = (depth: number) => Buffer.concat([Buffer.alloc(depth, 0x7b), Buffer.alloc(depth, 0x7c)]);
+
+/** Protobuf that does not decode, with a code in it where there is room for one. */
+const messages: [string, () => Uint8Array][] = [
+  ["a field cut short", () => Buffer.concat([good, Buffer.of(0x1a, 0x7f)])],
+  ["a length beyond the end", () => Buffer.concat([Buffer.of(0x12, 0xff, 0x01), Buffer.from(typed)])],
+  ["a length of 4 GiB", () => Buffer.concat([Buffer.of(0x12, 0xff, 0xff, 0xff, 0xff, 0x0f), Buffer.from(typed)])],
+  ["a varint without an end", () => Buffer.alloc(12, 0xff)],
+  ["field number zero", () => Buffer.concat([Buffer.of(0x02, 0x06), Buffer.from(typed)])],
+  ["a wire type that is none", () => Buffer.concat([Buffer.of(0x17), Buffer.from(typed)])],
+  ["a group that never ends", () => Buffer.concat([good, Buffer.alloc(100, 0x7b)])],
+  ["a group that ends unopened", () => Buffer.concat([good, Buffer.of(0x7c)])],
+  ["a code that is not UTF-8", () => Buffer.concat([field(1, id), field(2, Buffer.from([0x39, 0xff, 0x30]))])],
+  ["JSON", () => Buffer.from(`{"request_id":"${id}","code":"${typed}"}`)],
+];
+
+const path = "/otp.v1.OtpService/VerifyOtp";
+const headers = (type: string, more: Record<string, string> = {}) => ({
+  authorization: `Bearer ${world.key}`,
+  "content-type": type,
+  ...more,
+});
+const overConnect = (body: Uint8Array, more?: Record<string, string>) =>
+  overHttp1(world.url, { path, headers: headers("application/proto", more), body });
+const overGrpc = (body: Uint8Array, more?: Record<string, string>) =>
+  overHttp2(world.url, { path, headers: headers("application/grpc", { te: "trailers", ...more }), body });
+const overGrpcWeb = (body: Uint8Array, more?: Record<string, string>) =>
+  overHttp1(world.url, {
+    path,
+    headers: headers("application/grpc-web+proto", more),
+    body,
+    chunked: more?.["content-length"] === undefined,
+  });
+
+interface Told {
+  readonly status: number;
+  readonly message: string;
+  readonly reasons: string[];
+}
+
+/** What a gRPC answer says, from its trailers; gRPC-web has them in a frame of their own. */
+function toldBy(answer: WireAnswer): Told {
+  const last = answer.body.indexOf(0x80);
+  const lines =
+    last < 0
+      ? []
+      : answer.body
+          .subarray(last + 5)
+          .toString("latin1")
+          .split("\r\n");
+  const trailers = new Headers(answer.trailers);
+  for (const line of lines.filter((text) => text.includes(":"))) {
+    const [name = "", value = ""] = line.split(/: ?(.*)/);
+    trailers.set(name, value);
+  }
+  // google.rpc.Status: details are field 3. An Any in each.
+  const reasons: string[] = [];
+  const bin = Buffer.from(trailers.get("grpc-status-details-bin") ?? "", "base64");
+  for (let at = 0; at < bin.length;) {
+    const tag = bin.readUInt8(at);
+    let [value, size, shift] = [0, 0, 0];
+    do {
+      at += 1;
+      size = bin.readUInt8(at);
+      value |= (size & 127) << shift;
+      shift += 7;
+    } while (size & 128);
+    at += 1;
+    if (tag !== 0x08) {
+      const any = tag === 0x1a ? fromBinary(AnySchema, bin.subarray(at, at + value)) : undefined;
+      if (any?.typeUrl.endsWith("ErrorInfo")) reasons.push(fromBinary(ErrorInfoSchema, any.value).reason);
+      at += value;
+    }
+  }
+  return { status: Number(trailers.get("grpc-status")), message: trailers.get("grpc-message") ?? "", reasons };
+}
+
+const invalidArgument = 3;
+
+/** Runs an act, and checks that it cost nothing, repeated nothing, and left the server in order. */
+async function harmless(act: () => Promise<WireAnswer>): Promise<WireAnswer> {
+  const before = [world.network.received.length, rowOf(world.databasePath, id).attempts];
+  const answer = await act();
+  const everything = `${answer.body.toString("latin1")}${[...answer.headers, ...answer.trailers].join(" ")}`;
+  expect(everything).not.toContain(typed);
+  expect(answer.status).toBeLessThan(500);
+  expect(answer.headers.get("cache-control")).toBe("no-store");
+  expect([world.network.received.length, rowOf(world.databasePath, id).attempts]).toEqual(before);
+  for (const surface of surfaces) {
+    const { value } = await surface.call(world.url, "GetOtp", { request_id: id }, { key: world.key });
+    expect(value).toMatchObject({ state: "STATE_PENDING" });
+  }
+  return answer;
+}
+
+describe.each(messages)("%s", (_, message) => {
+  test("is INVALID_REQUEST over Connect", async () => {
+    const answer = await harmless(() => overConnect(message()));
+    expect([answer.status, answer.text]).toEqual([400, expect.stringContaining('"INVALID_REQUEST"')]);
+  });
+
+  test.each([
+    ["gRPC", overGrpc],
+    ["gRPC-web", overGrpcWeb],
+  ])("is INVALID_REQUEST over %s", async (_name, over) => {
+    const told = toldBy(await harmless(() => over(grpcFrame(message()))));
+    expect(told).toEqual({ status: invalidArgument, message: expect.any(String), reasons: ["INVALID_REQUEST"] });
+  });
+});
+
+describe.each([
+  ["gRPC", overGrpc],
+  ["gRPC-web", overGrpcWeb],
+])("over %s", (_name, over) => {
+  test.each<[string, () => Uint8Array, Record<string, string>?]>([
+    ["no frame", () => Buffer.of()],
+    ["half a frame's head", () => Buffer.of(0, 0, 0)],
+    ["a frame cut short", () => grpcFrame(good).subarray(0, -3)],
+    ["a frame that lies about being longer", () => grpcFrame(good, { length: 9_999 })],
+    ["a frame of 4 GiB", () => grpcFrame(good, { length: 0xffff_ffff })],
+    ["two messages", () => Buffer.concat([grpcFrame(good), grpcFrame(good)])],
+    ["a message and half of another", () => Buffer.concat([grpcFrame(good), Buffer.of(0, 0)])],
+    ["a message and text", () => Buffer.concat([grpcFrame(good), Buffer.from("hello, world")])],
+    ["a compressed frame without an encoding", () => grpcFrame(gzipSync(good), { flag: 1 })],
+    ["a frame that says gzip and is not", () => grpcFrame(good, { flag: 1 }), { "grpc-encoding": "gzip" }],
+    ["an unknown encoding", () => grpcFrame(good, { flag: 1 }), { "grpc-encoding": "zstd" }],
+  ])("%s is refused with a reason", async (_what, body, more) => {
+    const told = toldBy(await harmless(() => over(body(), more)));
+    expect(told).toEqual({ status: invalidArgument, message: expect.any(String), reasons: ["INVALID_REQUEST"] });
+  });
+
+  test.each<[string, () => Uint8Array, Record<string, string>?]>([
+    ["a message of 17 KiB", () => grpcFrame(Buffer.concat([good, field(3, "p".repeat(17_000))]))],
+    [
+      "a message that inflates to a megabyte",
+      () => grpcFrame(gzipSync(Buffer.concat([good, field(3, "p".repeat(1_000_000))])), { flag: 1 }),
+      { "grpc-encoding": "gzip" },
+    ],
+  ])("%s is BODY_TOO_LARGE", async (_what, body, more) => {
+    const told = toldBy(await harmless(() => over(body(), more)));
+    expect(told).toEqual({ status: invalidArgument, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
+  });
+
+  test("a message of 17 KiB that says so is BODY_TOO_LARGE before authentication", async () => {
+    const body = grpcFrame(field(3, "p".repeat(17_000)));
+    const answer = await harmless(() => over(body, { authorization: "", "content-length": String(body.length) }));
+    expect([answer.status, answer.text]).toEqual([413, expect.stringContaining('"BODY_TOO_LARGE"')]);
+  });
+});
+
+test("groups nested a thousand deep are read and thrown away, or refused", async () => {
+  const answer = await harmless(() => overConnect(Buffer.concat([field(1, id), field(2, "x"), groups(1_000)])));
+  expect(answer.status).toBe(400);
+});
+
+test("HTTP/2 streams that are reset half-way leave the others alone", async () => {
+  const session = connect(world.url);
+  session.on("error", () => {});
+  for (let i = 0; i < 50; i++) {
+    const stream = session.request(
+      { ":method": "POST", ":path": path, ...headers("application/grpc") },
+      { endStream: false },
+    );
+    stream.on("error", () => {});
+    stream.write(grpcFrame(good).subarray(0, 7));
+    stream.close(8);
+  }
+  const answer = await harmless(() => overGrpc(grpcFrame(field(1, "nobody"))));
+  expect(toldBy(answer).reasons).toEqual(["INVALID_REQUEST"]);
+  session.destroy();
+});

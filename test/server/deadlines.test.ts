@@ -1,0 +1,110 @@
+/**
+ * Deadlines: a client's own is kept where it is shorter than the server's, and nothing absurd in its header is a fault
+ * of ours. A body that never comes holds a place for no longer than any other call.
+ */
+import { createConnectRouter } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
+import { refuse } from "../../src/otp/reason.ts";
+import { createConnections } from "../../src/server/connections.ts";
+import { createGateway } from "../../src/server/gateway.ts";
+import { gate, guard } from "../../src/server/interceptors.ts";
+import { connectionLimits, startServer } from "../../src/server/server.ts";
+import { newPhone } from "../support/phones.ts";
+import { surfaces } from "../support/surfaces.ts";
+import { createManualSystem } from "../support/system.ts";
+import { overHttp1, overHttp2 } from "../support/wire.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.stop());
+
+describe.each(surfaces)("over $name", (surface) => {
+  test("a client's deadline of 30 s, longer than ours, is accepted", async () => {
+    const options = { key: world.key, timeoutMs: 30_000 };
+    const sent = await surface.call(world.url, "SendOtp", { phone: newPhone() }, options);
+    expect(sent.value).toMatchObject({ state: "STATE_PENDING" });
+  });
+
+  test.each([
+    "",
+    "soon",
+    "-1",
+    "1.5",
+    "1e9",
+    "0x10",
+    "NaN",
+    "Infinity",
+    "9999999999",
+    "99999999999",
+    "99999999H",
+    "1 S",
+  ])("a deadline of %j does no harm", async (absurd) => {
+    const headers = { "connect-timeout-ms": absurd, "grpc-timeout": absurd };
+    const sent = await surface.call(world.url, "SendOtp", { phone: newPhone() }, { key: world.key, headers });
+    expect(sent.value).toMatchObject({ state: "STATE_PENDING" });
+  });
+
+  test.each(["0", "1", "1n", "0m"])("a deadline of %j is kept or missed, and nothing else", async (short) => {
+    const headers = { "connect-timeout-ms": short, "grpc-timeout": short };
+    const { reason } = await surface.call(world.url, "SendOtp", { phone: newPhone() }, { key: world.key, headers });
+    expect([undefined, "DEADLINE"]).toContain(reason);
+  });
+});
+
+/** A gateway whose calls live for 80 ms, in front of nothing. */
+async function startImpatient() {
+  const faults: unknown[] = [];
+  const ended: (string | undefined)[] = [];
+  const connections = createConnections({ ...connectionLimits, idleMs: 60_000, maxAgeMs: 0 });
+  const onFault = (error: unknown) => void faults.push(error);
+  const gateway = createGateway({
+    router: createConnectRouter({ requestGate: gate, interceptors: [guard(() => {})] }).service(OtpService, {}),
+    system: createManualSystem(),
+    authenticate: async (header) =>
+      header === undefined
+        ? refuse("API_KEY_MISSING")
+        : {
+            ok: true,
+            value: {
+              id: "k",
+              kind: "live" as const,
+              tenant: "default",
+              name: "",
+              scopes: ["send"],
+              digest: new Uint8Array(),
+              createMs: 0,
+              expireMs: null,
+              revokeMs: null,
+              lastUseMs: null,
+            },
+          },
+    visitOf: () => undefined,
+    onAuthenticated: connections.authenticated,
+    bodyBytesMax: 16_384,
+    deadlineMs: 80,
+    callsMax: 10,
+    onCall: (call) => void ended.push(call.refusal?.reason),
+    onFault,
+  });
+  const server = await startServer({ gateway, connections, connectionsMax: 10, host: "127.0.0.1", port: 0, onFault });
+  return { url: `http://127.0.0.1:${server.port}`, server, gateway, ended, faults };
+}
+
+test.each([
+  ["HTTP/1.1", overHttp1],
+  ["HTTP/2", overHttp2],
+])("a body that never ends is answered DEADLINE over %s", async (_, wire) => {
+  const impatient = await startImpatient();
+  const headers = { authorization: "Bearer x", "content-type": "application/json" };
+  const answer = await wire(impatient.url, { path: "/v1/otp/send", headers, body: '{"pho', unfinished: true });
+  expect([answer.status, answer.text]).toEqual([504, expect.stringContaining('"DEADLINE"')]);
+  // Nothing is under way any more, so this resolves by itself.
+  await impatient.gateway.drain();
+  expect(impatient.ended).toEqual(["DEADLINE"]);
+  await impatient.server.stop(100);
+  expect(impatient.faults).toEqual([]);
+});
