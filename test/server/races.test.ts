@@ -1,0 +1,111 @@
+/**
+ * Races, run from another process over 50 connections and every surface at once: the limits hold however many ask.
+ */
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { rowOf, stateNumbers } from "../support/database.ts";
+import { newPhone, wrongCode } from "../support/phones.ts";
+import { connectByFetch, surfaces } from "../support/surfaces.ts";
+import { fireVolley, tally, type Shot } from "../support/volley.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeEach(async () => {
+  world = await startWorld({ OTP_PHONE_LIMITS: "100@1m" });
+});
+afterEach(() => world.stop());
+
+const connections = 50;
+const volley = (shots: readonly Shot[], key = world.key) => fireVolley({ url: world.url, key, connections, shots });
+
+async function send(): Promise<{ id: string; code: string }> {
+  const phone = newPhone();
+  const { value } = await connectByFetch.call(world.url, "SendOtp", { phone }, { key: world.key });
+  return { id: String(value?.["request_id"]), code: world.network.codeFor(phone) };
+}
+
+const guess = (id: string, code: string): Shot => ({ rpc: "VerifyOtp", message: { request_id: id, code } });
+
+test("of 1,000 wrong codes at once exactly 5 are evaluated, and the right one comes too late", async () => {
+  const { id, code } = await send();
+  const hits = await volley(Array.from({ length: 1_000 }, (_, i) => guess(id, wrongCode(code, i + 1))));
+  expect(tally(hits)).toEqual({ CODE_MISMATCH: 5, OTP_LOCKED: 995 });
+  expect(new Set(hits.map(({ surface }) => surface)).size).toBe(5);
+  const left = hits.flatMap(({ attemptsRemaining }) => (attemptsRemaining === undefined ? [] : [attemptsRemaining]));
+  expect(left.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
+  expect(rowOf(world.databasePath, id)).toEqual({ attempts: 5, state: stateNumbers.LOCKED, hasSalt: false });
+  for (const surface of surfaces) {
+    const { reason } = await surface.call(world.url, "VerifyOtp", { request_id: id, code }, { key: world.key });
+    expect(reason).toBe("OTP_LOCKED");
+  }
+});
+
+test("with the right code among 1,000, at most 5 are evaluated and nothing succeeds after the lock", async () => {
+  const { id, code } = await send();
+  const shots = Array.from({ length: 1_000 }, (_, i) => guess(id, i === 500 ? code : wrongCode(code, i + 1)));
+  const { OK: right = 0, CODE_MISMATCH: wrong = 0, ...rest } = tally(await volley(shots));
+  const { attempts, state } = rowOf(world.databasePath, id);
+  expect([attempts, right]).toEqual([wrong + right, state === stateNumbers.VERIFIED ? 1 : 0]);
+  expect(attempts).toBeLessThanOrEqual(5);
+  expect(Object.keys(rest)).toEqual([right === 1 ? "OTP_ALREADY_VERIFIED" : "OTP_LOCKED"]);
+});
+
+test("the same right code five times at once verifies once", async () => {
+  const rounds = await Promise.all(Array.from({ length: 20 }, send));
+  const hits = await volley(rounds.flatMap(({ id, code }) => Array.from({ length: 5 }, () => guess(id, code))));
+  for (const [round] of rounds.entries()) {
+    expect(tally(hits.slice(round * 5, round * 5 + 5))).toEqual({ OK: 1, OTP_ALREADY_VERIFIED: 4 });
+  }
+});
+
+test("one right and four wrong codes at once verify exactly once", async () => {
+  const rounds = await Promise.all(Array.from({ length: 20 }, send));
+  const hits = await volley(
+    rounds.flatMap(({ id, code }, round) =>
+      Array.from({ length: 5 }, (_, i) => guess(id, i === round % 5 ? code : wrongCode(code, i + 1))),
+    ),
+  );
+  for (const [round, { id }] of rounds.entries()) {
+    const { OK, CODE_MISMATCH = 0, OTP_ALREADY_VERIFIED = 0 } = tally(hits.slice(round * 5, round * 5 + 5));
+    expect([OK, CODE_MISMATCH + OTP_ALREADY_VERIFIED]).toEqual([1, 4]);
+    expect(rowOf(world.databasePath, id).attempts).toBe(CODE_MISMATCH + 1);
+  }
+});
+
+test("of 200 sends at once to one phone, in every spelling, the limit's 100 go out", async () => {
+  const spellings = ["+31612000999", "+31 6 12000999", "+31-612-000-999", "+31 (6) 12.000.999"];
+  const hits = await volley(
+    Array.from({ length: 200 }, (_, i) => ({ rpc: "SendOtp", message: { phone: spellings[i % 4] ?? "" } })),
+  );
+  expect(tally(hits)).toEqual({ OK: 100, PHONE_RATE_LIMITED: 100 });
+  expect(world.network.received.filter(({ to }) => to === "+31612000999")).toHaveLength(100);
+});
+
+test("of 100 resends at once one goes out", async () => {
+  const { id } = await send();
+  world.system.advance(30_000);
+  const hits = await volley(Array.from({ length: 100 }, () => ({ rpc: "ResendOtp", message: { request_id: id } })));
+  expect(tally(hits)).toEqual({ OK: 1, RESEND_TOO_SOON: 99 });
+  expect(world.network.received).toHaveLength(2);
+});
+
+test("of 100 sends at once under one Idempotency-Key one goes out", async () => {
+  const shot: Shot = { rpc: "SendOtp", message: { phone: newPhone() }, headers: { "idempotency-key": "once" } };
+  const hits = await volley(Array.from({ length: 100 }, () => shot));
+  const { OK = 0, IDEMPOTENCY_IN_PROGRESS = 0 } = tally(hits);
+  expect([OK + IDEMPOTENCY_IN_PROGRESS, OK > 0, world.network.received.length]).toEqual([100, true, 1]);
+  expect(new Set(hits.flatMap(({ requestId }) => requestId ?? [])).size).toBe(1);
+});
+
+test("a cancel against a right code: one of them wins, and both say which", async () => {
+  const rounds = await Promise.all(Array.from({ length: 20 }, send));
+  const hits = await volley(
+    rounds.flatMap(({ id, code }): Shot[] => [guess(id, code), { rpc: "CancelOtp", message: { request_id: id } }]),
+  );
+  for (const [round] of rounds.entries()) {
+    const pair = hits.slice(round * 2, round * 2 + 2).map(({ outcome }) => outcome);
+    expect([
+      ["OK", "OTP_ALREADY_VERIFIED"],
+      ["OTP_CANCELED", "OK"],
+    ]).toContainEqual(pair);
+  }
+});

@@ -1,0 +1,76 @@
+/**
+ * A volley: many calls fired at once from a process of its own, over all surfaces mixed and as many connections as told.
+ * As a program it reads its orders from standard input and prints what came of every shot; `fireVolley` runs it.
+ */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { Agent } from "node:http";
+import { text } from "node:stream/consumers";
+import { fileURLToPath } from "node:url";
+import { makeSurfaces, type Message, type Rpc } from "./surfaces.ts";
+
+export interface Shot {
+  readonly rpc: Rpc;
+  readonly message: Message;
+  readonly headers?: Record<string, string>;
+}
+
+export interface Orders {
+  readonly url: string;
+  readonly key: string;
+  /** A multiple of five: as many for each surface. */
+  readonly connections: number;
+  readonly shots: readonly Shot[];
+}
+
+/** What came of one shot. */
+export interface Hit {
+  readonly surface: string;
+  /** The reason of the refusal, or "OK". */
+  readonly outcome: string;
+  readonly attemptsRemaining?: number;
+  readonly requestId?: string;
+}
+
+/** Fires all shots at once, in turn over every surface. */
+async function fire({ url, key, connections, shots }: Orders): Promise<Hit[]> {
+  // An HTTP/1.1 surface keeps one connection per set, an HTTP/2 one too.
+  const sets = Array.from({ length: connections / 5 }, () =>
+    makeSurfaces(new Agent({ keepAlive: true, maxSockets: 1 })),
+  );
+  const barrels = sets.flat();
+  return Promise.all(
+    shots.map(async ({ rpc, message, headers = {} }, at) => {
+      const surface = barrels[at % barrels.length];
+      if (surface === undefined) throw new Error("a volley needs connections");
+      const { value, reason, code, attemptsRemaining } = await surface.call(url, rpc, message, { key, headers });
+      return {
+        surface: surface.name,
+        outcome: value === undefined ? (reason ?? `without a reason: ${code}`) : "OK",
+        ...(attemptsRemaining === undefined ? {} : { attemptsRemaining }),
+        ...(value === undefined ? {} : { requestId: String(value["request_id"]) }),
+      };
+    }),
+  );
+}
+
+/** Fires a volley from another process. */
+export async function fireVolley(orders: Orders): Promise<Hit[]> {
+  const child = spawn(process.execPath, [fileURLToPath(import.meta.url)], { stdio: ["pipe", "pipe", "inherit"] });
+  child.stdin.end(JSON.stringify(orders));
+  const [output] = await Promise.all([text(child.stdout), once(child, "close")]);
+  if (child.exitCode !== 0) throw new Error(`the volley failed: ${output}`);
+  return JSON.parse(output) as Hit[];
+}
+
+/** How many hits came to each outcome. */
+export function tally(hits: readonly Hit[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { outcome } of hits) counts[outcome] = (counts[outcome] ?? 0) + 1;
+  return counts;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const hits = await fire(JSON.parse(await text(process.stdin)) as Orders);
+  process.stdout.write(JSON.stringify(hits), () => process.exit(0));
+}
