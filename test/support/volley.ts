@@ -39,6 +39,8 @@ async function fire({ url, key, connections, shots }: Orders): Promise<Hit[]> {
     makeSurfaces(new Agent({ keepAlive: true, maxSockets: 1 })),
   );
   const barrels = sets.flat();
+  // Every connection is open and in use before the first shot, or the first few calls would be alone.
+  await Promise.all(barrels.map((surface) => surface.call(url, "GetOtp", { request_id: "warm" }, { key })));
   return Promise.all(
     shots.map(async ({ rpc, message, headers = {} }, at) => {
       const surface = barrels[at % barrels.length];
