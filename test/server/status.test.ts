@@ -1,0 +1,34 @@
+/**
+ * The error table for every reason there is, those that no caller can meet yet included.
+ */
+import { Code } from "@connectrpc/connect";
+import { expect, test } from "vitest";
+import { Reason } from "../../gen/otp/v1/otp_service_pb.ts";
+import { reasons, type Reason as ReasonName } from "../../src/otp/reason.ts";
+import { plainError } from "../../src/server/rest.ts";
+import { httpStatus, toConnectError } from "../../src/server/status.ts";
+import { contract, expectRefusal, type ContractReason } from "../support/contract.ts";
+import { restOutcome } from "../support/surfaces.ts";
+
+const names = Object.keys(contract) as ContractReason[];
+
+test("the contract's table, the product's and the proto's list the same reasons", () => {
+  const inProto = Object.keys(Reason).filter((name) => Number.isNaN(Number(name)) && name !== "UNSPECIFIED");
+  expect(inProto.toSorted()).toEqual(names.toSorted());
+  expect(Object.keys(reasons).toSorted()).toEqual(names.toSorted());
+});
+
+test.each(names)("%s has its code, its status and a sentence of its own", (reason: ReasonName) => {
+  const [code, http] = contract[reason];
+  const error = toConnectError({ reason });
+  expect([Code[error.code]?.toUpperCase(), httpStatus(reason)]).toEqual([code.replaceAll("_", ""), http]);
+  expect(error.rawMessage).toMatch(/^[A-Za-z].{10,}[.]$/);
+  expect(names.filter((other) => toConnectError({ reason: other }).rawMessage === error.rawMessage)).toEqual([reason]);
+});
+
+test.each(names)("%s says all it knows at the top level and in its details", (reason: ReasonName) => {
+  const { status, body } = plainError({ reason, field: "phone", attemptsRemaining: 3, retryAfterMs: 1 });
+  const headers = new Headers({ "retry-after": "1", "grpc-retry-pushback-ms": "1000" });
+  const outcome = restOutcome(status, headers, JSON.parse(body.toString("utf8")) as Parameters<typeof restOutcome>[2]);
+  expectRefusal(outcome, reason, { field: "phone", attemptsRemaining: 3, retryAfterSeconds: 1 });
+});
