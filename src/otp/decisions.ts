@@ -50,6 +50,12 @@ function refused(reason: Reason, particulars: Omit<Refusal, "reason"> = {}): { k
   return { kind: "refused", refusal: refuse(reason, particulars).refusal };
 }
 
+/** Refuses for a phone's limits. Moments that were found too far ahead are corrected; nothing is spent. */
+function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {
+  const result = refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs });
+  return tatsMs === undefined ? nothing(result) : { writes: { tats: tatsMs }, result };
+}
+
 // ---- send -----------------------------------------------------------------------------------------------------------
 
 export interface SendView {
@@ -101,8 +107,7 @@ export function decideSend(
   const digits = isLong ? longCodeDigits : policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
-  if (!spent.allowed)
-    return nothing(refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: spent.retryAfterMs }));
+  if (!spent.allowed) return rateLimited(spent);
 
   const { phone: number, ...kept } = facts.value;
   const verification: Verification = {
@@ -233,8 +238,7 @@ export function decideResend(
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
-  if (!spent.allowed)
-    return nothing(refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: spent.retryAfterMs }));
+  if (!spent.allowed) return rateLimited(spent);
 
   const resends = verification.resends + 1;
   const resent: Verification = {

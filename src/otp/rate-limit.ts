@@ -18,14 +18,15 @@ export interface Limit {
 /** What spending would do to a bucket. */
 export type Spending =
   | { readonly allowed: true; readonly tatMs: Instant }
-  | { readonly allowed: false; readonly retryAfterMs: number };
+  /** `tatMs` is the bucket's own, or what has to be stored instead of one that was too far ahead. */
+  | { readonly allowed: false; readonly retryAfterMs: number; readonly tatMs: Instant };
 
 /** Tries to take `cost` (1 to burst) from a bucket whose TAT is `tatMs` (0 for a new one). Changes nothing. Pure. */
 export function spend(limit: Limit, tatMs: Instant, now: Instant, cost = 1): Spending {
   const from = effectiveTat(limit, tatMs, now);
   const next = from + cost * limit.intervalMs;
   const latest = now + limit.burst * limit.intervalMs;
-  return next <= latest ? { allowed: true, tatMs: next } : { allowed: false, retryAfterMs: next - latest };
+  return next <= latest ? { allowed: true, tatMs: next } : { allowed: false, retryAfterMs: next - latest, tatMs: from };
 }
 
 /** Gives `count` back to a bucket; never fuller than full. Pure. */
@@ -35,17 +36,23 @@ export function giveBack(limit: Limit, tatMs: Instant, now: Instant, count: numb
 
 /**
  * Takes one from the bucket of every limit, or from none: `tatsMs` are their TATs in the limits' order, 0 for a new one.
- * When refused, the wait is the longest that any of them asks for. Pure.
+ * When refused, the wait is the longest that any of them asks for, and `tatsMs` are there only if one of them was too far
+ * ahead: nothing is spent by storing them, but unless they are stored the bucket never begins to refill. Pure.
  */
 export function spendAll(
   limits: readonly Limit[],
   tatsMs: readonly Instant[],
   now: Instant,
-): { readonly allowed: true; readonly tatsMs: Instant[] } | { readonly allowed: false; readonly retryAfterMs: number } {
+):
+  | { readonly allowed: true; readonly tatsMs: Instant[] }
+  | { readonly allowed: false; readonly retryAfterMs: number; readonly tatsMs?: Instant[] } {
   const spendings = limits.map((limit, i) => spend(limit, tatsMs[i] ?? 0, now));
   const waits = spendings.flatMap((spending) => (spending.allowed ? [] : [spending.retryAfterMs]));
-  if (waits.length > 0) return { allowed: false, retryAfterMs: Math.max(...waits) };
-  return { allowed: true, tatsMs: spendings.map((spending) => (spending.allowed ? spending.tatMs : 0)) };
+  if (waits.length === 0) return { allowed: true, tatsMs: spendings.map(({ tatMs }) => tatMs) };
+  const retryAfterMs = Math.max(...waits);
+  const unspent = spendings.map((spending, i) => (spending.allowed ? (tatsMs[i] ?? 0) : spending.tatMs));
+  const corrected = unspent.some((tatMs, i) => tatMs !== (tatsMs[i] ?? 0));
+  return corrected ? { allowed: false, retryAfterMs, tatsMs: unspent } : { allowed: false, retryAfterMs };
 }
 
 /** Gives `count` back to the bucket of every limit. Pure. */
@@ -65,7 +72,8 @@ export function available(limit: Limit, tatMs: Instant, now: Instant): number {
 
 /**
  * A TAT further ahead than an empty bucket's is the trace of a clock that jumped, or of a limit that was wider before:
- * it counts as empty, so that no bucket is stuck for longer than its burst takes to refill.
+ * it counts as empty from when that is noticed and stored, so that no bucket is stuck for longer than its burst takes to
+ * refill.
  */
 function effectiveTat(limit: Limit, tatMs: Instant, now: Instant): Instant {
   return Math.min(Math.max(tatMs, now), now + limit.burst * limit.intervalMs);
