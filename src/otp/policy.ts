@@ -3,8 +3,8 @@
  *
  * Lengthen, do not lock: locking a number after wrong guesses would let anyone lock anyone out. Instead the next codes
  * get longer. What counts are the wrong codes of the last 90 days and the attempts still open on the phone's live
- * requests (else many requests opened first would all be short): from 20 on a code has 8 digits, and from 100 on 10
- * where the operator allows that. A success forgives the wrong codes of its own request only; forgiving all of them
+ * requests (else many requests opened first would all be short): from 20 on a code has 8 digits, and from 100 on 10,
+ * as far as the operator allows. A success forgives the wrong codes of its own request only; forgiving all of them
  * would hand an attacker a fresh budget whenever the owner signs in.
  */
 import type { Instant } from "../system.ts";
@@ -83,7 +83,8 @@ export function forgive(history: PhoneHistory, count: number): PhoneHistory {
 /** How many of `wanted` messages may still be given back today, and the history that remembers it. Pure. */
 export function withRefunds(history: PhoneHistory, now: Instant, wanted: number): [count: number, PhoneHistory] {
   const recent = history.refunds.filter((at) => at > now - dayMs);
-  const count = Math.min(wanted, refundsPerDayMax - recent.length);
+  // Histories merged from two master keys may hold more than ten between them.
+  const count = Math.max(0, Math.min(wanted, refundsPerDayMax - recent.length));
   return [count, { ...history, refunds: [...recent, ...Array<Instant>(count).fill(now)] }];
 }
 
@@ -112,8 +113,8 @@ export function nextCodeLength(
   if (policy.guessPolicy === "strict") {
     return guesses + policy.attemptsMax > strictGuessesMax ? "refuse" : policy.codeLength;
   }
-  const step = lengthenFrom.find(({ guesses: from, digits }) => guesses >= from && digits <= policy.codeLengthMax);
-  return Math.max(policy.codeLength, step?.digits ?? 0);
+  const digits = lengthenFrom.find(({ guesses: from }) => guesses >= from)?.digits ?? 0;
+  return Math.max(policy.codeLength, Math.min(digits, policy.codeLengthMax));
 }
 
 function dayOf(now: Instant): number {
