@@ -146,7 +146,7 @@ describe("a secret cannot be printed", () => {
   test.each([
     ["by String()", String(secret)],
     ["in a template", `the code is ${mistaken}`],
-    ["by concatenation", "" + mistaken],
+    ["by concatenation", "it is " + mistaken],
     ["by JSON", JSON.stringify({ code: secret, list: [secret] })],
     ["by inspection", inspect({ deep: { code: secret } }, { depth: 9 })],
     ["by inspection with hidden parts shown", inspect(secret, { showHidden: true })],
@@ -159,7 +159,7 @@ describe("a secret cannot be printed", () => {
   });
 
   test("each of its text forms says so", () => {
-    expect([String(secret), `${mistaken}`, JSON.stringify(secret), inspect(secret)]).toEqual([
+    expect([String(secret), [secret].join(), JSON.stringify(secret), inspect(secret)]).toEqual([
       "[secret]",
       "[secret]",
       '"[secret]"',
