@@ -3,13 +3,14 @@
  * verification, a message. All of it is fixed, so that a failure reads the same twice.
  */
 import { deriveCode } from "../../src/otp/code.ts";
+import type { SendFacts } from "../../src/otp/decisions.ts";
 import { idempotencyClaim, newRecord, type IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { newMessage, type Message } from "../../src/otp/message.ts";
 import { phoneIndex, sealPhone, type E164, type PhoneNumber } from "../../src/otp/phone-number.ts";
 import { emptyHistory, type Policy } from "../../src/otp/policy.ts";
 import { Secret } from "../../src/otp/secret.ts";
-import type { PhoneView, SendFacts, State, Verification } from "../../src/otp/verification.ts";
+import type { PhoneView, State, Verification } from "../../src/otp/verification.ts";
 import { testEpochMs } from "./system.ts";
 
 export const secondMs = 1_000;
@@ -66,6 +67,8 @@ export const sendFacts: SendFacts = {
   locale: "nl",
   purpose: "login",
   bind: "",
+  webOrigin: undefined,
+  appHash: undefined,
   knownUser: false,
 };
 
