@@ -53,8 +53,11 @@ export function decideSettle(
   // With a later copy under way or arrived, an earlier one that never left changes nothing.
   const withdrawn =
     !pending || !latest ? noted : message.copy === 0 ? end(noted, "FAILED", now) : withoutResend(noted, now);
+  // A success gives back all messages that the verification still counts, so this one would come back twice.
+  const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
+  const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
   return {
-    writes: { message, verification: withdrawn, tats: giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1) },
+    writes: { message, verification: withdrawn, ...(comesBackOtherwise ? {} : { tats }) },
     result: { message, verification: withdrawn },
   };
 }
