@@ -42,6 +42,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     // What is deleted is overwritten: an erased salt must not linger in a free part of a page.
     db.pragma("secure_delete = ON");
     db.pragma("journal_size_limit = 67108864");
+    // Savepoints that change many pages would put the old pages into a file under /var/tmp: salts where nobody erases
+    // them, and a write that fails where that folder is full or read-only.
+    db.pragma("temp_store = MEMORY");
     if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite did not take synchronous=FULL");
     migrate(db, migrations);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
