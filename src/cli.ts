@@ -7,7 +7,9 @@ import { complain, Misused, say, version, withStore, type Command } from "./comm
 import { doctor } from "./commands/doctor.ts";
 import { keyCommands } from "./commands/keys.ts";
 import { phoneCommands } from "./commands/phones.ts";
+import { prune } from "./commands/prune.ts";
 import { serve } from "./commands/serve.ts";
+import { StoreUnavailable } from "./store/store.ts";
 
 const commands: Record<string, Command> = {
   serve: {
@@ -28,6 +30,7 @@ Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve
       say("The database is up to date.");
     },
   },
+  prune,
   doctor,
   ...keyCommands,
   ...phoneCommands,
@@ -67,7 +70,8 @@ export async function run(argv: string[]): Promise<number> {
     return 0;
   } catch (error) {
     const isParsing = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
-    complain(error instanceof Error ? error.message : String(error));
+    if (error instanceof StoreUnavailable) complain(`The database cannot be used now: ${error.message}.`);
+    else complain(error instanceof Error ? error.message : String(error));
     if (!isParsing && !(error instanceof Misused)) return 1;
     complain(`\n${command.help}`);
     return 2;

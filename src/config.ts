@@ -133,6 +133,8 @@ const secretNames = new Set([
   "OTP_WEBHOOK_SECRET",
 ]);
 
+const hourMs = 3_600_000;
+
 /** What Kubernetes injects into every pod for a Service named `otp`. */
 const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 
@@ -200,7 +202,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
         resendGapsMs: given.OTP_RESEND_GAPS,
         phoneLimits: given.OTP_PHONE_LIMITS,
         allowedCountries: countryList === undefined || countryList === "*" ? undefined : new Set<string>(countryList),
-        retentionMs: given.OTP_RETENTION_HOURS * 3_600_000,
+        retentionMs: given.OTP_RETENTION_HOURS * hourMs,
       },
     },
   };
@@ -281,9 +283,22 @@ function readTexts(values: Readonly<Record<string, string>>, readFile: (path: st
 
 /** Parses what a command beside the server needs: where the database is. */
 export function parseDatabasePath(env: Environment): Parsed<string> {
-  const parsed = v.safeParse(variables.entries.OTP_DATABASE_URL, env["OTP_DATABASE_URL"] || undefined);
+  return parseOne(env, "OTP_DATABASE_URL");
+}
+
+/** Parses what `prune` needs besides: how long what has ended is kept, in milliseconds. */
+export function parseRetentionMs(env: Environment): Parsed<number> {
+  const parsed = parseOne(env, "OTP_RETENTION_HOURS");
+  return parsed.ok ? { ...parsed, value: parsed.value * hourMs } : parsed;
+}
+
+function parseOne<Name extends keyof typeof variables.entries>(
+  env: Environment,
+  name: Name,
+): Parsed<v.InferOutput<(typeof variables.entries)[Name]>> {
+  const parsed = v.safeParse(variables.entries[name], env[name] || undefined);
   if (parsed.success) return { ok: true, value: parsed.output, warnings: [] };
-  return { ok: false, faults: parsed.issues.map((issue) => `OTP_DATABASE_URL ${issue.message}.`), warnings: [] };
+  return { ok: false, faults: parsed.issues.map((issue) => `${name} ${issue.message}.`), warnings: [] };
 }
 
 /** Picks our variables out of the environment, reads the files of secrets, and finds the names that nobody knows. */

@@ -4,7 +4,7 @@
  * of a million rows costs the calls under way no more than one row would.
  */
 import { sleep, type System } from "../system.ts";
-import type { Store } from "./store.ts";
+import type { Store, Swept } from "./store.ts";
 
 export interface Sweeper {
   start(): void;
@@ -15,6 +15,23 @@ export interface Sweeper {
 const everyMs = 15_000;
 const batchRowsMax = 200;
 const pauseMs = 20;
+
+/**
+ * Sweeps until nothing is left, in batches with pauses between them. `told` hears of each batch, and ends it all by
+ * returning false.
+ */
+export async function sweepThrough(
+  store: Store,
+  system: System,
+  retentionMs: number,
+  told: (swept: Swept) => boolean,
+): Promise<void> {
+  for (;;) {
+    const swept = await store.sweep(batchRowsMax, retentionMs);
+    if (!told(swept) || !swept.more) return;
+    await sleep(system, pauseMs);
+  }
+}
 
 export function createSweeper(
   store: Store,
@@ -28,7 +45,7 @@ export function createSweeper(
 
   async function sweep(): Promise<void> {
     try {
-      while (!stopping && (await store.sweep(batchRowsMax, retentionMs)).more) await sleep(system, pauseMs);
+      await sweepThrough(store, system, retentionMs, () => !stopping);
     } catch (error) {
       onFault(error);
     }

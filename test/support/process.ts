@@ -6,7 +6,8 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-const launcher = fileURLToPath(new URL("../../src/otpd.js", import.meta.url));
+/** The file that `npx otpd` runs. */
+export const launcher = fileURLToPath(new URL("../../src/otpd.js", import.meta.url));
 
 /** The environment without any OTP_* of the machine's own. */
 export function cleanEnv(more: Record<string, string> = {}): Record<string, string> {

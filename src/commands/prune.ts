@@ -1,0 +1,40 @@
+/**
+ * `otpd prune`: the sweep that a running server makes by itself, made now and to its end.
+ */
+import { parseArgs } from "node:util";
+import { parseRetentionMs } from "../config.ts";
+import { sweepThrough } from "../store/sweeper.ts";
+import { say, valueOf, withStore, type Command } from "./command.ts";
+
+export const prune: Command = {
+  summary: "delete what is past its retention",
+  help: `Usage: otpd prune [--json]
+
+Deletes now what has ended longer than OTP_RETENTION_HOURS (72) ago, and the limits and idempotency keys that no longer
+matter. Codes past their life are noted as expired, and can never verify again. A running server does all this by itself,
+and is not held up by it: the work is done in small batches. To keep less, set OTP_RETENTION_HOURS, to 24 or more.
+
+  --json   print {"expired","deleted"}: verifications that were noted as expired, and rows that were deleted`,
+  run,
+};
+
+async function run(args: string[]): Promise<void> {
+  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
+  const retentionMs = valueOf("otpd cannot prune", parseRetentionMs(process.env));
+  const total = { expired: 0, deleted: 0 };
+  await withStore((store, system) =>
+    sweepThrough(store, system, retentionMs, ({ expired, deleted }) => {
+      total.expired += expired;
+      total.deleted += deleted;
+      showProgress(`${total.deleted} rows deleted`);
+      return true;
+    }).finally(() => showProgress("")),
+  );
+  if (values.json) say(JSON.stringify(total));
+  else say(`Deleted ${total.deleted} rows, and noted ${total.expired} verifications as expired.`);
+}
+
+/** Shows how far it is, on one line that each call writes over. On a terminal only: a log has no use for it. */
+function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${text}`);
+}
