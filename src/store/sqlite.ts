@@ -52,7 +52,9 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   } catch (error) {
     db?.close();
     lock?.close();
-    throw error;
+    if (!(error instanceof Sqlite.SqliteError)) throw error;
+    // "disk I/O error" alone tells nobody where to look.
+    throw new Error(`the database ${options.path} cannot be opened: ${error.message}`, { cause: error });
   }
 }
 

@@ -1,0 +1,194 @@
+/**
+ * The disk fails under a running service, and gets well again. While it fails, what cannot be stored is refused as
+ * STORE_UNAVAILABLE and has no effect; what was acknowledged is stored; reading goes on. Afterwards the same process
+ * serves as before.
+ */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { addEnded } from "../support/backlog.ts";
+import { dueIn, readBook } from "../support/book.ts";
+import {
+  codeIn,
+  createEstate,
+  otherCode,
+  startCrashable,
+  type Answered,
+  type Crashable,
+  type Estate,
+} from "../support/crashable.ts";
+import { runOtpd } from "../support/process.ts";
+import { temporaryFolder } from "../support/world.ts";
+import { failingDisks, fillUp, missingTmpfs, mountTmpfs, remount, unmount } from "./failing-disk.ts";
+
+const tmpfsKib = 4_096;
+/** The log's last page and its unused part take a few more sends on a full disk. */
+const sendsUntilFullMax = 500;
+
+describe.each(failingDisks)("$name", (disk) => {
+  if (disk.missing !== undefined) console.log(`skipped: ${disk.name}: ${disk.missing}`);
+  let folder: string;
+  let estate: Estate;
+  let service: Crashable;
+  let phones = 0;
+  /** Called again it does nothing. */
+  let heal = async () => {};
+
+  beforeEach(async () => {
+    folder = temporaryFolder();
+    if (disk.onTmpfs) mountTmpfs(folder, tmpfsKib);
+    estate = await createEstate(folder);
+    service = await startCrashable(estate, { OTP_SEND_WAIT_MS: "200" });
+  });
+  afterEach(async () => {
+    await heal();
+    await service.killed();
+    if (disk.onTmpfs) unmount(folder);
+    rmSync(folder, { recursive: true });
+  });
+
+  async function fail(): Promise<void> {
+    const healOnce = await disk.fail(service.process.pid ?? 0, folder);
+    heal = async () => {
+      heal = async () => {};
+      await healOnce();
+    };
+  }
+
+  const nextPhone = () => `+3161${String(++phones).padStart(7, "0")}`;
+  const send = (phone: string) => service.call("/v1/otp/send", { phone }, `send-${phone}`);
+  const verify = (request_id: string, code: string) => service.call("/v1/otp/verify", { request_id, code });
+  const get = (id: string) => service.call(`/v1/otp/${id}`);
+
+  async function open(): Promise<{ id: string; code: string }> {
+    const phone = nextPhone();
+    const sent = await send(phone);
+    expect(sent?.status).toBe(200);
+    await service.until(() => estate.inbox.has(phone) && dueIn(estate.databasePath) === 0);
+    return { id: String(sent?.body["request_id"]), code: codeIn(estate.inbox.get(phone)?.[0] ?? "") };
+  }
+
+  function expectUnavailable(answer: Answered | undefined): void {
+    expect(answer).toMatchObject({ status: 503, body: { reason: "STORE_UNAVAILABLE" } });
+    expect(Number(answer?.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
+  }
+
+  test.skipIf(disk.missing !== undefined)(
+    "refuses what cannot be stored, and serves again once it is well",
+    async () => {
+      const [right, guessed] = [await open(), await open()];
+      await fail();
+
+      // Sends are taken for as long as they can be stored, and refused from then on.
+      const sends: { phone: string; answer: Answered | undefined }[] = [];
+      do {
+        const phone = nextPhone();
+        sends.push({ phone, answer: await send(phone) });
+      } while (sends.at(-1)?.answer?.status === 200 && sends.length < sendsUntilFullMax);
+      expectUnavailable(sends.at(-1)?.answer);
+      const together = Array.from({ length: 24 }, nextPhone);
+      sends.push(...(await Promise.all(together.map(async (phone) => ({ phone, answer: await send(phone) })))));
+      const accepted = sends.filter(({ answer }) => answer?.status === 200);
+      const refused = sends.filter(({ answer }) => answer?.status !== 200);
+      for (const { answer } of refused) expectUnavailable(answer);
+      for (const { phone } of refused) expect(estate.inbox.has(phone), phone).toBe(false);
+
+      // No success that is not stored, no attempt either; what is stored can be read.
+      expectUnavailable(await verify(right.id, right.code));
+      expectUnavailable(await verify(guessed.id, otherCode(guessed.code)));
+      for (const { id } of [right, guessed]) {
+        expect(await get(id)).toMatchObject({ status: 200, body: { state: "STATE_PENDING", attempts_remaining: 5 } });
+      }
+
+      await heal();
+      expect(await verify(right.id, right.code)).toMatchObject({ status: 200 });
+      expect(await verify(guessed.id, otherCode(guessed.code))).toMatchObject({ body: { attempts_remaining: 4 } });
+      const { id: afterwards } = await open();
+      for (const { phone } of refused) expect(await send(phone), phone).toMatchObject({ status: 200, replayed: false });
+
+      await service.killed();
+      const book = readBook(estate.databasePath);
+      expect(book.integrity).toBe("ok");
+      expect(book.entries.get(right.id)).toMatchObject({ state: "VERIFIED", attempts: 1, hasSalt: false });
+      expect(book.entries.get(guessed.id)).toMatchObject({ state: "PENDING", attempts: 1 });
+      expect(book.entries.has(afterwards)).toBe(true);
+      for (const { answer } of accepted) expect(book.entries.has(String(answer?.body["request_id"]))).toBe(true);
+      expect(book.entries.size).toBe(3 + sends.length);
+    },
+  );
+
+  test.skipIf(disk.missing !== undefined)(
+    "an answer of the provider is noted once it is well, and not asked for twice",
+    async () => {
+      const arrived = Promise.withResolvers<void>();
+      const answered = Promise.withResolvers<{ kind: "accepted" }>();
+      estate.respond = () => {
+        arrived.resolve();
+        return answered.promise;
+      };
+      const phone = nextPhone();
+      const sending = service.call("/v1/otp/send", { phone });
+      await arrived.promise;
+      await fail();
+      answered.resolve({ kind: "accepted" });
+      const sent = await sending;
+      const id = String(sent?.body["request_id"]);
+      expect(sent).toMatchObject({ status: 200, body: { delivery: "DELIVERY_SENDING" } });
+      await heal();
+      await service.until(() => dueIn(estate.databasePath) === 0);
+      expect(await get(id)).toMatchObject({ body: { state: "STATE_PENDING", delivery: "DELIVERY_ACCEPTED" } });
+      expect(estate.inbox.get(phone)).toHaveLength(1);
+      expect(await verify(id, codeIn(estate.inbox.get(phone)?.[0] ?? ""))).toMatchObject({ status: 200 });
+    },
+  );
+});
+
+describe("a disk that is full or read-only from the start", () => {
+  const missing = missingTmpfs();
+  if (missing !== undefined) console.log(`skipped: starts on a full or read-only disk: ${missing}`);
+  let folder: string;
+  let path: string;
+
+  beforeEach(() => {
+    folder = temporaryFolder();
+    mountTmpfs(folder, 1_024);
+    path = join(folder, "otp.db");
+  });
+  afterEach(() => {
+    unmount(folder);
+    rmSync(folder, { recursive: true });
+  });
+
+  const command = (...args: string[]) => runOtpd(folder, args, { OTP_DATABASE_URL: `file:${path}`, OTP_PORT: "0" });
+
+  test.skipIf(missing !== undefined)("stops a start with a sentence, and does no harm", async () => {
+    await addEnded(path, 5, 100);
+    const free = fillUp(folder);
+    const full = await command("serve");
+    expect(full.code).toBe(1);
+    expect(full.errors).toMatch(/^(the database \S+ cannot be opened|The database cannot be used now): .+\n$/);
+    free();
+    remount(folder, "ro");
+    const readOnly = await command("serve");
+    expect(readOnly.code).toBe(1);
+    expect(readOnly.errors).toMatch(/^EROFS: read-only file system, open '.+'\n$/);
+    remount(folder, "rw");
+    expect(await command("prune", "--json")).toMatchObject({ code: 0, output: '{"expired":0,"deleted":5}\n' });
+    expect(readBook(path).integrity).toBe("ok");
+  });
+
+  test.skipIf(missing !== undefined)("does not matter where only temporary files would be", async () => {
+    const free = fillUp(folder);
+    const elsewhere = temporaryFolder();
+    const otherPath = join(elsewhere, "otp.db");
+    await addEnded(otherPath, 1_000, 100);
+    const env = { OTP_DATABASE_URL: `file:${otherPath}`, SQLITE_TMPDIR: folder };
+    expect(await runOtpd(elsewhere, ["prune", "--json"], env)).toEqual({
+      code: 0,
+      output: '{"expired":0,"deleted":1000}\n',
+      errors: "",
+    });
+    free();
+    rmSync(elsewhere, { recursive: true });
+  });
+});
