@@ -165,9 +165,12 @@ export async function startCrashable(
       const look = () => {
         if (!holds() && !gone) return;
         waiting.delete(look);
+        clearInterval(heartbeat);
         if (holds()) resolve();
         else reject(new Error(`the service is gone:\n${errors}`));
       };
+      // The database changes without an event, too, when it does so of its own accord.
+      const heartbeat = setInterval(look, 250);
       waiting.add(look);
       look();
     });
