@@ -123,8 +123,15 @@ const variables = v.object({
   OTP_LOG_LEVEL: v.optional(oneOf(logLevels), "info"),
 });
 
+/** The name of every variable, and its value where it is not set; undefined where it then has none. */
+export function defaults(): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(
+    Object.entries(variables.entries).map(([name, { default: value }]) => [name, value as string | undefined]),
+  );
+}
+
 /** Secrets, which may also be given as the path of a file that holds them. */
-const secretNames = new Set([
+export const secretNames: ReadonlySet<string> = new Set([
   "OTP_MASTER_KEY",
   "OTP_MESSAGEBIRD_ACCESS_KEY",
   "OTP_MESSAGEBIRD_SIGNING_KEY",
