@@ -252,10 +252,13 @@ describe("beside a running server", () => {
       status: 403,
       reason: "SCOPE_MISSING",
     });
-    await vi.waitFor(async () =>
-      expect(await listKeys()).toContainEqual(
-        expect.objectContaining({ id, last_use_time: expect.stringMatching(/Z$/) as string }),
-      ),
+    // The note of a use is written behind the answer, and at most once a minute.
+    await vi.waitFor(
+      async () =>
+        expect(await listKeys()).toContainEqual(
+          expect.objectContaining({ id, last_use_time: expect.stringMatching(/Z$/) as string }),
+        ),
+      { timeout: 20_000, interval: 100 },
     );
   });
 
@@ -277,7 +280,7 @@ describe("beside a running server", () => {
           status: 401,
           reason: "API_KEY_EXPIRED",
         }),
-      { timeout: 10_000, interval: 100 },
+      { timeout: 20_000, interval: 100 },
     );
     expect(await listKeys()).toContainEqual(expect.objectContaining({ id, state: "expired" }));
   });

@@ -35,9 +35,12 @@ describe("imports follow the arrows", () => {
     ["src/system.ts", 'import { refuse } from "./otp/reason.ts";'],
     ["src/telemetry.ts", 'import type { Call } from "./server/call.ts";'],
     ["src/main.ts", 'import { run } from "./cli.ts";'],
+    ["src/main.ts", 'import { keysCommand } from "./commands/keys.ts";'],
+    ["src/delivery/worker.ts", 'import type { Config } from "../config.ts";'],
     ["src/main.ts", 'import { State } from "../gen/otp/v1/otp_service_pb.ts";'],
     ["src/main.ts", 'import { OtpService, State } from "../gen/otp/v1/otp_service_pb.ts";'],
     ["src/cli.ts", 'import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/commands/keys.ts", 'import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";'],
     ["src/otp/reason.ts", 'import { Reason } from "../../gen/otp/v1/otp_service_pb.ts";'],
     ["src/main.ts", 'import { startWorld } from "../test/support/world.ts";'],
     ["src/newcomer.ts", ""],
@@ -50,6 +53,8 @@ describe("imports follow the arrows", () => {
     ["src/server/interceptors.ts", 'import { StoreUnavailable } from "../store/store.ts";'],
     ["src/main.ts", 'import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";'],
     ["src/otpd.js", 'const { run } = await import("./cli.ts");'],
+    ["src/commands/serve.ts", 'const { startService } = await import("../main.ts");'],
+    ["src/commands/command.ts", 'export function version() {\n  return read(new URL("../../package.json"));\n}'],
     ["test/anything.test.ts", 'import { run } from "../src/cli.ts";'],
   ];
   test.each(right)("%s may: %s", (path, text) => expect(found(importArrows, path, text)).toBe(0));

@@ -15,6 +15,8 @@ export type Rule = (file: SourceFile) => string[];
 
 // ---- import arrows --------------------------------------------------------------------------------------------------
 
+const rooms = ["system", "otp", "store", "delivery", "service"];
+
 /**
  * Which rooms each room may import from, besides itself: otp ← store ← delivery, service ← server ← main, cli. Time and
  * chance travel as arguments, so everyone may name their type; configuration is handed down by the composition root.
@@ -23,13 +25,16 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   system: [],
   otp: ["system"],
   telemetry: ["otp"],
-  config: ["otp", "telemetry"],
+  "config-shapes": ["otp"],
+  config: ["otp", "delivery", "telemetry", "config-shapes"],
+  "master-key": ["otp"],
   store: ["system", "otp"],
   delivery: ["system", "otp", "store"],
   service: ["system", "otp", "store"],
   server: ["system", "otp", "store", "delivery", "service", "gen"],
-  main: ["system", "otp", "telemetry", "config", "store", "delivery", "service", "server", "gen"],
-  cli: ["system", "otp", "telemetry", "config", "store", "delivery", "service", "server", "main"],
+  main: [...rooms, "telemetry", "config", "master-key", "server", "gen"],
+  commands: [...rooms, "telemetry", "config", "config-shapes", "master-key", "main"],
+  cli: [...rooms, "commands"],
   otpd: ["cli"],
 };
 
@@ -63,17 +68,18 @@ function roomOf(path: string): string | undefined {
 }
 
 interface Import {
-  /** What stands between `import` and `from`; empty for an import of everything or for its effect. */
+  /** What stands between `import` and `from`; empty for an import for its effect, or by a call. */
   readonly names: string;
   readonly from: string;
 }
 
 function importsOf(text: string): Import[] {
-  const statements = text.matchAll(/^(?:import|export)\s+(?:type\s+)?([^;"']*?)\s*(?:\bfrom\s*)?["']([^"']+)["']/gm);
+  const statements = text.matchAll(/^(?:import|export)\s+(?:type\s+)?([^;"'()=]*?)\s*\bfrom\s*["']([^"']+)["']/gm);
+  const effects = text.matchAll(/^import\s*["']([^"']+)["']/gm);
   const calls = text.matchAll(/\bimport\s*\(\s*["'`]([^"'`]+)["'`]/g);
   return [
     ...[...statements].map(([, names = "", from = ""]) => ({ names, from })),
-    ...[...calls].map(([, from = ""]) => ({ names: "", from })),
+    ...[...effects, ...calls].map(([, from = ""]) => ({ names: "", from })),
   ];
 }
 
