@@ -56,8 +56,10 @@ export interface Connections {
   callBegan(request: IncomingMessage | Http2ServerRequest, response: ServerResponse | Http2ServerResponse): () => void;
   /** Notes that a call brought a valid key. */
   authenticated(request: IncomingMessage | Http2ServerRequest): void;
-  /** Tells every connection to go once its calls are done; idle ones go shortly. Safe to repeat. */
+  /** Tells every connection to go once its calls are done, as far as it can be told. Safe to repeat. */
   retireAll(): void;
+  /** Takes no more calls on the connections there are, and closes those that have none under way. */
+  dismissAll(): void;
   /** Closes all that is left, whatever it is doing. */
   destroyAll(): void;
   /** How many are open. */
@@ -65,7 +67,7 @@ export interface Connections {
 }
 
 /** What a client still has, after it was told to go, for calls that it had begun to send when it was told. */
-const farewellMs = 300;
+const farewellMs = 1_000;
 /** An HTTP/1 connection past its age says so with its next answer. One that has none to give goes after so long. */
 const lastAnswerMs = 5_000;
 /** An HTTP/2 connection that cannot be told in advance ends at the first quiet moment, or after so long without one. */
@@ -231,13 +233,12 @@ export function createConnections(limits: ConnectionLimits): Connections {
     },
     retireAll() {
       for (const connection of bySocket.values()) retire(connection, false);
-      const sayFarewell = () => {
-        for (const connection of bySocket.values()) {
-          retire(connection, true);
-          if (connection.session === undefined && connection.callsUnderWay === 0) connection.socket.end();
-        }
-      };
-      setTimeout(sayFarewell, farewellMs).unref();
+    },
+    dismissAll() {
+      for (const { session, socket, callsUnderWay } of bySocket.values()) {
+        if (session !== undefined) session.close();
+        else if (callsUnderWay === 0) socket.end();
+      }
     },
     destroyAll() {
       clearInterval(ticking);

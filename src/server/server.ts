@@ -96,6 +96,8 @@ export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs"> = {
 const settleMs = 250;
 const settleStepMs = 5;
 const settleSteps = 3;
+/** At a stop, for how long new calls on old connections are told why they are refused, before they are just not taken. */
+const refusalsMs = 300;
 /** How long last answers have to leave, and clients to close in their own time. */
 const lastAnswersMs = 1_000;
 
@@ -178,8 +180,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       // node:http's own close() would at once cut idle connections on which a call may be on its way.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
       connections.retireAll();
+      const dismissal = setTimeout(connections.dismissAll, Math.min(graceMs, refusalsMs));
       await within(gateway.drain(), graceMs);
       await within(closed, Math.min(graceMs, lastAnswersMs));
+      clearTimeout(dismissal);
       connections.destroyAll();
       // Those in the middle of a TLS handshake are in no book yet.
       for (const socket of sockets) socket.destroy();
