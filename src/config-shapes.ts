@@ -32,10 +32,13 @@ export function parseDurationMs(text: string): number | undefined {
   return digits === undefined ? undefined : Number(digits) * (unitsMs[unit || "s"] ?? 1_000);
 }
 
+const limitIntervalMsMax = 90 * 86_400_000;
+
 export function parseLimit(text: string): Limit | undefined {
   const [, burst, interval] = /^(\d{1,4})@(\w+)$/.exec(text) ?? [];
   const intervalMs = parseDurationMs(interval ?? "");
-  return intervalMs === undefined || intervalMs < 1_000 || Number(burst) < 1
+  // Its burst times its interval has to stay a whole number of milliseconds.
+  return intervalMs === undefined || intervalMs < 1_000 || intervalMs > limitIntervalMsMax || Number(burst) < 1
     ? undefined
     : { burst: Number(burst), intervalMs };
 }
@@ -124,5 +127,8 @@ export const visible = v.pipe(
   v.string(),
   v.maxLength(40, "must have at most 40 characters"),
   // The brand stands in an SMS: one line, and nothing that reads as a second code.
-  v.regex(/^[^\p{Cc}\p{Cf}\d][^\p{Cc}\p{Cf}]*$/u, "must be one line of visible text that does not begin with a digit"),
+  v.regex(
+    /^[^\p{Cc}\p{Cf}\p{Cs}\p{Z}\d][^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]*$/u,
+    "must be one line of visible text that does not begin with a digit",
+  ),
 );

@@ -149,38 +149,16 @@ const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PRO
 
 /** Parses the environment. `readFile` reads the file of a secret or of the texts; it may throw. Pure otherwise. */
 export function parseConfig(env: Environment, readFile: (path: string) => string): Parsed<Config> {
-  const { values, faults, warnings } = collect(env, readFile);
+  const { values, named, faults, warnings } = collect(env, readFile);
   const parsed = v.safeParse(variables, values);
-  for (const issue of parsed.issues ?? []) faults.push(`${String(issue.path?.[0]?.key)} ${issue.message}.`);
+  // A list may be wrong in several entries; one sentence tells it.
+  faults.push(...new Set((parsed.issues ?? []).map(({ path, message }) => `${String(path?.[0]?.key)} ${message}.`)));
   const texts = readTexts(values, readFile);
-  faults.push(...texts.faults);
+  faults.push(...texts.faults, ...faultsBetween(values, named));
   warnings.push(...texts.warnings);
-  if (!parsed.success) return { ok: false, faults, warnings };
+  if (!parsed.success || faults.length > 0) return { ok: false, faults, warnings };
   const given = parsed.output;
-
-  const countryList = given.OTP_ALLOWED_COUNTRIES;
-  if (given.OTP_CODE_LENGTH_MAX < given.OTP_CODE_LENGTH && values["OTP_CODE_LENGTH_MAX"] !== undefined) {
-    faults.push("OTP_CODE_LENGTH_MAX must be at least OTP_CODE_LENGTH.");
-  }
-  const { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile } = given;
-  if ((certFile === undefined) !== (keyFile === undefined)) {
-    faults.push("OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE go together; set both or neither.");
-  }
-  if (given.OTP_ENV === "production") {
-    if (given.OTP_PROVIDERS.includes("console")) {
-      faults.push("OTP_PROVIDERS must not name console in production: it prints every code.");
-    }
-    if (given.OTP_MASTER_KEY === undefined) {
-      faults.push(
-        "OTP_MASTER_KEY (or OTP_MASTER_KEY_FILE) is required in production: 32 random bytes in base64url, kept apart from the database.",
-      );
-    }
-    if (countryList === undefined) {
-      faults.push("OTP_ALLOWED_COUNTRIES is required in production: a list such as NL,BE,DE, or * for all.");
-    }
-  }
-  const providerSettings = settingsOf(given, faults);
-  if (faults.length > 0) return { ok: false, faults, warnings };
+  const { OTP_ALLOWED_COUNTRIES: countryList, OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile } = given;
   return {
     ok: true,
     warnings,
@@ -191,7 +169,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       databasePath: given.OTP_DATABASE_URL,
       masterKeys: given.OTP_MASTER_KEY,
       providers: given.OTP_PROVIDERS,
-      providerSettings,
+      providerSettings: settingsOf(given),
       brand: given.OTP_BRAND,
       templates: texts.templates,
       sendWaitMs: given.OTP_SEND_WAIT_MS,
@@ -217,31 +195,66 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
 
 type Given = v.InferOutput<typeof variables>;
 
-/** Puts together what the configured providers need, and adds to `faults` what is missing. */
-function settingsOf(given: Given, faults: string[]): ProviderSettings {
-  const need = (provider: ProviderName, names: readonly (keyof Given)[]): boolean => {
-    if (!given.OTP_PROVIDERS.includes(provider)) return false;
-    const missing = names.filter((name) => given[name] === undefined);
-    for (const name of missing) faults.push(`${name} is required by OTP_PROVIDERS=${provider}.`);
-    return missing.length === 0;
+/** What each provider cannot do without. */
+const needs: Readonly<Record<ProviderName, readonly (keyof Given)[]>> = {
+  console: [],
+  messagebird: ["OTP_MESSAGEBIRD_ACCESS_KEY", "OTP_MESSAGEBIRD_ORIGINATOR"],
+  bird: ["OTP_BIRD_API_KEY", "OTP_BIRD_ORIGINATOR"],
+  webhook: ["OTP_WEBHOOK_URL", "OTP_WEBHOOK_SECRET"],
+};
+
+/**
+ * What is wrong between variables. Each is read on its own, so that all of this is told beside a variable that cannot be
+ * read; `named` are those that are set, readable or not.
+ */
+function faultsBetween(values: Readonly<Record<string, string>>, named: ReadonlySet<string>): string[] {
+  const read = <Name extends keyof Given>(name: Name): Given[Name] | undefined => {
+    const one = v.safeParse(variables.entries[name], values[name]);
+    return one.success ? (one.output as Given[Name]) : undefined;
   };
-  if (new Set(given.OTP_PROVIDERS).size < given.OTP_PROVIDERS.length)
-    faults.push("OTP_PROVIDERS names a provider twice.");
-  const isLive = given.OTP_PROVIDERS.some((name) => name !== "console");
-  if (isLive && given.OTP_ALLOWED_COUNTRIES === undefined && given.OTP_ENV !== "production") {
-    faults.push("OTP_ALLOWED_COUNTRIES is required with a provider that sends: a list such as NL,BE,DE, or * for all.");
+  const faults: string[] = [];
+  const [length, lengthMax] = [read("OTP_CODE_LENGTH"), read("OTP_CODE_LENGTH_MAX")];
+  if (named.has("OTP_CODE_LENGTH_MAX") && length !== undefined && lengthMax !== undefined && lengthMax < length) {
+    faults.push("OTP_CODE_LENGTH_MAX must be at least OTP_CODE_LENGTH.");
   }
+  if (named.has("OTP_TLS_CERT_FILE") !== named.has("OTP_TLS_KEY_FILE")) {
+    faults.push("OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE go together; set both or neither.");
+  }
+  const providers = read("OTP_PROVIDERS") ?? [];
+  const isProduction = read("OTP_ENV") === "production";
+  if (isProduction && providers.includes("console")) {
+    faults.push("OTP_PROVIDERS must not name console in production: it prints every code.");
+  }
+  if (isProduction && !named.has("OTP_MASTER_KEY")) {
+    faults.push(
+      "OTP_MASTER_KEY (or OTP_MASTER_KEY_FILE) is required in production: 32 random bytes in base64url, kept apart from the database.",
+    );
+  }
+  const isLive = providers.some((name) => name !== "console");
+  if ((isProduction || isLive) && !named.has("OTP_ALLOWED_COUNTRIES")) {
+    const where = isProduction ? "in production" : "with a provider that sends";
+    faults.push(`OTP_ALLOWED_COUNTRIES is required ${where}: a list such as NL,BE,DE, or * for all.`);
+  }
+  if (new Set(providers).size < providers.length) faults.push("OTP_PROVIDERS names a provider twice.");
+  for (const provider of new Set(providers)) {
+    for (const name of needs[provider].filter((each) => !named.has(each))) {
+      faults.push(`${name} is required by OTP_PROVIDERS=${provider}.`);
+    }
+  }
+  return faults;
+}
+
+/** Puts together what the configured providers need; that it is there, `faultsBetween` has seen. */
+function settingsOf(given: Given): ProviderSettings {
+  const has = (provider: ProviderName) => given.OTP_PROVIDERS.includes(provider);
   const { OTP_MESSAGEBIRD_ACCESS_KEY: accessKey, OTP_MESSAGEBIRD_ORIGINATOR: messagebirdFrom } = given;
   const { OTP_BIRD_API_KEY: apiKey, OTP_BIRD_ORIGINATOR: birdFrom } = given;
   const { OTP_WEBHOOK_URL: webhookUrl, OTP_WEBHOOK_SECRET: secret } = given;
-  const hasMessagebird = need("messagebird", ["OTP_MESSAGEBIRD_ACCESS_KEY", "OTP_MESSAGEBIRD_ORIGINATOR"]);
-  const hasBird = need("bird", ["OTP_BIRD_API_KEY", "OTP_BIRD_ORIGINATOR"]);
-  const hasWebhook = need("webhook", ["OTP_WEBHOOK_URL", "OTP_WEBHOOK_SECRET"]);
   return {
     publicUrl: given.OTP_PUBLIC_URL?.origin,
     originators: new Map(given.OTP_ORIGINATORS ?? []),
     messagebird:
-      hasMessagebird && accessKey !== undefined && messagebirdFrom !== undefined
+      has("messagebird") && accessKey !== undefined && messagebirdFrom !== undefined
         ? {
             accessKey,
             originator: messagebirdFrom,
@@ -250,7 +263,7 @@ function settingsOf(given: Given, faults: string[]): ProviderSettings {
           }
         : undefined,
     bird:
-      hasBird && apiKey !== undefined && birdFrom !== undefined
+      has("bird") && apiKey !== undefined && birdFrom !== undefined
         ? {
             apiKey,
             originator: birdFrom,
@@ -259,7 +272,7 @@ function settingsOf(given: Given, faults: string[]): ProviderSettings {
           }
         : undefined,
     webhook:
-      hasWebhook && webhookUrl !== undefined && secret !== undefined
+      has("webhook") && webhookUrl !== undefined && secret !== undefined
         ? { url: webhookUrl, secret: Buffer.from(secret.slice("whsec_".length), "base64") }
         : undefined,
   };
@@ -311,17 +324,20 @@ function parseOne<Name extends keyof typeof variables.entries>(
 /** Picks our variables out of the environment, reads the files of secrets, and finds the names that nobody knows. */
 function collect(env: Environment, readFile: (path: string) => string) {
   const values: Record<string, string> = {};
+  const named = new Set<string>();
   const faults: string[] = [];
   const ignored: string[] = [];
   for (const [name, value] of Object.entries(env)) {
     // An empty variable is an unset one, as in most deployment files.
     if (!name.startsWith("OTP_") || value === undefined || value === "") continue;
-    if (injected.test(name) || (name === "OTP_PORT" && value.startsWith("tcp://"))) {
+    if (injected.test(name) || (name === "OTP_PORT" && /^(tcp|udp|sctp):\/\//.test(value))) {
       ignored.push(name);
     } else if (name in variables.entries) {
       values[name] = value;
+      named.add(name);
     } else if (name.endsWith("_FILE") && secretNames.has(name.slice(0, -"_FILE".length))) {
       const secret = name.slice(0, -"_FILE".length);
+      named.add(secret);
       if (env[secret]) faults.push(`${secret} and ${name} are both set; set one of them.`);
       try {
         values[secret] = readFile(value).trim();
@@ -336,7 +352,7 @@ function collect(env: Environment, readFile: (path: string) => string) {
     ignored.length === 0
       ? []
       : [`ignored ${ignored.join(", ")}: they look like Kubernetes' variables for a Service named otp`];
-  return { values, faults, warnings };
+  return { values, named, faults, warnings };
 }
 
 /** " Did you mean …?" for a name one or two letters off. */
