@@ -34,10 +34,17 @@ export interface CallReport {
 }
 
 export interface LoadReport {
+  readonly seconds: number;
   readonly ok: Partial<Record<SurfaceName, number>>;
-  /** Everything that was not "ok". */
+  /** How often each other outcome came, and the first few thousand of them in full. */
+  readonly counts: Record<string, number>;
   readonly others: CallReport[];
+  /** How long calls took that were served, and that were not, in milliseconds. */
+  readonly okMs: { readonly p50: number; readonly p99: number };
+  readonly othersMs: { readonly p50: number; readonly p99: number };
 }
+
+const othersMax = 5_000;
 
 interface Exchange {
   /** Makes a call; resolves with its outcome, rejects with what ended it. Tells when the request has left. */
@@ -53,6 +60,10 @@ const types: Record<SurfaceName, string> = {
   grpc: "application/grpc",
   "connect-h2": "application/proto",
 };
+
+/** A number that was not used before, so that no limit of a phone's is reached. */
+let phones = process.pid * 9_973;
+const nextPhone = () => `+3161${String((phones += 1) % 10_000_000).padStart(7, "0")}`;
 
 function bodyOf(surface: SurfaceName, phone: string): Buffer {
   if (surface === "rest" || surface === "connect") return Buffer.from(JSON.stringify({ phone }));
@@ -71,12 +82,12 @@ function outcomeOf(status: number, grpcStatus: string | undefined, body: Buffer)
   return reason ?? (grpcStatus === "14" ? "UNAVAILABLE" : `status ${status} grpc ${grpcStatus}`);
 }
 
-async function overHttp1(plan: LoadPlan, surface: SurfaceName, phone: string): Promise<Exchange> {
+async function overHttp1(plan: LoadPlan, surface: SurfaceName): Promise<Exchange> {
   const socket: Socket = connect({ port: plan.port, host: "127.0.0.1", noDelay: true });
   await once(socket, "connect");
-  const body = bodyOf(surface, phone);
-  const head = `POST ${surface === "rest" ? path.rest : path.other} HTTP/1.1\r\nhost: otpd\r\nauthorization: Bearer ${plan.key}\r\ncontent-type: ${types[surface]}\r\ncontent-length: ${body.length}\r\n\r\n`;
-  const whole = Buffer.concat([Buffer.from(head), body]);
+  const { length: bodyBytes } = bodyOf(surface, nextPhone());
+  const head = `POST ${surface === "rest" ? path.rest : path.other} HTTP/1.1\r\nhost: otpd\r\nauthorization: Bearer ${plan.key}\r\ncontent-type: ${types[surface]}\r\ncontent-length: ${bodyBytes}\r\n\r\n`;
+  const headBytes = Buffer.from(head);
   let heard: Buffer = Buffer.alloc(0);
   let waiting: PromiseWithResolvers<string> | undefined;
   let isLast = false;
@@ -105,15 +116,14 @@ async function overHttp1(plan: LoadPlan, surface: SurfaceName, phone: string): P
     call(onSent) {
       if (isLast || socket.destroyed) return Promise.reject(new Error("over"));
       waiting = Promise.withResolvers<string>();
-      socket.write(whole, (error) => error ?? onSent());
+      socket.write(Buffer.concat([headBytes, bodyOf(surface, nextPhone())]), (error) => error ?? onSent());
       return waiting.promise;
     },
     close: () => socket.destroy(),
   };
 }
 
-function overHttp2(session: ClientHttp2Session, plan: LoadPlan, surface: SurfaceName, phone: string): Exchange {
-  const body = bodyOf(surface, phone);
+function overHttp2(session: ClientHttp2Session, plan: LoadPlan, surface: SurfaceName): Exchange {
   const headers = {
     ":method": "POST",
     ":path": path.other,
@@ -140,7 +150,7 @@ function overHttp2(session: ClientHttp2Session, plan: LoadPlan, surface: Surface
           if (status === 0) reject(new Error(`closed without an answer, code ${stream.rstCode}`));
           else resolve(outcomeOf(status, grpcStatus, Buffer.concat(chunks)));
         });
-        stream.end(body, onSent);
+        stream.end(bodyOf(surface, nextPhone()), onSent);
       });
     },
     close: () => session.close(),
@@ -157,9 +167,18 @@ async function openSession(port: number): Promise<ClientHttp2Session> {
   return session;
 }
 
+function percentiles(all: number[]): { p50: number; p99: number } {
+  const sorted = all.toSorted((a, b) => a - b);
+  const at = (share: number) => Math.round((sorted[Math.floor(sorted.length * share)] ?? 0) * 10) / 10;
+  return { p50: at(0.5), p99: at(0.99) };
+}
+
 async function run(plan: LoadPlan): Promise<LoadReport> {
   const ok: LoadReport["ok"] = {};
+  const counts: Record<string, number> = {};
   const others: CallReport[] = [];
+  const took = { ok: [] as number[], others: [] as number[] };
+  const startMs = performance.now();
   let going = true;
   process.stdin.once("data", () => (going = false));
 
@@ -182,8 +201,14 @@ async function run(plan: LoadPlan): Promise<LoadReport> {
           outcome = (error as Error).message;
           isOpen = false;
         }
-        if (outcome === "ok") ok[surface] = (ok[surface] ?? 0) + 1;
-        else if (outcome !== "over") {
+        const tookMs = performance.now() - beganMs;
+        if (outcome === "ok") {
+          ok[surface] = (ok[surface] ?? 0) + 1;
+          took.ok.push(tookMs);
+        } else if (outcome !== "over") {
+          counts[outcome] = (counts[outcome] ?? 0) + 1;
+          took.others.push(tookMs);
+          if (others.length >= othersMax) continue;
           const sent = sentNs as bigint | null;
           others.push({
             surface,
@@ -201,9 +226,8 @@ async function run(plan: LoadPlan): Promise<LoadReport> {
   for (const [name, count] of Object.entries(plan.loops) as [SurfaceName, number][]) {
     const streams = plan.streams ?? 1;
     for (let i = 0; i < count; i += 1) {
-      const phone = `+3161${String(1_000_000 + loops.length).padStart(7, "0")}`;
       const isHttp2 = name === "grpc" || name === "connect-h2";
-      if (!isHttp2) loops.push(loop(name, () => overHttp1(plan, name, phone)));
+      if (!isHttp2) loops.push(loop(name, () => overHttp1(plan, name)));
       else if (i % streams === 0) {
         let shared: Promise<ClientHttp2Session> | undefined;
         const sharedSession = async () => {
@@ -212,14 +236,15 @@ async function run(plan: LoadPlan): Promise<LoadReport> {
           return (await shared) as ClientHttp2Session;
         };
         for (let s = 0; s < Math.min(streams, count - i); s += 1) {
-          loops.push(loop(name, async () => overHttp2(await sharedSession(), plan, name, phone)));
+          loops.push(loop(name, async () => overHttp2(await sharedSession(), plan, name)));
         }
       }
     }
   }
   process.stdout.write("started\n");
   await Promise.all(loops);
-  return { ok, others };
+  const seconds = (performance.now() - startMs) / 1_000;
+  return { seconds, ok, counts, others, okMs: percentiles(took.ok), othersMs: percentiles(took.others) };
 }
 
 const plan = process.argv[2];

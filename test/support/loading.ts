@@ -13,6 +13,7 @@ export interface Load {
   /** Ends the loops after their calls under way, unless they have ended by themselves; resolves with what they did. */
   end(): Promise<LoadReport>;
   readonly report: Promise<LoadReport>;
+  readonly pid: number | undefined;
 }
 
 export function startLoad(plan: LoadPlan): Load {
@@ -38,6 +39,7 @@ export function startLoad(plan: LoadPlan): Load {
   return {
     started: started.promise,
     report: report.promise,
+    pid: child.pid,
     end() {
       child.stdin.write("stop\n");
       return report.promise;
