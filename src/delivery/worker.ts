@@ -5,7 +5,7 @@
  */
 import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
-import { isDone, type SendOutcome } from "../otp/message.ts";
+import { isDone, isInHand, type SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
 import { referenceOf } from "../otp/reference.ts";
@@ -145,7 +145,9 @@ export function createWorker(options: WorkerOptions): Worker {
     for (let waitMs = 50; ; waitMs *= 2) {
       try {
         return await store.settleMessage(job.message, phoneOf, (view) =>
-          decideSettle(view, outcome, provider, ways, policy),
+          outcome.kind === "accepted" || isInHand(job.message, view.message)
+            ? decideSettle(view, outcome, provider, ways, policy)
+            : { writes: {}, result: view },
         );
       } catch (error) {
         if (stopping || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;

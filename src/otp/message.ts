@@ -128,6 +128,14 @@ export function giveUp(message: Message): Message {
   return { ...message, delivery: "EXPIRED", maybeSent: message.maybeSent || cutShort, dueMs: null };
 }
 
+/**
+ * True while `stored` is still in the hand that holds `claimed`: its call was not settled yet, and nobody else has claimed
+ * it since. An outcome other than acceptance counts only then; a later claim has counted it as a call cut short. Pure.
+ */
+export function isInHand(claimed: Message, stored: Message): boolean {
+  return stored.delivery === "SENDING" && stored.dueMs !== null && stored.calls === claimed.calls;
+}
+
 /** True if nothing of this message can have reached the phone, and nothing will. Pure. */
 export function isProvenUnsent(message: Message): boolean {
   return (

@@ -1,0 +1,253 @@
+/**
+ * Mistakes that the tests must not let pass: each is a change of the product that somebody could make, with what it
+ * breaks. `npm run test:mutants` makes each in a copy of the tree and demands that a test fails; `npm test` holds that
+ * every text still stands where it is said to, so that the list cannot rot.
+ */
+
+export interface Mutant {
+  readonly name: string;
+  /** What would go wrong in the world. */
+  readonly breaks: string;
+  readonly file: string;
+  /** Occurs exactly once in the file. */
+  readonly text: string;
+  readonly replacement: string;
+}
+
+const rules = "src/otp/verification.ts";
+const acts = "src/service/verifications.ts";
+const sqlite = "src/store/sqlite.ts";
+
+export const mutants: readonly Mutant[] = [
+  {
+    name: "increment after compare",
+    breaks: "parallel guesses all see the same count, and one code succeeds twice",
+    file: acts,
+    text: `      const decided = await store.updateVerification(scopeOf(caller, command.id, claim), (view) =>
+        decideVerify(view, {`,
+    replacement: `      const view = await store.updateVerification(scopeOf(caller, command.id, claim), (seen) => ({ writes: {}, result: seen }));
+      const decided = await store.updateVerification(scopeOf(caller, command.id, claim), () =>
+        decideVerify(view, {`,
+  },
+  {
+    name: "wrong code not counted",
+    breaks: "guessing goes on for ever",
+    file: rules,
+    text: `verification: attemptsRemaining > 0 ? counted : end(counted, "LOCKED", now),`,
+    replacement: `verification: attemptsRemaining > 0 ? verification : end(counted, "LOCKED", now),`,
+  },
+  {
+    name: "one attempt too many",
+    breaks: "the verification is not locked by its last wrong code",
+    file: rules,
+    text: `verification: attemptsRemaining > 0 ? counted`,
+    replacement: `verification: attemptsRemaining >= 0 ? counted`,
+  },
+  {
+    name: "no expiry check",
+    breaks: "a code works until the sweep comes by",
+    file: rules,
+    text: `verification.state === "PENDING" && now >= verification.expireMs ? "EXPIRED"`,
+    replacement: `verification.state === "PENDING" && now < 0 ? "EXPIRED"`,
+  },
+  {
+    name: "> for >= on expiry",
+    breaks: "a code works in the millisecond of its expiry",
+    file: rules,
+    text: `verification.state === "PENDING" && now >= verification.expireMs ? "EXPIRED"`,
+    replacement: `verification.state === "PENDING" && now > verification.expireMs ? "EXPIRED"`,
+  },
+  {
+    name: "consume without state check",
+    breaks: "terminal verifications change again",
+    file: rules,
+    text: `if (verification.state !== "PENDING") return { kind: "terminal", verification, writes: noWrites };`,
+    replacement: ``,
+  },
+  {
+    name: "purpose not compared",
+    breaks: "a code sent for one thing approves another",
+    file: rules,
+    text: `if (facts.purpose !== verification.purpose)`,
+    replacement: `if (facts.purpose === "never")`,
+  },
+  {
+    name: "GCRA without its floor",
+    breaks: "an idle phone saves up for a flood",
+    file: "src/otp/rate-limit.ts",
+    text: `Math.min(Math.max(tatMs, now), now + limit.burst * limit.intervalMs)`,
+    replacement: `Math.min(tatMs, now + limit.burst * limit.intervalMs)`,
+  },
+  {
+    name: "GCRA without its clamp",
+    breaks: "a bucket stays empty for as long as a clock once jumped",
+    file: "src/otp/rate-limit.ts",
+    text: `Math.min(Math.max(tatMs, now), now + limit.burst * limit.intervalMs)`,
+    replacement: `Math.max(tatMs, now)`,
+  },
+  {
+    name: "clamp not kept",
+    breaks: "an overfull bucket promises a wait that is never enough",
+    file: "src/otp/rate-limit.ts",
+    text: `return Math.min(tatMs, now + limit.burst * limit.intervalMs);`,
+    replacement: `return now < 0 ? now : tatMs;`,
+  },
+  {
+    name: "spend on denial",
+    breaks: "whoever knocks too often never gets in",
+    file: rules,
+    text: `return kept.some((tatMs, i) => tatMs !== (tats[i] ?? 0)) ? { tats: kept } : noWrites;`,
+    replacement: `return { tats: kept.map((tatMs, i) => Math.max(tatMs, now) + (policy.phoneLimits[i]?.intervalMs ?? 0)) };`,
+  },
+  {
+    name: "resend resets attempts",
+    breaks: "every resend buys five more guesses",
+    file: rules,
+    text: `    resends,
+    delivery: "SENDING",`,
+    replacement: `    resends,
+    attempts: 0,
+    delivery: "SENDING",`,
+  },
+  {
+    name: "resend extends lifetime",
+    breaks: "callers are told of a life that the code does not have",
+    file: rules,
+    text: `    resends,
+    delivery: "SENDING",`,
+    replacement: `    resends,
+    expireMs: now + policy.ttlMs,
+    delivery: "SENDING",`,
+  },
+  {
+    name: "new salt on resend",
+    breaks: "the first SMS stops working when the second is asked for",
+    file: rules,
+    text: `    resends,
+    delivery: "SENDING",`,
+    replacement: `    resends,
+    salt: Uint8Array.from(verification.salt ?? [], (byte) => byte ^ 1),
+    delivery: "SENDING",`,
+  },
+  {
+    name: "resend without a gap",
+    breaks: "a phone is flooded as fast as a button can be pressed",
+    file: rules,
+    text: `if (now < verification.nextResendMs)`,
+    replacement: `if (now < 0)`,
+  },
+  {
+    name: "send after terminal",
+    breaks: "a retry texts a code that was used or canceled",
+    file: sqlite,
+    text: `if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs)`,
+    replacement: `if (verification !== undefined && now < message.deadlineMs)`,
+  },
+  {
+    name: "send after the deadline",
+    breaks: "an SMS arrives when its code is about to die",
+    file: sqlite,
+    text: `stateAt(verification, now) === "PENDING" && now < message.deadlineMs)`,
+    replacement: `stateAt(verification, now) === "PENDING")`,
+  },
+  {
+    name: "no lease",
+    breaks: "a message is called for again while its first call is under way",
+    file: "src/otp/message.ts",
+    text: `    providerIndex: 0,
+    dueMs: now + leaseMs,`,
+    replacement: `    providerIndex: 0,
+    dueMs: now,`,
+  },
+  {
+    name: "retry for ever",
+    breaks: "a provider that refuses is called until the code expires",
+    file: "src/otp/message.ts",
+    text: `if (message.failures >= failuresMax) return undefined;`,
+    replacement: ``,
+  },
+  {
+    name: "refund without cap",
+    breaks: "whoever owns a phone can have unlimited SMS sent",
+    file: "src/otp/policy.ts",
+    text: `const count = Math.min(wanted, refundsPerDayMax - recent.length);`,
+    replacement: `const count = wanted;`,
+  },
+  {
+    name: "salt kept at terminal",
+    breaks: "a thief of database and key reads codes of the past",
+    file: rules,
+    text: `return { ...verification, state, salt: null, endMs: now };`,
+    replacement: `return { ...verification, state, endMs: now };`,
+  },
+  {
+    name: "history forgiven wholly on success",
+    breaks: "the owner's sign-in hands an attacker a fresh budget",
+    file: "src/otp/policy.ts",
+    text: `  let left = count;`,
+    replacement: `  let left = count + 1_000_000;`,
+  },
+  {
+    name: "idempotency record not stored",
+    breaks: "a retried send texts and charges twice",
+    file: rules,
+    text: `return claim === undefined ? {} : { record: newRecord(claim, id, answer, now) };`,
+    replacement: `return now < 0 && claim !== undefined ? { record: newRecord(claim, id, answer, now) } : {};`,
+  },
+  {
+    name: "fingerprint not compared",
+    breaks: "a key answers for a request that it was not given with",
+    file: "src/otp/idempotency.ts",
+    text: `if (mine === undefined || Buffer.compare(mine.mac, record.fingerprint) !== 0)`,
+    replacement: `if (mine === undefined)`,
+  },
+  {
+    name: "reply before commit",
+    breaks: "what was acknowledged is gone after a full disk",
+    file: "src/store/group-commit.ts",
+    text: `answers.push(() => act.resolve(value));`,
+    replacement: `act.resolve(value);`,
+  },
+  {
+    name: "tenant not compared",
+    breaks: "one tenant acts on another's verifications",
+    file: sqlite,
+    text: `      const verification = found?.tenant === scope.tenant ? found : undefined;`,
+    replacement: `      const verification = found;`,
+  },
+  {
+    name: "failed behind a resend",
+    breaks: "a code that was delivered stops working",
+    file: rules,
+    text: `const isOpen = pending && latest;`,
+    replacement: `const isOpen = pending;`,
+  },
+  {
+    name: "settled out of hand",
+    breaks: "a late answer takes a message from the worker that has it",
+    file: "src/delivery/worker.ts",
+    text: `outcome.kind === "accepted" || isInHand(job.message, view.message)`,
+    replacement: `outcome.kind === "accepted" || isInHand(job.message, job.message)`,
+  },
+  {
+    name: "called without a second look",
+    breaks: "what waited in the worker's hand goes out after its end",
+    file: "src/delivery/worker.ts",
+    text: `(hasWaited ? carryLate(job) : carry(job))`,
+    replacement: `(hasWaited && stopping ? carryLate(job) : carry(job))`,
+  },
+  {
+    name: "clock runs backwards",
+    breaks: "an expired code lives again when somebody sets the clock back",
+    file: "src/system.ts",
+    text: `last = Math.max(Math.floor(wall), last + Math.floor(monotonic - lastMonotonic));`,
+    replacement: `last = Math.floor(wall);`,
+  },
+  {
+    name: "clock forgotten across a restart",
+    breaks: "an expired code lives again after a restart with a wrong clock",
+    file: sqlite,
+    text: `system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);`,
+    replacement: `this.#sql.clock.get();`,
+  },
+];

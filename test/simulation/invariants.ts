@@ -1,0 +1,377 @@
+/**
+ * What must hold after every step of a simulation, whatever went wrong before. The numbers are those of the table in
+ * simulation.test.ts.
+ *
+ * Three sources are compared: what callers were told, what the store did (heard at the moment of its commit), and what
+ * the database holds when it is read from outside. None of the product's own judgements is asked, save for the code that
+ * a salt stands for.
+ */
+import { deriveCode } from "../../src/otp/code.ts";
+import type { Message } from "../../src/otp/message.ts";
+import { openPhone } from "../../src/otp/phone-number.ts";
+import type { Verification } from "../../src/otp/verification.ts";
+import * as rows from "../../src/store/rows.ts";
+import type { Store } from "../../src/store/store.ts";
+import { Budget } from "./budget.ts";
+import { hold, Violation } from "./violation.ts";
+import type { World } from "./world.ts";
+
+/** What is known of a verification. */
+interface Known {
+  readonly phone: string;
+  readonly lane: string;
+  readonly code: string;
+  /** As it was opened. */
+  readonly first: Verification;
+  /** As the database held it at the last look. */
+  last: Verification;
+  /** Guesses that were told to be compared, and those of which no answer came. */
+  sure: number;
+  maybe: number;
+  successes: number;
+  isVerified: boolean;
+  /** Attempts left, as callers were told. */
+  readonly leftTold: Set<number>;
+  /** Messages opened, which of them were proven unsent, and how many resends were taken back for it. */
+  messages: number;
+  readonly copies: Map<number, "owed" | "unsent">;
+  withdrawn: number;
+  /** Provider calls made. */
+  calls: number;
+  readonly disturbancesBefore: number;
+  /** Provider calls not yet over, and what had gone wrong when they began. */
+  inFlight: number[];
+}
+
+/** A message is carried to its end within its deadline, the lease of a dead worker and a look or two. */
+const settleSlackMs = 30_000 + 6_000;
+const saltSlackMs = 60_000;
+const sendLifeMinMs = 60_000;
+const dayMs = 86_400_000;
+
+export class Invariants {
+  readonly known = new Map<string, Known>();
+  readonly budget: Budget;
+  readonly #world: World;
+  readonly #byCode = new Map<string, Set<string>>();
+  readonly #messages = new Map<string, Message>();
+  /** Verifications that had come to their end at the last look. */
+  readonly #over = new Set<string>();
+  /** Since when nothing has disturbed the worker and the sweeper. */
+  #healthySinceMs = 0;
+  #disturbances = 0;
+  #smsCount = 0;
+  #violation: Violation | undefined;
+
+  constructor(world: World) {
+    this.#world = world;
+    this.budget = new Budget(() => world.policy.phoneLimits);
+  }
+
+  get smsCount(): number {
+    return this.#smsCount;
+  }
+
+  /** Hears what the store did, once it is durable. */
+  onDone(act: keyof Store, result: unknown, now: number): void {
+    this.#catching(() => {
+      const done = result as { kind?: string; verification?: Verification; message?: Message } | undefined;
+      if (done?.verification === undefined) return;
+      const { kind, verification: v, message } = done;
+      if (kind === "opened") this.#open(v, now);
+      if (message !== undefined && (kind === "opened" || kind === "resent")) {
+        const known = this.#knownOf(v.id);
+        known.messages += 1;
+        hold(known.copies.get(message.copy) !== "owed", "I7", "a message that may be under way is replaced");
+        known.copies.set(message.copy, "owed");
+        this.budget.spend(known.phone, known.lane, now);
+      }
+      if (kind === "verified") {
+        const known = this.#knownOf(v.id);
+        const { phone, lane } = known;
+        known.isVerified = true;
+        this.budget.verified(phone, lane, now, 1 + v.resends);
+      }
+      if (act === "settleMessage" && message !== undefined) this.#settled(v, message, now);
+    });
+  }
+
+  #settled(v: Verification, message: Message, now: number): void {
+    const known = this.#knownOf(v.id);
+    const isUnsent = message.dueMs === null && !message.maybeSent && ["REJECTED", "EXPIRED"].includes(message.delivery);
+    // A worker that was not heard may tell twice; what it tells counts once.
+    if (!isUnsent || known.copies.get(message.copy) === "unsent") return;
+    known.copies.set(message.copy, "unsent");
+    if (v.state === "PENDING" && message.copy === v.resends + 1) known.withdrawn += 1;
+    this.budget.unsent(known.lane, now);
+  }
+
+  #open(v: Verification, now: number): void {
+    const { policy, keys } = this.#world;
+    const phone = openPhone(keys, v.kid, v.id, v.phoneBox);
+    const code = deriveCode(keys, v)?.reveal();
+    hold(code !== undefined, "I4", "a new verification has a code");
+    hold(v.createMs === now && v.expireMs === now + policy.ttlMs, "I3", "the lifetime is the configured one");
+    const lane = `${phone}${v.knownUser ? " known" : ""}`;
+    const known: Known = {
+      phone,
+      lane,
+      code,
+      first: v,
+      last: v,
+      sure: 0,
+      maybe: 0,
+      successes: 0,
+      isVerified: false,
+      leftTold: new Set(),
+      messages: 0,
+      copies: new Map(),
+      withdrawn: 0,
+      calls: 0,
+      disturbancesBefore: this.#world.disturbances,
+      inFlight: [],
+    };
+    this.known.set(v.id, known);
+    const name = `${phone} ${code}`;
+    this.#byCode.set(name, (this.#byCode.get(name) ?? new Set()).add(v.id));
+  }
+
+  /** Hears of a provider call as it begins; returns what is to be told of its end. */
+  onProviderCall(sms: { to: string; text: string }, provider: string): () => void {
+    this.#smsCount += 1;
+    this.#world.note("sms", sms.to, provider);
+    let over = () => {};
+    this.#catching(() => {
+      const code = /^\d{6,10}/.exec(sms.text)?.[0] ?? "";
+      const ids = [...(this.#byCode.get(`${sms.to} ${code}`) ?? [])];
+      hold(ids.length > 0, "I8", "every SMS carries the code of a verification of its phone");
+      // Two live verifications of one phone may share a code; then any of them may be the one.
+      const faults = ids.map((id) => this.#callFault(id));
+      hold(faults.includes(undefined), "I9", faults.find((fault) => fault !== undefined) ?? "");
+      const known = this.#knownOf(ids[faults.indexOf(undefined)] ?? "");
+      const { disturbances } = this.#world;
+      const together = known.inFlight.filter((before) => before === disturbances).length + 1;
+      hold(together <= known.messages, "I8", "no message is in two calls at once while its lease lasts");
+      known.calls += 1;
+      const callsMax = 2 * known.messages + 3 * (disturbances - known.disturbancesBefore);
+      hold(known.calls <= callsMax, "I8", `${known.calls} calls for ${known.messages} messages`);
+      known.inFlight.push(disturbances);
+      over = () => {
+        const at = known.inFlight.indexOf(disturbances);
+        if (at >= 0) known.inFlight.splice(at, 1);
+      };
+    });
+    return () => over();
+  }
+
+  #callFault(id: string): string | undefined {
+    const now = this.#world.now();
+    const v = this.#read(id);
+    if (v === undefined) return "an SMS goes out for a verification that is not in the database";
+    // A call that began in the instant of the end was on its way already.
+    if (v.state !== "PENDING" && (v.endMs ?? 0) < now)
+      return `an SMS goes out ${now - (v.endMs ?? 0)} ms after ${v.state}`;
+    if (v.expireMs - now < sendLifeMinMs) return `an SMS goes out with ${v.expireMs - now} ms of life`;
+    return undefined;
+  }
+
+  onCrash(): void {
+    for (const known of this.known.values()) known.inFlight = [];
+  }
+
+  /** Notes that a guess is on its way. */
+  guessing(id: string): void {
+    const known = this.known.get(id);
+    if (known !== undefined) known.maybe += 1;
+  }
+
+  /** Notes what a guess came to: it was compared (with so many attempts left), or not, or nobody knows. */
+  guessed(id: string, outcome: "right" | "wrong" | "not compared", left = 0, at = 0): void {
+    const known = this.known.get(id);
+    if (known === undefined) return;
+    known.maybe -= 1;
+    if (outcome === "not compared") return;
+    known.sure += 1;
+    hold(at < known.first.expireMs, "I3", "nothing is compared from the expiry on");
+    hold(known.sure <= known.first.attemptsMax, "I1", `${known.sure} guesses compared`);
+    if (outcome === "right") {
+      known.successes += 1;
+      hold(known.successes === 1, "I2", "a verification succeeds once");
+    } else {
+      hold(!known.leftTold.has(left), "I1", `two wrong codes were told that ${left} attempts are left`);
+      known.leftTold.add(left);
+    }
+  }
+
+  /** Looks at everything in the database, and throws the first violation found since the last look. */
+  inspect(): void {
+    if (this.#violation !== undefined) throw this.#violation;
+    const world = this.#world;
+    const now = world.now();
+    if (this.#disturbances !== world.disturbances) {
+      this.#disturbances = world.disturbances;
+      this.#healthySinceMs = now;
+    }
+    const inDatabase = new Map(this.allVerifications().map((v) => [v.id, v]));
+    for (const id of inDatabase.keys())
+      hold(this.known.has(id), "I7", "nothing is in the database that was not committed");
+    for (const [id, known] of this.known) {
+      const v = inDatabase.get(id);
+      if (v === undefined) {
+        const sinceMs = now - (known.last.endMs ?? known.last.createMs);
+        hold(sinceMs >= world.policy.retentionMs, "I7", "what was committed stays for its retention");
+      } else {
+        this.#inspectVerification(known, v, now);
+        known.last = v;
+      }
+    }
+    this.#inspectMessages(inDatabase, now);
+    this.#inspectPhones(now);
+    for (const v of inDatabase.values()) if (v.state !== "PENDING" || v.expireMs <= now) this.#over.add(v.id);
+  }
+
+  #inspectVerification(known: Known, v: Verification, now: number): void {
+    const { first, last } = known;
+    const policyOf = (x: Verification) => [
+      x.tenant,
+      x.createMs,
+      x.expireMs,
+      x.attemptsMax,
+      x.digits,
+      x.purpose,
+      x.bind,
+    ];
+    hold(String(policyOf(v)) === String(policyOf(first)), "I3", "what a verification began with never changes");
+    hold(v.attempts >= last.attempts, "I1", `attempts went from ${last.attempts} to ${v.attempts}`);
+    hold(v.attempts <= v.attemptsMax, "I1", `${v.attempts} attempts of ${v.attemptsMax}`);
+    hold(v.attempts >= known.sure, "I1", `${known.sure} guesses were compared, ${v.attempts} counted`);
+    hold(v.attempts <= known.sure + known.maybe, "I1", `${v.attempts} attempts counted, ${known.sure} told of`);
+    const isSame = v.state === last.state && v.endMs === last.endMs && v.attempts === last.attempts;
+    hold(last.state === "PENDING" || isSame, "I5", `${last.state} became ${v.state} with ${v.attempts} attempts`);
+    hold((v.state === "PENDING") === (v.endMs === null), "I5", `${v.state} ended at ${v.endMs}`);
+    hold(v.state !== "VERIFIED" || known.successes + known.maybe > 0, "I2", "VERIFIED by a guess that somebody made");
+    const isFailed = [...known.copies.values()].every((copy) => copy === "unsent");
+    hold(v.state !== "FAILED" || isFailed, "I5", "FAILED only when nothing of it can have left");
+    const isSpent = v.attempts === v.attemptsMax && v.state !== "VERIFIED";
+    hold(isSpent === (v.state === "LOCKED"), "I1", `${v.state} with ${v.attempts} of ${v.attemptsMax} attempts`);
+    hold(v.state === "PENDING" || v.salt === null, "I6", `the salt outlives the end as ${v.state}`);
+    const sweptBy = Math.max(v.expireMs, this.#healthySinceMs) + saltSlackMs;
+    hold(v.state !== "PENDING" || now <= sweptBy, "I6", `the salt is there ${now - v.expireMs} ms after the expiry`);
+    if (v.salt !== null) {
+      hold(deriveCode(this.#world.keys, v)?.reveal() === known.code, "I8", "the code of a verification never changes");
+    }
+  }
+
+  #inspectMessages(verifications: ReadonlyMap<string, Verification>, now: number): void {
+    const found = this.#world.db
+      .prepare<unknown[], rows.MessageRow>("SELECT * FROM messages")
+      .all()
+      .map(rows.toMessage);
+    const copies = new Map<string, number>();
+    for (const message of found) {
+      const { verificationId: id, delivery, dueMs, deadlineMs, calls } = message;
+      copies.set(id, (copies.get(id) ?? 0) + 1);
+      const v = verifications.get(id);
+      hold(v !== undefined, "I7", "a message goes with its verification");
+      const last = this.#messages.get(`${id} ${message.copy}`);
+      this.#messages.set(`${id} ${message.copy}`, message);
+      hold(last?.delivery !== "ACCEPTED" || delivery === "ACCEPTED", "I8", `an accepted message became ${delivery}`);
+      const claims = calls - (last?.calls ?? 0);
+      hold(!this.#over.has(id) || claims <= 0, "I9", `a message was claimed after ${v.state}`);
+      const doneBy = Math.max(deadlineMs, this.#healthySinceMs) + settleSlackMs;
+      hold(dueMs === null || now <= doneBy, "I7", `a message is ${delivery} ${now - deadlineMs} ms after its deadline`);
+      hold(dueMs !== null || delivery !== "QUEUED", "I7", "a message that is not due is not waiting");
+    }
+    for (const [id, v] of verifications) {
+      const known = this.#knownOf(id);
+      hold(copies.get(id) === known.copies.size, "I7", "every committed message is in the outbox");
+      const resends = known.messages - 1 - known.withdrawn;
+      hold(v.resends === resends, "I7", `${v.resends} resends are counted of ${resends}`);
+    }
+  }
+
+  #inspectPhones(now: number): void {
+    const wrongByPhone = new Map<string, number>();
+    for (const { phone, last, isVerified } of this.known.values()) {
+      if (!isVerified) wrongByPhone.set(phone, (wrongByPhone.get(phone) ?? 0) + last.attempts);
+    }
+    let remembered = 0;
+    for (const row of this.#world.db.prepare<unknown[], rows.PhoneRow>("SELECT * FROM phones").all()) {
+      const { wrongCodes, refunds } = rows.toHistory(row);
+      for (const [, count] of wrongCodes) remembered += count;
+      hold(refunds.filter((at) => at > now - dayMs).length <= 10, "I10", "at most ten sends a day are given back");
+    }
+    const wrong = [...wrongByPhone.values()].reduce((sum, count) => sum + count, 0);
+    hold(remembered === wrong, "I1", `${remembered} wrong codes are remembered of ${wrong}`);
+  }
+
+  /** Wrong codes of a phone that count, and attempts open on it: what the length of its next code follows from. */
+  guessesOf(phone: string, now: number): number {
+    let guesses = 0;
+    for (const { phone: of, last, isVerified } of this.known.values()) {
+      if (of !== phone || isVerified) continue;
+      guesses += last.attempts;
+      if (last.state === "PENDING" && last.expireMs > now) guesses += last.attemptsMax - last.attempts;
+    }
+    return guesses;
+  }
+
+  allVerifications(): Verification[] {
+    return this.#world.db
+      .prepare<unknown[], rows.VerificationRow>("SELECT * FROM verifications")
+      .all()
+      .map(rows.toVerification);
+  }
+
+  /** All that a denied or repeated call must leave as it was, the buckets apart. */
+  everything(): string {
+    const tables = ["verifications", "messages", "phones", "idempotency"];
+    const all = tables.map((table) => this.#world.db.prepare(`SELECT * FROM ${table}`).raw().all());
+    return JSON.stringify(all, (_key, value: unknown) =>
+      value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value,
+    );
+  }
+
+  /** The sum of the moments at which the buckets are full again: every spending adds to it. */
+  buckets(): number {
+    return Number(this.#world.db.prepare("SELECT coalesce(sum(tat_ms), 0) FROM buckets").pluck().get());
+  }
+
+  /** Looks for codes and numbers in every text that the database keeps. */
+  inspectTexts(): void {
+    const texts = this.#world.db
+      .prepare(
+        "SELECT detail AS text FROM messages UNION ALL SELECT answer FROM idempotency UNION ALL SELECT purpose FROM verifications",
+      )
+      .pluck()
+      .all()
+      // Moments in milliseconds hold any six digits sooner or later.
+      .map((text) => String(text).replaceAll(/\d{13}/g, ""));
+    for (const { phone, code } of this.known.values()) {
+      hold(!texts.some((text) => text.includes(code) || text.includes(phone)), "I13", "a code or a number is at rest");
+    }
+  }
+
+  #knownOf(id: string): Known {
+    const known = this.known.get(id);
+    hold(known !== undefined, "I7", "the store speaks of a verification that was opened");
+    return known;
+  }
+
+  #read(id: string): Verification | undefined {
+    const row = this.#world.db
+      .prepare<unknown[], rows.VerificationRow>("SELECT * FROM verifications WHERE id = ?")
+      .get(rows.idBytes(id));
+    return row === undefined ? undefined : rows.toVerification(row);
+  }
+
+  /** Keeps a violation for the next look: where it is found, the product would catch it. */
+  #catching(check: () => void): void {
+    try {
+      check();
+    } catch (error) {
+      if (!(error instanceof Violation)) throw error;
+      this.#violation ??= error;
+    }
+  }
+}
