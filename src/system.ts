@@ -58,6 +58,8 @@ export function createSystem(onClockJump: (jumpMs: number) => void = () => {}, c
       return last;
     },
     resumeFrom(instant) {
+      // Set back while the service was down: only what the database remembers can tell.
+      if (instant - last > jumpWarnMs) onClockJump(last - instant);
       last = Math.max(last, instant);
     },
     after(ms, act) {
