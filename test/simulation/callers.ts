@@ -122,7 +122,8 @@ export class Callers {
     const { verifications } = this.#world.life;
     if (ask.rpc === "send") {
       const { phone, knownUser, purpose } = ask;
-      return verifications.send(caller, { phone, channel: "", locale: "", purpose, bind: {}, knownUser });
+      const rest = { channel: "", locale: "", bind: {}, webOrigin: undefined, appHash: undefined };
+      return verifications.send(caller, { ...rest, phone, purpose, knownUser });
     }
     if (ask.rpc === "verify") {
       return verifications.verify(caller, { id: ask.id, code: new Secret(ask.code), purpose: ask.purpose, bind: {} });

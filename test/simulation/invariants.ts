@@ -102,8 +102,10 @@ export class Invariants {
     // A worker that was not heard may tell twice; what it tells counts once.
     if (!isUnsent || known.copies.get(message.copy) === "unsent") return;
     known.copies.set(message.copy, "unsent");
-    if (v.state === "PENDING" && message.copy === v.resends + 1) known.withdrawn += 1;
-    this.budget.unsent(known.lane, now);
+    const isWithdrawn = v.state === "PENDING" && message.copy === v.resends + 1;
+    if (isWithdrawn) known.withdrawn += 1;
+    // What the verification still counts comes back with its success, and no earlier.
+    if (isWithdrawn || (v.state !== "PENDING" && v.state !== "VERIFIED")) this.budget.unsent(known.lane, now);
   }
 
   #open(v: Verification, now: number): void {

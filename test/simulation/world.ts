@@ -10,9 +10,10 @@ import { join } from "node:path";
 import { createWorker } from "../../src/delivery/worker.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
 import type { Policy } from "../../src/otp/policy.ts";
+import { createTemplates } from "../../src/otp/template/template.ts";
 import { createVerifications, phoneRefs, type Verifications } from "../../src/service/verifications.ts";
-import { migrations } from "../../src/store/migrations.ts";
-import { migrate, openSqlite } from "../../src/store/sqlite.ts";
+import { migrate, migrations } from "../../src/store/migrations.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
 import { createSweeper } from "../../src/store/sweeper.ts";
 import { createSystem, type System } from "../../src/system.ts";
 import { Chance } from "./chance.ts";
@@ -138,19 +139,14 @@ export class World {
     const onCall = (name: string, { kind }: { kind: string }) => this.note("call", name, kind);
     const { providers } = this;
     const phoneOf = phoneRefs(keys, policy);
-    const worker = createWorker({ store, system, keys, policy, brand: "Acme", providers, phoneOf, onCall, onFault });
+    const templates = createTemplates();
+    const common = { store, system, keys, policy, templates };
+    const worker = createWorker({ ...common, brand: "Acme", providers, phoneOf, onCall, onFault });
     const sweeper = createSweeper(store, system, policy.retentionMs, onFault);
     this.life = {
       store,
       system,
-      verifications: createVerifications({
-        store,
-        system,
-        keys,
-        policy,
-        deliver: worker.deliver,
-        sendWaitMs: this.sendWaitMs,
-      }),
+      verifications: createVerifications({ ...common, deliver: worker.deliver, sendWaitMs: this.sendWaitMs }),
       end: async () => {
         isAlive = false;
         store.cut();
