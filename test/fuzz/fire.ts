@@ -86,7 +86,7 @@ async function probe(
 
 /** True for what need not be a whole request, or may have its stream reset. */
 function mayBeTorn({ transport, changes, path }: Input): boolean {
-  if (transport === "http2" && !path.startsWith("/")) return true;
+  if (transport === "http2" && (!path.startsWith("/") || path.length > 8_000)) return true;
   const tearing = ["length", "chunked", "protocol headers"];
   const resetting = ["many headers", "long header"];
   const suspects = transport === "http2" ? [...tearing, ...resetting] : tearing;
