@@ -33,7 +33,7 @@ describe("with one provider", () => {
       {
         to: ann,
         region: "NL",
-        text: `${code} is your Acme verification code. It expires in 10 minutes. Never share it.`,
+        text: `${code} is your Acme verification code. It expires in 10 minutes. Never share it.\n\n@shop.example #${code}`,
         validitySeconds: 600,
       },
     ]);

@@ -87,7 +87,7 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
       phone: { e164: phone, region: "NL" },
       phoneIndex: phoneIndex(keys.current, tenant, phone),
       phoneBox: sealPhone(keys.current, id, phone),
-      locale: "nl",
+      locale: "en",
       purpose: "login",
       bind: "",
       webOrigin: "https://shop.example" as WebOrigin,

