@@ -7,6 +7,7 @@ import {
   BirdAuthError,
   BirdBillingError,
   BirdClient,
+  BirdConflictError,
   BirdPermissionError,
   BirdRateLimitError,
   BirdValidationError,
@@ -111,6 +112,8 @@ function outcomeOf(error: unknown): SendOutcome {
     if (error instanceof BirdAuthError || error instanceof BirdPermissionError) {
       return { kind: "refused", cause: "credentials", detail };
     }
+    // The same key came before, perhaps with other minutes in its text: that message is on its way.
+    if (error instanceof BirdConflictError) return { kind: "accepted" };
     if (error instanceof BirdBillingError) return { kind: "refused", cause: "balance", detail };
     if (error instanceof BirdValidationError) {
       const isRecipient = error.param === "to" || error.details.some(({ param }) => param === "to");
