@@ -166,6 +166,8 @@ export function settle(
     // The provider's report can come before its answer.
     return accepted.delivery === "UNDELIVERED" ? failOver(accepted, providers, now) : accepted;
   }
+  // The provider's report came before its answer was lost: it has the message.
+  if (message.delivery === "ACCEPTED") return { ...message, dueMs: null };
   const settled: Message = {
     ...message,
     failures: message.failures + 1,

@@ -34,9 +34,11 @@ export function decideSettle(
   policy: Policy,
 ): Decided<Settled> {
   const { now, verification, phone } = view;
-  // It has ended meanwhile, by a worker that was faster or by an earlier try to note this very answer. Counting it again
-  // would give its budget back twice, or send an accepted text once more; an acceptance alone is still news.
-  if (view.message.dueMs === null && outcome.kind !== "accepted") {
+  // It is in nobody's hand: it has ended or was put back meanwhile, by a worker that was faster or by an earlier try to
+  // note this very answer. Counting it again would give its budget back twice, send an accepted text once more, or give
+  // up a message that has a provider left to go to; an acceptance alone is still news.
+  const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
+  if (!isInHand && outcome.kind !== "accepted") {
     return { writes: {}, result: { message: view.message, verification } };
   }
   const pending = stateAt(verification, now) === "PENDING";

@@ -8,6 +8,7 @@ import {
   isProvenUnsent,
   leaseMs,
   newMessage,
+  report,
   retryDelayMs,
   settle,
   unclaim,
@@ -194,6 +195,14 @@ describe("delivery only moves forward", () => {
   test.each(all.flatMap((from) => all.map((to) => [from, to] as const)))("from %s to %s", (from, to) => {
     expect(forward(from, to)).toBe(rank[to] < rank[from] ? from : to);
   });
+
+  test.each(["ambiguous", "unavailable", "recipient"] as const)(
+    "so a call that ended as %s is not made again once the provider has reported the message as accepted",
+    (outcome) => {
+      const reported = report(messageOf(), { delivery: "ACCEPTED", detail: undefined }, true, 2, now);
+      expect(fateOf(settle(reported, outcomes[outcome], "one", 2, now))).toBe("ACCEPTED");
+    },
+  );
 
   test("so an acceptance that comes after the report of delivery leaves it delivered", () => {
     expect(settle(messageOf({ delivery: "DELIVERED" }), outcomes.accepted, "one", 2, now).delivery).toBe("DELIVERED");

@@ -147,6 +147,12 @@ describe("an answer that is noted again, or late", () => {
     expect(settled({ message: taken.message, verification: taken.verification }, outcome).writes).toEqual({});
   });
 
+  test("a failure noted twice counts once: the message still goes to the next provider", () => {
+    const first = settled({}, unavailable, 2).result;
+    expect(first.message).toMatchObject({ delivery: "QUEUED", providerIndex: 1, failures: 1 });
+    expect(settled({ ...first }, unavailable, 2)).toEqual({ writes: {}, result: first });
+  });
+
   test("an acceptance is news even then", () => {
     const message = messageOf({ delivery: "SENDING", maybeSent: true, calls: 2, failures: 1, dueMs: now + leaseMs });
     expect(settled({ message: { ...message, dueMs: null } }, accepted).writes.message).toMatchObject({
