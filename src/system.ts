@@ -12,7 +12,10 @@ export type Instant = number;
 export interface System {
   /** The time now. Never less than an earlier answer, whatever is done to the machine's clock. */
   now(): Instant;
-  /** Raises the clock to at least `instant`, so that time does not run backwards across a restart. */
+  /**
+   * Raises the clock to at least `instant`, so that time does not run backwards across a restart. A machine's clock that
+   * is behind `instant` was set back while nothing ran, and is told of as a jump.
+   */
   resumeFrom(instant: Instant): void;
   /** Runs `act` once, when `ms` (0 or more) have passed on the clock that cannot be set. Returns what calls it off. */
   after(ms: number, act: () => void): () => void;

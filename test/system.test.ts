@@ -169,10 +169,18 @@ describe("after a restart", () => {
     expect(system.now()).toBe(wall());
   });
 
-  test("a clock that was set back meanwhile is no jump that this process has seen", () => {
-    const { system, jumps } = machine(testEpochMs - dayMs);
+  test("a clock that was set back meanwhile is told of, once", () => {
+    const { system, jumps, pass } = machine(testEpochMs - dayMs);
     system.resumeFrom(testEpochMs);
     expect(system.now()).toBe(testEpochMs);
+    pass(minuteMs);
+    expect(system.now()).toBe(testEpochMs + minuteMs);
+    expect(jumps).toEqual([-dayMs]);
+  });
+
+  test("a clock that is behind by a slip is not", () => {
+    const { system, jumps } = machine(testEpochMs - 2_000);
+    system.resumeFrom(testEpochMs);
     expect(jumps).toEqual([]);
   });
 });
