@@ -60,6 +60,16 @@ describe("a secret may be in a file", () => {
     expect(masterKeys?.map((bytes) => Buffer.from(bytes).toString("base64url"))).toEqual([keyText, olderKeyText]);
   });
 
+  test("and so it does for a provider", () => {
+    const env = {
+      OTP_PROVIDERS: "messagebird",
+      OTP_ALLOWED_COUNTRIES: "*",
+      OTP_MESSAGEBIRD_ORIGINATOR: "Acme",
+      OTP_MESSAGEBIRD_ACCESS_KEY_FILE: "/run/secrets/it",
+    };
+    expect(configOf(env, () => "live_abc\n").providerSettings.messagebird?.accessKey).toBe("live_abc");
+  });
+
   test.each(secrets)("%s is refused beside its file", (name, secret) => {
     expect(faultsOf({ [name]: secret, [`${name}_FILE`]: "/run/secrets/it" }, () => secret)).toEqual([
       `${name} and ${name}_FILE are both set; set one of them.`,
