@@ -73,6 +73,19 @@ export function upkeepCases(onGround: OnGround): void {
     );
 
     test(
+      "that finds as much as it may go over tells that there is more, whatever it found",
+      onGround(async ({ store, acts, system }) => {
+        for (let i = 0; i < 4; i++) await acts.send(ann);
+        system.advance(600_000);
+        expect((await sweepAll(store, 3, 10)).map(({ expired }) => expired)).toEqual([3, 1]);
+        system.advance(retentionMs);
+        const told = await sweepAll(store, 3, 10);
+        expect(told.map(({ more }) => more)).toEqual([true, false]);
+        expect(await store.listVerifications(acts.refOf(ann).indexes, 10)).toEqual([]);
+      }),
+    );
+
+    test(
       "comes to an end however long each table is, and begins anew the next time",
       onGround(async ({ store, acts, system }) => {
         // 12 buckets, 5 phones with a past, 7 records: were each gone through again and again by itself, the ends of all
