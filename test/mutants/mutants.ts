@@ -15,8 +15,10 @@ export interface Mutant {
 }
 
 const rules = "src/otp/verification.ts";
+const decisions = "src/otp/decisions.ts";
+const limits = "src/otp/rate-limit.ts";
 const acts = "src/service/verifications.ts";
-const sqlite = "src/store/sqlite.ts";
+const sqlite = "src/store/sqlite-store.ts";
 
 export const mutants: readonly Mutant[] = [
   {
@@ -32,14 +34,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "wrong code not counted",
     breaks: "guessing goes on for ever",
-    file: rules,
+    file: decisions,
     text: `verification: attemptsRemaining > 0 ? counted : end(counted, "LOCKED", now),`,
     replacement: `verification: attemptsRemaining > 0 ? verification : end(counted, "LOCKED", now),`,
   },
   {
     name: "one attempt too many",
     breaks: "the verification is not locked by its last wrong code",
-    file: rules,
+    file: decisions,
     text: `verification: attemptsRemaining > 0 ? counted`,
     replacement: `verification: attemptsRemaining >= 0 ? counted`,
   },
@@ -60,49 +62,50 @@ export const mutants: readonly Mutant[] = [
   {
     name: "consume without state check",
     breaks: "terminal verifications change again",
-    file: rules,
+    file: decisions,
     text: `if (verification.state !== "PENDING") return { kind: "terminal", verification, writes: noWrites };`,
     replacement: ``,
   },
   {
     name: "purpose not compared",
     breaks: "a code sent for one thing approves another",
-    file: rules,
+    file: decisions,
     text: `if (facts.purpose !== verification.purpose)`,
     replacement: `if (facts.purpose === "never")`,
   },
   {
     name: "GCRA without its floor",
     breaks: "an idle phone saves up for a flood",
-    file: "src/otp/rate-limit.ts",
+    file: limits,
     text: `Math.min(Math.max(tatMs, now), now + limit.burst * limit.intervalMs)`,
     replacement: `Math.min(tatMs, now + limit.burst * limit.intervalMs)`,
   },
   {
     name: "GCRA without its clamp",
     breaks: "a bucket stays empty for as long as a clock once jumped",
-    file: "src/otp/rate-limit.ts",
+    file: limits,
     text: `Math.min(Math.max(tatMs, now), now + limit.burst * limit.intervalMs)`,
     replacement: `Math.max(tatMs, now)`,
   },
   {
     name: "clamp not kept",
     breaks: "an overfull bucket promises a wait that is never enough",
-    file: "src/otp/rate-limit.ts",
-    text: `return Math.min(tatMs, now + limit.burst * limit.intervalMs);`,
-    replacement: `return now < 0 ? now : tatMs;`,
+    file: limits,
+    text: `const corrected = unspent.some((tatMs, i) => tatMs !== (tatsMs[i] ?? 0));`,
+    replacement: `const corrected = unspent.length === 0;`,
   },
   {
     name: "spend on denial",
     breaks: "whoever knocks too often never gets in",
-    file: rules,
-    text: `return kept.some((tatMs, i) => tatMs !== (tats[i] ?? 0)) ? { tats: kept } : noWrites;`,
-    replacement: `return { tats: kept.map((tatMs, i) => Math.max(tatMs, now) + (policy.phoneLimits[i]?.intervalMs ?? 0)) };`,
+    file: limits,
+    text: `return corrected ? { allowed: false, retryAfterMs, tatsMs: unspent } : { allowed: false, retryAfterMs };`,
+    replacement: `const more = unspent.map((tatMs, i) => Math.max(tatMs, now) + (limits[i]?.intervalMs ?? 0));
+  return { allowed: false, retryAfterMs, tatsMs: corrected ? unspent : more };`,
   },
   {
     name: "resend resets attempts",
     breaks: "every resend buys five more guesses",
-    file: rules,
+    file: decisions,
     text: `    resends,
     delivery: "SENDING",`,
     replacement: `    resends,
@@ -112,7 +115,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "resend extends lifetime",
     breaks: "callers are told of a life that the code does not have",
-    file: rules,
+    file: decisions,
     text: `    resends,
     delivery: "SENDING",`,
     replacement: `    resends,
@@ -122,7 +125,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "new salt on resend",
     breaks: "the first SMS stops working when the second is asked for",
-    file: rules,
+    file: decisions,
     text: `    resends,
     delivery: "SENDING",`,
     replacement: `    resends,
@@ -132,7 +135,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "resend without a gap",
     breaks: "a phone is flooded as fast as a button can be pressed",
-    file: rules,
+    file: decisions,
     text: `if (now < verification.nextResendMs)`,
     replacement: `if (now < 0)`,
   },
@@ -170,7 +173,7 @@ export const mutants: readonly Mutant[] = [
     name: "refund without cap",
     breaks: "whoever owns a phone can have unlimited SMS sent",
     file: "src/otp/policy.ts",
-    text: `const count = Math.min(wanted, refundsPerDayMax - recent.length);`,
+    text: `const count = Math.max(0, Math.min(wanted, refundsPerDayMax - recent.length));`,
     replacement: `const count = wanted;`,
   },
   {
@@ -190,9 +193,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "idempotency record not stored",
     breaks: "a retried send texts and charges twice",
-    file: rules,
-    text: `return claim === undefined ? {} : { record: newRecord(claim, id, answer, now) };`,
-    replacement: `return now < 0 && claim !== undefined ? { record: newRecord(claim, id, answer, now) } : {};`,
+    file: "src/otp/idempotency.ts",
+    text: `return claim === undefined ? {} : { record: newRecord(claim, verificationId, answer, now) };`,
+    replacement: `return now < 0 && claim !== undefined ? { record: newRecord(claim, verificationId, answer, now) } : {};`,
   },
   {
     name: "fingerprint not compared",
@@ -218,9 +221,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "failed behind a resend",
     breaks: "a code that was delivered stops working",
-    file: rules,
-    text: `const isOpen = pending && latest;`,
-    replacement: `const isOpen = pending;`,
+    file: "src/otp/settlement.ts",
+    text: `!pending || !latest ? noted :`,
+    replacement: `!pending ? noted :`,
   },
   {
     name: "settled out of hand",
@@ -233,8 +236,8 @@ export const mutants: readonly Mutant[] = [
     name: "called without a second look",
     breaks: "what waited in the worker's hand goes out after its end",
     file: "src/delivery/worker.ts",
-    text: `(hasWaited ? carryLate(job) : carry(job))`,
-    replacement: `(hasWaited && stopping ? carryLate(job) : carry(job))`,
+    text: `begin(occupy(() => carryLate(next)))`,
+    replacement: `begin(occupy(() => carry(next)))`,
   },
   {
     name: "clock runs backwards",
