@@ -67,8 +67,10 @@ export function toConnectError(refusal: Refusal): ConnectError {
       ? []
       : [detail(BadRequestSchema, { fieldViolations: [{ field, description: sentence }] })]),
   ];
-  const headers: Record<string, string> =
-    seconds === undefined ? {} : { "retry-after": `${seconds}`, "grpc-retry-pushback-ms": `${seconds * 1000}` };
+  const headers: Record<string, string> = {
+    ...(seconds === undefined ? {} : { "retry-after": `${seconds}`, "grpc-retry-pushback-ms": `${seconds * 1000}` }),
+    ...(codeOf(reason) === "UNAUTHENTICATED" ? { "www-authenticate": "Bearer" } : {}),
+  };
   return new ConnectError(sentence, statuses[codeOf(reason)].code, headers, details);
 }
 
