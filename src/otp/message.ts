@@ -130,10 +130,11 @@ export function giveUp(message: Message): Message {
 
 /**
  * True while `stored` is still in the hand that holds `claimed`: its call was not settled yet, and nobody else has claimed
- * it since. An outcome other than acceptance counts only then; a later claim has counted it as a call cut short. Pure.
+ * it since. An outcome other than acceptance counts only then; a later claim has counted it as a call cut short. A report
+ * that came meanwhile has moved the delivery, and leaves the message in hand. Pure.
  */
 export function isInHand(claimed: Message, stored: Message): boolean {
-  return stored.delivery === "SENDING" && stored.dueMs !== null && stored.calls === claimed.calls;
+  return stored.delivery !== "QUEUED" && stored.dueMs === claimed.dueMs && stored.calls === claimed.calls;
 }
 
 /** True if nothing of this message can have reached the phone, and nothing will. Pure. */
@@ -166,8 +167,9 @@ export function settle(
     // The provider's report can come before its answer.
     return accepted.delivery === "UNDELIVERED" ? failOver(accepted, providers, now) : accepted;
   }
-  // The provider's report came before its answer was lost: it has the message.
+  // The provider's report came before its answer was lost: it has the message, or had it in vain.
   if (message.delivery === "ACCEPTED") return { ...message, dueMs: null };
+  if (message.delivery === "UNDELIVERED") return failOver(message, providers, now);
   const settled: Message = {
     ...message,
     failures: message.failures + 1,

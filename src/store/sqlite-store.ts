@@ -6,7 +6,7 @@ import type { Database } from "better-sqlite3";
 import type { ApiKey } from "../otp/api-key.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
-import { claim, forward, giveUp, unclaim, type Message } from "../otp/message.ts";
+import { claim, forward, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { emptyHistory, isForgettable, type PhoneHistory } from "../otp/policy.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import { expire, stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
@@ -152,10 +152,9 @@ export class SqliteStore implements Store {
     return this.#act((now) => {
       for (const { message } of jobs) {
         const row = this.#sql.message.get(rows.idBytes(message.verificationId), message.copy);
-        // Only what is still claimed by this claim: its lease may have ended, and another worker may have sent it.
-        if (row !== undefined && row.calls === message.calls && row.due_ms === message.dueMs) {
-          this.#putMessage(unclaim(rows.toMessage(row), now));
-        }
+        const stored = row === undefined ? undefined : rows.toMessage(row);
+        // Its lease may have ended, and another worker may have sent it.
+        if (stored !== undefined && isInHand(message, stored)) this.#putMessage(unclaim(stored, now));
       }
     });
   }

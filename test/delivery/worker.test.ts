@@ -3,6 +3,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SendOutcome } from "../../src/otp/message.ts";
+import { decideReport } from "../../src/otp/settlement.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ann, ben } from "../store/acts.ts";
 import { createCarriage, type Carriage } from "./carriage.ts";
@@ -168,6 +169,24 @@ describe("with one provider", () => {
     open[0]?.answer(refusal);
     await c.settled();
     expect(await c.message(job.verification)).toMatchObject({ delivery: "ACCEPTED", calls: 2 });
+  });
+
+  test.each([
+    ["accepted", "ACCEPTED"],
+    ["delivered", "DELIVERED"],
+    ["undelivered", "UNDELIVERED"],
+  ] as const)("a provider that reported it %s while its answer was lost is believed", async (_, delivery) => {
+    const open = c.leaveOpen(c.networks[0], 1);
+    const job = await c.acts.send(ann);
+    const heard = c.worker.deliver(job, waitMs);
+    await c.settled();
+    const facts = { provider: "one", providers: ["one"], providerMessageId: "m1", delivery, detail: undefined };
+    await c.store.settleMessage(job.message, c.acts.phoneOf, (view) => decideReport(view, facts));
+    open[0]?.answer(ambiguous);
+    await c.pass(120_000);
+    expect(c.calls).toEqual(["one ambiguous"]);
+    expect(await heard).toMatchObject({ message: { delivery, dueMs: null } });
+    expect(await c.acts.read(job.verification)).toMatchObject({ state: "PENDING", delivery });
   });
 
   test("a retry that would come with under a minute left is not made", async () => {
