@@ -30,6 +30,7 @@ import { whyUndecodable } from "./decoding.ts";
 import { discard, readBody } from "./request-body.ts";
 import { matchRest, plainError, restErrorBody } from "./rest.ts";
 import { httpStatus } from "./status.ts";
+import { createTurns } from "./turns.ts";
 
 /** A path that is no RPC: what it answers to, and how. */
 export interface Visit {
@@ -72,6 +73,12 @@ export interface Gateway {
 
 /** What a gRPC frame adds to its message: a flag and a length. */
 const envelopeBytes = 5;
+/** Calls begun in one turn of the event loop: 5 to 10 ms of work. */
+const callsPerTurn = 32;
+/** Calls refused for want of room in one turn. Each costs less than a tenth of one that is served. */
+const refusalsPerTurn = 32;
+/** And how many may wait for that; further ones are answered at once, which costs no memory. */
+const refusalsWaitingMax = 4_096;
 /** One per surface and content type in use; a client can invent no more than this. */
 const fullHouseAnswersMax = 32;
 /** A full house is worth another try so much later. */
@@ -83,6 +90,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
   const byRpc = new Map(router.handlers.map((handler) => [handler.method.name, handler]));
   const fullHouseAnswers = new Map<string, Sendable>();
+  const takeTurn = createTurns(callsPerTurn);
+  const takeRefusalTurn = createTurns(refusalsPerTurn);
+  let refusalsWaiting = 0;
   let callsUnderWay = 0;
   let draining = false;
   let drained = () => {};
@@ -103,15 +113,15 @@ export function createGateway(options: GatewayOptions): Gateway {
       answerPlain(response, routed.refusal, routed.allow === undefined ? {} : { allow: routed.allow });
       return;
     }
-    if (callsUnderWay >= callsMax) {
-      discard(request);
-      writeWhole(response, fullHouseAnswers.get(fullHouseName(request, routed)) ?? (await fullHouse(request, routed)));
-      return;
-    }
+    if (callsUnderWay >= callsMax) return refuseForWantOfRoom(request, response, routed);
     const call = newCall(routed);
     const startMs = system.now();
     callsUnderWay += 1;
     try {
+      // One that waits for its turn was there before a stop that begins meanwhile.
+      if (draining) call.refusedAtGate = refuse("SHUTTING_DOWN", { retryAfterMs }).refusal;
+      const turn = takeTurn();
+      if (turn !== undefined) await turn;
       const answer = await perform(request, response, routed, call);
       if (answer !== undefined) {
         write(response, answer);
@@ -120,6 +130,21 @@ export function createGateway(options: GatewayOptions): Gateway {
     } finally {
       callEnded();
     }
+  }
+
+  /**
+   * Refuses a call because the house is full, a few in each turn: a client that comes again at once is slowed down by its
+   * wait for the answer, and cannot take the time of those who are served. The wait is short and the crowd is bounded.
+   */
+  async function refuseForWantOfRoom(request: Request, response: Response, routed: Routed): Promise<void> {
+    if (refusalsWaiting < refusalsWaitingMax) {
+      refusalsWaiting += 1;
+      const turn = takeRefusalTurn();
+      if (turn !== undefined) await turn;
+      refusalsWaiting -= 1;
+    }
+    discard(request);
+    writeWhole(response, fullHouseAnswers.get(fullHouseName(request, routed)) ?? (await fullHouse(request, routed)));
   }
 
   function newCall({ handler, surface }: Routed): Call {
@@ -218,7 +243,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   /** What can be refused by the headers alone. */
   async function refusalAtDoor(request: Request, call: Call): Promise<Refusal | undefined> {
-    if (draining) return refuse("SHUTTING_DOWN", { retryAfterMs }).refusal;
+    if (call.refusedAtGate !== undefined) return call.refusedAtGate;
     try {
       const key = await authenticate(request.headers.authorization);
       if (!key.ok) return key.refusal;

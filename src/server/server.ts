@@ -98,6 +98,8 @@ const settleStepMs = 5;
 const settleSteps = 3;
 /** At a stop, for how long new calls on old connections are told why they are refused, before they are just not taken. */
 const refusalsMs = 300;
+/** Connections that wait to be taken. Beyond this, or the system's own bound, a client is left to try again. */
+const backlogMax = 4_096;
 /** How long last answers have to leave, and clients to close in their own time. */
 const lastAnswersMs = 1_000;
 
@@ -334,7 +336,7 @@ async function listen(
 function open(server: Http1Server | Http2SecureServer, host: string, port: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once("error", reject);
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: backlogMax }, () => {
       server.off("error", reject);
       resolve();
     });

@@ -1,6 +1,7 @@
 /**
- * Load, from a process of its own: closed loops of sends over every surface, each loop with one call under way. It stops
- * when told to on standard input, or when nobody listens any more, and prints what every call came to.
+ * Load, from a process of its own: closed loops of sends over every surface, each loop with one call under way. It begins
+ * to count anew at "mark" on standard input, and stops at "stop", or when nobody listens any more; then it prints what
+ * every call came to.
  *
  *   node load.ts '{"port":8080,"key":"…","loops":{"rest":8,"grpc":8}}'
  *
@@ -174,13 +175,16 @@ function percentiles(all: number[]): { p50: number; p99: number } {
 }
 
 async function run(plan: LoadPlan): Promise<LoadReport> {
-  const ok: LoadReport["ok"] = {};
-  const counts: Record<string, number> = {};
-  const others: CallReport[] = [];
-  const took = { ok: [] as number[], others: [] as number[] };
-  const startMs = performance.now();
+  let ok: LoadReport["ok"] = {};
+  let counts: Record<string, number> = {};
+  let others: CallReport[] = [];
+  let took = { ok: [] as number[], others: [] as number[] };
+  let startMs = performance.now();
   let going = true;
-  process.stdin.once("data", () => (going = false));
+  process.stdin.on("data", (said: Buffer) => {
+    if (said.includes("stop")) going = false;
+    else [ok, counts, others, took, startMs] = [{}, {}, [], { ok: [], others: [] }, performance.now()];
+  });
 
   async function loop(surface: SurfaceName, openExchange: () => Promise<Exchange>): Promise<void> {
     while (going) {

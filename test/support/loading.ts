@@ -10,6 +10,8 @@ const script = fileURLToPath(new URL("load.ts", import.meta.url));
 export interface Load {
   /** Resolves once all loops run. */
   readonly started: Promise<void>;
+  /** Forgets what was counted so far. */
+  mark(): void;
   /** Ends the loops after their calls under way, unless they have ended by themselves; resolves with what they did. */
   end(): Promise<LoadReport>;
   readonly report: Promise<LoadReport>;
@@ -40,6 +42,7 @@ export function startLoad(plan: LoadPlan): Load {
     started: started.promise,
     report: report.promise,
     pid: child.pid,
+    mark: () => void child.stdin.write("mark\n"),
     end() {
       child.stdin.write("stop\n");
       return report.promise;
