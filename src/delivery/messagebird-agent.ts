@@ -69,8 +69,8 @@ function addRequestOf(agent: Agent, request: ClientRequest, options: unknown): v
 function watch(request: ClientRequest, probe: Probe): void {
   probe.request = request;
   request.once("socket", (socket) => {
-    if (!socket.connecting) probe.wasConnected = true;
-    socket.once("secureConnect", () => (probe.wasConnected = true));
+    if (request.reusedSocket) probe.wasConnected = true;
+    else socket.once("secureConnect", () => (probe.wasConnected = true));
     // The package adds a listener per call and never takes it away; on a kept connection they would pile up.
     const added = new Set(socket.listeners("timeout"));
     request.once("close", () => {

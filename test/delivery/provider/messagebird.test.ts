@@ -1,0 +1,223 @@
+/**
+ * The MessageBird adapter against a fake of the API over real HTTPS: each thing that the `messagebird` package gets
+ * wrong by itself, and whose reports are believed.
+ */
+import { rmSync } from "node:fs";
+import https from "node:https";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createMessageBirdProvider } from "../../../src/delivery/messagebird.ts";
+import type { Provider, Sms } from "../../../src/delivery/provider.ts";
+import type { E164 } from "../../../src/otp/phone-number.ts";
+import { temporaryFolder } from "../../support/world.ts";
+import type { Behaviour } from "./fake.ts";
+import { makeCertificate, publicUrl, signingKey, signReport, startFake, trust, type Fake } from "./ground.ts";
+
+const folder = temporaryFolder();
+let fake: Fake;
+let provider: Provider;
+
+function connectTo(
+  port: number,
+  more: { signingKey?: string; publicUrl?: string } = { signingKey, publicUrl },
+): Provider {
+  return createMessageBirdProvider({
+    accessKey: "live-key",
+    originator: "Acme",
+    originators: new Map([["US", "+15551112222"]]),
+    publicUrl: more.publicUrl,
+    signingKey: more.signingKey,
+    baseUrl: new URL(`https://127.0.0.1:${port}`),
+    now: () => Date.now(),
+  });
+}
+
+const sms: Sms = {
+  to: "+31612345678" as E164,
+  region: "NL",
+  text: "123456 is your Acme verification code.",
+  validitySeconds: 540,
+  reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
+};
+
+beforeAll(async () => {
+  const certificate = makeCertificate(folder);
+  trust(certificate);
+  fake = await startFake("messagebird", certificate);
+  provider = connectTo(fake.port);
+});
+afterAll(() => {
+  fake.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("a message is posted with its sender, reference, lifetime and report address", async () => {
+  expect(await provider.send(sms, AbortSignal.timeout(5_000))).toEqual({
+    kind: "accepted",
+    providerMessageId: expect.stringMatching(/^m\d+$/),
+  });
+  const { body, headers } = fake.requests.at(-1) ?? { body: {}, headers: {} };
+  expect(body).toEqual({
+    originator: "Acme",
+    recipients: "31612345678",
+    body: sms.text,
+    reference: sms.reference,
+    validity: 540,
+    datacoding: "auto",
+    reportUrl: `${publicUrl}/webhooks/messagebird`,
+  });
+  expect(headers).toMatchObject({ authorization: "AccessKey live-key", host: `127.0.0.1:${fake.port}` });
+});
+
+test("a country can have a sender of its own", async () => {
+  await provider.send({ ...sms, to: "+14155552671" as E164, region: "US" }, AbortSignal.timeout(5_000));
+  expect(fake.requests.at(-1)?.body).toMatchObject({ originator: "+15551112222", recipients: "14155552671" });
+});
+
+test("without a public address, or without a key to check reports by, none is asked for", async () => {
+  for (const more of [{ signingKey }, { publicUrl }]) {
+    await connectTo(fake.port, more).send(sms, AbortSignal.timeout(5_000));
+    expect(fake.requests.at(-1)?.body).not.toHaveProperty("reportUrl");
+  }
+});
+
+// The package itself calls the 500, 429 and 302 without `errors` here successes.
+const outcomes: [Behaviour, object][] = [
+  ["accept, reset", { kind: "ambiguous" }],
+  ["accept, 500", { kind: "ambiguous", detail: "HTTP 500: 99 server" }],
+  ["500 without errors", { kind: "ambiguous", detail: "HTTP 500" }],
+  ["401", { kind: "refused", cause: "credentials", detail: "HTTP 401: 2 access_key" }],
+  ["402", { kind: "refused", cause: "balance", detail: "HTTP 402: 25 balance" }],
+  ["404", { kind: "refused", cause: "content", detail: "HTTP 404: 20 resource" }],
+  ["422 recipient", { kind: "refused", cause: "recipient", detail: "HTTP 422: 9 recipients" }],
+  ["422 originator", { kind: "refused", cause: "content", detail: "HTTP 422: 10 originator" }],
+  ["429", { kind: "throttled", detail: "HTTP 429" }],
+  ["429 wait", { kind: "throttled", detail: "HTTP 429", retryAfterMs: 1_000 }],
+  ["302", { kind: "unavailable", detail: "HTTP 302" }],
+  ["200 without id", { kind: "ambiguous", detail: "HTTP 200" }],
+  ["200 no recipient", { kind: "ambiguous", detail: "HTTP 200" }],
+  ["bad JSON", { kind: "ambiguous", detail: "HTTP 200" }],
+  ["huge", { kind: "ambiguous", detail: "HTTP 200" }],
+  ["reset", { kind: "ambiguous" }],
+];
+test.each(outcomes)("%s comes to what it is", async (behaviour, outcome) => {
+  fake.script(behaviour);
+  expect(await provider.send(sms, AbortSignal.timeout(5_000))).toMatchObject(outcome);
+});
+
+test.each<Behaviour>(["hang", "drip", "accept, no answer"])(
+  "%s ends with the deadline, and is ambiguous",
+  async (behaviour) => {
+    fake.script(behaviour);
+    expect(await provider.send(sms, AbortSignal.timeout(300))).toMatchObject({ kind: "ambiguous" });
+  },
+);
+
+test("an answer quotes neither the number nor the text", async () => {
+  for (const [behaviour] of outcomes) {
+    fake.script(behaviour);
+    const said = JSON.stringify(await provider.send(sms, AbortSignal.timeout(5_000)));
+    expect(said).not.toMatch(/31612345678|123456/);
+  }
+});
+
+test("400 calls share a few connections and leave no listener behind", async () => {
+  const warnings: string[] = [];
+  const onWarning = (warning: Error) => void warnings.push(warning.name);
+  process.on("warning", onWarning);
+  for (let i = 0; i < 40; i++) await provider.send(sms, AbortSignal.timeout(5_000));
+  const many = await Promise.all(Array.from({ length: 360 }, () => provider.send(sms, AbortSignal.timeout(20_000))));
+  process.off("warning", onWarning);
+  expect(new Set(many.map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
+  const sockets = Object.values(https.globalAgent.freeSockets).flat();
+  expect(sockets.length).toBeLessThanOrEqual(64);
+  for (const socket of sockets) expect(socket?.listenerCount("timeout")).toBeLessThanOrEqual(2);
+  expect(warnings).toEqual([]);
+});
+
+test("no connection, or one to a stranger, is proven not sent", async () => {
+  const nobody = connectTo(1);
+  https.globalAgent.destroy();
+  expect(await nobody.send(sms, AbortSignal.timeout(5_000))).toEqual({ kind: "unavailable", detail: "no connection" });
+  const stranger = await startFake("messagebird", makeCertificate(temporaryFolder()));
+  const outcome = await connectTo(stranger.port).send(sms, AbortSignal.timeout(5_000));
+  stranger.stop();
+  provider = connectTo(fake.port);
+  expect(outcome).toEqual({ kind: "unavailable", detail: "no connection" });
+  expect(stranger.requests).toEqual([]);
+});
+
+test("the balance tells whether the key is accepted", async () => {
+  expect(await provider.examine?.()).toEqual(
+    expect.arrayContaining([
+      { ok: true, sentence: "MessageBird accepts the access key." },
+      { ok: true, sentence: "The MessageBird balance is 9.2 credits." },
+    ]),
+  );
+});
+
+describe("a report", () => {
+  const query = `id=m1&reference=${sms.reference}&recipient=31612345678&status=delivered&statusDatetime=2026-01-01T12%3A00%3A00%2B00%3A00`;
+  const target = `/webhooks/messagebird?${query}`;
+  const read = (jwt: string | undefined, { at = target, body = "", type = "" } = {}) =>
+    provider.readReport?.({
+      method: body === "" ? "GET" : "POST",
+      target: at,
+      headers: { "messagebird-signature-jwt": jwt, "content-type": type },
+      body: Buffer.from(body),
+    });
+
+  test("of a GET is believed and read", async () => {
+    expect(await read(await signReport(target))).toEqual({
+      kind: "report",
+      report: { reference: sms.reference, providerMessageId: "m1", delivery: "DELIVERED", detail: undefined },
+    });
+  });
+
+  test.each([
+    ["application/x-www-form-urlencoded", `reference=${sms.reference}&status=delivery_failed&statusErrorCode=1`],
+    ["application/json", JSON.stringify({ reference: sms.reference, status: "delivery_failed", statusErrorCode: 1 })],
+  ])("of a POST as %s is believed and read", async (type, body) => {
+    const at = "/webhooks/messagebird";
+    expect(await read(await signReport(at, body), { at, body, type })).toEqual({
+      kind: "report",
+      report: { reference: sms.reference, providerMessageId: undefined, delivery: "UNDELIVERED", detail: "1" },
+    });
+  });
+
+  test("without a signature, or with another's, is forged", async () => {
+    expect(await read(undefined)).toEqual({ kind: "forged" });
+    expect(await read("a.b.c")).toEqual({ kind: "forged" });
+    expect(await read(await signReport(target, "", { key: "another key" }))).toEqual({ kind: "forged" });
+    expect(await read(await signReport(target, "", { issuer: "Somebody" }))).toEqual({ kind: "forged" });
+  });
+
+  test("that never expires, or has, is forged", async () => {
+    expect(await read(await signReport(target, "", { expires: false }))).toEqual({ kind: "forged" });
+    expect(await read(await signReport(target, "", { now: Date.now() - 120_000 }))).toEqual({ kind: "forged" });
+  });
+
+  test("about another address or another body is forged", async () => {
+    const jwt = await signReport(target);
+    expect(await read(jwt, { at: target.replace("delivered", "expired") })).toEqual({ kind: "forged" });
+    expect(await read(jwt, { body: "status=delivered" })).toEqual({ kind: "forged" });
+    expect(
+      await read(await signReport("/webhooks/messagebird", "a=1"), { at: "/webhooks/messagebird", body: "a=2" }),
+    ).toEqual({
+      kind: "forged",
+    });
+  });
+
+  test("is not believed where no key to check it by is configured", async () => {
+    const deaf = connectTo(fake.port, { publicUrl });
+    const jwt = await signReport(target);
+    const headers = { "messagebird-signature-jwt": jwt };
+    expect(await deaf.readReport?.({ method: "GET", target, headers, body: new Uint8Array() })).toEqual({
+      kind: "forged",
+    });
+  });
+
+  test("that says nothing of an SMS of ours is irrelevant", async () => {
+    const at = "/webhooks/messagebird?id=m1&status=delivered";
+    expect(await read(await signReport(at), { at })).toEqual({ kind: "irrelevant" });
+  });
+});
