@@ -1,0 +1,222 @@
+/**
+ * Failover, quick answers and delivery reports, through the whole service: MessageBird first, a webhook behind it, each
+ * in a process of its own.
+ */
+import { rmSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { temporaryFolder } from "../../support/world.ts";
+import { behaviours } from "./fake.ts";
+import {
+  makeCertificate,
+  newPhone,
+  signReport,
+  startFake,
+  startStation,
+  trust,
+  type Fake,
+  type Station,
+} from "./ground.ts";
+
+const folder = temporaryFolder();
+let messagebird: Fake;
+let webhook: Fake;
+let station: Station;
+
+beforeAll(async () => {
+  const certificate = makeCertificate(folder);
+  trust(certificate);
+  messagebird = await startFake("messagebird", certificate);
+  webhook = await startFake("webhook");
+});
+afterAll(() => {
+  messagebird.stop();
+  webhook.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+// Each test has breakers of its own.
+beforeEach(async () => {
+  messagebird.standing("accept");
+  webhook.standing("accept");
+  station = await startStation(folder, messagebird, webhook);
+});
+afterEach(() => station.stop());
+
+const send = (phone = newPhone()) => station.call("/v1/otp/send", { phone });
+const get = async (id: unknown) => (await station.call(`/v1/otp/${String(id)}`)).body;
+
+/** Requests that the fakes got since a moment, by reference. */
+function since(fake: Fake, from: number) {
+  return fake.requests.slice(from);
+}
+
+/** Asks until the delivery is as expected; the provider's word may still be on its way. */
+async function deliveryOf(id: unknown, wanted: RegExp): Promise<Record<string, unknown>> {
+  for (;;) {
+    const seen = await get(id);
+    if (wanted.test(String(seen["delivery"]))) return seen;
+    await sleep(10);
+  }
+}
+
+async function report(reference: string, status: string, id = "", more: Parameters<typeof signReport>[2] = {}) {
+  const target = `/webhooks/messagebird?reference=${reference}&status=${status}${id === "" ? "" : `&id=${id}`}`;
+  const jwt = await signReport(target, "", more);
+  const response = await fetch(station.url + target, { headers: { "messagebird-signature-jwt": jwt } });
+  return response.status;
+}
+
+test("a message that the first provider takes is not offered to the second", async () => {
+  const before = webhook.requests.length;
+  const { body } = await send();
+  expect(body).toMatchObject({ delivery: "DELIVERY_ACCEPTED" });
+  expect(await get(body["request_id"])).toMatchObject({ provider: "messagebird", delivery_detail: "" });
+  expect(webhook.requests).toHaveLength(before);
+});
+
+test.each(["401", "402", "404", "422 originator", "422 recipient", "429", "302"] as const)(
+  "after %s, proven not sent, the second provider has it before the caller is answered",
+  async (behaviour) => {
+    const [first, second] = [messagebird.requests.length, webhook.requests.length];
+    messagebird.script(behaviour);
+    const { status, body } = await send();
+    expect([status, body["delivery"]]).toEqual([200, "DELIVERY_ACCEPTED"]);
+    expect(await get(body["request_id"])).toMatchObject({ provider: "webhook" });
+    const [tried, taken] = [since(messagebird, first), since(webhook, second)];
+    expect([tried.length, taken.length]).toEqual([1, 1]);
+    expect(taken[0]?.reference).toBe(tried[0]?.reference);
+    expect(taken[0]?.body["text"]).toBe(tried[0]?.body["body"]);
+  },
+);
+
+test.each(["accept, 500", "accept, reset", "bad JSON"] as const)(
+  "after %s it is tried once more, and no more",
+  async (behaviour) => {
+    const [first, second] = [messagebird.requests.length, webhook.requests.length];
+    messagebird.script(behaviour);
+    webhook.script("500");
+    const { status, body } = await send();
+    expect(status).toBe(200);
+    expect(body["delivery"]).toBe("DELIVERY_SENDING");
+    expect(since(messagebird, first).length + since(webhook, second).length).toBe(2);
+  },
+);
+
+test("a recipient that every provider refuses is PHONE_UNREACHABLE, and costs the phone nothing", async () => {
+  await station.stop();
+  station = await startStation(folder, messagebird, webhook, { OTP_PHONE_LIMITS: "1@1h" });
+  const phone = newPhone();
+  messagebird.script("422 recipient");
+  webhook.script("422 recipient");
+  expect(await send(phone)).toMatchObject({ status: 400, body: { reason: "PHONE_UNREACHABLE", field: "phone" } });
+  expect((await send(phone)).status).toBe(200);
+  expect(await send(phone)).toMatchObject({ status: 429, body: { reason: "PHONE_RATE_LIMITED" } });
+});
+
+test("every provider proven down is DELIVERY_FAILED, and costs the phone nothing", async () => {
+  await station.stop();
+  station = await startStation(folder, messagebird, webhook, { OTP_PHONE_LIMITS: "1@1h" });
+  const phone = newPhone();
+  messagebird.script("302");
+  webhook.script("404");
+  expect(await send(phone)).toMatchObject({ status: 503, body: { reason: "DELIVERY_FAILED" } });
+  expect((await send(phone)).status).toBe(200);
+});
+
+test("a provider that does not answer in time leaves the caller with what is known", async () => {
+  await station.stop();
+  station = await startStation(folder, messagebird, webhook, { OTP_SEND_WAIT_MS: "100" });
+  messagebird.script("hang");
+  const { status, body } = await send();
+  expect([status, body["delivery"]]).toEqual([200, "DELIVERY_SENDING"]);
+});
+
+test("a provider that asks to wait is left alone for so long", async () => {
+  const first = messagebird.requests.length;
+  messagebird.script("429 wait");
+  await send();
+  expect((await send()).status).toBe(200);
+  expect(since(messagebird, first)).toHaveLength(1);
+});
+
+test("a provider that keeps failing is left alone within 20 calls", async () => {
+  const first = messagebird.requests.length;
+  messagebird.standing("401");
+  for (let i = 0; i < 30; i++) expect((await send()).status).toBe(200);
+  expect(since(messagebird, first).length).toBeLessThanOrEqual(20);
+});
+
+describe("a delivery report", () => {
+  const sent = async () => {
+    const from = messagebird.requests.length;
+    const { body } = await send();
+    return { id: body["request_id"], reference: messagebird.requests[from]?.reference ?? "" };
+  };
+
+  test("moves the delivery on, and never back", async () => {
+    const { id, reference } = await sent();
+    expect(await report(reference, "sent")).toBe(200);
+    expect(await get(id)).toMatchObject({ delivery: "DELIVERY_ACCEPTED" });
+    expect(await report(reference, "delivered")).toBe(200);
+    expect(await get(id)).toMatchObject({ delivery: "DELIVERY_DELIVERED" });
+    for (const status of ["delivery_failed", "sent", "expired", "delivered"])
+      expect(await report(reference, status)).toBe(200);
+    expect(await get(id)).toMatchObject({ delivery: "DELIVERY_DELIVERED", provider: "messagebird" });
+  });
+
+  test("that is forged changes nothing and is 401", async () => {
+    const { id, reference } = await sent();
+    expect(await report(reference, "delivered", "", { key: "another" })).toBe(401);
+    expect(await report(reference, "delivered", "", { expires: false })).toBe(401);
+    expect(await get(id)).toMatchObject({ delivery: "DELIVERY_ACCEPTED" });
+  });
+
+  test("about a message nobody knows is 200", async () => {
+    expect(await report("AAAAAAAAAAAAAAAAAAAAAA.0", "delivered")).toBe(200);
+    expect(await report("nonsense", "delivered")).toBe(200);
+  });
+
+  test("of undelivered sends it by the next provider, once, however often it comes", async () => {
+    const { id, reference } = await sent();
+    const from = webhook.requests.length;
+    const reports = [1, 2, 3, 4].map(() => report(reference, "delivery_failed"));
+    expect(await Promise.all(reports)).toEqual([200, 200, 200, 200]);
+    expect(await deliveryOf(id, /ACCEPTED/)).toMatchObject({ provider: "webhook" });
+    expect(await report(reference, "delivery_failed")).toBe(200);
+    expect(await get(id)).toMatchObject({ delivery: "DELIVERY_ACCEPTED", provider: "webhook" });
+    expect(since(webhook, from).map((request) => request.reference)).toEqual([reference]);
+    // Late, but the handset has it after all.
+    expect(await report(reference, "delivered")).toBe(200);
+    expect(await get(id)).toMatchObject({ delivery: "DELIVERY_DELIVERED" });
+  });
+
+  test("that comes before the provider's answer counts", async () => {
+    await station.stop();
+    station = await startStation(folder, messagebird, webhook, { OTP_SEND_WAIT_MS: "50" });
+    const from = messagebird.requests.length;
+    messagebird.script("accept, no answer");
+    const { body } = await send();
+    const reference = messagebird.requests[from]?.reference ?? "";
+    expect(await report(reference, "delivered")).toBe(200);
+    expect(await get(body["request_id"])).toMatchObject({ delivery: "DELIVERY_DELIVERED" });
+  });
+});
+
+test("of messages to a first provider that does everything wrong, each is taken, after two calls at the most", async () => {
+  await station.stop();
+  station = await startStation(folder, messagebird, webhook, { OTP_SEND_WAIT_MS: "0" });
+  const [first, second] = [messagebird.requests.length, webhook.requests.length];
+  // One after the other: together they would open the breaker before the first has answered.
+  const ids: unknown[] = [];
+  for (const behaviour of behaviours) {
+    messagebird.script(behaviour);
+    ids.push((await send()).body["request_id"]);
+  }
+  for (const id of ids) await deliveryOf(id, /ACCEPTED|DELIVERED/);
+  const calls = Map.groupBy([...since(messagebird, first), ...since(webhook, second)], ({ reference }) => reference);
+  expect(calls.size).toBe(behaviours.length);
+  for (const [, requests] of calls) {
+    expect(requests.length).toBeLessThanOrEqual(2);
+    expect(requests.some(({ took }) => took)).toBe(true);
+  }
+});
