@@ -57,7 +57,10 @@ const script: Behaviour[] = [];
 let count = 0;
 
 process.on("message", (order: { standing?: Behaviour; script?: Behaviour[] }) => {
-  standing = order.standing ?? standing;
+  if (order.standing !== undefined) {
+    standing = order.standing;
+    script.length = 0;
+  }
   script.push(...(order.script ?? []));
 });
 process.on("disconnect", () => process.exit());

@@ -25,6 +25,7 @@ export interface Fake {
   readonly requests: FakeRequest[];
   /** What the next requests get, in order; afterwards `standing` again. */
   script(...behaviours: Behaviour[]): void;
+  /** What every request gets from now on; a script that is left is forgotten. */
   standing(behaviour: Behaviour): void;
   stop(): void;
 }

@@ -1,0 +1,103 @@
+/**
+ * The long form of failover: thousands of messages to a first provider that does everything wrong in a seeded order, with
+ * a healthy one behind it; and the breaker's whole way from open to closed, on a real clock.
+ */
+import { rmSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { behaviours } from "../delivery/provider/fake.ts";
+import { makeCertificate, newPhone, startFake, startStation, trust, type Fake } from "../delivery/provider/ground.ts";
+import { seededRandom } from "../support/system.ts";
+import { temporaryFolder } from "../support/world.ts";
+
+const folder = temporaryFolder();
+let messagebird: Fake;
+let webhook: Fake;
+beforeAll(async () => {
+  const certificate = makeCertificate(folder);
+  trust(certificate);
+  messagebird = await startFake("messagebird", certificate);
+  webhook = await startFake("webhook");
+});
+afterAll(() => {
+  messagebird.stop();
+  webhook.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const sendsEach = 200;
+/** Good answers between the bad ones: more bad ones than one in four would open the breaker, and nothing would be tried. */
+const acceptsBetween = 5;
+const sendersAtOnce = 16;
+
+test(`${sendsEach} messages of every kind of fault end well, after two calls at the most`, async () => {
+  const station = await startStation(folder, messagebird, webhook, { OTP_SEND_WAIT_MS: "0" });
+  const random = seededRandom(2026);
+  const order = behaviours
+    .flatMap((behaviour) => Array.from({ length: sendsEach }, () => behaviour))
+    .map((behaviour) => ({ behaviour, at: random() }))
+    .toSorted((a, b) => a.at - b.at)
+    .flatMap(({ behaviour }) => [behaviour, ...Array.from({ length: acceptsBetween }, () => "accept" as const)]);
+  messagebird.script(...order);
+  const ids: string[] = [];
+  let left = order.length;
+  await Promise.all(
+    Array.from({ length: sendersAtOnce }, async () => {
+      while (left > 0) {
+        left -= 1;
+        const { status, body } = await station.call("/v1/otp/send", { phone: newPhone() });
+        expect(status).toBe(200);
+        ids.push(String(body["request_id"]));
+      }
+    }),
+  );
+  const deliveries = new Map<string, number>();
+  for (const id of ids) {
+    for (;;) {
+      const { body } = await station.call(`/v1/otp/${id}`);
+      const delivery = String(body["delivery"]);
+      if (!/QUEUED|SENDING/.test(delivery) || String(body["delivery_detail"]).startsWith("HTTP 5")) {
+        deliveries.set(delivery, (deliveries.get(delivery) ?? 0) + 1);
+        break;
+      }
+      await sleep(20);
+    }
+  }
+  const calls = Map.groupBy([...messagebird.requests, ...webhook.requests], ({ reference }) => reference);
+  const most = Math.max(...[...calls.values()].map((requests) => requests.length));
+  const taken = [...calls.values()].filter((requests) => requests.some(({ took }) => took)).length;
+  console.log({
+    messages: ids.length,
+    firstCalls: messagebird.requests.length,
+    secondCalls: webhook.requests.length,
+    most,
+    taken,
+    deliveries,
+  });
+  expect(most).toBeLessThanOrEqual(2);
+  expect(taken / ids.length).toBeGreaterThanOrEqual(0.99);
+  await station.stop();
+});
+
+test("a breaker opens within 20 failed calls, and closes within 15 s of recovery", async () => {
+  const station = await startStation(folder, messagebird, webhook);
+  const send = () => station.call("/v1/otp/send", { phone: newPhone() });
+  const from = messagebird.requests.length;
+  messagebird.standing("500");
+  for (let i = 0; i < 40; i++) await send();
+  const opened = messagebird.requests.length - from;
+  messagebird.standing("accept");
+  const recovered = performance.now();
+  let tookAgain = false;
+  while (!tookAgain) {
+    const { body } = await send();
+    const { body: seen } = await station.call(`/v1/otp/${String(body["request_id"])}`);
+    tookAgain = seen["provider"] === "messagebird";
+    await sleep(100);
+  }
+  const closedAfterMs = performance.now() - recovered;
+  console.log({ opened, closedAfterMs });
+  expect(opened).toBeLessThanOrEqual(20);
+  expect(closedAfterMs).toBeLessThanOrEqual(15_000);
+  await station.stop();
+});
