@@ -52,6 +52,16 @@ export class Budget {
     this.#of(lane).push({ at: now, count: -1 });
   }
 
+  /** The service's clock lost so much of the time that really passed: what it noted before is that much longer ago. */
+  lost(ms: number): void {
+    for (const [lane, entries] of this.#entries) {
+      this.#entries.set(
+        lane,
+        entries.map(({ at, count }) => ({ at: at - ms, count })),
+      );
+    }
+  }
+
   /** The limits were configured anew: what was spent under the old ones says nothing about a window that begins now. */
   reset(): void {
     this.#entries.clear();

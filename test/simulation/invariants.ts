@@ -229,7 +229,7 @@ export class Invariants {
     }
     this.#inspectMessages(inDatabase, now);
     this.#inspectPhones(now);
-    for (const v of inDatabase.values()) if (v.state !== "PENDING" || v.expireMs <= now) this.#over.add(v.id);
+    for (const v of inDatabase.values()) if (v.state !== "PENDING") this.#over.add(v.id);
   }
 
   #inspectVerification(known: Known, v: Verification, now: number): void {
@@ -314,11 +314,13 @@ export class Invariants {
 
   /** Wrong codes of a phone that count, and attempts open on it: what the length of its next code follows from. */
   guessesOf(phone: string, now: number): number {
+    const inDatabase = new Map(this.allVerifications().map((v) => [v.id, v]));
     let guesses = 0;
-    for (const { phone: of, last, isVerified } of this.known.values()) {
+    for (const [id, { phone: of, last, isVerified }] of this.known) {
       if (of !== phone || isVerified) continue;
-      guesses += last.attempts;
-      if (last.state === "PENDING" && last.expireMs > now) guesses += last.attemptsMax - last.attempts;
+      const { state, attempts, attemptsMax, expireMs } = inDatabase.get(id) ?? last;
+      guesses += attempts;
+      if (state === "PENDING" && expireMs > now) guesses += attemptsMax - attempts;
     }
     return guesses;
   }

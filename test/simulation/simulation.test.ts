@@ -21,8 +21,9 @@
  * | I14 | another tenant's id does not exist and cannot be touched | steps |
  * | I15 | every refusal for now says how long to wait, and waiting that long is enough | callers, simulate |
  *
- * A clock that was set back during a crash may take up to 20 s back (the age of the database's note of it): what was
- * told by then was told by what is written, so no invariant depends on it.
+ * A clock that was set back may lose up to 20 s in a crash (the age of the database's note of it), and the time that the
+ * service was down. I10 is measured in the time that really passed: such a loss can only make a bucket refill later, or
+ * bring it back to empty.
  *
  * A failing seed prints itself. To see it again, with everything that happened:
  *

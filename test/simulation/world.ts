@@ -83,6 +83,7 @@ export class World {
   readonly #path = join(this.#folder, "otp.db");
   readonly #randomness: Chance;
   readonly #storeChance: Chance;
+  #crashedAt: { readonly now: number; readonly monotonicMs: number } | undefined;
   readonly #trace = createHash("sha256");
 
   constructor(seed: number, wish: { policy?: Partial<Policy>; providers?: number; sendWaitMs?: number } = {}) {
@@ -154,6 +155,9 @@ export class World {
         await real.close();
       },
     };
+    const { now, monotonicMs } = this.#crashedAt ?? { now: 0, monotonicMs: 0 };
+    const lostMs = now + machine.monotonicMs() - monotonicMs - system.now();
+    if (this.#crashedAt !== undefined && lostMs > 0) this.invariants.budget.lost(lostMs);
     worker.start();
     sweeper.start();
     await this.rest();
@@ -162,6 +166,7 @@ export class World {
   /** Ends the process where it stands: nothing is settled, noted or waited for. */
   async crash(): Promise<void> {
     this.note("crash");
+    this.#crashedAt = { now: this.now(), monotonicMs: this.machine.monotonicMs() };
     this.crashes += 1;
     this.disturbances += 1;
     const ended = this.life.end();
