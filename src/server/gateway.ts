@@ -77,8 +77,8 @@ const envelopeBytes = 5;
 const callsPerTurn = 32;
 /** Calls refused for want of room in one turn. Each costs less than a tenth of one that is served. */
 const refusalsPerTurn = 32;
-/** And how many may wait for that; further ones are answered at once, which costs no memory. */
-const refusalsWaitingMax = 4_096;
+/** And how many may wait for that, some 0.4 s at most; further ones are answered at once. */
+const refusalsWaitingMax = 1_024;
 /** One per surface and content type in use; a client can invent no more than this. */
 const fullHouseAnswersMax = 32;
 /** A full house is worth another try so much later. */
