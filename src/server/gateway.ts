@@ -77,8 +77,10 @@ const envelopeBytes = 5;
 const callsPerTurn = 32;
 /** Calls refused for want of room in one turn. Each costs less than a tenth of one that is served. */
 const refusalsPerTurn = 32;
-/** And how many may wait for that; further ones are answered at once. A thousand wait 0.4 s while the machine is busy, and not
- * at all while it is not. With a bound of 1,024, 4,000 streams that came again at once took 60 % of its time, not 4 %. */
+/**
+ * And how many may wait for that; further ones are answered at once. A thousand wait 0.4 s while the machine is busy, and
+ * not at all while it is idle. With a bound of 1,024, 4,000 streams that came again at once took 60 % of its time, not 4 %.
+ */
 const refusalsWaitingMax = 4_096;
 /** One per surface and content type in use; a client can invent no more than this. */
 const fullHouseAnswersMax = 32;

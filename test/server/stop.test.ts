@@ -1,11 +1,15 @@
 /**
  * A graceful stop of the real process: nothing that was sent before it is lost, and nothing holds it up.
  */
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
+import { startListener, testKey } from "../support/listener.ts";
+import { callText } from "../support/raw.ts";
 import { firstKey, startOtpd } from "../support/process.ts";
 import { stopUnderLoad } from "../support/stop-under-load.ts";
 import { temporaryFolder } from "../support/world.ts";
@@ -29,6 +33,33 @@ test.each([1, 2, 3, 4, 5])(
     expect(stopped.tookMs).toBeLessThan(10_000);
   },
 );
+
+/** Opens connections, sends a whole call on each, says so by a file, and prints the status lines of the answers. */
+const crowd = `
+  const [port, text, file, count] = process.argv.slice(1);
+  let sent = 0;
+  for (let i = 0; i < Number(count); i++) {
+    const socket = require("node:net").connect(Number(port), "127.0.0.1", () =>
+      socket.write(text, () => ++sent === Number(count) && require("node:fs").writeFileSync(file, "")));
+    socket.once("data", (chunk) => console.log(chunk.toString().slice(0, 12)));
+    socket.on("error", (error) => console.log(error.code));
+  }
+`;
+
+test("connections that wait to be taken when the stop comes are taken, and their calls answered", async () => {
+  const listener = await startListener();
+  const file = join(newFolder(), "sent");
+  const child = spawn(process.execPath, ["-e", crowd, `${listener.port}`, callText(testKey), file, "40"]);
+  let output = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+  const closed = once(child, "close");
+  // The event loop stands still meanwhile, so nothing is taken: the connections wait in the system's backlog.
+  const still = new Int32Array(new SharedArrayBuffer(4));
+  while (!existsSync(file)) Atomics.wait(still, 0, 0, 5);
+  await listener.stop();
+  await closed;
+  expect(output).toBe("HTTP/1.1 200\n".repeat(40));
+});
 
 test("a provider that never answers holds up neither the caller nor the stop beyond 10 s", async () => {
   const deaf = createServer(() => {}).listen(0, "127.0.0.1");
