@@ -17,6 +17,8 @@ export interface Probe {
   wasConnected: boolean;
   status: number | undefined;
   retryAfter: string | undefined;
+  /** The answer's Date header. */
+  date: string | undefined;
 }
 
 /** The only host the package calls for messages and the balance. */
@@ -29,7 +31,7 @@ const calls = new AsyncLocalStorage<Probe>();
 
 /** Runs a call of the package, and tells what is seen of it. */
 export function watched<T>(call: () => T): { value: T; probe: Probe } {
-  const probe: Probe = { request: undefined, wasConnected: false, status: undefined, retryAfter: undefined };
+  const probe: Probe = { request: undefined, wasConnected: false, status: undefined, retryAfter: undefined, date: undefined };
   return { value: calls.run(probe, call), probe };
 }
 
@@ -82,6 +84,7 @@ function watch(request: ClientRequest, probe: Probe): void {
   request.once("response", (response) => {
     probe.status = response.statusCode;
     probe.retryAfter = response.headers["retry-after"];
+    probe.date = response.headers.date;
     let bytes = 0;
     response.on("data", (chunk: Buffer) => {
       bytes += chunk.length;

@@ -7,6 +7,7 @@ import { createHash, createSecretKey, type KeyObject } from "node:crypto";
 import { jwtVerify } from "jose";
 import messagebird from "messagebird";
 import type { SendOutcome } from "../otp/message.ts";
+import { clockFindings } from "./clock-check.ts";
 import { routeMessageBird, watched, type Probe } from "./messagebird-agent.ts";
 import type { Finding, Provider, ReportReading, ReportRequest, Sms } from "./provider.ts";
 
@@ -70,7 +71,7 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
 
     async examine() {
       const { answer, probe } = await call((done) => client.balance.read(done), AbortSignal.timeout(socketTimeoutMs));
-      return examineBalance(answer, probe);
+      return [...examineBalance(answer, probe), ...clockFindings("MessageBird", probe.date, options.now())];
     },
   };
 }
