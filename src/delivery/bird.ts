@@ -4,15 +4,13 @@
  */
 import {
   BirdAPIError,
-  BirdAuthError,
-  BirdBillingError,
   BirdClient,
-  BirdConflictError,
-  BirdPermissionError,
   BirdRateLimitError,
   BirdValidationError,
 } from "@messagebird/sdk";
 import type { SendOutcome } from "../otp/message.ts";
+import { sighted, watchedFetch, type Sighting } from "./bird-fetch.ts";
+import { clockFindings } from "./clock-check.ts";
 import { neverConnected } from "./unsent.ts";
 import type { Finding, Provider, ReportReading } from "./provider.ts";
 
@@ -27,6 +25,8 @@ export interface BirdOptions {
   readonly webhookSecret: string | undefined;
   /** An origin to use instead of the region's. */
   readonly baseUrl: URL | undefined;
+  /** A clock in milliseconds. */
+  readonly now: () => number;
   /** How requests are made; tests bring their own trust in a certificate. */
   readonly fetch?: typeof globalThis.fetch;
 }
@@ -40,31 +40,36 @@ export function createBirdProvider(options: BirdOptions): Provider {
     maxRetries: 0,
     timeout: timeoutMs,
     ...(options.baseUrl === undefined ? {} : { baseUrl: options.baseUrl.origin }),
-    ...(options.fetch === undefined ? {} : { fetch: options.fetch }),
+    fetch: watchedFetch(options.fetch ?? globalThis.fetch),
   });
   return {
     name: "bird",
 
     async send(sms, signal) {
-      const request = client.sms.send(
-        {
-          from: options.originators.get(sms.region) ?? options.originator,
-          to: sms.to,
-          text: sms.text,
-          category: "authentication",
-          validity_period: sms.validitySeconds,
-          metadata: { reference: sms.reference },
-        },
-        // The same for every try of one message: a repeat after a lost answer sends nothing twice.
-        { signal, idempotencyKey: sms.reference },
-      );
+      const sighting: Sighting = {};
       try {
-        const { id } = await request;
+        // Without `validity_period`: Bird has announced it, and refuses every message that names it.
+        const { id } = await sighted(sighting, async () =>
+          client.sms.send(
+            {
+              from: options.originators.get(sms.region) ?? options.originator,
+              to: sms.to,
+              text: sms.text,
+              category: "authentication",
+              metadata: { reference: sms.reference },
+            },
+            // The same for every try of one message: a repeat after a lost answer sends nothing twice.
+            { signal, idempotencyKey: sms.reference },
+          ),
+        );
         return typeof id === "string" && id !== ""
           ? { kind: "accepted", providerMessageId: id }
           : { kind: "ambiguous", detail: "an answer without a message id" };
       } catch (error) {
-        return outcomeOf(error);
+        if (error instanceof BirdAPIError) return outcomeOf(error);
+        return neverConnected(sighting.failure)
+          ? { kind: "unavailable", detail: "no connection" }
+          : { kind: "ambiguous", detail: "the connection ended without an answer" };
       }
     },
 
@@ -84,47 +89,56 @@ export function createBirdProvider(options: BirdOptions): Provider {
     },
 
     async examine(): Promise<Finding[]> {
-      try {
-        await client.sms.list({ limit: 1 });
-        return [{ ok: true, sentence: "Bird accepts the API key." }];
-      } catch (error) {
-        if (error instanceof BirdAuthError || error instanceof BirdPermissionError) {
-          return [{ ok: false, sentence: "Bird does not accept OTP_BIRD_API_KEY." }];
+      const sighting: Sighting = {};
+      const finding = await sighted(sighting, async () => {
+        try {
+          await client.sms.list({ limit: 1 });
+          return { ok: true, sentence: "Bird accepts the API key." };
+        } catch (error) {
+          if (!(error instanceof BirdAPIError)) return { ok: false, sentence: "Bird cannot be reached." };
+          const isRefused = error.statusCode === 401 || error.statusCode === 403;
+          return {
+            ok: false,
+            sentence: isRefused
+              ? "Bird does not accept OTP_BIRD_API_KEY."
+              : `Bird answers HTTP ${error.statusCode} when asked for messages.`,
+          };
         }
-        const why = error instanceof BirdAPIError ? `answers HTTP ${error.statusCode}` : "cannot be reached";
-        return [{ ok: false, sentence: `Bird ${why}.` }];
-      }
+      });
+      return [finding, ...clockFindings("Bird", sighting.date, options.now())];
     },
   };
 }
 
-function outcomeOf(error: unknown): SendOutcome {
-  if (error instanceof BirdAPIError) {
-    // A code of theirs, never their sentence: it may quote the number or the text.
-    const detail = `HTTP ${error.statusCode}${/^\w{1,40}$/.test(error.code) ? `: ${error.code}` : ""}`;
-    if (error instanceof BirdRateLimitError) {
-      return {
-        kind: "throttled",
-        detail,
-        ...(error.retryAfter === undefined ? {} : { retryAfterMs: error.retryAfter * 1_000 }),
-      };
+/** By the status alone: the SDK picks its error classes by the answer's own `type`, which may be any proxy's. */
+function outcomeOf(error: BirdAPIError): SendOutcome {
+  const status = error.statusCode;
+  // A code of theirs, never their sentence: it may quote the number or the text.
+  const detail = `HTTP ${status}${/^\w{1,40}$/.test(error.code) && error.code !== "unknown" ? `: ${error.code}` : ""}`;
+  if (status >= 500) return { kind: "ambiguous", detail };
+  if (status >= 300 && status < 400) return { kind: "unavailable", detail };
+  switch (status) {
+    case 429: {
+      const seconds = error instanceof BirdRateLimitError ? error.retryAfter : undefined;
+      return { kind: "throttled", detail, ...(seconds === undefined ? {} : { retryAfterMs: seconds * 1_000 }) };
     }
-    if (error instanceof BirdAuthError || error instanceof BirdPermissionError) {
+    case 401:
+    case 403:
       return { kind: "refused", cause: "credentials", detail };
-    }
     // The same key came before, perhaps with other minutes in its text: that message is on its way.
-    if (error instanceof BirdConflictError) return { kind: "accepted" };
-    if (error instanceof BirdBillingError) return { kind: "refused", cause: "balance", detail };
-    if (error instanceof BirdValidationError) {
-      const isRecipient = error.param === "to" || error.details.some(({ param }) => param === "to");
-      return { kind: "refused", cause: isRecipient ? "recipient" : "content", detail };
-    }
-    if (error.statusCode >= 500) return { kind: "ambiguous", detail };
-    return { kind: "refused", cause: "content", detail };
+    case 409:
+      return { kind: "accepted" };
+    case 402:
+      return { kind: "refused", cause: "balance", detail };
+    default:
+      return { kind: "refused", cause: isAboutRecipient(error) ? "recipient" : "content", detail };
   }
-  return neverConnected(error)
-    ? { kind: "unavailable", detail: "no connection" }
-    : { kind: "ambiguous", detail: "the connection ended without an answer" };
+}
+
+function isAboutRecipient(error: BirdAPIError): boolean {
+  const details: unknown = error instanceof BirdValidationError ? error.details : [];
+  const params = Array.isArray(details) ? details.map((each) => (each as { param?: unknown } | null)?.param) : [];
+  return error.statusCode === 422 && [error.param, ...params].includes("to");
 }
 
 const deliveries: Record<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED"> = {

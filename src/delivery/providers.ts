@@ -46,7 +46,7 @@ export function makeProvider(
     console: () => createConsoleProvider(print),
     messagebird: () =>
       settings.messagebird && createMessageBirdProvider({ ...settings.messagebird, publicUrl, originators, now }),
-    bird: () => settings.bird && createBirdProvider({ ...settings.bird, originators }),
+    bird: () => settings.bird && createBirdProvider({ ...settings.bird, originators, now }),
     webhook: () => settings.webhook && createWebhookProvider({ ...settings.webhook, now }),
   };
   const provider = makers[name]();
