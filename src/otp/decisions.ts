@@ -20,7 +20,7 @@ import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
 import { giveBackAll, spendAll } from "./rate-limit.ts";
 import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
-import { isSandbox, longCodeDigits, sandboxCode, sandboxOutcome } from "./sandbox.ts";
+import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
 
@@ -103,8 +103,9 @@ export function decideSend(
   if (view.phone === undefined) throw new Error("a send that passed the door has a phone");
 
   const { now, phone } = view;
-  const isLong = isSandbox(facts.value.tenant) && sandboxOutcome(facts.value.phone.e164) === "long-code";
-  const digits = isLong ? longCodeDigits : policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
+  const digits = isSandbox(facts.value.tenant)
+    ? sandboxDigits(facts.value.phone.e164, policy.codeLength)
+    : policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);

@@ -150,10 +150,9 @@ export function createVerifications(options: VerificationsOptions): Verification
   /** The door: channel, then phone, then destination. What passes has everything that takes randomness or a key. */
   function admit(caller: Caller, command: SendCommand): Result<SendFacts> {
     if (command.channel !== "" && command.channel !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
-    const phone = parsePhoneNumber(command.phone);
+    const parsed = parsePhoneNumber(command.phone);
+    const phone = isSandbox(caller.tenant) ? admitToSandbox(parsed) : admitDestination(policy, parsed);
     if (!phone.ok) return phone;
-    const destination = isSandbox(caller.tenant) ? admitToSandbox(phone.value) : admitDestination(policy, phone.value);
-    if (!destination.ok) return destination;
     const id = Buffer.from(system.randomBytes(16)).toString("base64url");
     return ok({
       id,
@@ -307,8 +306,8 @@ function storedRefusal(decided: { readonly kind: string; readonly answer?: Store
 }
 
 /** The sandbox takes the numbers it has an outcome for, and no others. Pure. */
-function admitToSandbox(phone: PhoneNumber): Result<PhoneNumber> {
-  const outcome = sandboxOutcome(phone.e164);
+function admitToSandbox(phone: Result<PhoneNumber>): Result<PhoneNumber> {
+  const outcome = phone.ok ? sandboxOutcome(phone.value.e164) : undefined;
   if (outcome === undefined) {
     return refuse("PHONE_INVALID", {
       field: "phone",
@@ -317,20 +316,21 @@ function admitToSandbox(phone: PhoneNumber): Result<PhoneNumber> {
   }
   return outcome === "rate-limited"
     ? refuse("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: 60_000 })
-    : ok(phone);
+    : phone;
 }
 
 /** The country list. Judged by region, not by calling code: `+44 7911…` is Guernsey's. Pure. */
-function admitDestination(policy: Policy, phone: PhoneNumber): Result<PhoneNumber> {
-  if (isFictional(phone.e164)) {
+function admitDestination(policy: Policy, phone: Result<PhoneNumber>): Result<PhoneNumber> {
+  if (!phone.ok) return phone;
+  if (isFictional(phone.value.e164)) {
     return refuse("PHONE_INVALID", {
       field: "phone",
       message: "phone is a fictional number, which only test keys may use.",
     });
   }
   const { allowedCountries: allowed } = policy;
-  return allowed === undefined || allowed.has(phone.region)
-    ? ok(phone)
+  return allowed === undefined || allowed.has(phone.value.region)
+    ? phone
     : refuse("COUNTRY_NOT_ALLOWED", { field: "phone" });
 }
 
