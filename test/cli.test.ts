@@ -183,10 +183,18 @@ describe("keys", () => {
     expect(days).toBeLessThan(90.01);
   });
 
+  test("create --test makes a key for the sandbox, and list shows which kind it is", async () => {
+    const { id, key } = await makeKey("--test", "--name", "ci");
+    expect(key).toBe(`otp_test_${id}_${key.slice(-38)}`);
+    expect(await listKeys()).toContainEqual(expect.objectContaining({ id, kind: "test", name: "ci" }));
+    expect((await runOtpd(folder, ["keys", "list"])).output).toMatch(new RegExp(`^${id} +test +ci +active`, "m"));
+  });
+
   test("list shows every key and no secret", async () => {
     const { id, key } = await makeKey("--name", "listed", "--scopes", "read");
     expect(await listKeys()).toContainEqual({
       id,
+      kind: "live",
       name: "listed",
       scopes: ["read"],
       state: "active",
@@ -195,8 +203,8 @@ describe("keys", () => {
       last_use_time: null,
     });
     const { output } = await runOtpd(folder, ["keys", "list"]);
-    expect(output).toMatch(/^ID +NAME +STATE +SCOPES +LAST USED +EXPIRES\n/);
-    expect(output).toMatch(new RegExp(`^${id} +listed +active +read +never +never$`, "m"));
+    expect(output).toMatch(/^ID +KIND +NAME +STATE +SCOPES +LAST USED +EXPIRES\n/);
+    expect(output).toMatch(new RegExp(`^${id} +live +listed +active +read +never +never$`, "m"));
     const secret = key.slice(-38);
     expect(output + JSON.stringify(await listKeys())).not.toContain(secret);
   });

@@ -30,7 +30,7 @@ Makes an API key and prints it, this once.
 
 Lists every API key, without its secret.
 
-  --json   print an array of {"id","name","scopes","state","create_time","expire_time","last_use_time"}`,
+  --json   print an array of {"id","kind","name","scopes","state","create_time","expire_time","last_use_time"}`,
     run: listKeys,
   },
   "keys revoke": {
@@ -84,6 +84,7 @@ async function listKeys(args: string[]): Promise<void> {
   await withStore(async (store) => {
     const keys = (await store.listApiKeys()).map((key) => ({
       id: key.id,
+      kind: key.kind,
       name: key.name,
       scopes: key.scopes,
       state: stateOf(key, store.now()),
@@ -93,9 +94,10 @@ async function listKeys(args: string[]): Promise<void> {
     }));
     if (values.json) return say(JSON.stringify(keys));
     if (keys.length === 0) return say("There are no API keys. Make one: npx otpd keys create --name me");
-    const head = ["ID", "NAME", "STATE", "SCOPES", "LAST USED", "EXPIRES"];
+    const head = ["ID", "KIND", "NAME", "STATE", "SCOPES", "LAST USED", "EXPIRES"];
     const lines = keys.map((k) => [
       k.id,
+      k.kind,
       k.name || "-",
       k.state,
       k.scopes.join(","),
