@@ -2,12 +2,7 @@
  * Bird, the successor of MessageBird's classic API, through `@messagebird/sdk`. Its own retries are off: the worker
  * counts every call. A message carries our reference as metadata, which Bird's webhooks bring back.
  */
-import {
-  BirdAPIError,
-  BirdClient,
-  BirdRateLimitError,
-  BirdValidationError,
-} from "@messagebird/sdk";
+import { BirdAPIError, BirdClient, BirdRateLimitError, BirdValidationError } from "@messagebird/sdk";
 import type { SendOutcome } from "../otp/message.ts";
 import { sighted, watchedFetch, type Sighting } from "./bird-fetch.ts";
 import { clockFindings } from "./clock-check.ts";

@@ -31,7 +31,13 @@ const calls = new AsyncLocalStorage<Probe>();
 
 /** Runs a call of the package, and tells what is seen of it. */
 export function watched<T>(call: () => T): { value: T; probe: Probe } {
-  const probe: Probe = { request: undefined, wasConnected: false, status: undefined, retryAfter: undefined, date: undefined };
+  const probe: Probe = {
+    request: undefined,
+    wasConnected: false,
+    status: undefined,
+    retryAfter: undefined,
+    date: undefined,
+  };
   return { value: calls.run(probe, call), probe };
 }
 

@@ -314,9 +314,7 @@ function admitToSandbox(phone: Result<PhoneNumber>): Result<PhoneNumber> {
       message: "A test key takes fictional numbers only, such as +14155550100.",
     });
   }
-  return outcome === "rate-limited"
-    ? refuse("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: 60_000 })
-    : phone;
+  return outcome === "rate-limited" ? refuse("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: 60_000 }) : phone;
 }
 
 /** The country list. Judged by region, not by calling code: `+44 7911…` is Guernsey's. Pure. */

@@ -74,7 +74,9 @@ describe("a message to Bird", () => {
   });
 });
 
-const problem = (code: string, more: object = {}) => ({ error: { code, message: `no: ${sms.to}, ${sms.text}`, ...more } });
+const problem = (code: string, more: object = {}) => ({
+  error: { code, message: `no: ${sms.to}, ${sms.text}`, ...more },
+});
 
 describe("Bird's answer, in one call", () => {
   test.each<[string, Reply, SendOutcome]>([
@@ -99,7 +101,11 @@ describe("Bird's answer, in one call", () => {
       { status: 403, body: problem("E01002") },
       { kind: "refused", cause: "credentials", detail: "HTTP 403: E01002" },
     ],
-    ["402", { status: 402, body: problem("E02001") }, { kind: "refused", cause: "balance", detail: "HTTP 402: E02001" }],
+    [
+      "402",
+      { status: 402, body: problem("E02001") },
+      { kind: "refused", cause: "balance", detail: "HTTP 402: E02001" },
+    ],
     ["409 for a message that came before", { status: 409, body: problem("E01028") }, { kind: "accepted" }],
     [
       "422 about the number",
@@ -140,11 +146,7 @@ describe("Bird's answer, in one call", () => {
       { kind: "ambiguous", detail: "HTTP 500: E00500" },
     ],
     ["503", { status: 503, body: "<html>" }, { kind: "ambiguous", detail: "HTTP 503" }],
-    [
-      "a reset connection",
-      oddReplies.reset,
-      { kind: "ambiguous", detail: "the connection ended without an answer" },
-    ],
+    ["a reset connection", oddReplies.reset, { kind: "ambiguous", detail: "the connection ended without an answer" }],
     ["half an answer", oddReplies.cut, { kind: "ambiguous", detail: "the connection ended without an answer" }],
     [
       "an answer without an end",

@@ -173,16 +173,19 @@ describe("the webhook's answer, in one call", () => {
     expect(await nowhere.send(sms, patience())).toEqual({ kind: "unavailable", detail: "no connection" });
   });
 
-  test.runIf(hasOpenssl())("from a certificate that nobody vouches for is not asked for: nothing was sent", async () => {
-    const stranger = await startGateway({ status: 204 }, makeCertificate("stranger"));
-    try {
-      const outcome = await webhook(new URL(stranger.url)).send(sms, patience());
-      expect(outcome).toEqual({ kind: "unavailable", detail: "no connection" });
-      expect(stranger.asked).toEqual([]);
-    } finally {
-      await stranger.stop();
-    }
-  });
+  test.runIf(hasOpenssl())(
+    "from a certificate that nobody vouches for is not asked for: nothing was sent",
+    async () => {
+      const stranger = await startGateway({ status: 204 }, makeCertificate("stranger"));
+      try {
+        const outcome = await webhook(new URL(stranger.url)).send(sms, patience());
+        expect(outcome).toEqual({ kind: "unavailable", detail: "no connection" });
+        expect(stranger.asked).toEqual([]);
+      } finally {
+        await stranger.stop();
+      }
+    },
+  );
 });
 
 test.each([

@@ -4,14 +4,7 @@ import { decideSend } from "../../src/otp/decisions.ts";
 import { parsePhoneNumber, type E164 } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";
-import {
-  isFictional,
-  isSandbox,
-  sandboxCode,
-  sandboxOf,
-  sandboxOutcome,
-  sandboxSend,
-} from "../../src/otp/sandbox.ts";
+import { isFictional, isSandbox, sandboxCode, sandboxOf, sandboxOutcome, sandboxSend } from "../../src/otp/sandbox.ts";
 import { freshPhone, policy, sendFacts } from "../support/examples.ts";
 import { testEpochMs as now } from "../support/system.ts";
 
@@ -90,15 +83,21 @@ describe("the sandbox's code", () => {
     tenant: sandboxOf("default"),
     phone: { e164: "+14155550100" as E164, region: "US" },
   });
-  const guessed = { ...freshPhone, history: { wrongCodes: [[Math.floor(now / 86_400_000), 500]], refunds: [] } } as const;
+  const guessed = {
+    ...freshPhone,
+    history: { wrongCodes: [[Math.floor(now / 86_400_000), 500]], refunds: [] },
+  } as const;
 
   test.each<[string, Partial<Policy>]>([
     ["guesses", {}],
     ["guesses under the strict policy", { guessPolicy: "strict" }],
-  ])("does not get longer, and is not refused, after 500 wrong %s: a test run sends to one number all day", (_, more) => {
-    const { result } = decideSend({ now, phone: guessed }, sandboxFacts, undefined, { ...policy, ...more });
-    expect(result).toMatchObject({ kind: "opened", verification: { digits: 6 } });
-  });
+  ])(
+    "does not get longer, and is not refused, after 500 wrong %s: a test run sends to one number all day",
+    (_, more) => {
+      const { result } = decideSend({ now, phone: guessed }, sandboxFacts, undefined, { ...policy, ...more });
+      expect(result).toMatchObject({ kind: "opened", verification: { digits: 6 } });
+    },
+  );
 
   test("does not get longer with many requests open", () => {
     const view = { now, phone: { ...freshPhone, openAttempts: 100 } };
