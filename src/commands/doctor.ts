@@ -1,10 +1,13 @@
 /**
  * `otpd doctor`: proves the configuration, in plain sentences. The exit code tells whether all is well.
  */
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { makeProvider } from "../delivery/providers.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { openSqlite } from "../store/sqlite.ts";
+import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
 import type { Config } from "../config.ts";
 import { say, Unusable, type Command } from "./command.ts";
@@ -40,21 +43,42 @@ async function examine(args: string[]): Promise<void> {
 }
 
 async function databaseFindings(config: Config): Promise<Finding[]> {
+  const { databasePath: path } = config;
+  let store: Store;
   try {
-    const store = await openSqlite({ path: config.databasePath, system: createSystem(), exclusive: false });
-    try {
-      await store.ping();
-      await store.admitMasterKeys(keyRingOf(config).all);
-      return [
-        { ok: true, sentence: "The database can be written." },
-        { ok: true, sentence: "The master key is the one the database was written with." },
-      ];
-    } finally {
-      await store.close();
-    }
+    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+    store = await openSqlite({ path, system: createSystem(), exclusive: false });
   } catch (error) {
-    return [{ ok: false, sentence: `The database: ${error instanceof Error ? error.message : "cannot be used"}.` }];
+    return [{ ok: false, sentence: `The database cannot be opened: ${messageOf(error)}.` }];
   }
+  try {
+    return [await writeFinding(store), await masterKeyFinding(store, config)];
+  } finally {
+    await store.close();
+  }
+}
+
+async function writeFinding(store: Store): Promise<Finding> {
+  try {
+    await store.ping();
+    return { ok: true, sentence: "The database can be written." };
+  } catch (error) {
+    return { ok: false, sentence: `The database cannot be written: ${messageOf(error)}.` };
+  }
+}
+
+async function masterKeyFinding(store: Store, config: Config): Promise<Finding> {
+  try {
+    await store.admitMasterKeys(keyRingOf(config).all);
+    return { ok: true, sentence: "The master key is the one the database was written with." };
+  } catch (error) {
+    const sentence = error instanceof Unusable ? error.message : `The master key does not fit: ${messageOf(error)}.`;
+    return { ok: false, sentence };
+  }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 async function providerFindings(config: Config): Promise<Finding[]> {
@@ -80,8 +104,9 @@ function senderFindings({ providerSettings: settings, policy }: Config): Finding
     (sender) => sender !== undefined,
   );
   if (!senders.some((sender) => /[A-Za-z]/.test(sender))) return [];
-  const uncovered = [...(policy.allowedCountries ?? [])].filter(
-    (country) => numbersOnly.has(country) && !/^\+?\d+$/.test(settings.originators.get(country) ?? ""),
+  const uncovered = [...numbersOnly].filter(
+    (country) =>
+      (policy.allowedCountries?.has(country) ?? true) && !/^\+?\d+$/.test(settings.originators.get(country) ?? ""),
   );
   if (uncovered.length === 0) return [{ ok: true, sentence: "The sender suits the countries that are allowed." }];
   return [
@@ -105,6 +130,16 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
   }
   return Promise.all(
     reporting.map(async (name) => {
+      const [secret, value] =
+        name === "bird"
+          ? ["OTP_BIRD_WEBHOOK_SECRET", settings.bird?.webhookSecret]
+          : ["OTP_MESSAGEBIRD_SIGNING_KEY", settings.messagebird?.signingKey];
+      if (value === undefined) {
+        return {
+          ok: false,
+          sentence: `${secret} is not set, so no delivery report is believed, and a lost message is not sent again.`,
+        };
+      }
       const url = `${settings.publicUrl}/webhooks/${name}`;
       try {
         // Unsigned, so the service that is reached answers 401.

@@ -1,0 +1,260 @@
+/**
+ * `otpd doctor`, as an operator runs it: one plain sentence for everything that is examined, and the exit code tells. The
+ * provider is a server of this test with a certificate of its own.
+ */
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
+import { keyText, olderKeyText, webhookSecret } from "../support/environment.ts";
+import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/gateway.ts";
+import { runOtpd, startOtpd } from "../support/process.ts";
+import { temporaryFolder } from "../support/world.ts";
+
+let folder: string;
+beforeEach(() => (folder = temporaryFolder()));
+afterEach(() => rmSync(folder, { recursive: true }));
+
+interface Finding {
+  readonly ok: boolean;
+  readonly sentence: string;
+}
+
+/** Runs the command, and checks what holds of every run: sentences, and an exit code that says whether all is well. */
+async function findings(env: Record<string, string>): Promise<{ bad: string[]; good: string[] }> {
+  const { code, output, errors } = await runOtpd(folder, ["doctor", "--json"], env);
+  const all = JSON.parse(output) as Finding[];
+  for (const { sentence } of all) expect(sentence).toMatch(/^[A-Zh][^\n]+[^.]\.$/);
+  const bad = all.filter(({ ok }) => !ok);
+  expect({ code, errors }).toEqual(
+    bad.length === 0 ? { code: 0, errors: "" } : { code: 1, errors: `${bad.length} of ${all.length} checks failed.\n` },
+  );
+  return {
+    bad: bad.map(({ sentence }) => sentence),
+    good: all.filter(({ ok }) => ok).map(({ sentence }) => sentence),
+  };
+}
+
+describe("a development setup", () => {
+  test("that runs is healthy, in plain words", async () => {
+    const otpd = await startOtpd(folder);
+    try {
+      expect(await runOtpd(folder, ["doctor"])).toEqual({
+        code: 0,
+        output: `ok   The configuration has no faults.
+ok   The database can be written.
+ok   The master key is the one the database was written with.
+ok   Messages are printed on the console, and sent to nobody.
+`,
+        errors: "",
+      });
+    } finally {
+      await otpd.end();
+    }
+  });
+
+  test("that was never started has no master key yet, and is told how to get one", async () => {
+    expect((await findings({})).bad).toEqual([
+      "There is no master key: set OTP_MASTER_KEY, or start the service once.",
+    ]);
+  });
+});
+
+describe("the database", () => {
+  test("with another master key is told from a healthy one", async () => {
+    const env = { OTP_DATABASE_URL: "file:./otp.db" };
+    expect((await findings({ ...env, OTP_MASTER_KEY: keyText })).bad).toEqual([]);
+    expect(await findings({ ...env, OTP_MASTER_KEY: olderKeyText })).toMatchObject({
+      bad: ["The master key does not fit: this database was written with another master key."],
+      good: expect.arrayContaining(["The database can be written."]) as string[],
+    });
+  });
+
+  test("that is a directory cannot be opened", async () => {
+    mkdirSync(join(folder, "otp.db"));
+    const { bad } = await findings({ OTP_DATABASE_URL: "file:./otp.db", OTP_MASTER_KEY: keyText });
+    expect(bad).toEqual([expect.stringMatching(/^The database cannot be opened: EISDIR: .*otp\.db.*\.$/)]);
+  });
+
+  test("that is no database cannot be opened", async () => {
+    writeFileSync(join(folder, "otp.db"), "a letter to a friend, longer than any header".repeat(100));
+    const { bad } = await findings({ OTP_DATABASE_URL: "file:./otp.db", OTP_MASTER_KEY: keyText });
+    expect(bad).toEqual([expect.stringMatching(/^The database cannot be opened: .*file is not a database\.$/)]);
+  });
+});
+
+test("a configuration with faults is told whole, and nothing else is examined", async () => {
+  const { code, output, errors } = await runOtpd(folder, ["doctor"], {
+    OTP_PROVIDERS: "messagebird",
+    OTP_MESSAGEBIRD_ACCESS_KEY: "bk_eu1_secret",
+    OTP_TTL_SECONDS: "5",
+  });
+  expect({ code, output }).toEqual({ code: 1, output: "" });
+  expect(errors).toContain(
+    "OTP_MESSAGEBIRD_ACCESS_KEY is a key of the new Bird platform: set OTP_PROVIDERS=bird and OTP_BIRD_API_KEY instead.",
+  );
+  expect(errors).toContain("OTP_MESSAGEBIRD_ORIGINATOR is required by OTP_PROVIDERS=messagebird.");
+  expect(errors).toContain("OTP_ALLOWED_COUNTRIES is required with a provider that sends");
+  expect(errors).toContain("OTP_TTL_SECONDS must be");
+  expect(errors).not.toContain("secret");
+});
+
+describe.runIf(hasOpenssl())("MessageBird", () => {
+  let gateway: Gateway;
+  let folderOfTrust: string;
+  let env: Record<string, string>;
+  let balance: Reply;
+  let report: Reply;
+  const rich = { status: 200, body: { payment: "prepaid", type: "euros", amount: 12.5 } };
+
+  beforeAll(async () => {
+    const certificate = makeCertificate("messagebird");
+    folderOfTrust = temporaryFolder();
+    const trusted = join(folderOfTrust, "cert.pem");
+    writeFileSync(trusted, certificate.cert);
+    // Both far ends in one: the provider's API, and the way from outside to this service.
+    gateway = await startGateway((response, asked) => {
+      const reply = asked.path === "/balance" ? balance : report;
+      if (typeof reply === "function") return reply(response, asked);
+      response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers });
+      response.end(JSON.stringify(reply.body ?? {}));
+    }, certificate);
+    env = {
+      OTP_MASTER_KEY: keyText,
+      OTP_PROVIDERS: "messagebird",
+      OTP_MESSAGEBIRD_ACCESS_KEY: "any-key",
+      OTP_MESSAGEBIRD_ORIGINATOR: "Acme",
+      OTP_MESSAGEBIRD_SIGNING_KEY: "signs",
+      OTP_MESSAGEBIRD_BASE_URL: gateway.url,
+      OTP_PUBLIC_URL: gateway.url,
+      OTP_ALLOWED_COUNTRIES: "NL,BE",
+      NODE_EXTRA_CA_CERTS: trusted,
+    };
+  });
+  beforeEach(() => {
+    balance = rich;
+    report = { status: 401 };
+    gateway.asked.splice(0);
+  });
+  afterAll(async () => {
+    await gateway.stop();
+    rmSync(folderOfTrust, { recursive: true });
+  });
+
+  test("that takes the key and has a balance is healthy, and nothing was sent", async () => {
+    expect(await findings(env)).toEqual({
+      bad: [],
+      good: [
+        "The configuration has no faults.",
+        "The database can be written.",
+        "The master key is the one the database was written with.",
+        "MessageBird accepts the access key.",
+        "The MessageBird balance is 12.5 euros.",
+        "The clock agrees with MessageBird's.",
+        "The sender suits the countries that are allowed.",
+        `${gateway.url}/webhooks/messagebird reaches this service.`,
+      ],
+    });
+    expect(gateway.asked.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
+      "GET /balance",
+      "GET /webhooks/messagebird",
+    ]);
+    expect(gateway.asked.find(({ path }) => path === "/balance")?.headers.authorization).toBe("AccessKey any-key");
+  });
+
+  const notAllowed = { errors: [{ code: 2, description: "Request not allowed", parameter: "access_key" }] };
+  test.each<[string, () => void, RegExp[]]>([
+    [
+      "refuses the key, and is given to reach something else with its reports",
+      () => {
+        balance = { status: 401, body: notAllowed };
+        report = { status: 404 };
+      },
+      [
+        /^MessageBird does not accept OTP_MESSAGEBIRD_ACCESS_KEY\.$/,
+        /^https:\S+\/webhooks\/messagebird answers HTTP 404 instead of this service\.$/,
+      ],
+    ],
+    [
+      "is out of order, and gets no answer to its reports",
+      () => {
+        balance = { status: 500, body: {} };
+        report = (response) => response.socket?.destroy();
+      },
+      [
+        /^MessageBird answers HTTP 500 when asked for the balance\.$/,
+        /^https:\S+\/webhooks\/messagebird cannot be reached from here\.$/,
+      ],
+    ],
+    [
+      "has no money of ours, and another time",
+      () =>
+        (balance = {
+          status: 200,
+          headers: { date: new Date(Date.now() - 120_000).toUTCString() },
+          body: { payment: "prepaid", type: "euros", amount: 0 },
+        }),
+      [
+        /^The MessageBird balance is 0 euros: nothing can be sent\.$/,
+        /^The clock is 1\d\d s ahead of MessageBird's: set it by NTP\.$/,
+      ],
+    ],
+  ])("that %s", async (_, change, sentences) => {
+    change();
+    expect((await findings(env)).bad).toEqual(
+      sentences.map((sentence) => expect.stringMatching(sentence) as string),
+    );
+  });
+
+  test("that cannot be reached, nor vouched for", async () => {
+    const dead = { ...env, OTP_MESSAGEBIRD_BASE_URL: (await deadOrigin()).replace("http:", "https:") };
+    expect((await findings(dead)).bad).toEqual(["MessageBird cannot be reached."]);
+    const { NODE_EXTRA_CA_CERTS: _, ...untrusting } = env;
+    expect((await findings(untrusting)).bad).toContain("MessageBird cannot be reached.");
+  });
+
+  test("without a way for its reports", async () => {
+    const { OTP_PUBLIC_URL: _, ...rest } = env;
+    expect((await findings(rest)).bad).toEqual([
+      "OTP_PUBLIC_URL is not set, so no delivery reports come, and a lost message is not sent again.",
+    ]);
+  });
+
+  test("without the key that its reports are signed with", async () => {
+    const { OTP_MESSAGEBIRD_SIGNING_KEY: _, ...rest } = env;
+    expect((await findings(rest)).bad).toEqual([
+      "OTP_MESSAGEBIRD_SIGNING_KEY is not set, so no delivery report is believed, and a lost message is not sent again.",
+    ]);
+  });
+
+  test("with a sender of letters where none is delivered, until those countries have a number", async () => {
+    const abroad = { ...env, OTP_ALLOWED_COUNTRIES: "NL,US,CA" };
+    expect((await findings(abroad)).bad).toEqual([
+      "A sender of letters is not delivered in US, CA: give those countries a number in OTP_ORIGINATORS.",
+    ]);
+    const numbered = { ...abroad, OTP_ORIGINATORS: "US=+15551234567,CA=+15551234567" };
+    expect((await findings(numbered)).bad).toEqual([]);
+    expect((await findings({ ...abroad, OTP_MESSAGEBIRD_ORIGINATOR: "+31612345678" })).bad).toEqual([]);
+  });
+
+  test("with a sender of letters and every country allowed", async () => {
+    const { bad } = await findings({ ...env, OTP_ALLOWED_COUNTRIES: "*" });
+    expect(bad).toEqual([
+      expect.stringMatching(/^A sender of letters is not delivered in US, CA, .*OTP_ORIGINATORS\.$/),
+    ]);
+  });
+});
+
+test("a webhook without TLS is refused with the configuration, and one on this machine is fine", async () => {
+  const env = {
+    OTP_MASTER_KEY: keyText,
+    OTP_PROVIDERS: "webhook",
+    OTP_WEBHOOK_SECRET: webhookSecret,
+    OTP_ALLOWED_COUNTRIES: "NL",
+  };
+  const { good, bad } = await findings({ ...env, OTP_WEBHOOK_URL: "http://127.0.0.1:8090/" });
+  expect(bad).toEqual([]);
+  expect(good).toContain("The webhook URL is protected by TLS or local.");
+  const { errors } = await runOtpd(folder, ["doctor"], { ...env, OTP_WEBHOOK_URL: "http://sms.example.com/" });
+  expect(errors).toContain("OTP_WEBHOOK_URL must be an https URL (http only for this machine).");
+});
