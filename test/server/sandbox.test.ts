@@ -29,10 +29,10 @@ beforeAll(async () => {
   ({ text: testKey } = await world.makeKey({ kind: "test" }));
 });
 afterAll(() => world.stop());
+// After every test: nothing of the sandbox came to the phone network.
 afterEach(() => {
-  const codes = ["123456", "12345678"];
-  expect(world.network.received.filter(({ to }) => to.startsWith("+1"))).toEqual([]);
-  expect(world.network.received.filter(({ text }) => codes.some((code) => text.startsWith(`${code} `)))).toEqual([]);
+  const leaked = world.network.received.find(({ to, text }) => to.startsWith("+1") || /^(123456|12345678) /.test(text));
+  if (leaked !== undefined) throw new Error(`a provider was given a message of the sandbox, to ${leaked.to}`);
 });
 
 const chosen = surfaces.filter(({ name }) => name === "REST" || name === "gRPC");

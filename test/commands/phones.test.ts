@@ -1,0 +1,185 @@
+/**
+ * `otpd phones`, as support runs it beside the service: what became of the messages to a phone, and a fresh start for it.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { keyText } from "../support/environment.ts";
+import { newPhone, wrongCode } from "../support/phones.ts";
+import { runOtpd } from "../support/process.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
+import { createManualSystem } from "../support/system.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
+
+let world: World;
+let env: Record<string, string>;
+beforeAll(async () => {
+  const settings = { OTP_MASTER_KEY: keyText, OTP_PHONE_LIMITS: "5@10m,6@4h" };
+  // The command has the machine's clock, so the service has it too: by the second it stands still.
+  world = await startWorld(settings, createManualSystem(1, Date.now()));
+  env = { ...settings, OTP_DATABASE_URL: `file:${world.databasePath}` };
+});
+afterAll(() => world.stop());
+
+let phone: string;
+beforeEach(() => (phone = newPhone()));
+
+const call = (rpc: Rpc, message: Message): Promise<Outcome> => rest.call(world.url, rpc, message, { key: world.key });
+
+async function send(more: Message = {}): Promise<{ request_id: string; code: string }> {
+  const { value } = await call("SendOtp", { phone, ...more });
+  return { request_id: String(value?.["request_id"]), code: world.network.codeFor(phone) };
+}
+
+async function failAll(request_id: string, code: string, times = 5): Promise<void> {
+  for (let i = 1; i <= times; i++) await call("VerifyOtp", { request_id, code: wrongCode(code, i) });
+}
+
+interface Shown {
+  readonly code_length: number;
+  readonly wrong_codes: number;
+  readonly open_attempts: number;
+  readonly limits: { known_user: boolean; burst: number; available: number; retry_after_seconds: number }[];
+  readonly requests: { request_id: string; state: string; messages: object[] }[];
+}
+
+async function shown(): Promise<Shown> {
+  const { code, output, errors } = await runOtpd(world.folder, ["phones", "show", phone, "--json"], env);
+  expect({ code, errors }).toEqual({ code: 0, errors: "" });
+  expect(output.split("\n")).toHaveLength(2);
+  expect(output).not.toContain(phone);
+  expect(output).not.toContain(phone.slice(3));
+  return JSON.parse(output) as Shown;
+}
+
+const masked = () => `+31••••••••${phone.slice(-2)}`.replace(/•+/, "•".repeat(phone.length - 5));
+
+describe("phones show", () => {
+  test("tells of a phone that nothing is known of", async () => {
+    expect(await runOtpd(world.folder, ["phones", "show", phone], env)).toEqual({
+      code: 0,
+      output: `${masked()}, NL
+
+The next code has 6 digits: 0 wrong codes in 90 days, 0 attempts open on live requests.
+Sends: 5 of 5 left, one more every 600 s.
+Sends: 6 of 6 left, one more every 14400 s.
+Sends for a known user: 5 of 5 left, one more every 600 s.
+Sends for a known user: 6 of 6 left, one more every 14400 s.
+
+No request is known for this phone.
+`,
+      errors: "",
+    });
+  });
+
+  test("tells, in text and in JSON, what became of each message, the latest request first, and never a code", async () => {
+    world.network.script.push({ kind: "accepted", providerMessageId: "id-1", delivery: "DELIVERED" });
+    const first = await send();
+    await call("VerifyOtp", { request_id: first.request_id, code: wrongCode(first.code) });
+    await call("VerifyOtp", { request_id: first.request_id, code: first.code });
+    world.network.script.push({ kind: "refused", cause: "recipient", detail: "no such number" });
+    world.system.advance(1);
+    const refused = await call("SendOtp", { phone });
+    expect(refused.reason).toBe("PHONE_UNREACHABLE");
+    // A millisecond apart, so that "latest" means something.
+    world.system.advance(1);
+    const second = await send();
+
+    const { output } = await runOtpd(world.folder, ["phones", "show", phone], env);
+    expect(output).not.toContain(phone);
+    expect(output).not.toContain(phone.slice(3));
+    expect(output).not.toMatch(new RegExp(`\\b(${first.code}|${second.code})\\b`));
+    const rows = output.slice(output.indexOf("REQUEST")).trimEnd().split("\n");
+    expect(rows).toEqual([
+      expect.stringMatching(/^REQUEST +TIME +STATE +WRONG +SMS +DELIVERY +PROVIDER +DETAIL$/),
+      expect.stringMatching(new RegExp(`^${second.request_id} +\\S+Z +PENDING +0 +1 +ACCEPTED +test$`)),
+      expect.stringMatching(/^\S{22} +\S+Z +FAILED +0 +1 +REJECTED +test +no such number$/),
+      expect.stringMatching(new RegExp(`^${first.request_id} +\\S+Z +VERIFIED +1 +1 +DELIVERED +test$`)),
+    ]);
+
+    const json = await shown();
+    expect(json.requests.map(({ request_id, state, messages }) => ({ request_id, state, messages }))).toEqual([
+      { request_id: second.request_id, state: "PENDING", messages: [delivery("ACCEPTED")] },
+      {
+        request_id: expect.any(String),
+        state: "FAILED",
+        messages: [{ ...delivery("REJECTED"), detail: "no such number" }],
+      },
+      { request_id: first.request_id, state: "VERIFIED", messages: [delivery("DELIVERED")] },
+    ]);
+    expect(json).toMatchObject({ phone: masked(), country: "NL", country_allowed: true, code_length: 6 });
+  });
+
+  test("tells of every copy of a resent message", async () => {
+    const { request_id } = await send();
+    world.system.advance(30_000);
+    await call("ResendOtp", { request_id });
+    const [request] = (await shown()).requests;
+    expect(request?.messages).toEqual([delivery("ACCEPTED"), { ...delivery("ACCEPTED"), copy: 1 }]);
+  });
+
+  test("takes the number as people write it, and says when its country is not allowed", async () => {
+    const written = `${phone.slice(0, 3)} ${phone.slice(3, 5)}-${phone.slice(5)}`;
+    const narrow = { ...env, OTP_ALLOWED_COUNTRIES: "BE" };
+    const { code, output } = await runOtpd(world.folder, ["phones", "show", written], narrow);
+    expect(code).toBe(0);
+    expect(output).toMatch(/^\+31•+\d\d, NL: this country is not allowed, so nothing is sent\n/);
+  });
+
+  function delivery(state: string) {
+    return { copy: 0, delivery: state, calls: 1, provider: "test", detail: null };
+  }
+});
+
+describe("phones reset", () => {
+  test("fills the limits and forgets the wrong codes, which had lengthened the next; live requests stay", async () => {
+    for (let i = 0; i < 4; i++) {
+      const { request_id, code } = await send();
+      await failAll(request_id, code);
+    }
+    const live = await send();
+    expect(live.code).toHaveLength(8);
+    const limited = await call("SendOtp", { phone });
+    expect(limited.reason).toBe("PHONE_RATE_LIMITED");
+    const before = await shown();
+    expect(before).toMatchObject({ code_length: 8, wrong_codes: 20, open_attempts: 5 });
+    expect(before.limits.map(({ available }) => available)).toEqual([0, 1, 5, 6]);
+    expect(before.limits[0]?.retry_after_seconds).toBeGreaterThan(0);
+
+    expect(await runOtpd(world.folder, ["phones", "reset", phone], env)).toEqual({
+      code: 0,
+      output: `${masked()} starts afresh: its message limits are full, and its wrong codes are forgotten.\n`,
+      errors: "",
+    });
+    const after = await shown();
+    expect(after).toMatchObject({ code_length: 6, wrong_codes: 0, open_attempts: 5 });
+    expect(after.limits.map(({ available }) => available)).toEqual([5, 6, 5, 6]);
+    expect(after.requests).toEqual(before.requests);
+
+    // And the service that runs beside the command knows at once.
+    const { value } = await call("SendOtp", { phone });
+    expect(value).toMatchObject({ state: "STATE_PENDING", code_length: 6 });
+    expect((await call("VerifyOtp", live)).value).toMatchObject({ state: "STATE_VERIFIED" });
+  });
+
+  test("fills the limits of known users too, and no other phone's", async () => {
+    const other = phone;
+    for (let i = 0; i < 5; i++) await send();
+    phone = newPhone();
+    for (let i = 0; i < 5; i++) await send({ known_user: true });
+    await runOtpd(world.folder, ["phones", "reset", phone], env);
+    expect((await shown()).limits.map(({ available }) => available)).toEqual([5, 6, 5, 6]);
+    phone = other;
+    expect((await shown()).limits.map(({ available }) => available)).toEqual([0, 1, 5, 6]);
+  });
+});
+
+describe("a command line that cannot be followed", () => {
+  test.each<[string, string[], number, RegExp]>([
+    ["two phones", ["+31612345678", "+31612345679"], 2, /^Give one phone in international form\./],
+    ["a number without its country", ["0612345678"], 1, /^phone is not a valid .*\n$/],
+  ])("%s", async (_, args, code, says) => {
+    const result = await runOtpd(world.folder, ["phones", "show", ...args], env);
+    expect(result).toEqual({ code, output: "", errors: expect.stringMatching(says) as string });
+  });
+});
