@@ -223,7 +223,7 @@ describe("the receiver of docs/providers.md", () => {
     const [, script = ""] = /```js\n(.*?)```/s.exec(documentation) ?? [];
     // The one change: a free port, and word of it.
     const shown = 'listen(0, "127.0.0.1", function () { console.log(this.address().port); })';
-    expect(script).toContain("listen(8090)");
+    if (!script.includes("listen(8090)")) throw new Error("the documentation's receiver listens elsewhere");
     writeFileSync(join(folder, "receiver.mjs"), script.replace("listen(8090)", shown));
     mkdirSync(join(folder, "node_modules/twilio"), { recursive: true });
     writeFileSync(join(folder, "node_modules/twilio/index.mjs"), twilioStandIn);
