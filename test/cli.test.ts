@@ -294,11 +294,8 @@ describe("beside a running server", () => {
   });
 
   test("migrate finds the database up to date", async () => {
-    expect(await runOtpd(folder, ["migrate"])).toEqual({
-      code: 0,
-      output: "The database is up to date.\n",
-      errors: "",
-    });
+    const upToDate = { code: 0, output: "The database is up to date.\n", errors: "" };
+    expect(await runOtpd(folder, ["migrate"])).toEqual(upToDate);
   });
 });
 

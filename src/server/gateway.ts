@@ -28,6 +28,7 @@ import {
 import { callKey, type Call, type Surface } from "./call.ts";
 import { whyUndecodable } from "./decoding.ts";
 import { discard, readBody } from "./request-body.ts";
+import { headersOf } from "./request-headers.ts";
 import { matchRest, plainError, restErrorBody } from "./rest.ts";
 import { httpStatus } from "./status.ts";
 import { createTurns } from "./turns.ts";
@@ -375,43 +376,6 @@ function surfaceOf(contentType: string): Surface {
 
 function fullHouseName(request: Request, { surface }: Routed): string {
   return `${surface} ${request.method} ${request.headers["content-type"]}`;
-}
-
-/** What says how a body is to be read. A GET has none, so there they say nothing. */
-const bodyHeaders = new Set(["content-type", "content-encoding", "content-length"]);
-
-/** The request's headers for Connect: without HTTP/2's pseudo headers, with a deadline of ours where theirs is later. */
-function headersOf(
-  { method, headers: given }: Pick<Request, "method" | "headers">,
-  { surface, body }: Routed,
-  deadlineMs: number,
-): Headers {
-  const headers = new Headers();
-  for (const [name, value] of Object.entries(given)) {
-    if (value === undefined || name.startsWith(":") || (method === "GET" && bodyHeaders.has(name))) continue;
-    headers.set(name, Array.isArray(value) ? value.join(", ") : value);
-  }
-  if (body !== undefined) headers.set("content-type", "application/json");
-  // Connect would compress a long error, which the REST paths have yet to add to.
-  if (surface === "rest") headers.delete("accept-encoding");
-  // A deadline that makes no sense is none.
-  if (surface === "grpc" || surface === "grpc-web") {
-    const asked = grpcTimeoutMs(headers.get("grpc-timeout"));
-    if (asked === undefined || asked > deadlineMs) headers.set("grpc-timeout", `${deadlineMs}m`);
-  } else {
-    const asked = /^\d{1,10}$/.exec(headers.get("connect-timeout-ms") ?? "")?.[0];
-    if (asked === undefined || Number(asked) > deadlineMs) headers.set("connect-timeout-ms", `${deadlineMs}`);
-    headers.delete("content-length");
-  }
-  return headers;
-}
-
-const grpcUnitsMs: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
-
-function grpcTimeoutMs(header: string | null): number | undefined {
-  const [, digits, unit] = /^(\d{1,8})([HMSmun])$/.exec(header ?? "") ?? [];
-  const unitMs = grpcUnitsMs[unit ?? ""];
-  return unitMs === undefined ? undefined : Number(digits) * unitMs;
 }
 
 async function* once(body: Uint8Array): AsyncGenerator<Uint8Array> {
