@@ -8,6 +8,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { ClientRequest } from "node:http";
 import https, { Agent, globalAgent } from "node:https";
+import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
 
 /** What is seen of one call from outside the package. */
@@ -57,13 +58,19 @@ class MessageBirdAgent extends Agent {
     addRequestOf(this, request, options);
   }
 
+  /** Connections and TLS sessions are kept under this name: one that leads to an earlier target is never used again. */
+  override getName(options?: Parameters<Agent["getName"]>[0]): string {
+    const name = super.getName(options);
+    return options?.host === packageHost ? `${name}:${this.target.host}` : name;
+  }
+
   override createConnection(
     options: Connecting,
     callback?: (error: Error | null, stream: Duplex) => void,
   ): Duplex | null | undefined {
     const { hostname, port } = this.target;
     const host = hostname.replace(/^\[|\]$/g, "");
-    const elsewhere = { host, port: Number(port || 443), servername: /^[\d.:]+$/.test(host) ? "" : host };
+    const elsewhere = { host, port: Number(port || 443), servername: isIP(host) === 0 ? host : "" };
     return super.createConnection(options.host === packageHost ? { ...options, ...elsewhere } : options, callback);
   }
 }
@@ -77,13 +84,14 @@ function addRequestOf(agent: Agent, request: ClientRequest, options: unknown): v
 function watch(request: ClientRequest, probe: Probe): void {
   probe.request = request;
   request.once("socket", (socket) => {
+    // A kept connection is secured already: a listener there would wait for ever, one more per call.
     if (request.reusedSocket) probe.wasConnected = true;
     else socket.once("secureConnect", () => (probe.wasConnected = true));
     // The package adds a listener per call and never takes it away; on a kept connection they would pile up.
-    const added = new Set(socket.listeners("timeout"));
+    const before = new Set(socket.listeners("timeout"));
     request.once("close", () => {
       for (const listener of socket.listeners("timeout")) {
-        if (!added.has(listener)) socket.off("timeout", listener as () => void);
+        if (!before.has(listener)) socket.off("timeout", listener as () => void);
       }
     });
   });

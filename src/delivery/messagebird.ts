@@ -97,7 +97,11 @@ async function call(
 ): Promise<{ answer: PackageAnswer; probe: Probe }> {
   const { promise, resolve } = Promise.withResolvers<PackageAnswer>();
   const done = (error: unknown, value: unknown) => resolve({ error: error ?? null, value });
-  const { probe } = watched(() => begin(done));
+  const { probe } = watched(() => {
+    // Too late already, and so proven not sent: an aborted signal tells nobody a second time.
+    if (signal.aborted) done({}, undefined);
+    else begin(done);
+  });
   const onAbort = () => {
     probe.request?.destroy(new Error("deadline"));
     resolve({ error: {}, value: undefined });
