@@ -38,7 +38,7 @@ test(`${sendsEach} messages of every kind of fault end well, after two calls at 
     .map((behaviour) => ({ behaviour, at: random() }))
     .toSorted((a, b) => a.at - b.at)
     .flatMap(({ behaviour }) => [behaviour, ...Array.from({ length: acceptsBetween }, () => "accept" as const)]);
-  messagebird.script(...order);
+  await messagebird.script(...order);
   const ids: string[] = [];
   let left = order.length;
   await Promise.all(
@@ -63,13 +63,13 @@ test(`${sendsEach} messages of every kind of fault end well, after two calls at 
       await sleep(20);
     }
   }
-  const calls = Map.groupBy([...messagebird.requests, ...webhook.requests], ({ reference }) => reference);
+  const calls = Map.groupBy([...(await messagebird.seen()), ...(await webhook.seen())], ({ reference }) => reference);
   const most = Math.max(...[...calls.values()].map((requests) => requests.length));
   const taken = [...calls.values()].filter((requests) => requests.some(({ took }) => took)).length;
   console.log({
     messages: ids.length,
-    firstCalls: messagebird.requests.length,
-    secondCalls: webhook.requests.length,
+    firstCalls: (await messagebird.seen()).length,
+    secondCalls: (await webhook.seen()).length,
     most,
     taken,
     deliveries,
@@ -82,11 +82,11 @@ test(`${sendsEach} messages of every kind of fault end well, after two calls at 
 test("a breaker opens within 20 failed calls, and closes within 15 s of recovery", async () => {
   const station = await startStation(folder, messagebird, webhook);
   const send = () => station.call("/v1/otp/send", { phone: newPhone() });
-  const from = messagebird.requests.length;
-  messagebird.standing("500");
+  const from = (await messagebird.seen()).length;
+  await messagebird.standing("500");
   for (let i = 0; i < 40; i++) await send();
-  const opened = messagebird.requests.length - from;
-  messagebird.standing("accept");
+  const opened = (await messagebird.seen()).length - from;
+  await messagebird.standing("accept");
   const recovered = performance.now();
   let tookAgain = false;
   while (!tookAgain) {

@@ -36,8 +36,8 @@ afterAll(() => {
 });
 // Each test has breakers of its own.
 beforeEach(async () => {
-  messagebird.standing("accept");
-  webhook.standing("accept");
+  await messagebird.standing("accept");
+  await webhook.standing("accept");
   station = await startStation(folder, messagebird, webhook);
 });
 afterEach(() => station.stop());
@@ -46,8 +46,8 @@ const send = (phone = newPhone()) => station.call("/v1/otp/send", { phone });
 const get = async (id: unknown) => (await station.call(`/v1/otp/${String(id)}`)).body;
 
 /** Requests that the fakes got since a moment, by reference. */
-function since(fake: Fake, from: number) {
-  return fake.requests.slice(from);
+async function since(fake: Fake, from: number) {
+  return (await fake.seen()).slice(from);
 }
 
 /** Asks until the delivery is as expected; the provider's word may still be on its way. */
@@ -67,22 +67,22 @@ async function report(reference: string, status: string, id = "", more: Paramete
 }
 
 test("a message that the first provider takes is not offered to the second", async () => {
-  const before = webhook.requests.length;
+  const before = (await webhook.seen()).length;
   const { body } = await send();
   expect(body).toMatchObject({ delivery: "DELIVERY_ACCEPTED" });
   expect(await get(body["request_id"])).toMatchObject({ provider: "messagebird", delivery_detail: "" });
-  expect(webhook.requests).toHaveLength(before);
+  expect(await webhook.seen()).toHaveLength(before);
 });
 
 test.each(["401", "402", "404", "422 originator", "422 recipient", "429", "302"] as const)(
   "after %s, proven not sent, the second provider has it before the caller is answered",
   async (behaviour) => {
-    const [first, second] = [messagebird.requests.length, webhook.requests.length];
-    messagebird.script(behaviour);
+    const [first, second] = [(await messagebird.seen()).length, (await webhook.seen()).length];
+    await messagebird.script(behaviour);
     const { status, body } = await send();
     expect([status, body["delivery"]]).toEqual([200, "DELIVERY_ACCEPTED"]);
     expect(await get(body["request_id"])).toMatchObject({ provider: "webhook" });
-    const [tried, taken] = [since(messagebird, first), since(webhook, second)];
+    const [tried, taken] = [await since(messagebird, first), await since(webhook, second)];
     expect([tried.length, taken.length]).toEqual([1, 1]);
     expect(taken[0]?.reference).toBe(tried[0]?.reference);
     expect(taken[0]?.body["text"]).toBe(tried[0]?.body["body"]);
@@ -92,13 +92,13 @@ test.each(["401", "402", "404", "422 originator", "422 recipient", "429", "302"]
 test.each(["accept, 500", "accept, reset", "bad JSON"] as const)(
   "after %s it is tried once more, and no more",
   async (behaviour) => {
-    const [first, second] = [messagebird.requests.length, webhook.requests.length];
-    messagebird.script(behaviour);
-    webhook.script("500");
+    const [first, second] = [(await messagebird.seen()).length, (await webhook.seen()).length];
+    await messagebird.script(behaviour);
+    await webhook.script("500");
     const { status, body } = await send();
     expect(status).toBe(200);
     expect(body["delivery"]).toBe("DELIVERY_SENDING");
-    expect(since(messagebird, first).length + since(webhook, second).length).toBe(2);
+    expect((await since(messagebird, first)).length + (await since(webhook, second)).length).toBe(2);
   },
 );
 
@@ -106,8 +106,8 @@ test("a recipient that every provider refuses is PHONE_UNREACHABLE, and costs th
   await station.stop();
   station = await startStation(folder, messagebird, webhook, { OTP_PHONE_LIMITS: "1@1h" });
   const phone = newPhone();
-  messagebird.script("422 recipient");
-  webhook.script("422 recipient");
+  await messagebird.script("422 recipient");
+  await webhook.script("422 recipient");
   expect(await send(phone)).toMatchObject({ status: 400, body: { reason: "PHONE_UNREACHABLE", field: "phone" } });
   expect((await send(phone)).status).toBe(200);
   expect(await send(phone)).toMatchObject({ status: 429, body: { reason: "PHONE_RATE_LIMITED" } });
@@ -117,8 +117,8 @@ test("every provider proven down is DELIVERY_FAILED, and costs the phone nothing
   await station.stop();
   station = await startStation(folder, messagebird, webhook, { OTP_PHONE_LIMITS: "1@1h" });
   const phone = newPhone();
-  messagebird.script("302");
-  webhook.script("404");
+  await messagebird.script("302");
+  await webhook.script("404");
   expect(await send(phone)).toMatchObject({ status: 503, body: { reason: "DELIVERY_FAILED" } });
   expect((await send(phone)).status).toBe(200);
 });
@@ -126,31 +126,31 @@ test("every provider proven down is DELIVERY_FAILED, and costs the phone nothing
 test("a provider that does not answer in time leaves the caller with what is known", async () => {
   await station.stop();
   station = await startStation(folder, messagebird, webhook, { OTP_SEND_WAIT_MS: "100" });
-  messagebird.script("hang");
+  await messagebird.script("hang");
   const { status, body } = await send();
   expect([status, body["delivery"]]).toEqual([200, "DELIVERY_SENDING"]);
 });
 
 test("a provider that asks to wait is left alone for so long", async () => {
-  const first = messagebird.requests.length;
-  messagebird.script("429 wait");
+  const first = (await messagebird.seen()).length;
+  await messagebird.script("429 wait");
   await send();
   expect((await send()).status).toBe(200);
-  expect(since(messagebird, first)).toHaveLength(1);
+  expect(await since(messagebird, first)).toHaveLength(1);
 });
 
 test("a provider that keeps failing is left alone within 20 calls", async () => {
-  const first = messagebird.requests.length;
-  messagebird.standing("401");
+  const first = (await messagebird.seen()).length;
+  await messagebird.standing("401");
   for (let i = 0; i < 30; i++) expect((await send()).status).toBe(200);
-  expect(since(messagebird, first).length).toBeLessThanOrEqual(20);
+  expect((await since(messagebird, first)).length).toBeLessThanOrEqual(20);
 });
 
 describe("a delivery report", () => {
   const sent = async () => {
-    const from = messagebird.requests.length;
+    const from = (await messagebird.seen()).length;
     const { body } = await send();
-    return { id: body["request_id"], reference: messagebird.requests[from]?.reference ?? "" };
+    return { id: body["request_id"], reference: (await messagebird.seen())[from]?.reference ?? "" };
   };
 
   test("moves the delivery on, and never back", async () => {
@@ -178,13 +178,13 @@ describe("a delivery report", () => {
 
   test("of undelivered sends it by the next provider, once, however often it comes", async () => {
     const { id, reference } = await sent();
-    const from = webhook.requests.length;
+    const from = (await webhook.seen()).length;
     const reports = [1, 2, 3, 4].map(() => report(reference, "delivery_failed"));
     expect(await Promise.all(reports)).toEqual([200, 200, 200, 200]);
     expect(await deliveryOf(id, /ACCEPTED/)).toMatchObject({ provider: "webhook" });
     expect(await report(reference, "delivery_failed")).toBe(200);
     expect(await get(id)).toMatchObject({ delivery: "DELIVERY_ACCEPTED", provider: "webhook" });
-    expect(since(webhook, from).map((request) => request.reference)).toEqual([reference]);
+    expect((await since(webhook, from)).map((request) => request.reference)).toEqual([reference]);
     // Late, but the handset has it after all.
     expect(await report(reference, "delivered")).toBe(200);
     expect(await get(id)).toMatchObject({ delivery: "DELIVERY_DELIVERED" });
@@ -193,10 +193,10 @@ describe("a delivery report", () => {
   test("that comes before the provider's answer counts", async () => {
     await station.stop();
     station = await startStation(folder, messagebird, webhook, { OTP_SEND_WAIT_MS: "50" });
-    const from = messagebird.requests.length;
-    messagebird.script("accept, no answer");
+    const from = (await messagebird.seen()).length;
+    await messagebird.script("accept, no answer");
     const { body } = await send();
-    const reference = messagebird.requests[from]?.reference ?? "";
+    const reference = (await messagebird.seen())[from]?.reference ?? "";
     expect(await report(reference, "delivered")).toBe(200);
     expect(await get(body["request_id"])).toMatchObject({ delivery: "DELIVERY_DELIVERED" });
   });
@@ -205,15 +205,18 @@ describe("a delivery report", () => {
 test("of messages to a first provider that does everything wrong, each is taken, after two calls at the most", async () => {
   await station.stop();
   station = await startStation(folder, messagebird, webhook, { OTP_SEND_WAIT_MS: "0" });
-  const [first, second] = [messagebird.requests.length, webhook.requests.length];
+  const [first, second] = [(await messagebird.seen()).length, (await webhook.seen()).length];
   // One after the other: together they would open the breaker before the first has answered.
   const ids: unknown[] = [];
   for (const behaviour of behaviours) {
-    messagebird.script(behaviour);
+    await messagebird.script(behaviour);
     ids.push((await send()).body["request_id"]);
   }
   for (const id of ids) await deliveryOf(id, /ACCEPTED|DELIVERED/);
-  const calls = Map.groupBy([...since(messagebird, first), ...since(webhook, second)], ({ reference }) => reference);
+  const calls = Map.groupBy(
+    [...(await since(messagebird, first)), ...(await since(webhook, second))],
+    ({ reference }) => reference,
+  );
   expect(calls.size).toBe(behaviours.length);
   for (const [, requests] of calls) {
     expect(requests.length).toBeLessThanOrEqual(2);

@@ -42,6 +42,7 @@ export type Behaviour = (typeof behaviours)[number];
 /** Word from the fake to its parent. */
 export type Word =
   | { readonly kind: "port"; readonly port: number }
+  | { readonly kind: "ordered" }
   | {
       readonly kind: "request";
       readonly behaviour: Behaviour;
@@ -62,6 +63,7 @@ process.on("message", (order: { standing?: Behaviour; script?: Behaviour[] }) =>
     script.length = 0;
   }
   script.push(...(order.script ?? []));
+  tell({ kind: "ordered" });
 });
 process.on("disconnect", () => process.exit());
 

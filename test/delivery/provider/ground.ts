@@ -21,12 +21,12 @@ export type FakeRequest = Extract<Word, { kind: "request" }>;
 
 export interface Fake {
   readonly port: number;
-  /** Every request so far. */
-  readonly requests: FakeRequest[];
+  /** Every request so far; what was answered before the call is in it. */
+  seen(): Promise<readonly FakeRequest[]>;
   /** What the next requests get, in order; afterwards `standing` again. */
-  script(...behaviours: Behaviour[]): void;
+  script(...behaviours: Behaviour[]): Promise<void>;
   /** What every request gets from now on; a script that is left is forgotten. */
-  standing(behaviour: Behaviour): void;
+  standing(behaviour: Behaviour): Promise<void>;
   stop(): void;
 }
 
@@ -49,16 +49,27 @@ export function startFake(kind: "messagebird" | "webhook", certificate?: { cert:
   const args = certificate === undefined ? [kind] : [kind, certificate.cert, certificate.key];
   const child: ChildProcess = fork(program, args, { stdio: "ignore" });
   const requests: FakeRequest[] = [];
+  // An order and a request travel by different ways: only one that was heard is sure to come first.
+  const heard: (() => void)[] = [];
+  const order = (words: object) =>
+    new Promise<void>((resolve) => {
+      heard.push(resolve);
+      child.send(words);
+    });
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.on("message", (word: Word) => {
       if (word.kind === "request") requests.push(word);
+      else if (word.kind === "ordered") heard.shift()?.();
       else
         resolve({
           port: word.port,
-          requests,
-          script: (...behaviours) => void child.send({ script: behaviours }),
-          standing: (standing) => void child.send({ standing }),
+          seen: async () => {
+            await order({});
+            return requests;
+          },
+          script: (...behaviours) => order({ script: behaviours }),
+          standing: (standing) => order({ standing }),
           stop: () => void child.kill("SIGKILL"),
         });
     });

@@ -55,7 +55,7 @@ test("a message is posted with its sender, reference, lifetime and report addres
     kind: "accepted",
     providerMessageId: expect.stringMatching(/^m\d+$/),
   });
-  const { body, headers } = fake.requests.at(-1) ?? { body: {}, headers: {} };
+  const { body, headers } = (await fake.seen()).at(-1) ?? { body: {}, headers: {} };
   expect(body).toEqual({
     originator: "Acme",
     recipients: "31612345678",
@@ -70,13 +70,13 @@ test("a message is posted with its sender, reference, lifetime and report addres
 
 test("a country can have a sender of its own", async () => {
   await provider.send({ ...sms, to: "+14155552671" as E164, region: "US" }, AbortSignal.timeout(5_000));
-  expect(fake.requests.at(-1)?.body).toMatchObject({ originator: "+15551112222", recipients: "14155552671" });
+  expect((await fake.seen()).at(-1)?.body).toMatchObject({ originator: "+15551112222", recipients: "14155552671" });
 });
 
 test("without a public address, or without a key to check reports by, none is asked for", async () => {
   for (const more of [{ signingKey }, { publicUrl }]) {
     await connectTo(fake.port, more).send(sms, AbortSignal.timeout(5_000));
-    expect(fake.requests.at(-1)?.body).not.toHaveProperty("reportUrl");
+    expect((await fake.seen()).at(-1)?.body).not.toHaveProperty("reportUrl");
   }
 });
 
@@ -100,21 +100,21 @@ const outcomes: [Behaviour, object][] = [
   ["reset", { kind: "ambiguous" }],
 ];
 test.each(outcomes)("%s comes to what it is", async (behaviour, outcome) => {
-  fake.script(behaviour);
+  await fake.script(behaviour);
   expect(await provider.send(sms, AbortSignal.timeout(5_000))).toMatchObject(outcome);
 });
 
 test.each<Behaviour>(["hang", "drip", "accept, no answer"])(
   "%s ends with the deadline, and is ambiguous",
   async (behaviour) => {
-    fake.script(behaviour);
+    await fake.script(behaviour);
     expect(await provider.send(sms, AbortSignal.timeout(300))).toMatchObject({ kind: "ambiguous" });
   },
 );
 
 test("an answer quotes neither the number nor the text", async () => {
   for (const [behaviour] of outcomes) {
-    fake.script(behaviour);
+    await fake.script(behaviour);
     const said = JSON.stringify(await provider.send(sms, AbortSignal.timeout(5_000)));
     expect(said).not.toMatch(/31612345678|123456/);
   }
@@ -140,10 +140,11 @@ test("no connection, or one to a stranger, is proven not sent", async () => {
   expect(await nobody.send(sms, AbortSignal.timeout(5_000))).toEqual({ kind: "unavailable", detail: "no connection" });
   const stranger = await startFake("messagebird", makeCertificate(temporaryFolder()));
   const outcome = await connectTo(stranger.port).send(sms, AbortSignal.timeout(5_000));
+  const asked = await stranger.seen();
   stranger.stop();
   provider = connectTo(fake.port);
   expect(outcome).toEqual({ kind: "unavailable", detail: "no connection" });
-  expect(stranger.requests).toEqual([]);
+  expect(asked).toEqual([]);
 });
 
 test("the balance tells whether the key is accepted", async () => {
