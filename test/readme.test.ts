@@ -123,14 +123,19 @@ describe("the README's commands", () => {
     expect(boxes()).toBe(before + 1);
   });
 
-  test("keys are made and listed beside the server", async () => {
+  test("the operator's commands work beside the server", async () => {
     const lines = only(commandsWith("npx otpd keys create")).command.trimEnd().split("\n");
-    const [create = "", list = "", migrate = ""] = lines;
+    const [create = "", list = "", migrate = "", prune = "", phones = "", doctor = "", ...more] = lines;
+    expect(more).toEqual([]);
     const made = await run(create);
     expect(made).toMatchObject({ name: "shop", scopes: ["send", "verify"] });
     const listed = await run(`printf '{"keys":'; ${list} --json; printf '}'`);
     expect(listed["keys"]).toContainEqual(expect.objectContaining({ id: made["id"], state: "active" }));
     expect(await run(`${migrate} >/dev/null && echo '{"done":true}'`)).toEqual({ done: true });
+    expect(Object.keys(await run(prune))).toEqual(["expired", "deleted"]);
+    expect(await run(`${phones} --json`)).toMatchObject({ country: "NL", requests: [] });
+    const { all } = await run(`printf '{"all":'; ${doctor} --json; printf '}'`);
+    expect((all as { ok: boolean }[]).filter(({ ok }) => !ok)).toEqual([]);
   });
 
   test("the client's code tells a right code from a wrong one", async () => {

@@ -160,7 +160,9 @@ describe("Bird's answer, in one call", () => {
     ],
   ])("%s", async (_, reply, outcome) => {
     gateway.reply = reply;
-    expect(await bird().send(sms, patience())).toEqual(outcome);
+    const signal = patience();
+    expect(await bird().send(sms, signal)).toEqual(outcome);
+    expect(signal.aborted).toBe(false);
     expect(gateway.asked).toHaveLength(1);
   });
 

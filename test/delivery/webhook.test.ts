@@ -148,7 +148,9 @@ describe("the webhook's answer, in one call", () => {
     ["half an answer", oddReplies.cut, unanswered],
   ])("%s", async (_, reply, outcome) => {
     gateway.reply = reply;
-    expect(await webhook().send(sms, patience())).toEqual(outcome);
+    const signal = patience();
+    expect(await webhook().send(sms, signal)).toEqual(outcome);
+    expect(signal.aborted).toBe(false);
     expect(gateway.asked).toHaveLength(1);
   });
 

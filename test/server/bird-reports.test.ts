@@ -1,0 +1,124 @@
+/**
+ * Bird's reports on their way in: from a signed post to /webhooks/bird to what GetOtp tells.
+ */
+import { createHmac } from "node:crypto";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startService, type RunningService } from "../../src/main.ts";
+import { scopes } from "../../src/otp/api-key.ts";
+import { issueKey } from "../../src/service/api-keys.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { keyText, webhookSecret } from "../support/environment.ts";
+import { createBirdProvider } from "../../src/delivery/bird.ts";
+import { startGateway, type Gateway } from "../support/gateway.ts";
+import { newPhone } from "../support/phones.ts";
+import { surfaces } from "../support/surfaces.ts";
+import { createManualSystem } from "../support/system.ts";
+import { configOf, createTestTelemetry, temporaryFolder } from "../support/world.ts";
+
+const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
+let folder: string;
+let gateway: Gateway;
+let service: RunningService;
+let key: string;
+const url = () => `http://127.0.0.1:${service.port}`;
+
+beforeAll(async () => {
+  folder = temporaryFolder();
+  const path = join(folder, "otp.db");
+  gateway = await startGateway({ status: 202, body: { id: "sms_1" } });
+  const config = configOf({ OTP_PORT: "0", OTP_DATABASE_URL: `file:${path}`, OTP_MASTER_KEY: keyText });
+  const system = createManualSystem();
+  const bird = createBirdProvider({
+    apiKey: "bk_eu1_secret",
+    originator: "Acme",
+    originators: new Map(),
+    webhookSecret,
+    baseUrl: new URL(gateway.url),
+    now: () => system.now(),
+  });
+  service = await startService(config, {
+    system,
+    telemetry: createTestTelemetry([]),
+    print: () => {},
+    providers: [bird],
+  });
+  const store = await openSqlite({ path, system, exclusive: false });
+  const wish = { kind: "live", tenant: "default", name: "test", scopes, expireMs: null } as const;
+  key = (await issueKey(store, system, wish)).text.reveal();
+  await store.close();
+});
+afterAll(async () => {
+  await service.stop();
+  await gateway.stop();
+  rmSync(folder, { recursive: true });
+});
+
+/** Posts an event as Bird does; resolves with the status. */
+async function post(event: object, secret = webhookSecret): Promise<number> {
+  const body = JSON.stringify({ timestamp: "2026-01-01T12:00:00Z", ...event });
+  const at = Math.floor(Date.now() / 1_000);
+  const bytes = Buffer.from(secret.slice("whsec_".length), "base64");
+  const mac = createHmac("sha256", bytes).update(`msg_1.${at}.${body}`).digest("base64");
+  const headers = {
+    "content-type": "application/json",
+    "webhook-id": "msg_1",
+    "webhook-timestamp": `${at}`,
+    "webhook-signature": `v1,${mac}`,
+  };
+  return (await fetch(`${url()}/webhooks/bird`, { method: "POST", headers, body })).status;
+}
+
+/** Sends through Bird; resolves with the request, and the metadata that Bird was given. */
+async function send() {
+  const { value } = await rest.call(url(), "SendOtp", { phone: newPhone() }, { key });
+  const { metadata } = JSON.parse(gateway.asked.at(-1)?.body ?? "") as { metadata: { reference: string } };
+  return { sent: value, request_id: String(value?.["request_id"]), metadata };
+}
+
+async function seen(request_id: string) {
+  return (await rest.call(url(), "GetOtp", { request_id }, { key })).value;
+}
+
+describe("a report of Bird's", () => {
+  test("moves delivery on by the metadata that the message had, and never back", async () => {
+    const { sent, request_id, metadata } = await send();
+    expect(sent).toMatchObject({ delivery: "DELIVERY_ACCEPTED" });
+    expect(await post({ type: "sms.delivered", data: { sms_id: "sms_1", metadata } })).toBe(200);
+    expect(await seen(request_id)).toMatchObject({ delivery: "DELIVERY_DELIVERED", provider: "bird" });
+    for (const type of ["sms.sent", "sms.delivered", "sms.failed"]) {
+      expect(await post({ type, data: { sms_id: "sms_1", metadata } })).toBe(200);
+    }
+    expect(await seen(request_id)).toMatchObject({ delivery: "DELIVERY_DELIVERED" });
+  });
+
+  test("that a message failed is told with its reason", async () => {
+    const { request_id, metadata } = await send();
+    const data = { sms_id: "sms_1", metadata, error: { code: "unknown_subscriber" } };
+    expect(await post({ type: "sms.failed", data })).toBe(200);
+    expect(await seen(request_id)).toMatchObject({
+      delivery: "DELIVERY_UNDELIVERED",
+      delivery_detail: "unknown_subscriber",
+    });
+  });
+
+  test("of a message nobody knows, or of a kind nobody knows, is taken and changes nothing", async () => {
+    const { request_id, metadata } = await send();
+    const before = await seen(request_id);
+    const strange = { reference: `${"A".repeat(22)}.0` };
+    expect(await post({ type: "sms.failed", data: { sms_id: "sms_1", metadata: strange } })).toBe(200);
+    expect(await post({ type: "sms.failed", data: { sms_id: "sms_1", metadata: null } })).toBe(200);
+    expect(await post({ type: "sms.teleported", data: { sms_id: "sms_1", metadata } })).toBe(200);
+    expect(await seen(request_id)).toEqual(before);
+  });
+
+  test("that is forged is refused, and changes nothing", async () => {
+    const { request_id, metadata } = await send();
+    const before = await seen(request_id);
+    const stranger = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
+    expect(await post({ type: "sms.failed", data: { sms_id: "sms_1", metadata } }, stranger)).toBe(401);
+    expect((await fetch(`${url()}/webhooks/bird`)).status).toBe(401);
+    expect(await seen(request_id)).toEqual(before);
+  });
+});
