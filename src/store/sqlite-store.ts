@@ -297,14 +297,21 @@ export class SqliteStore implements Store {
 
   /** Runs an act within the next transaction, with the store's clock. */
   #act<T>(act: (now: Instant) => T): Promise<T> {
-    return this.#commits.run(() => {
+    let noted: Instant | undefined;
+    const done = this.#commits.run(() => {
       const now = this.#system.now();
       if (now - this.#clockNotedMs >= clockNoteMs) {
         this.#sql.noteClock.run(now);
         this.#clockNotedMs = now;
+        noted = now;
       }
       return act(now);
     });
+    // A note that was rolled back with its act has to be written again at once.
+    done.catch(() => {
+      if (noted !== undefined) this.#clockNotedMs = 0;
+    });
+    return done;
   }
 
   #read<T>(read: () => T): T {
