@@ -21,6 +21,7 @@ import { createFaultyStore, type Faults, type FaultyStore } from "./faulty-store
 import { Machine, turn } from "./machine.ts";
 import { createScriptedProvider, type ScriptedProvider } from "./scripted-provider.ts";
 import { Invariants } from "./invariants.ts";
+import { hold } from "./violation.ts";
 
 /** One life of the service's process, from its start to its crash. */
 export interface Life {
@@ -35,6 +36,8 @@ export interface Life {
 const folderOfFolders = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 const hour = 3_600_000;
+/** The database's note of the clock is renewed with every sweep, unless the store is faulty at the time. */
+const clockNoteSlackMs = 60_000;
 const policies = {
   limits: [
     [
@@ -83,7 +86,7 @@ export class World {
   readonly #path = join(this.#folder, "otp.db");
   readonly #randomness: Chance;
   readonly #storeChance: Chance;
-  #crashedAt: { readonly now: number; readonly monotonicMs: number } | undefined;
+  #lastSeen: { readonly now: number; readonly monotonicMs: number } | undefined;
   readonly #trace = createHash("sha256");
 
   constructor(seed: number, wish: { policy?: Partial<Policy>; providers?: number; sendWaitMs?: number } = {}) {
@@ -126,14 +129,21 @@ export class World {
   async boot(): Promise<void> {
     let isAlive = true;
     const { machine, policy, keys } = this;
+    const real = createSystem((jumpMs) => void this.jumpsTold.push(jumpMs), machine);
     const system: System = {
-      ...createSystem((jumpMs) => void this.jumpsTold.push(jumpMs), machine),
+      ...real,
+      now: () => {
+        const now = real.now();
+        this.#lastSeen = { now, monotonicMs: machine.monotonicMs() };
+        return now;
+      },
       after: (ms, act) => (isAlive ? machine.after(ms, act) : () => {}),
       randomBytes: (count) => this.#randomness.bytes(count),
     };
-    const real = await openSqlite({ path: this.#path, system, exclusive: true });
-    await real.admitMasterKeys(keys.all);
-    const store = createFaultyStore(real, this.#storeChance, this.faults, (act, result) =>
+    const seenBefore = this.#lastSeen;
+    const kept = await openSqlite({ path: this.#path, system, exclusive: true });
+    await kept.admitMasterKeys(keys.all);
+    const store = createFaultyStore(kept, this.#storeChance, this.faults, (act, result) =>
       this.invariants.onDone(act, result, system.now()),
     );
     const onFault = (error: unknown) => void this.faultsTold.push(error instanceof Error ? error.name : "?");
@@ -152,12 +162,15 @@ export class World {
         isAlive = false;
         store.cut();
         // Acts already handed to the database are committed, and their answers never arrive.
-        await real.close();
+        await kept.close();
       },
     };
-    const { now, monotonicMs } = this.#crashedAt ?? { now: 0, monotonicMs: 0 };
-    const lostMs = now + machine.monotonicMs() - monotonicMs - system.now();
-    if (this.#crashedAt !== undefined && lostMs > 0) this.invariants.budget.lost(lostMs);
+    if (seenBefore !== undefined) {
+      const goneMs = machine.monotonicMs() - seenBefore.monotonicMs;
+      const lostMs = Math.max(0, seenBefore.now + goneMs - system.now());
+      hold(lostMs <= goneMs + clockNoteSlackMs, "I3", `the clock lost ${lostMs} ms in a crash`);
+      this.invariants.budget.lost(lostMs);
+    }
     worker.start();
     sweeper.start();
     await this.rest();
@@ -166,7 +179,6 @@ export class World {
   /** Ends the process where it stands: nothing is settled, noted or waited for. */
   async crash(): Promise<void> {
     this.note("crash");
-    this.#crashedAt = { now: this.now(), monotonicMs: this.machine.monotonicMs() };
     this.crashes += 1;
     this.disturbances += 1;
     const ended = this.life.end();
