@@ -3,7 +3,7 @@
  * 10 s, then tried with a single call; one that asks to wait is not called before its time. Meanwhile the answer is at
  * once "unavailable" (proven not sent), so that the message goes to the next provider.
  */
-import { BrokenCircuitError, circuitBreaker, CountBreaker, handleWhenResult } from "cockatiel";
+import { BrokenCircuitError, circuitBreaker, CircuitState, CountBreaker, handleWhenResult } from "cockatiel";
 import type { SendOutcome } from "../otp/message.ts";
 import type { Provider } from "./provider.ts";
 
@@ -18,6 +18,8 @@ const failuresShare = 5 / callsRemembered;
 const halfOpenAfterMs = 10_000;
 /** A provider cannot ask to be left alone for longer. */
 const pauseMsMax = 60_000;
+
+const broken: SendOutcome = { kind: "unavailable", detail: "the provider failed too often lately" };
 
 /** Wraps a provider; `now` is a clock in milliseconds. */
 export function guarded(provider: Provider, now: () => number): GuardedProvider {
@@ -36,6 +38,8 @@ export function guarded(provider: Provider, now: () => number): GuardedProvider 
     async send(sms, signal) {
       const pauseMs = pausedUntilMs - now();
       if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: "paused at the provider's request" };
+      // While one call tries the provider, cockatiel would have the others wait for it, out of their own time.
+      if (policy.state === CircuitState.HalfOpen) return broken;
       try {
         const outcome = await policy.execute(() => provider.send(sms, signal));
         if (outcome.kind === "throttled" && outcome.retryAfterMs !== undefined) {
@@ -43,8 +47,7 @@ export function guarded(provider: Provider, now: () => number): GuardedProvider 
         }
         return outcome;
       } catch (error) {
-        if (error instanceof BrokenCircuitError)
-          return { kind: "unavailable", detail: "the provider failed too often lately" };
+        if (error instanceof BrokenCircuitError) return broken;
         throw error;
       }
     },
