@@ -3,13 +3,19 @@
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { guarded } from "../../../src/delivery/breaker.ts";
+import type { Sms } from "../../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
+import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/world.ts";
-import { newSms } from "./one-call.ts";
 
 const failed: SendOutcome = { kind: "ambiguous", detail: "HTTP 500" };
 const unreached: SendOutcome = { kind: "unavailable", detail: "no connection" };
 const wellAfter = () => vi.setSystemTime(Date.now() + 10_000);
+
+function newSms(): Sms {
+  const to = "+31612345678" as E164;
+  return { to, region: "NL", text: "123456 is your code", validitySeconds: 600, reference: "AAAAAAAAAAAAAAAAAAAAAA.0" };
+}
 
 function createGuarded() {
   const network = createPhoneNetwork();
