@@ -83,8 +83,10 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const isFromHolder = holder === facts.provider && isSameMessage;
   const reported = report(message, facts, isFromHolder, facts.providers.length, now);
   if (reported === message) return nothing({ message, verification });
+  // Its answer may be out still, or lost: what it says shows that it has the message.
+  const held: Message = { ...reported, provider: facts.provider };
   const isOver = stateAt(verification, now) !== "PENDING";
-  const told: Message = isOver ? { ...reported, delivery: facts.delivery, dueMs: null } : reported;
+  const told: Message = isOver ? { ...held, delivery: facts.delivery, dueMs: null } : held;
   const shown = told.copy === verification.resends ? { ...verification, delivery: told.delivery } : verification;
   return { writes: { message: told, verification: shown }, result: { message: told, verification: shown } };
 }
