@@ -1,6 +1,6 @@
 /**
  * A circuit breaker around each provider, and its pause. A provider that fails 5 of its last 20 calls is left alone for
- * 10 s, then tried with a single call; one that asks to wait is not called before its time. Meanwhile the answer is at
+ * 9 s, then tried with a single call; one that asks to wait is not called before its time. Meanwhile the answer is at
  * once "unavailable" (proven not sent), so that the message goes to the next provider.
  */
 import { BrokenCircuitError, circuitBreaker, CircuitState, CountBreaker, handleWhenResult } from "cockatiel";
@@ -15,7 +15,8 @@ export interface GuardedProvider extends Provider {
 
 const callsRemembered = 20;
 const failuresShare = 5 / callsRemembered;
-const halfOpenAfterMs = 10_000;
+/** With a trial that hangs for its 5 s, a provider that is well again is used within 15 s. */
+const halfOpenAfterMs = 9_000;
 /** A provider cannot ask to be left alone for longer. */
 const pauseMsMax = 60_000;
 
