@@ -93,7 +93,7 @@ export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs"> = {
  * one of the connections that wait and reads from those it has, so it turns until no new one has shown up for a few steps,
  * at most for `settleMs`.
  */
-const settleMs = 250;
+const settleMs = 1_000;
 const settleStepMs = 5;
 const settleSteps = 3;
 /** At a stop, for how long new calls on old connections are told why they are refused, before they are just not taken. */
