@@ -85,8 +85,9 @@ function watch(request: ClientRequest, probe: Probe): void {
   probe.request = request;
   request.once("socket", (socket) => {
     // A kept connection is secured already: a listener there would wait for ever, one more per call.
-    if (request.reusedSocket) probe.wasConnected = true;
-    else socket.once("secureConnect", () => (probe.wasConnected = true));
+    // `reusedSocket` will not do: it stays false for a request that had to wait for the connection.
+    if (socket.connecting) socket.once("secureConnect", () => (probe.wasConnected = true));
+    else probe.wasConnected = true;
     // The package adds a listener per call and never takes it away; on a kept connection they would pile up.
     const before = new Set(socket.listeners("timeout"));
     request.once("close", () => {
