@@ -7,7 +7,7 @@ import { compressionGzip } from "@connectrpc/connect-node";
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
-import type { Config } from "./config.ts";
+import type { Config } from "./config/config.ts";
 import { guarded } from "./delivery/breaker.ts";
 import type { Provider } from "./delivery/provider.ts";
 import { makeProvider, type ProviderName } from "./delivery/providers.ts";
@@ -16,6 +16,7 @@ import { ownMasterKey } from "./master-key.ts";
 import { scopes } from "./otp/api-key.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import type { Secret } from "./otp/secret.ts";
+import type { TenantOf } from "./otp/tenant.ts";
 import { jsonOptions } from "./server/decoding.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
@@ -72,21 +73,20 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const keys = createKeyRing(
       config.masterKeys ?? [ownMasterKey(config.databasePath, (count) => system.randomBytes(count))],
     );
-    await store.admitMasterKeys(keys.all);
+    await store.registry.admitMasterKeys(keys.all);
 
     const { policy, templates, brand } = config;
+    const tenantOf: TenantOf = (id) => ({ id, policy, templates, brand, audience: id });
     const now = () => system.now();
     const providers = (
       surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print))
     ).map((provider) => guarded(provider, now));
-    const phoneOf = phoneRefs(keys, policy);
+    const phoneOf = phoneRefs(keys, tenantOf);
     const worker = createWorker({
       store,
       system,
       keys,
-      policy,
-      templates,
-      brand,
+      tenantOf,
       providers,
       phoneOf,
       onCall: telemetry.providerCall,
@@ -97,8 +97,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       store,
       system,
       keys,
-      policy,
-      templates,
+      tenantOf,
       deliver: worker.deliver,
       sendWaitMs: config.sendWaitMs,
     });
@@ -174,7 +173,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
 
   /** A key with all scopes, for a first start on an empty database. */
   async function firstApiKey(): Promise<Secret | undefined> {
-    if ((await store.listApiKeys()).length > 0) return undefined;
+    if ((await store.registry.listApiKeys()).length > 0) return undefined;
     const { text } = await issueKey(store, system, {
       kind: "live",
       tenant: "default",

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { defaults, secretNames } from "../src/config.ts";
+import { defaults, secretNames } from "../src/config/variables.ts";
 import { codeOf, reasons, type Reason } from "../src/otp/reason.ts";
 import { httpStatus } from "../src/server/status.ts";
 import { cleanEnv, startOtpd, type Otpd } from "./support/process.ts";

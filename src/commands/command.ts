@@ -4,7 +4,7 @@
  */
 import { mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
-import { parseDatabasePath, type Parsed } from "../config.ts";
+import { parseDatabasePath, type Parsed } from "../config/config.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem, type Instant, type System } from "../system.ts";

@@ -9,7 +9,7 @@ import type { Finding } from "../delivery/provider.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
-import type { Config } from "../config.ts";
+import type { Config } from "../config/config.ts";
 import { say, Unusable, type Command } from "./command.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 
@@ -69,7 +69,7 @@ async function writeFinding(store: Store): Promise<Finding> {
 
 async function masterKeyFinding(store: Store, config: Config): Promise<Finding> {
   try {
-    await store.admitMasterKeys(keyRingOf(config).all);
+    await store.registry.admitMasterKeys(keyRingOf(config).all);
     return { ok: true, sentence: "The master key is the one the database was written with." };
   } catch (error) {
     const sentence = error instanceof Unusable ? error.message : `The master key does not fit: ${messageOf(error)}.`;

@@ -2,7 +2,7 @@
  * `otpd keys`: make, list and revoke API keys.
  */
 import { parseArgs } from "node:util";
-import { parseDurationMs } from "../config-shapes.ts";
+import { parseDurationMs } from "../config/shapes.ts";
 import { scopes, type ApiKey, type Scope } from "../otp/api-key.ts";
 import { issueKey } from "../service/api-keys.ts";
 import { createSystem, type Instant } from "../system.ts";
@@ -82,7 +82,7 @@ async function createKey(args: string[]): Promise<void> {
 async function listKeys(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
   await withStore(async (store) => {
-    const keys = (await store.listApiKeys()).map((key) => ({
+    const keys = (await store.registry.listApiKeys()).map((key) => ({
       id: key.id,
       kind: key.kind,
       name: key.name,
@@ -114,7 +114,7 @@ async function revokeKey(args: string[]): Promise<void> {
   if (id === undefined || positionals.length > 1)
     throw new Misused("Give the id of one key: otpd keys list shows them.");
   await withStore(async (store) => {
-    if (!(await store.revokeApiKey(id, store.now())))
+    if (!(await store.registry.revokeApiKey(id, store.now())))
       throw new Unusable(`There is no API key with the id ${id.slice(0, 10)}.`);
     say(`Revoked ${id}.`);
   });

@@ -2,7 +2,7 @@
  * `otpd prune`: the sweep that a running server makes by itself, made now and to its end.
  */
 import { parseArgs } from "node:util";
-import { parseRetentionMs } from "../config.ts";
+import { parseRetentionMs } from "../config/config.ts";
 import { sweepThrough } from "../store/sweeper.ts";
 import { say, valueOf, withStore, type Command } from "./command.ts";
 

@@ -3,7 +3,7 @@
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { parseConfig } from "../config.ts";
+import { parseConfig } from "../config/config.ts";
 import type { RunningService } from "../main.ts";
 import { createSystem } from "../system.ts";
 import { createTelemetry } from "../telemetry.ts";

@@ -2,7 +2,7 @@
  * What commands that need more than the database share: the whole configuration, and the keys of the database at hand.
  */
 import { readFileSync } from "node:fs";
-import { parseConfig, type Config } from "../config.ts";
+import { parseConfig, type Config } from "../config/config.ts";
 import { existingMasterKey } from "../master-key.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
 import { Unusable, valueOf } from "./command.ts";

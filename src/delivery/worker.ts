@@ -7,10 +7,10 @@ import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isDone, isInHand, type SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
-import type { Policy } from "../otp/policy.ts";
+import type { TenantOf } from "../otp/tenant.ts";
 import { referenceOf } from "../otp/reference.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
-import { renderText, type Templates } from "../otp/template/template.ts";
+import { renderText } from "../otp/template/template.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
 import type { System } from "../system.ts";
@@ -21,9 +21,7 @@ export interface WorkerOptions {
   readonly store: Store;
   readonly system: System;
   readonly keys: KeyRing;
-  readonly policy: Policy;
-  readonly templates: Templates;
-  readonly brand: string;
+  readonly tenantOf: TenantOf;
   /** The ways out, in the order they are tried; at least one. */
   readonly providers: readonly Provider[];
   readonly phoneOf: (verification: Verification) => PhoneRef;
@@ -59,7 +57,7 @@ const callTimeoutMs = 5_000;
 const pollMs = 1_000;
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { store, system, keys, policy, templates, brand, providers, phoneOf, onCall, onFault } = options;
+  const { store, system, keys, tenantOf, providers, phoneOf, onCall, onFault } = options;
   const waiting: Job[] = [];
   let calls = 0;
   /** All that was begun and is not done, for a stop to wait for. Nothing in it rejects. */
@@ -123,6 +121,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const startMs = store.now();
     const lifeLeftMs = verification.expireMs - startMs;
     const key = keys.find(verification.kid) ?? keys.current;
+    const { brand, templates } = tenantOf(verification.tenant);
     const template = templates.templateFor(verification);
     const { dltTemplateId, dltEntityId } = template;
     const { purpose, webOrigin, appHash } = verification;
@@ -142,6 +141,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   /** Notes an outcome. While the store is unavailable the message stays claimed, and is tried for until its lease ends. */
   async function settle(job: Job, outcome: SendOutcome, provider: string, ways: number): Promise<Settled | undefined> {
+    const { policy } = tenantOf(job.verification.tenant);
     for (let waitMs = 50; ; waitMs *= 2) {
       try {
         return await store.settleMessage(job.message, phoneOf, (view) =>

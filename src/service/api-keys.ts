@@ -32,7 +32,7 @@ export async function issueKey(
 ): Promise<{ key: ApiKey; text: Secret }> {
   const { id, text, digest } = makeApiKey(wish.kind, system.randomBytes(apiKeyBytes));
   const key: ApiKey = { ...wish, id, digest, createMs: store.now(), revokeMs: null, lastUseMs: null };
-  await store.addApiKey(key);
+  await store.registry.addApiKey(key);
   return { key, text };
 }
 
@@ -47,7 +47,7 @@ export function createAuthenticate(store: Store, onFault: (error: unknown) => vo
   function noteUse(id: string, now: Instant): void {
     if (noting.has(id)) return;
     noting.add(id);
-    store
+    store.registry
       .touchApiKey(id, now)
       .catch(onFault)
       .finally(() => noting.delete(id));
@@ -57,7 +57,7 @@ export function createAuthenticate(store: Store, onFault: (error: unknown) => vo
     const presented = parseAuthorization(header);
     if (!presented.ok) return presented;
     const now = store.now();
-    const judged = judgeKey(presented.value, await store.findApiKey(presented.value.id), now);
+    const judged = judgeKey(presented.value, await store.registry.findApiKey(presented.value.id), now);
     if (judged.ok && now - (judged.value.lastUseMs ?? 0) >= lastUseNoteMs) noteUse(judged.value.id, now);
     return judged;
   };

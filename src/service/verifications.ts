@@ -21,7 +21,7 @@ import { isFictional, isSandbox, sandboxOutcome } from "../otp/sandbox.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Settled } from "../otp/settlement.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
-import type { Templates } from "../otp/template/template.ts";
+import type { TenantOf } from "../otp/tenant.ts";
 import { decideCancel, decideResend, decideSend, decideVerify, type Replay, type SendFacts } from "../otp/decisions.ts";
 import {
   canonicalBind,
@@ -116,8 +116,7 @@ export interface VerificationsOptions {
   readonly store: Store;
   readonly system: System;
   readonly keys: KeyRing;
-  readonly policy: Policy;
-  readonly templates: Templates;
+  readonly tenantOf: TenantOf;
   /** Hands a claimed message over; resolves with what became of it, or undefined when that takes longer than `waitMs`. */
   readonly deliver: (job: Job, waitMs: number) => Promise<Settled | undefined>;
   /** How long a send waits for a provider's answer, 0 or more. */
@@ -128,13 +127,13 @@ export interface VerificationsOptions {
 const deliveryRetryMs = 5_000;
 
 /** Where a phone's limits and past are kept, for a verification at hand. Rotated keys are looked up by the number itself. */
-export function phoneRefs(keys: KeyRing, policy: Policy): (verification: Verification) => PhoneRef {
+export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): (verification: Verification) => PhoneRef {
   return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser }) => {
     const indexes =
       keys.all.length === 1
         ? [index]
         : keys.all.map((key) => phoneIndex(key, tenant, openPhone(keys, kid, id, phoneBox)));
-    return { indexes, knownUser, buckets: bucketsOf(tenant, policy) };
+    return { indexes, knownUser, buckets: bucketsOf(tenant, tenantOf(tenant).policy) };
   };
 }
 
@@ -144,11 +143,13 @@ function bucketsOf(tenant: string, policy: Policy): number {
 }
 
 export function createVerifications(options: VerificationsOptions): Verifications {
-  const { store, system, keys, policy, templates, deliver, sendWaitMs } = options;
-  const phoneOf = phoneRefs(keys, policy);
+  const { store, system, keys, tenantOf, deliver, sendWaitMs } = options;
+  const phoneOf = phoneRefs(keys, tenantOf);
+  const policyOf = (tenant: string) => tenantOf(tenant).policy;
 
   /** The door: channel, then phone, then destination. What passes has everything that takes randomness or a key. */
   function admit(caller: Caller, command: SendCommand): Result<SendFacts> {
+    const { policy, templates } = tenantOf(caller.tenant);
     if (command.channel !== "" && command.channel !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
     const parsed = parsePhoneNumber(command.phone);
     const phone = isSandbox(caller.tenant) ? admitToSandbox(parsed) : admitDestination(policy, parsed);
@@ -194,7 +195,7 @@ export function createVerifications(options: VerificationsOptions): Verification
       if (claim !== undefined) await store.noteAnswer(claim.slot, kept);
       return answer({ ok: false, refusal });
     }
-    const sent = sentAt(settled?.verification ?? job.verification, policy, store.now());
+    const sent = sentAt(settled?.verification ?? job.verification, policyOf(job.verification.tenant), store.now());
     if (claim !== undefined) await store.noteAnswer(claim.slot, { at: sent.at, sent });
     return answer(ok(sent));
   }
@@ -217,11 +218,11 @@ export function createVerifications(options: VerificationsOptions): Verification
         ? {
             indexes: keys.all.map((key) => phoneIndex(key, caller.tenant, facts.value.phone.e164)),
             knownUser: command.knownUser,
-            buckets: bucketsOf(caller.tenant, policy),
+            buckets: bucketsOf(caller.tenant, policyOf(caller.tenant)),
           }
         : undefined;
       const decided = await store.openVerification({ slot: claim?.slot, phone }, (view) =>
-        decideSend(view, facts, claim, policy),
+        decideSend(view, facts, claim, policyOf(caller.tenant)),
       );
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       if (decided.kind === "replay") return replaySent(decided);
@@ -231,6 +232,7 @@ export function createVerifications(options: VerificationsOptions): Verification
     async verify(caller, command) {
       const bind = canonicalBind(command.bind);
       const claim = claimOf(caller, "VerifyOtp", [command.id, command.code.reveal(), command.purpose, bind]);
+      const policy = policyOf(caller.tenant);
       const decided = await store.updateVerification(scopeOf(caller, command.id, claim), (view) =>
         decideVerify(view, { code: command.code, purpose: command.purpose, bind }, claim, keys, policy),
       );
@@ -245,7 +247,7 @@ export function createVerifications(options: VerificationsOptions): Verification
     async resend(caller, id) {
       const claim = claimOf(caller, "ResendOtp", [id]);
       const decided = await store.updateVerification(scopeOf(caller, id, claim), (view) =>
-        decideResend(view, claim, policy),
+        decideResend(view, claim, policyOf(caller.tenant)),
       );
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       if (decided.kind === "replay") return replaySent(decided);
@@ -269,7 +271,7 @@ export function createVerifications(options: VerificationsOptions): Verification
       const latest = (await store.readMessages(v.id)).at(-1);
       return answer(
         ok({
-          ...sentAt(v, policy, now),
+          ...sentAt(v, policyOf(v.tenant), now),
           phone: openPhone(keys, v.kid, v.id, v.phoneBox),
           reason: state === "PENDING" ? undefined : terminalReason(state),
           purpose: v.purpose,
@@ -288,7 +290,10 @@ export function createVerifications(options: VerificationsOptions): Verification
     if (refusal !== undefined) return replay({ ok: false, refusal });
     // The first call crashed before it could note its answer: the verification as it stands now is the answer.
     return replay(
-      ok((replayed.answer?.sent as Sent | undefined) ?? sentAt(replayed.verification, policy, store.now())),
+      ok(
+        (replayed.answer?.sent as Sent | undefined) ??
+          sentAt(replayed.verification, policyOf(replayed.verification.tenant), store.now()),
+      ),
     );
   }
 }

@@ -3,19 +3,20 @@
  * applies its writes, synchronously and in one transaction. Plain reads see what is committed.
  */
 import type { Database } from "better-sqlite3";
-import type { ApiKey } from "../otp/api-key.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, forward, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
-import { emptyHistory, isForgettable, type PhoneHistory } from "../otp/policy.ts";
+import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
 import type { SettleView } from "../otp/settlement.ts";
-import { expire, stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
+import { stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
 import type { Instant, System } from "../system.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import * as rows from "./rows.ts";
+import type { Registry } from "./registry.ts";
+import { createRegistry } from "./sqlite-registry.ts";
+import { createSweep } from "./sqlite-sweep.ts";
 import { prepare } from "./statements.ts";
 import {
-  MasterKeyMismatch,
   StoreUnavailable,
   type Job,
   type OpenScope,
@@ -30,26 +31,27 @@ const clockNoteMs = 5_000;
 /** No verification lives longer than this, so an older one of a phone cannot be open. */
 const lifeMaxMs = 600_000;
 
-/** A sweep's round begins before every key. */
-const beforeAll = new Uint8Array();
-const newRound = { buckets: beforeAll, phones: beforeAll, records: beforeAll };
-
 export class SqliteStore implements Store {
   readonly #db: Database;
   readonly #system: System;
   readonly #lock: Database | undefined;
   readonly #sql: ReturnType<typeof prepare>;
   readonly #commits: GroupCommit;
+  readonly #sweep: ReturnType<typeof createSweep>;
+  readonly registry: Registry;
   #clockNotedMs: Instant = 0;
-  /** Where the round through each table without an index on time goes on; undefined once it is through. */
-  #sweepFrom: Record<"buckets" | "phones" | "records", Uint8Array | undefined> = newRound;
-
   constructor(db: Database, system: System, lock: Database | undefined) {
     this.#db = db;
     this.#system = system;
     this.#lock = lock;
     this.#sql = prepare(db);
     this.#commits = new GroupCommit(db);
+    this.#sweep = createSweep(this.#sql);
+    this.registry = createRegistry(
+      this.#sql,
+      (act) => this.#act(act),
+      (read) => this.#read(read),
+    );
     system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);
   }
 
@@ -185,104 +187,7 @@ export class SqliteStore implements Store {
   }
 
   sweep(max: number, retentionMs: number): Promise<Swept> {
-    return this.#act((now) => {
-      const lapsed = this.#sql.lapsed.all(now, max);
-      for (const row of lapsed) this.#updateVerification(expire(rows.toVerification(row)));
-
-      const outlived = this.#sql.outlived.all(now - retentionMs, max);
-      for (const { id } of outlived) {
-        this.#sql.deleteMessages.run(id);
-        this.#sql.deleteVerification.run(id);
-      }
-      // Each table is gone through once a round. Were a short one begun again while a long one is not yet through, the
-      // two could miss each other's ends, and the round would last for ever.
-      const from = this.#sweepFrom;
-      const nextFrom = <Row>(found: readonly Row[], keyOf: (row: Row) => Uint8Array) => {
-        const last = found.at(-1);
-        return found.length < max || last === undefined ? undefined : keyOf(last);
-      };
-      const buckets = from.buckets === undefined ? [] : this.#sql.bucketsFrom.all(from.buckets, max);
-      const full = buckets.filter(({ tat_ms }) => tat_ms <= now);
-      for (const { bucket } of full) this.#sql.deleteTat.run(bucket);
-
-      const phones = from.phones === undefined ? [] : this.#sql.phonesFrom.all(from.phones, max);
-      const forgettable = phones.filter((row) => isForgettable(rows.toHistory(row), now));
-      for (const { phone_index } of forgettable) this.#sql.deletePhone.run(phone_index);
-
-      const records = from.records === undefined ? [] : this.#sql.recordsFrom.all(from.records, max);
-      const stale = records.filter(({ expire_ms }) => expire_ms <= now);
-      for (const { slot } of stale) this.#sql.deleteRecord.run(slot);
-
-      const next = {
-        buckets: nextFrom(buckets, ({ bucket }) => bucket),
-        phones: nextFrom(phones, ({ phone_index }) => phone_index),
-        records: nextFrom(records, ({ slot }) => slot),
-      };
-      const through = Object.values(next).every((key) => key === undefined);
-      this.#sweepFrom = through ? newRound : next;
-      return {
-        expired: lapsed.length,
-        deleted: outlived.length + full.length + forgettable.length + stale.length,
-        more: !through || lapsed.length === max || outlived.length === max,
-      };
-    });
-  }
-
-  async findApiKey(id: string): Promise<ApiKey | undefined> {
-    return this.#read(() => {
-      const row = this.#sql.apiKey.get(id);
-      return row === undefined ? undefined : rows.toApiKey(row);
-    });
-  }
-
-  addApiKey(key: ApiKey): Promise<void> {
-    return this.#act(() => {
-      const { id, kind, tenant, name, scopes, digest, createMs, expireMs } = key;
-      this.#sql.insertApiKey.run(id, kind, tenant, name, scopes.join(" "), digest, createMs, expireMs);
-    });
-  }
-
-  async listApiKeys(): Promise<ApiKey[]> {
-    return this.#read(() => this.#sql.apiKeys.all().map(rows.toApiKey));
-  }
-
-  revokeApiKey(id: string, now: Instant): Promise<boolean> {
-    return this.#act(() => this.#sql.revokeApiKey.run(now, id).changes === 1);
-  }
-
-  touchApiKey(id: string, now: Instant): Promise<void> {
-    return this.#act(() => void this.#sql.touchApiKey.run(now, id));
-  }
-
-  admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void> {
-    return this.#act((now) => {
-      const known = this.#sql.masterKeys.all();
-      const configured = new Map(keys.map((key) => [key.kid, key]));
-      if (configured.size < keys.length) {
-        // Also the same key twice: what is kept under its second place would be deleted as an older key's.
-        throw new MasterKeyMismatch("two of the configured master keys are the same, or have the same id");
-      }
-      const familiar = known.filter(({ kid }) => configured.has(kid));
-      if (
-        familiar.some((row) => Buffer.compare(row.key_check, configured.get(row.kid)?.check ?? new Uint8Array()) !== 0)
-      ) {
-        throw new MasterKeyMismatch(
-          "a configured master key has the id of another key that this database was written with",
-        );
-      }
-      if (known.length > 0 && familiar.length === 0) {
-        throw new MasterKeyMismatch("this database was written with another master key");
-      }
-      for (const { kid } of known.filter((row) => !configured.has(row.kid))) {
-        if (this.#sql.usesMasterKey.get(kid) !== undefined) {
-          throw new MasterKeyMismatch(
-            "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over",
-          );
-        }
-        this.#sql.deleteMasterKey.run(kid);
-      }
-      for (const { kid, check } of keys.slice(0, 1)) this.#sql.putMasterKey.run(kid, check, now);
-    });
+    return this.#act((now) => this.#sweep(now, max, retentionMs));
   }
 
   ping(): Promise<void> {

@@ -17,22 +17,17 @@
  *
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
-import type { ApiKey } from "../otp/api-key.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { Decided, PhoneView, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
+import type { Registry } from "./registry.ts";
 
 /** The database could not do it. The caller may retry unchanged. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
-}
-
-/** The configured master keys are not those the database was written with. */
-export class MasterKeyMismatch extends Error {
-  override readonly name = "MasterKeyMismatch";
 }
 
 /**
@@ -79,6 +74,9 @@ export interface Swept {
 }
 
 export interface Store {
+  /** What operators write: API keys and the like. */
+  readonly registry: Registry;
+
   /** The store's clock. */
   now(): Instant;
 
@@ -130,24 +128,6 @@ export interface Store {
    * salt; what is past its retention is deleted, and so is every bucket, history and record that no longer matters.
    */
   sweep(max: number, retentionMs: number): Promise<Swept>;
-
-  /** Finds an API key by its id. Sees at once what another process wrote. */
-  findApiKey(id: string): Promise<ApiKey | undefined>;
-  /** Adds a key. */
-  addApiKey(key: ApiKey): Promise<void>;
-  /** All keys of all tenants, oldest first. */
-  listApiKeys(): Promise<ApiKey[]>;
-  /** Revokes a key; false if there is none with this id. Revoking twice keeps the first time. */
-  revokeApiKey(id: string, now: Instant): Promise<boolean>;
-  /** Notes when a key was last used. */
-  touchApiKey(id: string, now: Instant): Promise<void>;
-
-  /**
-   * Compares the configured master keys, the current one first, with those the database was written with. Rejects with
-   * MasterKeyMismatch when none of them is known, when a key that rows still need is missing, or when two keys share an
-   * id; else notes the current one.
-   */
-  admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void>;
 
   /** Resolves when the database takes a write. */
   ping(): Promise<void>;

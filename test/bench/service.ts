@@ -4,7 +4,7 @@
  * Usage: service.ts <database> <socket of the load generator>
  */
 import { connect } from "node:net";
-import { parseConfig } from "../../src/config.ts";
+import { parseConfig } from "../../src/config/config.ts";
 import type { Provider } from "../../src/delivery/provider.ts";
 import { startService } from "../../src/main.ts";
 import { createSystem } from "../../src/system.ts";

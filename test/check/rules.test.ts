@@ -20,7 +20,7 @@ function found(rule: Rule, path: string, text: string): number {
 describe("imports follow the arrows", () => {
   const wrong: [path: string, text: string][] = [
     ["src/otp/code.ts", 'import { migrations } from "../store/migrations.ts";'],
-    ["src/otp/code.ts", 'import type { Config } from "../config.ts";'],
+    ["src/otp/code.ts", 'import type { Config } from "../config/config.ts";'],
     ["src/otp/code.ts", 'import { readFileSync } from "node:fs";'],
     ["src/otp/code.ts", 'import { setTimeout } from "node:timers/promises";'],
     ["src/store/rows.ts", 'import { createWorker } from "../delivery/worker.ts";'],
@@ -31,12 +31,12 @@ describe("imports follow the arrows", () => {
     ["src/service/verifications.ts", 'import "../server/call.ts";'],
     ["src/service/verifications.ts", 'const call = await import("../server/call.ts");'],
     ["src/server/server.ts", 'import { startService } from "../main.ts";'],
-    ["src/server/server.ts", 'import type { Config } from "../config.ts";'],
+    ["src/server/server.ts", 'import type { Config } from "../config/config.ts";'],
     ["src/system.ts", 'import { refuse } from "./otp/reason.ts";'],
     ["src/telemetry.ts", 'import type { Call } from "./server/call.ts";'],
     ["src/main.ts", 'import { run } from "./cli.ts";'],
     ["src/main.ts", 'import { keysCommand } from "./commands/keys.ts";'],
-    ["src/delivery/worker.ts", 'import type { Config } from "../config.ts";'],
+    ["src/delivery/worker.ts", 'import type { Config } from "../config/config.ts";'],
     ["src/main.ts", 'import { State } from "../gen/otp/v1/otp_service_pb.ts";'],
     ["src/main.ts", 'import { OtpService, State } from "../gen/otp/v1/otp_service_pb.ts";'],
     ["src/cli.ts", 'import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";'],

@@ -2,7 +2,7 @@
  * Which variables are ours: known names, files of secrets, what Kubernetes injects; and that nothing told holds a value.
  */
 import { describe, expect, test } from "vitest";
-import { parseConfig, parseDatabasePath } from "../../src/config.ts";
+import { parseConfig, parseDatabasePath } from "../../src/config/config.ts";
 import {
   configOf,
   faultsOf,

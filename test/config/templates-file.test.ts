@@ -2,7 +2,7 @@
  * OTP_TEMPLATES_FILE: read at start through the reader that is given, its faults told with all others.
  */
 import { expect, test } from "vitest";
-import { parseConfig } from "../../src/config.ts";
+import { parseConfig } from "../../src/config/config.ts";
 
 const files = (contents: Record<string, unknown>) => (path: string) => {
   if (!(path in contents)) throw new Error("no such file");

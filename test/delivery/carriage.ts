@@ -2,13 +2,13 @@
  * A worker on real SQLite with scripted providers and a clock that is moved by hand. Its timers follow that clock: no
  * test of the worker waits for a second to pass.
  */
+import { ofOneMind } from "../support/tenants.ts";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Provider } from "../../src/delivery/provider.ts";
 import { createWorker, type Worker } from "../../src/delivery/worker.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
-import { createTemplates } from "../../src/otp/template/template.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { Store } from "../../src/store/store.ts";
@@ -102,9 +102,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       store: from,
       system,
       keys: acts.keys,
-      policy: acts.policy,
-      templates: createTemplates(),
-      brand: "Acme",
+      tenantOf: ofOneMind(acts.policy),
       providers,
       phoneOf: acts.phoneOf,
       onCall: (provider, outcome) => void calls.push(`${provider} ${outcome.kind}`),

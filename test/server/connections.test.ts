@@ -5,7 +5,7 @@
 import { connect, constants } from "node:http2";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { parseConfig } from "../../src/config.ts";
+import { parseConfig } from "../../src/config/config.ts";
 import { connectionLimits, serverLimits } from "../../src/server/server.ts";
 import { startListener, testKey, type Listener, type ListenerWish } from "../support/listener.ts";
 import {

@@ -51,7 +51,8 @@ export function createFaultyStore(
     }
   }
 
-  const own: Pick<FaultyStore, "now" | "pending" | "cut"> = {
+  const own: Pick<FaultyStore, "now" | "registry" | "pending" | "cut"> = {
+    registry: store.registry,
     now: () => store.now(),
     pending: () => (isCut ? 0 : pending),
     cut: () => {

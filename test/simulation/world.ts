@@ -2,6 +2,7 @@
  * The simulated world: the real rules, service, worker, sweeper and SQLite store on a machine without time of its own,
  * behind a store with faults and before providers with moods. All chance comes from one seed.
  */
+import { ofOneMind } from "../support/tenants.ts";
 import Sqlite, { type Database } from "better-sqlite3";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
@@ -10,7 +11,6 @@ import { join } from "node:path";
 import { createWorker } from "../../src/delivery/worker.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
 import type { Policy } from "../../src/otp/policy.ts";
-import { createTemplates } from "../../src/otp/template/template.ts";
 import { createVerifications, phoneRefs, type Verifications } from "../../src/service/verifications.ts";
 import { migrate, migrations } from "../../src/store/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
@@ -142,17 +142,17 @@ export class World {
     };
     const seenBefore = this.#lastSeen;
     const kept = await openSqlite({ path: this.#path, system, exclusive: true });
-    await kept.admitMasterKeys(keys.all);
+    await kept.registry.admitMasterKeys(keys.all);
     const store = createFaultyStore(kept, this.#storeChance, this.faults, (act, result) =>
       this.invariants.onDone(act, result, system.now()),
     );
     const onFault = (error: unknown) => void this.faultsTold.push(error instanceof Error ? error.name : "?");
     const onCall = (name: string, { kind }: { kind: string }) => this.note("call", name, kind);
     const { providers } = this;
-    const phoneOf = phoneRefs(keys, policy);
-    const templates = createTemplates();
-    const common = { store, system, keys, policy, templates };
-    const worker = createWorker({ ...common, brand: "Acme", providers, phoneOf, onCall, onFault });
+    const tenantOf = ofOneMind(policy);
+    const phoneOf = phoneRefs(keys, tenantOf);
+    const common = { store, system, keys, tenantOf };
+    const worker = createWorker({ ...common, providers, phoneOf, onCall, onFault });
     const sweeper = createSweeper(store, system, policy.retentionMs, onFault);
     this.life = {
       store,

@@ -2,6 +2,7 @@
  * The acts of the service brought down to what a test of the store needs: the real rules on a store, without the doors
  * around them.
  */
+import { ofOneMind } from "../support/tenants.ts";
 import { deriveCode } from "../../src/otp/code.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
@@ -68,7 +69,8 @@ export interface Acts {
 }
 
 export function createActs(store: Store, system: System, keys = ringOf(1), policy = testPolicy): Acts {
-  const phoneOf = phoneRefs(keys, policy);
+  const tenantOf = ofOneMind(policy);
+  const phoneOf = phoneRefs(keys, tenantOf);
 
   function refOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): PhoneRef {
     const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone));

@@ -5,7 +5,8 @@ import { describe, expect, test } from "vitest";
 import type { ApiKey } from "../../src/otp/api-key.ts";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { MasterKeyMismatch, StoreUnavailable, type Store, type Swept } from "../../src/store/store.ts";
+import { MasterKeyMismatch } from "../../src/store/registry.ts";
+import { StoreUnavailable, type Store, type Swept } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
 import type { OnGround } from "./contract.ts";
 
@@ -157,11 +158,11 @@ export function upkeepCases(onGround: OnGround): void {
       "are found as they were added, listed oldest first, and others are not found",
       onGround(async ({ store, reopen }) => {
         const newer: ApiKey = { ...key, id: "0000000000", createMs: 2_000, expireMs: null, scopes: ["read", "cancel"] };
-        await store.addApiKey(newer);
-        await store.addApiKey(key);
-        expect(await store.findApiKey(key.id)).toEqual(key);
-        expect(await store.findApiKey("9999999999")).toBeUndefined();
-        expect(await (await reopen()).listApiKeys()).toEqual([key, newer]);
+        await store.registry.addApiKey(newer);
+        await store.registry.addApiKey(key);
+        expect(await store.registry.findApiKey(key.id)).toEqual(key);
+        expect(await store.registry.findApiKey("9999999999")).toBeUndefined();
+        expect(await (await reopen()).registry.listApiKeys()).toEqual([key, newer]);
       }),
     );
 
@@ -169,46 +170,46 @@ export function upkeepCases(onGround: OnGround): void {
       "written by one process count at once in another",
       onGround(async ({ store, beside }) => {
         const other = await beside();
-        await other.addApiKey(key);
-        expect(await store.findApiKey(key.id)).toEqual(key);
-        expect(await other.revokeApiKey(key.id, 5_000)).toBe(true);
-        expect((await store.findApiKey(key.id))?.revokeMs).toBe(5_000);
+        await other.registry.addApiKey(key);
+        expect(await store.registry.findApiKey(key.id)).toEqual(key);
+        expect(await other.registry.revokeApiKey(key.id, 5_000)).toBe(true);
+        expect((await store.registry.findApiKey(key.id))?.revokeMs).toBe(5_000);
       }),
     );
 
     test(
       "revoked twice keep the first time; an unknown one is told",
       onGround(async ({ store }) => {
-        await store.addApiKey(key);
-        expect(await store.revokeApiKey(key.id, 5_000)).toBe(true);
-        expect(await store.revokeApiKey(key.id, 6_000)).toBe(true);
-        expect((await store.findApiKey(key.id))?.revokeMs).toBe(5_000);
-        expect(await store.revokeApiKey("9999999999", 5_000)).toBe(false);
+        await store.registry.addApiKey(key);
+        expect(await store.registry.revokeApiKey(key.id, 5_000)).toBe(true);
+        expect(await store.registry.revokeApiKey(key.id, 6_000)).toBe(true);
+        expect((await store.registry.findApiKey(key.id))?.revokeMs).toBe(5_000);
+        expect(await store.registry.revokeApiKey("9999999999", 5_000)).toBe(false);
       }),
     );
 
     test(
       "remember when they were last used",
       onGround(async ({ store }) => {
-        await store.addApiKey(key);
-        await store.touchApiKey(key.id, 7_000);
-        expect((await store.findApiKey(key.id))?.lastUseMs).toBe(7_000);
+        await store.registry.addApiKey(key);
+        await store.registry.touchApiKey(key.id, 7_000);
+        expect((await store.registry.findApiKey(key.id))?.lastUseMs).toBe(7_000);
       }),
     );
 
     test(
       "cannot take another's id, and say so as a bug, not as an outage",
       onGround(async ({ store }) => {
-        await store.addApiKey(key);
-        const outcome = store.addApiKey({ ...key, name: "intruder", digest: Buffer.alloc(32, 6) });
+        await store.registry.addApiKey(key);
+        const outcome = store.registry.addApiKey({ ...key, name: "intruder", digest: Buffer.alloc(32, 6) });
         await expect(outcome).rejects.not.toBeInstanceOf(StoreUnavailable);
-        expect(await store.findApiKey(key.id)).toEqual(key);
+        expect(await store.registry.findApiKey(key.id)).toEqual(key);
       }),
     );
   });
 
   describe("master keys", () => {
-    const admit = (store: Store, ...bytes: number[]) => store.admitMasterKeys(ringOf(...bytes).all);
+    const admit = (store: Store, ...bytes: number[]) => store.registry.admitMasterKeys(ringOf(...bytes).all);
 
     test(
       "are those the database was written with, or the start is refused",
@@ -248,13 +249,13 @@ export function upkeepCases(onGround: OnGround): void {
         const [mine] = ringOf(1).all;
         const kid = mine?.kid ?? 0;
         const check = new Uint8Array(16);
-        await expect(store.admitMasterKeys([...ringOf(1, 1).all])).rejects.toBeInstanceOf(MasterKeyMismatch);
-        await expect(store.admitMasterKeys([...ringOf(1).all, { kid, check }])).rejects.toBeInstanceOf(
+        await expect(store.registry.admitMasterKeys([...ringOf(1, 1).all])).rejects.toBeInstanceOf(MasterKeyMismatch);
+        await expect(store.registry.admitMasterKeys([...ringOf(1).all, { kid, check }])).rejects.toBeInstanceOf(
           MasterKeyMismatch,
         );
         await admit(store, 1);
-        await expect(store.admitMasterKeys([{ kid, check }])).rejects.toBeInstanceOf(MasterKeyMismatch);
-        await expect(store.admitMasterKeys([...ringOf(2).all, { kid, check }])).rejects.toBeInstanceOf(
+        await expect(store.registry.admitMasterKeys([{ kid, check }])).rejects.toBeInstanceOf(MasterKeyMismatch);
+        await expect(store.registry.admitMasterKeys([...ringOf(2).all, { kid, check }])).rejects.toBeInstanceOf(
           MasterKeyMismatch,
         );
         await expect(admit(store, 1)).resolves.toBeUndefined();

@@ -97,7 +97,7 @@ describe("a database of the first schema", () => {
   beforeEach(async () => {
     copyFileSync(fixture, path);
     store = await openSqlite({ path, system, exclusive: true });
-    await store.admitMasterKeys(keys.all);
+    await store.registry.admitMasterKeys(keys.all);
   });
   afterEach(() => store.close());
 

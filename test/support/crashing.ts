@@ -115,6 +115,7 @@ function wrap(store: Store): Store {
   ) as unknown as Store;
   return {
     ...bound,
+    registry: store.registry,
     openVerification: (scope, decide) =>
       stoppable(store, "open", decide, (wrapped) => store.openVerification(scope, wrapped)),
     updateVerification: (scope, decide) =>

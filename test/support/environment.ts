@@ -1,7 +1,8 @@
 /**
  * Environments to parse, and what parsing them comes to.
  */
-import { parseConfig, type Config, type Environment } from "../../src/config.ts";
+import { parseConfig, type Config } from "../../src/config/config.ts";
+import type { Environment } from "../../src/config/names.ts";
 
 export const noFiles = (path: string): string => {
   throw new Error(`${path} is not there`);

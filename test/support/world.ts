@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseConfig, type Config } from "../../src/config.ts";
+import { parseConfig, type Config } from "../../src/config/config.ts";
 import type { Provider, Sms } from "../../src/delivery/provider.ts";
 import { startService } from "../../src/main.ts";
 import { scopes, type KeyKind, type Scope } from "../../src/otp/api-key.ts";

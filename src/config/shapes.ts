@@ -4,8 +4,8 @@
  */
 import { getCountries, type CountryCode } from "libphonenumber-js/max";
 import * as v from "valibot";
-import { masterKeyBytes } from "./otp/key-ring.ts";
-import type { Limit } from "./otp/rate-limit.ts";
+import { masterKeyBytes } from "../otp/key-ring.ts";
+import type { Limit } from "../otp/rate-limit.ts";
 
 export const integer = (min: number, max: number, unit = "") =>
   v.pipe(

@@ -3,28 +3,14 @@
  * a name that is not known is refused: a misspelt limit costs money.
  */
 import * as v from "valibot";
-import {
-  integer,
-  oneOf,
-  commaList,
-  parseLimit,
-  listOf,
-  parseGapMs,
-  parseCountry,
-  parseMasterKey,
-  originator,
-  parseCountryOriginator,
-  urlOf,
-  webhookSecret,
-  filePath,
-  visible,
-} from "./config-shapes.ts";
-import { providerNames, type ProviderName, type ProviderSettings } from "./delivery/providers.ts";
-import type { Policy } from "./otp/policy.ts";
-import { parseTemplates } from "./otp/template/file.ts";
-import { warningsOfBrand } from "./otp/template/lint.ts";
-import { createTemplates, type Templates } from "./otp/template/template.ts";
-import { logLevels, type LogLevel } from "./telemetry.ts";
+import { type ProviderName, type ProviderSettings } from "../delivery/providers.ts";
+import type { Policy } from "../otp/policy.ts";
+import { parseTemplates } from "../otp/template/file.ts";
+import { warningsOfBrand } from "../otp/template/lint.ts";
+import { createTemplates, type Templates } from "../otp/template/template.ts";
+import type { LogLevel } from "../telemetry.ts";
+import { collect, type Environment } from "./names.ts";
+import { variables, type Given } from "./variables.ts";
 
 export interface Config {
   readonly environment: "development" | "production";
@@ -51,99 +37,13 @@ export interface Config {
   readonly policy: Policy;
 }
 
-export type Environment = Readonly<Record<string, string | undefined>>;
-
 /** What parsing came to: a configuration, or all that is wrong. Warnings come with either. */
 export type Parsed<T> = { readonly warnings: readonly string[] } & (
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly faults: readonly string[] }
 );
 
-/** Every variable: how it is parsed, and what it is without. */
-const variables = v.object({
-  OTP_ENV: v.optional(oneOf(["development", "production"]), "development"),
-  OTP_HOST: v.optional(
-    v.pipe(v.string(), v.regex(/^[0-9A-Za-z.:-]+$/, "must be an address or a host name")),
-    "127.0.0.1",
-  ),
-  OTP_PORT: v.optional(integer(0, 65_535), "8080"),
-  OTP_DATABASE_URL: v.optional(filePath, "file:./data/otp.db"),
-  OTP_MASTER_KEY: v.optional(
-    listOf(parseMasterKey, 1, 8, "<key>,<older key>, each 32 bytes in base64url without padding"),
-  ),
-  OTP_PROVIDERS: v.optional(
-    v.pipe(commaList, v.array(oneOf(providerNames)), v.minLength(1, "must name at least one provider")),
-    "console",
-  ),
-  OTP_PUBLIC_URL: v.optional(urlOf(true, "must be an https origin without a path, such as https://otp.example.com")),
-  OTP_ORIGINATORS: v.optional(listOf(parseCountryOriginator, 1, 300, "NL=Acme,US=+15551234567")),
-  OTP_MESSAGEBIRD_ACCESS_KEY: v.optional(
-    v.pipe(
-      v.string(),
-      v.check(
-        (key) => !key.startsWith("bk_"),
-        "is a key of the new Bird platform: set OTP_PROVIDERS=bird and OTP_BIRD_API_KEY instead",
-      ),
-    ),
-  ),
-  OTP_MESSAGEBIRD_ORIGINATOR: v.optional(originator),
-  OTP_MESSAGEBIRD_SIGNING_KEY: v.optional(v.string()),
-  OTP_MESSAGEBIRD_BASE_URL: v.optional(
-    urlOf(true, "must be an https origin without a path, such as https://sms-gateway.example.com"),
-    "https://rest.messagebird.com",
-  ),
-  OTP_BIRD_API_KEY: v.optional(v.pipe(v.string(), v.regex(/^bk_[a-z0-9]+_.+/, "must begin with bk_ and a region"))),
-  OTP_BIRD_ORIGINATOR: v.optional(originator),
-  OTP_BIRD_WEBHOOK_SECRET: v.optional(webhookSecret),
-  OTP_BIRD_BASE_URL: v.optional(urlOf(true, "must be an https origin without a path")),
-  OTP_WEBHOOK_URL: v.optional(urlOf(false, "must be an https URL (http only for this machine)")),
-  OTP_WEBHOOK_SECRET: v.optional(webhookSecret),
-  OTP_BRAND: v.optional(visible, "otpd"),
-  OTP_TEMPLATES_FILE: v.optional(v.string()),
-  OTP_CODE_LENGTH: v.optional(integer(6, 10), "6"),
-  OTP_CODE_LENGTH_MAX: v.optional(integer(6, 10), "8"),
-  OTP_GUESS_POLICY: v.optional(oneOf(["lengthen", "strict"]), "lengthen"),
-  OTP_TTL_SECONDS: v.optional(integer(180, 600, " seconds"), "600"),
-  OTP_MAX_ATTEMPTS: v.optional(integer(1, 10), "5"),
-  OTP_PHONE_LIMITS: v.optional(listOf(parseLimit, 1, 4, "5@10m,6@4h (burst@interval)"), "5@10m,6@4h"),
-  OTP_RESEND_GAPS: v.optional(listOf(parseGapMs, 1, 5, "30s,60s (1s to 10m each)"), "30s,60s"),
-  OTP_RETENTION_HOURS: v.optional(integer(24, 2160, " hours"), "72"),
-  OTP_ALLOWED_COUNTRIES: v.optional(
-    v.union(
-      [v.literal("*"), listOf(parseCountry, 1, 300, "NL,BE,DE (ISO 3166-1 alpha-2), or *")],
-      "must be a list such as NL,BE,DE (ISO 3166-1 alpha-2), or *",
-    ),
-  ),
-  OTP_SEND_WAIT_MS: v.optional(integer(0, 10_000, " ms"), "2000"),
-  OTP_IDLE_SECONDS: v.optional(integer(60, 86_400, " seconds"), "1800"),
-  OTP_CONNECTION_MAX_AGE_SECONDS: v.optional(integer(0, 86_400, " seconds"), "0"),
-  OTP_MAX_CONNECTIONS: v.optional(integer(1, 100_000), "10000"),
-  OTP_TLS_CERT_FILE: v.optional(v.string()),
-  OTP_TLS_KEY_FILE: v.optional(v.string()),
-  OTP_LOG_LEVEL: v.optional(oneOf(logLevels), "info"),
-});
-
-/** The name of every variable, and its value where it is not set; undefined where it then has none. */
-export function defaults(): Readonly<Record<string, string | undefined>> {
-  return Object.fromEntries(
-    Object.entries(variables.entries).map(([name, { default: value }]) => [name, value as string | undefined]),
-  );
-}
-
-/** Secrets, which may also be given as the path of a file that holds them. */
-export const secretNames: ReadonlySet<string> = new Set([
-  "OTP_MASTER_KEY",
-  "OTP_MESSAGEBIRD_ACCESS_KEY",
-  "OTP_MESSAGEBIRD_SIGNING_KEY",
-  "OTP_BIRD_API_KEY",
-  "OTP_BIRD_WEBHOOK_SECRET",
-  "OTP_WEBHOOK_SECRET",
-]);
-
 const hourMs = 3_600_000;
-
-/** What Kubernetes injects into every pod for a Service named `otp`. */
-const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 
 // ---- parsing --------------------------------------------------------------------------------------------------------
 
@@ -192,8 +92,6 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
     },
   };
 }
-
-type Given = v.InferOutput<typeof variables>;
 
 /** What each provider cannot do without. */
 const needs: Readonly<Record<ProviderName, readonly (keyof Given)[]>> = {
@@ -319,56 +217,4 @@ function parseOne<Name extends keyof typeof variables.entries>(
   const parsed = v.safeParse(variables.entries[name], env[name] || undefined);
   if (parsed.success) return { ok: true, value: parsed.output, warnings: [] };
   return { ok: false, faults: parsed.issues.map((issue) => `${name} ${issue.message}.`), warnings: [] };
-}
-
-/** Picks our variables out of the environment, reads the files of secrets, and finds the names that nobody knows. */
-function collect(env: Environment, readFile: (path: string) => string) {
-  const values: Record<string, string> = {};
-  const named = new Set<string>();
-  const faults: string[] = [];
-  const ignored: string[] = [];
-  for (const [name, value] of Object.entries(env)) {
-    // An empty variable is an unset one, as in most deployment files.
-    if (!name.startsWith("OTP_") || value === undefined || value === "") continue;
-    if (injected.test(name) || (name === "OTP_PORT" && /^(tcp|udp|sctp):\/\//.test(value))) {
-      ignored.push(name);
-    } else if (name in variables.entries) {
-      values[name] = value;
-      named.add(name);
-    } else if (name.endsWith("_FILE") && secretNames.has(name.slice(0, -"_FILE".length))) {
-      const secret = name.slice(0, -"_FILE".length);
-      named.add(secret);
-      if (env[secret]) faults.push(`${secret} and ${name} are both set; set one of them.`);
-      try {
-        values[secret] = readFile(value).trim();
-      } catch {
-        faults.push(`${name} names a file that cannot be read.`);
-      }
-    } else {
-      faults.push(`${name} is not a known variable.${nearest(name)}`);
-    }
-  }
-  const warnings =
-    ignored.length === 0
-      ? []
-      : [`ignored ${ignored.join(", ")}: they look like Kubernetes' variables for a Service named otp`];
-  return { values, named, faults, warnings };
-}
-
-/** " Did you mean …?" for a name one or two letters off. */
-function nearest(name: string): string {
-  const known = Object.keys(variables.entries).find((candidate) => editDistance(candidate, name) <= 2);
-  return known === undefined ? "" : ` Did you mean ${known}?`;
-}
-
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (const [i, letter] of [...a].entries()) {
-    const next = [i + 1];
-    for (const [j, other] of [...b].entries()) {
-      next.push(Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (letter === other ? 0 : 1)));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

@@ -1,0 +1,61 @@
+/**
+ * The environment as it is: which of its names are ours, which hold the path of a secret's file, and which nobody knows.
+ */
+import { secretNames, variables } from "./variables.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** What Kubernetes injects into every pod for a Service named `otp`. */
+const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
+
+/** Picks our variables out of the environment, reads the files of secrets, and finds the names that nobody knows. */
+export function collect(env: Environment, readFile: (path: string) => string) {
+  const values: Record<string, string> = {};
+  const named = new Set<string>();
+  const faults: string[] = [];
+  const ignored: string[] = [];
+  for (const [name, value] of Object.entries(env)) {
+    // An empty variable is an unset one, as in most deployment files.
+    if (!name.startsWith("OTP_") || value === undefined || value === "") continue;
+    if (injected.test(name) || (name === "OTP_PORT" && /^(tcp|udp|sctp):\/\//.test(value))) {
+      ignored.push(name);
+    } else if (name in variables.entries) {
+      values[name] = value;
+      named.add(name);
+    } else if (name.endsWith("_FILE") && secretNames.has(name.slice(0, -"_FILE".length))) {
+      const secret = name.slice(0, -"_FILE".length);
+      named.add(secret);
+      if (env[secret]) faults.push(`${secret} and ${name} are both set; set one of them.`);
+      try {
+        values[secret] = readFile(value).trim();
+      } catch {
+        faults.push(`${name} names a file that cannot be read.`);
+      }
+    } else {
+      faults.push(`${name} is not a known variable.${nearest(name)}`);
+    }
+  }
+  const warnings =
+    ignored.length === 0
+      ? []
+      : [`ignored ${ignored.join(", ")}: they look like Kubernetes' variables for a Service named otp`];
+  return { values, named, faults, warnings };
+}
+
+/** " Did you mean …?" for a name one or two letters off. */
+function nearest(name: string): string {
+  const known = Object.keys(variables.entries).find((candidate) => editDistance(candidate, name) <= 2);
+  return known === undefined ? "" : ` Did you mean ${known}?`;
+}
+
+function editDistance(a: string, b: string): number {
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i);
+  for (const [i, letter] of [...a].entries()) {
+    const next = [i + 1];
+    for (const [j, other] of [...b].entries()) {
+      next.push(Math.min((next[j] ?? 0) + 1, (row[j + 1] ?? 0) + 1, (row[j] ?? 0) + (letter === other ? 0 : 1)));
+    }
+    row = next;
+  }
+  return row.at(-1) ?? 0;
+}

@@ -1,0 +1,105 @@
+/**
+ * Every `OTP_*` variable: its shape, and its value where it is not set. What holds between them is in config.ts.
+ */
+import * as v from "valibot";
+import {
+  integer,
+  oneOf,
+  commaList,
+  parseLimit,
+  listOf,
+  parseGapMs,
+  parseCountry,
+  parseMasterKey,
+  originator,
+  parseCountryOriginator,
+  urlOf,
+  webhookSecret,
+  filePath,
+  visible,
+} from "./shapes.ts";
+import { providerNames } from "../delivery/providers.ts";
+import { logLevels } from "../telemetry.ts";
+
+/** Every variable: how it is parsed, and what it is without. */
+export const variables = v.object({
+  OTP_ENV: v.optional(oneOf(["development", "production"]), "development"),
+  OTP_HOST: v.optional(
+    v.pipe(v.string(), v.regex(/^[0-9A-Za-z.:-]+$/, "must be an address or a host name")),
+    "127.0.0.1",
+  ),
+  OTP_PORT: v.optional(integer(0, 65_535), "8080"),
+  OTP_DATABASE_URL: v.optional(filePath, "file:./data/otp.db"),
+  OTP_MASTER_KEY: v.optional(
+    listOf(parseMasterKey, 1, 8, "<key>,<older key>, each 32 bytes in base64url without padding"),
+  ),
+  OTP_PROVIDERS: v.optional(
+    v.pipe(commaList, v.array(oneOf(providerNames)), v.minLength(1, "must name at least one provider")),
+    "console",
+  ),
+  OTP_PUBLIC_URL: v.optional(urlOf(true, "must be an https origin without a path, such as https://otp.example.com")),
+  OTP_ORIGINATORS: v.optional(listOf(parseCountryOriginator, 1, 300, "NL=Acme,US=+15551234567")),
+  OTP_MESSAGEBIRD_ACCESS_KEY: v.optional(
+    v.pipe(
+      v.string(),
+      v.check(
+        (key) => !key.startsWith("bk_"),
+        "is a key of the new Bird platform: set OTP_PROVIDERS=bird and OTP_BIRD_API_KEY instead",
+      ),
+    ),
+  ),
+  OTP_MESSAGEBIRD_ORIGINATOR: v.optional(originator),
+  OTP_MESSAGEBIRD_SIGNING_KEY: v.optional(v.string()),
+  OTP_MESSAGEBIRD_BASE_URL: v.optional(
+    urlOf(true, "must be an https origin without a path, such as https://sms-gateway.example.com"),
+    "https://rest.messagebird.com",
+  ),
+  OTP_BIRD_API_KEY: v.optional(v.pipe(v.string(), v.regex(/^bk_[a-z0-9]+_.+/, "must begin with bk_ and a region"))),
+  OTP_BIRD_ORIGINATOR: v.optional(originator),
+  OTP_BIRD_WEBHOOK_SECRET: v.optional(webhookSecret),
+  OTP_BIRD_BASE_URL: v.optional(urlOf(true, "must be an https origin without a path")),
+  OTP_WEBHOOK_URL: v.optional(urlOf(false, "must be an https URL (http only for this machine)")),
+  OTP_WEBHOOK_SECRET: v.optional(webhookSecret),
+  OTP_BRAND: v.optional(visible, "otpd"),
+  OTP_TEMPLATES_FILE: v.optional(v.string()),
+  OTP_CODE_LENGTH: v.optional(integer(6, 10), "6"),
+  OTP_CODE_LENGTH_MAX: v.optional(integer(6, 10), "8"),
+  OTP_GUESS_POLICY: v.optional(oneOf(["lengthen", "strict"]), "lengthen"),
+  OTP_TTL_SECONDS: v.optional(integer(180, 600, " seconds"), "600"),
+  OTP_MAX_ATTEMPTS: v.optional(integer(1, 10), "5"),
+  OTP_PHONE_LIMITS: v.optional(listOf(parseLimit, 1, 4, "5@10m,6@4h (burst@interval)"), "5@10m,6@4h"),
+  OTP_RESEND_GAPS: v.optional(listOf(parseGapMs, 1, 5, "30s,60s (1s to 10m each)"), "30s,60s"),
+  OTP_RETENTION_HOURS: v.optional(integer(24, 2160, " hours"), "72"),
+  OTP_ALLOWED_COUNTRIES: v.optional(
+    v.union(
+      [v.literal("*"), listOf(parseCountry, 1, 300, "NL,BE,DE (ISO 3166-1 alpha-2), or *")],
+      "must be a list such as NL,BE,DE (ISO 3166-1 alpha-2), or *",
+    ),
+  ),
+  OTP_SEND_WAIT_MS: v.optional(integer(0, 10_000, " ms"), "2000"),
+  OTP_IDLE_SECONDS: v.optional(integer(60, 86_400, " seconds"), "1800"),
+  OTP_CONNECTION_MAX_AGE_SECONDS: v.optional(integer(0, 86_400, " seconds"), "0"),
+  OTP_MAX_CONNECTIONS: v.optional(integer(1, 100_000), "10000"),
+  OTP_TLS_CERT_FILE: v.optional(v.string()),
+  OTP_TLS_KEY_FILE: v.optional(v.string()),
+  OTP_LOG_LEVEL: v.optional(oneOf(logLevels), "info"),
+});
+
+export type Given = v.InferOutput<typeof variables>;
+
+/** The name of every variable, and its value where it is not set; undefined where it then has none. */
+export function defaults(): Readonly<Record<string, string | undefined>> {
+  return Object.fromEntries(
+    Object.entries(variables.entries).map(([name, { default: value }]) => [name, value as string | undefined]),
+  );
+}
+
+/** Secrets, which may also be given as the path of a file that holds them. */
+export const secretNames: ReadonlySet<string> = new Set([
+  "OTP_MASTER_KEY",
+  "OTP_MESSAGEBIRD_ACCESS_KEY",
+  "OTP_MESSAGEBIRD_SIGNING_KEY",
+  "OTP_BIRD_API_KEY",
+  "OTP_BIRD_WEBHOOK_SECRET",
+  "OTP_WEBHOOK_SECRET",
+]);

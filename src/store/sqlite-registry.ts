@@ -1,0 +1,76 @@
+/**
+ * The registry on SQLite: what operators write.
+ */
+import type { ApiKey } from "../otp/api-key.ts";
+import type { Instant } from "../system.ts";
+import * as rows from "./rows.ts";
+import { MasterKeyMismatch, type Registry } from "./registry.ts";
+import type { prepare } from "./statements.ts";
+
+/** `act` runs a write within the next transaction, `read` a read on what is committed. */
+export function createRegistry(
+  sql: ReturnType<typeof prepare>,
+  act: <T>(run: (now: Instant) => T) => Promise<T>,
+  read: <T>(run: () => T) => T,
+): Registry {
+  return {
+    async findApiKey(id: string): Promise<ApiKey | undefined> {
+      return read(() => {
+        const row = sql.apiKey.get(id);
+        return row === undefined ? undefined : rows.toApiKey(row);
+      });
+    },
+
+    addApiKey(key: ApiKey): Promise<void> {
+      return act(() => {
+        const { id, kind, tenant, name, scopes, digest, createMs, expireMs } = key;
+        sql.insertApiKey.run(id, kind, tenant, name, scopes.join(" "), digest, createMs, expireMs);
+      });
+    },
+
+    async listApiKeys(): Promise<ApiKey[]> {
+      return read(() => sql.apiKeys.all().map(rows.toApiKey));
+    },
+
+    revokeApiKey(id: string, now: Instant): Promise<boolean> {
+      return act(() => sql.revokeApiKey.run(now, id).changes === 1);
+    },
+
+    touchApiKey(id: string, now: Instant): Promise<void> {
+      return act(() => void sql.touchApiKey.run(now, id));
+    },
+
+    admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void> {
+      return act((now) => {
+        const known = sql.masterKeys.all();
+        const configured = new Map(keys.map((key) => [key.kid, key]));
+        if (configured.size < keys.length) {
+          // Also the same key twice: what is kept under its second place would be deleted as an older key's.
+          throw new MasterKeyMismatch("two of the configured master keys are the same, or have the same id");
+        }
+        const familiar = known.filter(({ kid }) => configured.has(kid));
+        if (
+          familiar.some(
+            (row) => Buffer.compare(row.key_check, configured.get(row.kid)?.check ?? new Uint8Array()) !== 0,
+          )
+        ) {
+          throw new MasterKeyMismatch(
+            "a configured master key has the id of another key that this database was written with",
+          );
+        }
+        if (known.length > 0 && familiar.length === 0) {
+          throw new MasterKeyMismatch("this database was written with another master key");
+        }
+        for (const { kid } of known.filter((row) => !configured.has(row.kid))) {
+          if (sql.usesMasterKey.get(kid) !== undefined) {
+            throw new MasterKeyMismatch(
+              "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over",
+            );
+          }
+          sql.deleteMasterKey.run(kid);
+        }
+        for (const { kid, check } of keys.slice(0, 1)) sql.putMasterKey.run(kid, check, now);
+      });
+    },
+  };
+}

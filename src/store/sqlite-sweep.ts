@@ -1,0 +1,61 @@
+/**
+ * The sweep on SQLite: what has lapsed is ended, and what no longer matters is deleted, a bounded number of rows at a time.
+ */
+import { isForgettable } from "../otp/policy.ts";
+import { expire } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+import * as rows from "./rows.ts";
+import type { prepare } from "./statements.ts";
+import type { Swept } from "./store.ts";
+
+/** A sweep's round begins before every key. */
+const beforeAll = new Uint8Array();
+const newRound = { buckets: beforeAll, phones: beforeAll, records: beforeAll };
+
+/** Makes the sweep, which runs within an act. It remembers where its round has come to. */
+export function createSweep(sql: ReturnType<typeof prepare>) {
+  /** Where the round through each table without an index on time goes on; undefined once it is through. */
+  let sweepFrom: Record<"buckets" | "phones" | "records", Uint8Array | undefined> = newRound;
+
+  return function sweep(now: Instant, max: number, retentionMs: number): Swept {
+    const lapsed = sql.lapsed.all(now, max);
+    for (const row of lapsed) sql.updateVerification.run(...rows.verificationChanges(expire(rows.toVerification(row))));
+
+    const outlived = sql.outlived.all(now - retentionMs, max);
+    for (const { id } of outlived) {
+      sql.deleteMessages.run(id);
+      sql.deleteVerification.run(id);
+    }
+    // Each table is gone through once a round. Were a short one begun again while a long one is not yet through, the
+    // two could miss each other's ends, and the round would last for ever.
+    const from = sweepFrom;
+    const nextFrom = <Row>(found: readonly Row[], keyOf: (row: Row) => Uint8Array) => {
+      const last = found.at(-1);
+      return found.length < max || last === undefined ? undefined : keyOf(last);
+    };
+    const buckets = from.buckets === undefined ? [] : sql.bucketsFrom.all(from.buckets, max);
+    const full = buckets.filter(({ tat_ms }) => tat_ms <= now);
+    for (const { bucket } of full) sql.deleteTat.run(bucket);
+
+    const phones = from.phones === undefined ? [] : sql.phonesFrom.all(from.phones, max);
+    const forgettable = phones.filter((row) => isForgettable(rows.toHistory(row), now));
+    for (const { phone_index } of forgettable) sql.deletePhone.run(phone_index);
+
+    const records = from.records === undefined ? [] : sql.recordsFrom.all(from.records, max);
+    const stale = records.filter(({ expire_ms }) => expire_ms <= now);
+    for (const { slot } of stale) sql.deleteRecord.run(slot);
+
+    const next = {
+      buckets: nextFrom(buckets, ({ bucket }) => bucket),
+      phones: nextFrom(phones, ({ phone_index }) => phone_index),
+      records: nextFrom(records, ({ slot }) => slot),
+    };
+    const through = Object.values(next).every((key) => key === undefined);
+    sweepFrom = through ? newRound : next;
+    return {
+      expired: lapsed.length,
+      deleted: outlived.length + full.length + forgettable.length + stale.length,
+      more: !through || lapsed.length === max || outlived.length === max,
+    };
+  };
+}
