@@ -15,11 +15,13 @@ import { createWorker } from "./delivery/worker.ts";
 import { ownMasterKey } from "./master-key.ts";
 import { scopes } from "./otp/api-key.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
+import { receiptKeys } from "./otp/receipt.ts";
 import type { Secret } from "./otp/secret.ts";
 import type { TenantOf } from "./otp/tenant.ts";
 import { jsonOptions } from "./server/decoding.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
+import { createKeySetVisit } from "./server/key-set.ts";
 import { createOtpService } from "./server/otp-service.ts";
 import { createReportVisits } from "./server/reports.ts";
 import { createConnections } from "./server/connections.ts";
@@ -59,6 +61,8 @@ const deadlineMs = 15_000;
 const callsMax = 1_024;
 const serverGraceMs = 5_000;
 const workerGraceMs = 3_000;
+/** Who vouches in receipts, where no public URL says it. */
+const ownName = "otpd";
 /** At a stop, sends wait for their providers only so much longer, so that they are answered within the server's grace. */
 const sendGraceMs = 3_000;
 
@@ -100,6 +104,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       tenantOf,
       deliver: worker.deliver,
       sendWaitMs: config.sendWaitMs,
+      issuer: config.providerSettings.publicUrl ?? ownName,
     });
     const router = createConnectRouter({
       acceptCompression: [compressionGzip],
@@ -113,14 +118,16 @@ export async function startService(config: Config, surroundings: Surroundings): 
       idleMs: config.idleMs,
       maxAgeMs: config.connectionMaxAgeMs,
     });
+    const keySetVisit = createKeySetVisit(receiptKeys(keys));
+    const reportVisit = createReportVisits(
+      providers,
+      createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
+    );
     const gateway = createGateway({
       router,
       system,
       onAuthenticated: connections.authenticated,
-      visitOf: createReportVisits(
-        providers,
-        createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
-      ),
+      visitOf: (path) => keySetVisit(path) ?? reportVisit(path),
       authenticate: createAuthenticate(store, onFault("api-keys")),
       bodyBytesMax,
       deadlineMs,

@@ -44,6 +44,8 @@ export interface Replay {
   readonly verification: Verification;
   /** Null when the first call never noted its answer. */
   readonly answer: StoredAnswer | null;
+  /** The master key that was current at the first call. */
+  readonly kid: number;
 }
 
 function refused(reason: Reason, particulars: Omit<Refusal, "reason"> = {}): { kind: "refused"; refusal: Refusal } {
@@ -315,5 +317,6 @@ function precedentFor(
   if (precedent.kind === "refused") return precedent;
   // A record outlives its verification only when the retention was shortened: then the call counts as a first one.
   if (precedent.kind === "none" || verification === undefined) return undefined;
-  return { kind: "replay", verification, answer: precedent.record.answer };
+  const { answer, kid } = precedent.record;
+  return { kind: "replay", verification, answer, kid };
 }

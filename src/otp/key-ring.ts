@@ -4,6 +4,7 @@
  * read. A row carries the id of the key it was written with (`kid`), a number that the key itself determines.
  */
 import { createHash, createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
+import { createSigningKey, type SigningKey } from "./signing-key.ts";
 
 /** One master key, spread out. */
 export interface MasterKey {
@@ -17,6 +18,9 @@ export interface MasterKey {
   readonly fingerprint: KeyObject;
   /** For the names that messages have with providers. */
   readonly reference: KeyObject;
+  /** Signs receipts, and those of the sandbox. */
+  readonly receipt: SigningKey;
+  readonly receiptTest: SigningKey;
 }
 
 /** All configured master keys. */
@@ -54,6 +58,8 @@ function spread(master: Uint8Array): MasterKey {
     phoneEncryption: key("phone-encryption"),
     fingerprint: key("fingerprint"),
     reference: key("reference"),
+    receipt: createSigningKey(derive("receipt")),
+    receiptTest: createSigningKey(derive("receipt-test")),
   };
 }
 

@@ -51,6 +51,11 @@ export function isSandbox(tenant: string): boolean {
   return tenant.endsWith(suffix);
 }
 
+/** The real tenant: the one that a sandbox stands beside, or the tenant itself. Pure. */
+export function realTenantOf(tenant: string): string {
+  return isSandbox(tenant) ? tenant.slice(0, -suffix.length) : tenant;
+}
+
 const longCodeDigits = 8;
 
 /**

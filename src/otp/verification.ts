@@ -126,3 +126,8 @@ export function canonicalBind(bind: Readonly<Record<string, string>>): string {
   const entries = Object.entries(bind).toSorted(([a], [b]) => (a < b ? -1 : 1));
   return entries.length === 0 ? "" : JSON.stringify(entries);
 }
+
+/** A binding, of its canonical form. Pure. */
+export function bindOf(canonical: string): Readonly<Record<string, string>> {
+  return canonical === "" ? {} : Object.fromEntries(JSON.parse(canonical) as [string, string][]);
+}

@@ -67,6 +67,21 @@ export function answerPlain(response: Response, refusal: Refusal, more: Record<s
   writeWhole(response, { status, headers, body });
 }
 
+/** The answer of a path that is no RPC. */
+export interface Page {
+  readonly type: string;
+  readonly body: string;
+  /** Beside those that every answer has, or instead of them. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** Writes a page, or for HEAD all of it but its body. */
+export function answerPage(response: Response, { type, body: text, headers: more }: Page, isHead: boolean): void {
+  const body = Buffer.from(text);
+  const headers = { "cache-control": "no-store", ...more, "content-type": type, "content-length": `${body.length}` };
+  writeWhole(response, { status: 200, headers, body: isHead ? body.subarray(0, 0) : body });
+}
+
 export function writeWhole(response: Response, { status, headers, body, trailers }: Sendable): void {
   if (response.destroyed) return;
   // The two responses are alike, but their overloads are not.

@@ -15,12 +15,14 @@ import { invalid, refuse, type Refusal, type Result } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
 import {
+  answerPage,
   answerPlain,
   gather,
   sendable,
   write,
   writeWhole,
   type Answer,
+  type Page,
   type Request,
   type Response,
   type Sendable,
@@ -42,7 +44,7 @@ export interface Visit {
     readonly target: string;
     readonly headers: Readonly<Record<string, string | string[] | undefined>>;
     readonly body: Uint8Array;
-  }): Promise<Result<{ readonly type: string; readonly body: string }>>;
+  }): Promise<Result<Page>>;
 }
 
 export interface GatewayOptions {
@@ -279,8 +281,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (body === "too slow") return answerPlain(response, refuse("DEADLINE").refusal);
       const answer = await visit.answer({ method, target: request.url ?? "", headers: request.headers, body });
       if (!answer.ok) return answerPlain(response, answer.refusal);
-      const headers = { "content-type": answer.value.type, "cache-control": "no-store" };
-      writeWhole(response, { status: 200, headers, body: Buffer.from(answer.value.body) });
+      answerPage(response, answer.value, method === "HEAD");
     } catch (error) {
       answerPlain(response, faultRefusal(error));
     } finally {

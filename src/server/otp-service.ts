@@ -69,6 +69,7 @@ export function createOtpService(verifications: Verifications): ServiceImpl<type
         state: State.VERIFIED,
         phone: verified.phone,
         verifyTime: timestampFromMs(verified.verifyMs),
+        receipt: verified.receipt,
       };
     },
 

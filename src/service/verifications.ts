@@ -17,7 +17,8 @@ import {
 } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
-import { isFictional, isSandbox, sandboxOutcome } from "../otp/sandbox.ts";
+import { receiptOf } from "../otp/receipt.ts";
+import { isFictional, isSandbox, realTenantOf, sandboxOutcome } from "../otp/sandbox.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Settled } from "../otp/settlement.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
@@ -78,6 +79,8 @@ export interface Verified {
   readonly id: string;
   readonly phone: E164;
   readonly verifyMs: Instant;
+  /** The proof to hand on: a JWT. */
+  readonly receipt: string;
 }
 
 export interface Canceled {
@@ -121,6 +124,8 @@ export interface VerificationsOptions {
   readonly deliver: (job: Job, waitMs: number) => Promise<Settled | undefined>;
   /** How long a send waits for a provider's answer, 0 or more. */
   readonly sendWaitMs: number;
+  /** Who vouches in receipts: their `iss`. */
+  readonly issuer: string;
 }
 
 /** A retry after DELIVERY_FAILED is worth trying this much later. */
@@ -143,7 +148,7 @@ function bucketsOf(tenant: string, policy: Policy): number {
 }
 
 export function createVerifications(options: VerificationsOptions): Verifications {
-  const { store, system, keys, tenantOf, deliver, sendWaitMs } = options;
+  const { store, system, keys, tenantOf, deliver, sendWaitMs, issuer } = options;
   const phoneOf = phoneRefs(keys, tenantOf);
   const policyOf = (tenant: string) => tenantOf(tenant).policy;
 
@@ -240,7 +245,12 @@ export function createVerifications(options: VerificationsOptions): Verification
       const { verification: v } = decided;
       const stored = storedRefusal(decided);
       if (stored !== undefined) return replay({ ok: false, refusal: stored });
-      const verified = { id: v.id, phone: openPhone(keys, v.kid, v.id, v.phoneBox), verifyMs: v.endMs ?? v.createMs };
+      const phone = openPhone(keys, v.kid, v.id, v.phoneBox);
+      // A repeat gets the first answer's receipt, though another master key may be current by now.
+      const signer = (decided.kind === "replay" ? keys.find(decided.kid) : undefined) ?? keys.current;
+      const { audience } = tenantOf(realTenantOf(v.tenant));
+      const receipt = receiptOf(signer, v, phone, { issuer, audience });
+      const verified = { id: v.id, phone, verifyMs: v.endMs ?? v.createMs, receipt };
       return { result: ok(verified), replayed: decided.kind === "replay" };
     },
 

@@ -109,7 +109,7 @@ describe("a send", () => {
     const view = { now: now + hourMs, record, recorded: verificationOf(), phone: freshPhone };
     expect(decideSend(view, ok({ ...sendFacts, id: "AAAAAAAAAAAAAAAAAAAAAA" }), claim, policy)).toEqual({
       writes: {},
-      result: { kind: "replay", verification: verificationOf(), answer: record.answer },
+      result: { kind: "replay", verification: verificationOf(), answer: record.answer, kid: record.kid },
     });
   });
 

@@ -235,7 +235,10 @@ describe("with an Idempotency-Key", () => {
       keys,
       policy,
     );
-    expect(again).toEqual({ writes: {}, result: { kind: "replay", verification, answer: { at: now } } });
+    expect(again).toEqual({
+      writes: {},
+      result: { kind: "replay", verification, answer: { at: now }, kid: keys.current.kid },
+    });
   });
 
   test("what is kept holds neither the code nor the phone", () => {

@@ -65,6 +65,7 @@ describe.each(surfaces)("over $name", (surface) => {
       state: "STATE_VERIFIED",
       phone,
       verify_time: timeIn(0),
+      receipt: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]{86}$/) as string,
     });
     expectRefusal(await call("VerifyOtp", { request_id: id, code }), "OTP_ALREADY_VERIFIED");
     expect(rowOf(world.databasePath, id)).toEqual({ attempts: 2, state: stateNumbers.VERIFIED, hasSalt: false });

@@ -157,7 +157,12 @@ export class World {
     this.life = {
       store,
       system,
-      verifications: createVerifications({ ...common, deliver: worker.deliver, sendWaitMs: this.sendWaitMs }),
+      verifications: createVerifications({
+        ...common,
+        deliver: worker.deliver,
+        sendWaitMs: this.sendWaitMs,
+        issuer: "otpd",
+      }),
       end: async () => {
         isAlive = false;
         store.cut();

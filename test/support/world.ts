@@ -85,8 +85,8 @@ export interface World {
     tenant?: string;
     kind?: KeyKind;
   }): Promise<{ id: string; text: string }>;
-  /** Stops the service and starts it again on the same files and clock. */
-  restart(): Promise<void>;
+  /** Stops the service and starts it again on the same files and clock; `more` changes its configuration. */
+  restart(more?: Record<string, string>): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -108,15 +108,15 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
   const told: Told[] = [];
   const printed: string[] = [];
   const network = createPhoneNetwork();
-  const config = configOf({
+  const given: Record<string, string> = {
     OTP_PORT: "0",
     OTP_DATABASE_URL: `file:${databasePath}`,
     OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
     OTP_PHONE_LIMITS: "1000@1s",
     ...env,
-  });
+  };
   const start = () =>
-    startService(config, {
+    startService(configOf(given), {
       system,
       telemetry: createTestTelemetry(told),
       print: (text) => void printed.push(text),
@@ -146,8 +146,9 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     databasePath,
     printed,
     makeKey,
-    async restart() {
+    async restart(more = {}) {
       await service.stop();
+      Object.assign(given, more);
       service = await start();
     },
     async stop() {
