@@ -27,6 +27,7 @@ import { createReportVisits } from "./server/reports.ts";
 import { createConnections } from "./server/connections.ts";
 import { connectionLimits, startServer, type Address, type Certificate } from "./server/server.ts";
 import { createAuthenticate, issueKey } from "./service/api-keys.ts";
+import { createBotCheck } from "./service/challenge.ts";
 import { createNoteReport } from "./service/reports.ts";
 import { createVerifications, phoneRefs } from "./service/verifications.ts";
 import { openSqlite } from "./store/sqlite.ts";
@@ -105,6 +106,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       deliver: worker.deliver,
       sendWaitMs: config.sendWaitMs,
       issuer: config.providerSettings.publicUrl ?? ownName,
+      botCheck: config.challenge && createBotCheck(config.challenge, onFault("bot-check")),
     });
     const router = createConnectRouter({
       acceptCompression: [compressionGzip],

@@ -6,6 +6,8 @@ import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { makeProvider } from "../delivery/providers.ts";
 import type { Finding } from "../delivery/provider.ts";
+import { Secret } from "../otp/secret.ts";
+import { examineBotCheck } from "../service/challenge.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
@@ -18,7 +20,7 @@ export const doctor: Command = {
   help: `Usage: otpd doctor [--json]
 
 Checks the configuration, the database, the master key, and every configured provider: credentials, balance, sender,
-clock, and whether delivery reports can reach us. Sends nothing. Exits with 1 if something is wrong.
+clock, whether delivery reports can reach us, and the bot check. Sends nothing. Exits with 1 if something is wrong.
 
   --json   print an array of {"ok","sentence"}`,
   run: examine,
@@ -35,6 +37,7 @@ async function examine(args: string[]): Promise<void> {
     ...(await providerFindings(config)),
     ...senderFindings(config),
     ...(await reportFindings(config)),
+    ...(await challengeFindings(config)),
   ];
   if (values.json) say(JSON.stringify(findings));
   else for (const { ok, sentence } of findings) say(`${ok ? "ok  " : "BAD "} ${sentence}`);
@@ -153,4 +156,9 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
       }
     }),
   );
+}
+
+/** Asks with something that no browser was given. */
+async function challengeFindings({ challenge }: Config): Promise<Finding[]> {
+  return challenge === undefined ? [] : [await examineBotCheck(challenge, new Secret("made-up"))];
 }

@@ -5,6 +5,7 @@
 import * as v from "valibot";
 import { type ProviderName, type ProviderSettings } from "../delivery/providers.ts";
 import type { Policy } from "../otp/policy.ts";
+import { Secret } from "../otp/secret.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import { createTemplates, type Templates } from "../otp/template/template.ts";
@@ -33,6 +34,8 @@ export interface Config {
   readonly connectionsMax: number;
   /** Paths of the certificate chain and its key, PEM; undefined for cleartext. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
+  /** Where the bot check of browsers is asked, and with what; undefined where none is set up. */
+  readonly challenge: { readonly verifyUrl: URL; readonly secret: Secret } | undefined;
   readonly logLevel: LogLevel;
   readonly policy: Policy;
 }
@@ -58,6 +61,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   warnings.push(...texts.warnings);
   if (!parsed.success || faults.length > 0) return { ok: false, faults, warnings };
   const given = parsed.output;
+  const { OTP_CHALLENGE_VERIFY_URL: verifyUrl, OTP_CHALLENGE_SECRET: challengeSecret } = given;
   const { OTP_ALLOWED_COUNTRIES: countryList, OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile } = given;
   return {
     ok: true,
@@ -77,6 +81,10 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       connectionMaxAgeMs: given.OTP_CONNECTION_MAX_AGE_SECONDS * 1_000,
       connectionsMax: given.OTP_MAX_CONNECTIONS,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
+      challenge:
+        verifyUrl === undefined || challengeSecret === undefined
+          ? undefined
+          : { verifyUrl, secret: new Secret(challengeSecret) },
       logLevel: given.OTP_LOG_LEVEL,
       policy: {
         codeLength: given.OTP_CODE_LENGTH,
@@ -117,6 +125,11 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
   }
   if (named.has("OTP_TLS_CERT_FILE") !== named.has("OTP_TLS_KEY_FILE")) {
     faults.push("OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE go together; set both or neither.");
+  }
+  const challenge = ["OTP_CHALLENGE_VERIFY_URL", "OTP_CHALLENGE_SECRET"] as const;
+  const [given, missing] = named.has(challenge[0]) ? challenge : challenge.toReversed();
+  if (given !== undefined && missing !== undefined && named.has(given) && !named.has(missing)) {
+    faults.push(`${missing} is required by ${given}; set both or neither.`);
   }
   const providers = read("OTP_PROVIDERS") ?? [];
   const isProduction = read("OTP_ENV") === "production";

@@ -60,6 +60,10 @@ export const variables = v.object({
   OTP_BIRD_BASE_URL: v.optional(urlOf(true, "must be an https origin without a path")),
   OTP_WEBHOOK_URL: v.optional(urlOf(false, "must be an https URL (http only for this machine)")),
   OTP_WEBHOOK_SECRET: v.optional(webhookSecret),
+  OTP_CHALLENGE_VERIFY_URL: v.optional(urlOf(false, "must be an https URL (http only for this machine)")),
+  OTP_CHALLENGE_SECRET: v.optional(
+    v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,256}$/, "must be 1 to 256 visible ASCII characters")),
+  ),
   OTP_BRAND: v.optional(visible, "otpd"),
   OTP_TEMPLATES_FILE: v.optional(v.string()),
   OTP_CODE_LENGTH: v.optional(integer(6, 10), "6"),
@@ -102,4 +106,5 @@ export const secretNames: ReadonlySet<string> = new Set([
   "OTP_BIRD_API_KEY",
   "OTP_BIRD_WEBHOOK_SECRET",
   "OTP_WEBHOOK_SECRET",
+  "OTP_CHALLENGE_SECRET",
 ]);

@@ -92,6 +92,25 @@ export type SendResult =
   | Replay
   | { readonly kind: "refused"; readonly refusal: Refusal };
 
+export type AdmissionResult =
+  | { readonly kind: "admitted" }
+  | Replay
+  | { readonly kind: "refused"; readonly refusal: Refusal };
+
+/**
+ * Decides what comes first of a send: idempotency, then what the door said. Whoever has to be asked something of the
+ * outside before a send is asked between this and `decideSend`, which decides it again.
+ */
+export function decideAdmission(
+  view: SendView,
+  facts: Result<SendFacts>,
+  claim: IdempotencyClaim | undefined,
+): Decided<AdmissionResult> {
+  const precedent = precedentFor(view, claim, view.recorded);
+  if (precedent !== undefined) return nothing(precedent);
+  return nothing(facts.ok ? { kind: "admitted" } : { kind: "refused", refusal: facts.refusal });
+}
+
 /** Decides a send. In order: idempotency, what the door said (channel, phone, destination), guess budget, limits. */
 export function decideSend(
   view: SendView,

@@ -34,6 +34,7 @@ export function createOtpService(verifications: Verifications): ServiceImpl<type
         webOrigin,
         appHash,
         lastLineShape(request.webOrigin, request.androidAppHash),
+        atMost("challenge_token", request.challengeToken, 4096),
       );
       const { phone, channel, locale, purpose, bind, knownUser } = request;
       const command = {
@@ -45,6 +46,7 @@ export function createOtpService(verifications: Verifications): ServiceImpl<type
         knownUser,
         webOrigin: webOrigin.ok ? webOrigin.value : undefined,
         appHash: appHash.ok ? appHash.value : undefined,
+        challengeToken: new Secret(request.challengeToken),
       };
       return sentMessage(
         unwrap(await answered(shape, context, (caller) => verifications.send(caller, command)), context),
@@ -139,6 +141,7 @@ async function answered<T>(
     tenant: key.kind === "test" ? sandboxOf(key.tenant) : key.tenant,
     keyId: key.id,
     idempotencyKey: idempotencyKey.value,
+    isPublishable: false,
   });
 }
 

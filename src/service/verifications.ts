@@ -34,6 +34,8 @@ import {
 } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store, UpdateScope } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
+import { createBotGate } from "./bot-gate.ts";
+import type { BotCheck } from "./challenge.ts";
 
 /** Who is asking: an authenticated API key. */
 export interface Caller {
@@ -41,6 +43,10 @@ export interface Caller {
   readonly keyId: string;
   /** The call's Idempotency-Key, if it has one. */
   readonly idempotencyKey: string | undefined;
+  /** True if the key is one that anybody may hold, such as a web page's. */
+  readonly isPublishable: boolean;
+  /** The address that the call comes from, where it is known. */
+  readonly address?: string | undefined;
 }
 
 export interface SendCommand {
@@ -53,6 +59,8 @@ export interface SendCommand {
   /** What the SMS ends with. One of the two at most. */
   readonly webOrigin: WebOrigin | undefined;
   readonly appHash: AndroidAppHash | undefined;
+  /** What the bot check gave the browser; empty where it gave nothing. */
+  readonly challengeToken: Secret;
 }
 
 export interface VerifyCommand {
@@ -126,6 +134,8 @@ export interface VerificationsOptions {
   readonly sendWaitMs: number;
   /** Who vouches in receipts: their `iss`. */
   readonly issuer: string;
+  /** Asks about what browsers bring, if the operator has set that up. */
+  readonly botCheck?: BotCheck | undefined;
 }
 
 /** A retry after DELIVERY_FAILED is worth trying this much later. */
@@ -149,6 +159,7 @@ function bucketsOf(tenant: string, policy: Policy): number {
 
 export function createVerifications(options: VerificationsOptions): Verifications {
   const { store, system, keys, tenantOf, deliver, sendWaitMs, issuer } = options;
+  const botGate = createBotGate(store, options.botCheck);
   const phoneOf = phoneRefs(keys, tenantOf);
   const policyOf = (tenant: string) => tenantOf(tenant).policy;
 
@@ -226,8 +237,11 @@ export function createVerifications(options: VerificationsOptions): Verification
             buckets: bucketsOf(caller.tenant, policyOf(caller.tenant)),
           }
         : undefined;
-      const decided = await store.openVerification({ slot: claim?.slot, phone }, (view) =>
-        decideSend(view, facts, claim, policyOf(caller.tenant)),
+      const { isPublishable, address } = caller;
+      const decided = await botGate({ isPublishable, address, brought: command.challengeToken, facts, claim }, () =>
+        store.openVerification({ slot: claim?.slot, phone }, (view) =>
+          decideSend(view, facts, claim, policyOf(caller.tenant)),
+        ),
       );
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       if (decided.kind === "replay") return replaySent(decided);

@@ -9,6 +9,7 @@ import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
 import { keyText, olderKeyText, webhookSecret } from "../support/environment.ts";
 import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/gateway.ts";
 import { runOtpd, startOtpd } from "../support/process.ts";
+import { secretText, startSiteverify } from "../support/siteverify.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 let folder: string;
@@ -254,4 +255,22 @@ test("a webhook without TLS is refused with the configuration, and one on this m
   expect(good).toContain("The webhook URL is protected by TLS or local.");
   const { errors } = await runOtpd(folder, ["doctor"], { ...env, OTP_WEBHOOK_URL: "http://sms.example.com/" });
   expect(errors).toContain("OTP_WEBHOOK_URL must be an https URL (http only for this machine).");
+});
+
+test("a bot check is asked with something made up: reached, not accepted, or not there", async () => {
+  const far = await startSiteverify();
+  const env = { OTP_MASTER_KEY: keyText, OTP_CHALLENGE_VERIFY_URL: far.url, OTP_CHALLENGE_SECRET: secretText };
+  const { good, bad } = await findings(env);
+  expect({ bad, last: good.at(-1) }).toEqual({
+    bad: [],
+    last: "The bot check is reached, and refuses what was made up.",
+  });
+  expect((await findings({ ...env, OTP_CHALLENGE_SECRET: "another" })).bad).toEqual([
+    "The bot check does not accept OTP_CHALLENGE_SECRET.",
+  ]);
+  far.stop();
+  const dead = await deadOrigin();
+  expect((await findings({ ...env, OTP_CHALLENGE_VERIFY_URL: `${dead}/siteverify` })).bad).toEqual([
+    `The bot check at ${new URL(dead).host} cannot be made: ECONNREFUSED.`,
+  ]);
 });

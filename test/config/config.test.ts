@@ -237,6 +237,32 @@ describe("variables that go together", () => {
     expect(faultsOf({ OTP_TLS_KEY_FILE: "key.pem" })).toEqual([sentence]);
   });
 
+  test("the bot check's URL has its secret", () => {
+    const url = "https://challenges.example/siteverify?v=0";
+    expect(configOf({}).challenge).toBeUndefined();
+    const both = { OTP_CHALLENGE_VERIFY_URL: url, OTP_CHALLENGE_SECRET: "s3cret" };
+    const { challenge } = configOf(both);
+    expect([challenge?.verifyUrl.href, challenge?.secret.reveal()]).toEqual([url, "s3cret"]);
+    expect(JSON.stringify(challenge)).not.toContain("s3cret");
+    const fromFile = { OTP_CHALLENGE_VERIFY_URL: url, OTP_CHALLENGE_SECRET_FILE: "/run/secret" };
+    expect(configOf(fromFile, () => "s3cret\n").challenge?.secret.reveal()).toBe("s3cret");
+    expect(faultsOf({ OTP_CHALLENGE_VERIFY_URL: url })).toEqual([
+      "OTP_CHALLENGE_SECRET is required by OTP_CHALLENGE_VERIFY_URL; set both or neither.",
+    ]);
+    for (const alone of [{ OTP_CHALLENGE_SECRET: "s" }, { OTP_CHALLENGE_SECRET_FILE: "/run/secret" }]) {
+      expect(faultsOf(alone, () => "s")).toEqual([
+        "OTP_CHALLENGE_VERIFY_URL is required by OTP_CHALLENGE_SECRET; set both or neither.",
+      ]);
+    }
+    expect(faultsOf(fromFile, () => "\n")).toEqual(["OTP_CHALLENGE_SECRET must be 1 to 256 visible ASCII characters."]);
+    for (const unsafe of ["http://challenges.example/siteverify", "https://u:p@challenges.example/", "siteverify"]) {
+      expect(faultsOf({ ...both, OTP_CHALLENGE_VERIFY_URL: unsafe })).toEqual([
+        "OTP_CHALLENGE_VERIFY_URL must be an https URL (http only for this machine).",
+      ]);
+    }
+    expect(configOf({ ...both, OTP_CHALLENGE_VERIFY_URL: "http://127.0.0.1:8090/" }).challenge).toBeDefined();
+  });
+
   test("a provider that sends has all it needs, and a country list", () => {
     expect(faultsOf({ OTP_PROVIDERS: "messagebird,bird,webhook,messagebird" })).toEqual([
       "OTP_ALLOWED_COUNTRIES is required with a provider that sends: a list such as NL,BE,DE, or * for all.",

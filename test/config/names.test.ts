@@ -110,6 +110,8 @@ describe("what is told never holds a value", () => {
     "OTP_BIRD_WEBHOOK_SECRET",
     "OTP_WEBHOOK_URL",
     "OTP_WEBHOOK_SECRET",
+    "OTP_CHALLENGE_VERIFY_URL",
+    "OTP_CHALLENGE_SECRET",
     "OTP_CODE_LENGTH",
     "OTP_GUESS_POLICY",
     "OTP_TTL_SECONDS",

@@ -91,6 +91,12 @@ const rows: Row[] = [
     says: { field: "bind" },
   },
   {
+    name: "4097 characters for the bot check",
+    act: ({ call }) => call("SendOtp", { phone: "1", challenge_token: "x".repeat(4_097) }),
+    reason: "INVALID_REQUEST",
+    says: { field: "challenge_token" },
+  },
+  {
     name: "no request_id to verify",
     act: ({ call }) => call("VerifyOtp", { code: "123456" }),
     reason: "INVALID_REQUEST",

@@ -94,7 +94,7 @@ export class Callers {
     const world = this.#world;
     const call: Call = { ask, key, atMs: world.now() };
     if (key !== undefined) this.keyed.set(key, [...(this.keyed.get(key) ?? []), call]);
-    const caller: Caller = { tenant, keyId: `of ${tenant}`, idempotencyKey: key };
+    const caller: Caller = { tenant, keyId: `of ${tenant}`, idempotencyKey: key, isPublishable: false };
     if (ask.rpc === "verify") world.invariants.guessing(ask.id);
     this.#ask(caller, ask).then(
       (answer) => {
@@ -123,7 +123,8 @@ export class Callers {
     if (ask.rpc === "send") {
       const { phone, knownUser, purpose } = ask;
       const rest = { channel: "", locale: "", bind: {}, webOrigin: undefined, appHash: undefined };
-      return verifications.send(caller, { ...rest, phone, purpose, knownUser });
+      const challengeToken = new Secret("");
+      return verifications.send(caller, { ...rest, phone, purpose, knownUser, challengeToken });
     }
     if (ask.rpc === "verify") {
       return verifications.verify(caller, { id: ask.id, code: new Secret(ask.code), purpose: ask.purpose, bind: {} });

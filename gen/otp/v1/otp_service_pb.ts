@@ -1138,7 +1138,8 @@ export const OtpService: GenService<{
    * Texts a code to a phone number and opens a verification of its own, independent of any other of that number.
    *
    * Needs scope `send`. Errors: INVALID_REQUEST, CHANNEL_UNSUPPORTED, PHONE_INVALID, PHONE_NOT_MOBILE,
-   * PHONE_UNREACHABLE, COUNTRY_NOT_ALLOWED, DESTINATION_BLOCKED, PHONE_RATE_LIMITED, SPEND_LIMIT, DELIVERY_FAILED.
+   * PHONE_UNREACHABLE, COUNTRY_NOT_ALLOWED, DESTINATION_BLOCKED, CHALLENGE_FAILED, PHONE_RATE_LIMITED, SPEND_LIMIT,
+   * DELIVERY_FAILED.
    * A refused call spends nothing. Without an Idempotency-Key it is not safe to repeat: a repeat texts again.
    *
    * @generated from rpc otp.v1.OtpService.SendOtp

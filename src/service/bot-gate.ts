@@ -1,0 +1,56 @@
+/**
+ * Where the bot check stands in a send: behind whatever refuses it anyway, and before anything is spent. What a browser
+ * brings is good for one question, so a repeat is answered without asking again, and of two calls at once under one
+ * Idempotency-Key only one asks.
+ */
+import { decideAdmission, type SendFacts, type SendResult } from "../otp/decisions.ts";
+import { newRecord, precedentOf, type IdempotencyClaim, type IdempotencyRecord } from "../otp/idempotency.ts";
+import type { Result } from "../otp/reason.ts";
+import type { Secret } from "../otp/secret.ts";
+import type { Store } from "../store/store.ts";
+import type { BotCheck } from "./challenge.ts";
+
+/** A send on its way. */
+export interface Visitor {
+  /** True if anybody may hold its API key. Only then it is asked for proof. */
+  readonly isPublishable: boolean;
+  readonly address?: string | undefined;
+  readonly brought: Secret;
+  readonly facts: Result<SendFacts>;
+  readonly claim: IdempotencyClaim | undefined;
+}
+
+/** Runs `open` once a visitor has passed; answers instead of it for one who has not, or who was here before. */
+export type BotGate = (visitor: Visitor, open: () => Promise<SendResult>) => Promise<SendResult>;
+
+/** Makes the gate. Without a check everybody passes. */
+export function createBotGate(store: Store, check: BotCheck | undefined): BotGate {
+  if (check === undefined) return (_, open) => open();
+  /** First calls that are being asked about, by their slot: nothing is stored of them yet. */
+  const asking = new Map<string, IdempotencyRecord>();
+
+  const ask: BotGate = async ({ facts, claim, brought, address }, open) => {
+    const scope = { slot: claim?.slot, phone: undefined };
+    const admitted = await store.openVerification(scope, (view) => decideAdmission(view, facts, claim));
+    if (admitted.kind !== "admitted") return admitted;
+    const refusal = await check(brought, address);
+    return refusal === undefined ? open() : { kind: "refused", refusal };
+  };
+
+  return async (visitor, open) => {
+    const { isPublishable, claim } = visitor;
+    if (!isPublishable) return open();
+    if (claim === undefined) return ask(visitor, open);
+    const name = Buffer.from(claim.slot).toString("base64url");
+    const now = store.now();
+    const precedent = precedentOf(claim, asking.get(name), now);
+    if (precedent.kind === "refused") return precedent;
+    asking.set(name, newRecord(claim, "", null, now));
+    try {
+      // To the end of opening: from then on the store knows of it.
+      return await ask(visitor, open);
+    } finally {
+      asking.delete(name);
+    }
+  };
+}

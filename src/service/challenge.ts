@@ -1,0 +1,154 @@
+/**
+ * The bot check: whether what a browser brings proves a person, as its maker says. Turnstile, hCaptcha and reCAPTCHA all
+ * answer the same question in the same shape ("siteverify"). Only a plain yes passes; no answer, or one that cannot be
+ * read, is a no.
+ */
+import { refuse, type Refusal } from "../otp/reason.ts";
+import type { Secret } from "../otp/secret.ts";
+
+export interface ChallengeSettings {
+  readonly verifyUrl: URL;
+  readonly secret: Secret;
+}
+
+/**
+ * Asks about what a browser brought, and the address it came from where that is known. Undefined for a yes; else
+ * CHALLENGE_FAILED, or STORE_UNAVAILABLE when too many are asked about at once. What was asked about is used up.
+ */
+export type BotCheck = (brought: Secret, address: string | undefined) => Promise<Refusal | undefined>;
+
+/** A check that could not be made. Its code says why, and it holds nothing that was sent or received. */
+export class CheckNotMade extends Error {
+  override readonly name = "CheckNotMade";
+  readonly code: string;
+
+  constructor(code: string) {
+    super(`the bot check could not be made: ${code}`);
+    this.code = code;
+  }
+}
+
+/** What one check may take, and how many may be under way: at 200 ms each, 320 sends a second. */
+export interface CheckLimits {
+  readonly timeoutMs: number;
+  readonly callsMax: number;
+}
+
+const defaultLimits: CheckLimits = { timeoutMs: 5_000, callsMax: 64 };
+/** The longest answer read. */
+const answerBytesMax = 16_384;
+/** With a full house, another try is worth it so much later. */
+const retryAfterMs = 1_000;
+const field = "challenge_token";
+
+/** Makes the check; `onFault` is told of every one that could not be made. */
+export function createBotCheck(
+  settings: ChallengeSettings,
+  onFault: (error: unknown) => void,
+  { timeoutMs, callsMax } = defaultLimits,
+): BotCheck {
+  let underWay = 0;
+  return async (brought, address) => {
+    if (brought.reveal() === "") {
+      return refuse("CHALLENGE_FAILED", { field, message: "challenge_token is required with this API key." }).refusal;
+    }
+    if (underWay >= callsMax) {
+      const message = "Too many bot checks are under way. Retry unchanged.";
+      return refuse("STORE_UNAVAILABLE", { retryAfterMs, message }).refusal;
+    }
+    underWay += 1;
+    try {
+      const verdict = await ask(settings, brought, address, timeoutMs);
+      if (verdict === "yes") return undefined;
+      if (verdict === "no") return refuse("CHALLENGE_FAILED", { field }).refusal;
+      onFault(verdict);
+      const message = "The bot check could not be made. Try again with a new challenge_token.";
+      return refuse("CHALLENGE_FAILED", { field, message }).refusal;
+    } finally {
+      underWay -= 1;
+    }
+  };
+}
+
+/** Asks with something made up, and says in a sentence whether the check works. */
+export async function examineBotCheck(settings: ChallengeSettings, madeUp: Secret) {
+  const verdict = await ask(settings, madeUp, undefined, defaultLimits.timeoutMs);
+  if (verdict === "no") return { ok: true, sentence: "The bot check is reached, and refuses what was made up." };
+  if (verdict === "yes") {
+    return { ok: false, sentence: "The bot check lets everything pass: OTP_CHALLENGE_SECRET is one for tests." };
+  }
+  return {
+    ok: false,
+    sentence: verdict.code.endsWith("INPUT_SECRET")
+      ? "The bot check does not accept OTP_CHALLENGE_SECRET."
+      : `The bot check at ${settings.verifyUrl.host} cannot be made: ${verdict.code}.`,
+  };
+}
+
+async function ask(
+  { verifyUrl, secret }: ChallengeSettings,
+  brought: Secret,
+  address: string | undefined,
+  timeoutMs: number,
+): Promise<"yes" | "no" | CheckNotMade> {
+  const form = new URLSearchParams({ secret: secret.reveal(), response: brought.reveal() });
+  if (address !== undefined) form.set("remoteip", address);
+  try {
+    const signal = AbortSignal.timeout(timeoutMs);
+    const response = await fetch(verifyUrl, { method: "POST", body: form, redirect: "manual", signal });
+    const answer = await answerOf(response);
+    if (answer === undefined)
+      return new CheckNotMade(response.status === 200 ? "BAD_ANSWER" : `HTTP_${response.status}`);
+    if (answer.success) return "yes";
+    const ours = answer.codes.find((code) => /^[a-z-]{1,32}-input-secret$/.test(code));
+    return ours === undefined ? "no" : new CheckNotMade(ours.toUpperCase().replaceAll("-", "_"));
+  } catch (error) {
+    return new CheckNotMade(codeOf(error));
+  }
+}
+
+interface Answer {
+  readonly success: boolean;
+  /** Why not. A word about the secret is for us, not for the browser. */
+  readonly codes: readonly string[];
+}
+
+/** The answer, if it is one: a small JSON object with `success`, and a yes only with the status of one. */
+async function answerOf(response: Response): Promise<Answer | undefined> {
+  const { status } = response;
+  // What is not read is called off, or it would hold its connection.
+  if (status !== 200 && (status < 400 || status > 499)) {
+    await response.body?.cancel();
+    return undefined;
+  }
+  const json = await smallJson(response);
+  if (typeof json !== "object" || json === null || !("success" in json)) return undefined;
+  const { success } = json;
+  if (typeof success !== "boolean" || (success && status !== 200)) return undefined;
+  const codes: unknown = "error-codes" in json ? json["error-codes"] : [];
+  return { success, codes: Array.isArray(codes) ? codes.filter((code) => typeof code === "string") : [] };
+}
+
+async function smallJson(response: Response): Promise<unknown> {
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  for await (const chunk of response.body ?? []) {
+    bytes += chunk.length;
+    // Leaving the loop ends the connection.
+    if (bytes > answerBytesMax) return undefined;
+    chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+  } catch {
+    return undefined;
+  }
+}
+
+/** What went wrong with a call, in a word that is no text of anybody's: a code of Node's, or TIMEOUT, or NO_ANSWER. */
+function codeOf(error: unknown): string {
+  if (!(error instanceof Error)) return "NO_ANSWER";
+  if (error.name === "TimeoutError") return "TIMEOUT";
+  const { code } = (error.cause ?? {}) as { code?: unknown };
+  return typeof code === "string" && /^[A-Z0-9_]{1,64}$/.test(code) ? code : "NO_ANSWER";
+}
