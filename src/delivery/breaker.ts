@@ -3,7 +3,7 @@
  * 9 s, then tried with a single call; one that asks to wait is not called before its time. Meanwhile the answer is at
  * once "unavailable" (proven not sent), so that the message goes to the next provider.
  */
-import { BrokenCircuitError, circuitBreaker, CircuitState, CountBreaker, handleWhenResult } from "cockatiel";
+import { BrokenCircuitError, circuitBreaker, CircuitState, handleWhenResult, type IBreaker } from "cockatiel";
 import type { SendOutcome } from "../otp/message.ts";
 import type { Provider } from "./provider.ts";
 
@@ -14,7 +14,7 @@ export interface GuardedProvider extends Provider {
 }
 
 const callsRemembered = 20;
-const failuresShare = 5 / callsRemembered;
+const failuresMax = 5;
 /** With a trial that hangs for its 5 s, a provider that is well again is used within 15 s. */
 const halfOpenAfterMs = 9_000;
 /** A provider cannot ask to be left alone for longer. */
@@ -26,7 +26,7 @@ const broken: SendOutcome = { kind: "unavailable", detail: "the provider failed 
 export function guarded(provider: Provider, now: () => number): GuardedProvider {
   const policy = circuitBreaker(handleWhenResult(isFailure), {
     halfOpenAfter: halfOpenAfterMs,
-    breaker: new CountBreaker({ threshold: failuresShare, size: callsRemembered, minimumNumberOfCalls: 5 }),
+    breaker: new FailureCount(),
   });
   let isClosed = true;
   policy.onBreak(() => (isClosed = false));
@@ -53,6 +53,26 @@ export function guarded(provider: Provider, now: () => number): GuardedProvider 
       }
     },
   };
+}
+
+/** Counts failures. Cockatiel's own breaker takes their share, and so would open at 2 of the first 5 calls after a start. */
+class FailureCount implements IBreaker {
+  /** Whether each of the last calls failed, oldest first. */
+  state: readonly boolean[] = [];
+
+  success(circuit: CircuitState): void {
+    if (circuit === CircuitState.HalfOpen) this.state = [];
+    else this.#note(false);
+  }
+
+  failure(): boolean {
+    this.#note(true);
+    return this.state.filter((hasFailed) => hasFailed).length >= failuresMax;
+  }
+
+  #note(hasFailed: boolean): void {
+    this.state = [...this.state, hasFailed].slice(-callsRemembered);
+  }
 }
 
 /** A refused recipient or text says nothing about the provider; everything else that is not acceptance does. */

@@ -9,6 +9,7 @@ import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/world.ts";
 
 const failed: SendOutcome = { kind: "ambiguous", detail: "HTTP 500" };
+const taken: SendOutcome = { kind: "accepted" };
 const unreached: SendOutcome = { kind: "unavailable", detail: "no connection" };
 const wellAfter = () => vi.setSystemTime(Date.now() + 10_000);
 
@@ -24,6 +25,13 @@ function createGuarded() {
     network,
     provider,
     send: () => provider.send(newSms(), new AbortController().signal),
+    /** Sends so many messages, one after the other, that all end alike. */
+    async sendAll(outcome: SendOutcome, count: number) {
+      for (let i = 0; i < count; i += 1) {
+        network.script.push(outcome);
+        await provider.send(newSms(), new AbortController().signal);
+      }
+    },
     /** Sends until calls are no longer let through; how many were. */
     async sendUntilOpen(outcome: SendOutcome, max: number) {
       const before = network.received.length;
@@ -41,10 +49,10 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ["Date"] }));
 afterEach(() => void vi.useRealTimers());
 
 test.each([failed, unreached, { kind: "refused", cause: "credentials", detail: "" } as const])(
-  "a provider that fails every call (%j) is left alone within 20 calls",
+  "a provider that fails every call (%j) is left alone after 5",
   async (outcome) => {
     const { network, provider, send, sendUntilOpen } = createGuarded();
-    expect(await sendUntilOpen(outcome, 100)).toBeLessThanOrEqual(20);
+    expect(await sendUntilOpen(outcome, 100)).toBe(5);
     const before = network.received.length;
     expect(provider.isClosed()).toBe(false);
     expect(await send()).toMatchObject({ kind: "unavailable" });
@@ -52,10 +60,37 @@ test.each([failed, unreached, { kind: "refused", cause: "credentials", detail: "
   },
 );
 
-test("one that worked for long is left alone within 20 calls of its end", async () => {
+test("one that worked for long is left alone after 5 failures", async () => {
   const { send, sendUntilOpen } = createGuarded();
   for (let i = 0; i < 50; i += 1) await send();
-  expect(await sendUntilOpen(failed, 100)).toBeLessThanOrEqual(20);
+  expect(await sendUntilOpen(failed, 100)).toBe(5);
+});
+
+test.each([
+  ["after a start", 0],
+  ["after a while", 50],
+])("%s 4 failures are borne, whatever their share of the calls", async (_, callsBefore) => {
+  const { provider, sendAll, sendUntilOpen } = createGuarded();
+  await sendAll(taken, callsBefore);
+  await sendAll(failed, 2);
+  await sendAll(taken, 3);
+  await sendAll(failed, 2);
+  expect(provider.isClosed()).toBe(true);
+  expect(await sendUntilOpen(failed, 1)).toBe(1);
+  expect(provider.isClosed()).toBe(false);
+});
+
+test("5 failures are too many among 20 calls, and not among 21", async () => {
+  for (const [between, isClosed] of [
+    [15, false],
+    [16, true],
+  ] as const) {
+    const { provider, sendAll } = createGuarded();
+    await sendAll(failed, 4);
+    await sendAll(taken, between);
+    await sendAll(failed, 1);
+    expect(provider.isClosed()).toBe(isClosed);
+  }
 });
 
 test.each([
@@ -77,6 +112,16 @@ test("after 10 s one call tries the provider, and its success opens the way for 
   expect(await send()).toMatchObject({ kind: "accepted" });
   expect(network.received).toHaveLength(before + 2);
   expect(provider.isClosed()).toBe(true);
+});
+
+test("after a recovery the failures before it are forgotten", async () => {
+  const { provider, send, sendAll, sendUntilOpen } = createGuarded();
+  await sendUntilOpen(failed, 20);
+  wellAfter();
+  await send();
+  await sendAll(failed, 4);
+  expect(provider.isClosed()).toBe(true);
+  expect(await sendUntilOpen(failed, 20)).toBe(1);
 });
 
 test("while one call tries the provider the others go elsewhere at once", async () => {
