@@ -111,7 +111,8 @@ function outcomeOf(error: BirdAPIError): SendOutcome {
   // A code of theirs, never their sentence: it may quote the number or the text.
   const detail = `HTTP ${status}${/^\w{1,40}$/.test(error.code) && error.code !== "unknown" ? `: ${error.code}` : ""}`;
   if (status >= 500) return { kind: "ambiguous", detail };
-  if (status >= 300 && status < 400) return { kind: "unavailable", detail };
+  // The path for messages is fixed: whatever does not know it is a wrong way out.
+  if ((status >= 300 && status < 400) || status === 404 || status === 405) return { kind: "unavailable", detail };
   switch (status) {
     case 429: {
       const seconds = error instanceof BirdRateLimitError ? error.retryAfter : undefined;

@@ -130,7 +130,8 @@ function outcomeOf({ error, value }: PackageAnswer, probe: Probe): SendOutcome {
   if (status >= 200 && status < 300 && faults.length === 0) return acceptance(value) ?? { kind: "ambiguous", detail };
   if (status === 429) return { kind: "throttled", detail, ...waitOf(probe.retryAfter) };
   if (status >= 500) return { kind: "ambiguous", detail };
-  if (status >= 300 && status < 400) return { kind: "unavailable", detail };
+  // The API's path for messages is fixed: a gateway or another host that does not know it is a wrong way out.
+  if ((status >= 300 && status < 400) || status === 404 || status === 405) return { kind: "unavailable", detail };
   const isAbout = (parameter: string) =>
     faults.some((fault) => parameterCodes.has(fault.code ?? 0) && fault.parameter === parameter);
   if (status === 401 || status === 403 || faults.some(({ code }) => code === notAllowedCode)) {

@@ -106,6 +106,8 @@ describe("Bird's answer, in one call", () => {
       { status: 402, body: problem("E02001") },
       { kind: "refused", cause: "balance", detail: "HTTP 402: E02001" },
     ],
+    ["404", { status: 404, body: problem("E00404") }, { kind: "unavailable", detail: "HTTP 404: E00404" }],
+    ["405 without a body", { status: 405 }, { kind: "unavailable", detail: "HTTP 405" }],
     ["409 for a message that came before", { status: 409, body: problem("E01028") }, { kind: "accepted" }],
     [
       "422 about the number",

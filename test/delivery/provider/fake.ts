@@ -22,6 +22,7 @@ export const behaviours = [
   "401",
   "402",
   "404",
+  "405",
   "422 recipient",
   "422 originator",
   "429",
@@ -113,6 +114,8 @@ function act(behaviour: Behaviour, response: ServerResponse, id: string): void {
       return json(response, 402, fault(25, "balance"));
     case "404":
       return json(response, 404, fault(20, "resource"));
+    case "405":
+      return json(response, 405, {}, { allow: "GET" });
     case "422 recipient":
       return json(response, 422, plain ? fault(9, "recipients") : { reason: "recipient" });
     case "422 originator":

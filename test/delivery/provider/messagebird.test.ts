@@ -87,7 +87,8 @@ const outcomes: [Behaviour, object][] = [
   ["500 without errors", { kind: "ambiguous", detail: "HTTP 500" }],
   ["401", { kind: "refused", cause: "credentials", detail: "HTTP 401: 2 access_key" }],
   ["402", { kind: "refused", cause: "balance", detail: "HTTP 402: 25 balance" }],
-  ["404", { kind: "refused", cause: "content", detail: "HTTP 404: 20 resource" }],
+  ["404", { kind: "unavailable", detail: "HTTP 404: 20 resource" }],
+  ["405", { kind: "unavailable", detail: "HTTP 405" }],
   ["422 recipient", { kind: "refused", cause: "recipient", detail: "HTTP 422: 9 recipients" }],
   ["422 originator", { kind: "refused", cause: "content", detail: "HTTP 422: 10 originator" }],
   ["429", { kind: "throttled", detail: "HTTP 429" }],
@@ -145,6 +146,19 @@ test("no connection, or one to a stranger, is proven not sent", async () => {
   provider = connectTo(fake.port);
   expect(outcome).toEqual({ kind: "unavailable", detail: "no connection" });
   expect(asked).toEqual([]);
+});
+
+test("a call that waited for a kept connection, and has it reset under it, may have been sent", async () => {
+  const { maxSockets } = https.globalAgent;
+  https.globalAgent.maxSockets = 1;
+  await fake.script("accept", "reset");
+  const both = [1, 2].map(() => provider.send(sms, AbortSignal.timeout(5_000)));
+  const waited = Object.values(https.globalAgent.requests).flat().length;
+  const [first, second] = await Promise.all(both);
+  https.globalAgent.maxSockets = maxSockets;
+  expect(waited).toBe(1);
+  expect(first).toMatchObject({ kind: "accepted" });
+  expect(second).toMatchObject({ kind: "ambiguous" });
 });
 
 test("the balance tells whether the key is accepted", async () => {
