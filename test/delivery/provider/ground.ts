@@ -23,6 +23,8 @@ export interface Fake {
   readonly port: number;
   /** Every request so far; what was answered before the call is in it. */
   seen(): Promise<readonly FakeRequest[]>;
+  /** Resolves with the next request, before it is answered. */
+  next(): Promise<FakeRequest>;
   /** What the next requests get, in order; afterwards `standing` again. */
   script(...behaviours: Behaviour[]): Promise<void>;
   /** What every request gets from now on; a script that is left is forgotten. */
@@ -49,6 +51,7 @@ export function startFake(kind: "messagebird" | "webhook", certificate?: { cert:
   const args = certificate === undefined ? [kind] : [kind, certificate.cert, certificate.key];
   const child: ChildProcess = fork(program, args, { stdio: "ignore" });
   const requests: FakeRequest[] = [];
+  let awaiting: ((request: FakeRequest) => void)[] = [];
   // An order and a request travel by different ways: only one that was heard is sure to come first.
   const heard: (() => void)[] = [];
   const order = (words: object) =>
@@ -59,8 +62,11 @@ export function startFake(kind: "messagebird" | "webhook", certificate?: { cert:
   return new Promise((resolve, reject) => {
     child.once("error", reject);
     child.on("message", (word: Word) => {
-      if (word.kind === "request") requests.push(word);
-      else if (word.kind === "ordered") heard.shift()?.();
+      if (word.kind === "request") {
+        requests.push(word);
+        for (const hear of awaiting) hear(word);
+        awaiting = [];
+      } else if (word.kind === "ordered") heard.shift()?.();
       else
         resolve({
           port: word.port,
@@ -68,6 +74,7 @@ export function startFake(kind: "messagebird" | "webhook", certificate?: { cert:
             await order({});
             return requests;
           },
+          next: () => new Promise((hear) => awaiting.push(hear)),
           script: (...behaviours) => order({ script: behaviours }),
           standing: (standing) => order({ standing }),
           stop: () => void child.kill("SIGKILL"),
