@@ -32,6 +32,7 @@ export interface Message {
   readonly deadlineMs: Instant;
   /** The provider that took it, or answered last. */
   readonly provider: string | null;
+  /** What the provider that took it calls it, as far as that is known; null again once another has answered in vain. */
   readonly providerMessageId: string | null;
   /** The provider's own words on why, for the operator. */
   readonly detail: string | null;
@@ -176,11 +177,15 @@ export function settle(
     maybeSent: message.maybeSent || outcome.kind === "ambiguous",
     recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
     provider,
+    providerMessageId: null,
     detail: outcome.detail.slice(0, detailCharsMax),
   };
   const next = nextTry(settled, outcome, providers);
   const dueMs = next === undefined ? null : now + next.waitMs;
   if (next === undefined || dueMs === null || dueMs >= message.deadlineMs) {
+    // Taken before, it is called for again only when that provider has reported it undelivered.
+    const isInVain = message.providerMessageId !== null && outcome.kind !== "ambiguous";
+    if (isInVain && settled.calls === settled.failures) return { ...settled, delivery: "UNDELIVERED", dueMs: null };
     // What may have been sent waits for the provider's report until its deadline; the rest is proven unsent.
     return settled.maybeSent
       ? { ...settled, delivery: forward(settled.delivery, "SENDING"), dueMs: settled.deadlineMs }

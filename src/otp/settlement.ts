@@ -74,17 +74,17 @@ export interface ReportFacts extends Omit<Report, "reference"> {
 /** Notes a provider's report. Safe to repeat, and in any order. */
 export function decideReport(view: SettleView, facts: ReportFacts): Decided<Settled> {
   const { now, verification, message } = view;
-  const isSameMessage =
-    message.providerMessageId === null ||
-    facts.providerMessageId === undefined ||
-    message.providerMessageId === facts.providerMessageId;
+  // The message may bear the name that the provider before this one gave it.
+  const knownId = message.provider === facts.provider ? message.providerMessageId : null;
+  const toldId = facts.providerMessageId ?? null;
+  const isSameMessage = knownId === null || toldId === null || knownId === toldId;
   // Once a message is on its way to the next provider, the one before has nothing more to say of its failure.
   const holder = message.delivery === "QUEUED" ? undefined : facts.providers[message.providerIndex];
   const isFromHolder = holder === facts.provider && isSameMessage;
   const reported = report(message, facts, isFromHolder, facts.providers.length, now);
   if (reported === message) return nothing({ message, verification });
   // Its answer may be out still, or lost: what it says shows that it has the message.
-  const held: Message = { ...reported, provider: facts.provider };
+  const held: Message = { ...reported, provider: facts.provider, providerMessageId: toldId ?? knownId };
   const isOver = stateAt(verification, now) !== "PENDING";
   const told: Message = isOver ? { ...held, delivery: facts.delivery, dueMs: null } : held;
   const shown = told.copy === verification.resends ? { ...verification, delivery: told.delivery } : verification;

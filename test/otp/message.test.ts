@@ -95,6 +95,34 @@ describe("after a provider's answer to the second call", () => {
   });
 });
 
+describe("after a provider's answer about a message that the first one took and reported undelivered", () => {
+  const taken = settle(messageOf(), outcomes.accepted, "one", 2, now);
+  const undelivered = report(taken, { delivery: "UNDELIVERED", detail: "1" }, true, 2, now);
+
+  test.each<[outcome: keyof typeof outcomes, fate: string, afterCrash: string]>([
+    ["accepted", "ACCEPTED", "ACCEPTED"],
+    ["recipient", "UNDELIVERED", waits],
+    ["credentials", "UNDELIVERED", waits],
+    ["balance", "UNDELIVERED", waits],
+    ["content", "UNDELIVERED", waits],
+    ["throttled", "UNDELIVERED", waits],
+    ["throttledFor2s", "UNDELIVERED", waits],
+    ["throttledFor1ms", "UNDELIVERED", waits],
+    ["unavailable", "UNDELIVERED", waits],
+    ["ambiguous", waits, waits],
+  ])("%s: %s; with a call in between that a crash cut short: %s", (outcome, fate, afterCrash) => {
+    expect(fateOf(undelivered)).toBe("provider 1 in 0 ms");
+    const inHand = claim(undelivered, now);
+    expect(fateOf(settle(inHand, outcomes[outcome], "two", 2, now))).toBe(fate);
+    expect(fateOf(settle(claim(inHand, now), outcomes[outcome], "two", 2, now))).toBe(afterCrash);
+  });
+
+  test("what it tells late still counts", () => {
+    const ended = settle(claim(undelivered, now), outcomes.recipient, "two", 2, now);
+    expect(fateOf(report(ended, { delivery: "DELIVERED", detail: undefined }, false, 2, now))).toBe("DELIVERED");
+  });
+});
+
 describe("a deadline", () => {
   const at = (leftMs: number) => messageOf({ deadlineMs: now + leftMs });
 

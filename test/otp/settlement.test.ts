@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
-import { isProvenUnsent, leaseMs, type Message, type SendOutcome } from "../../src/otp/message.ts";
+import { claim, isProvenUnsent, leaseMs, type Message, type SendOutcome } from "../../src/otp/message.ts";
 import { spendAll } from "../../src/otp/rate-limit.ts";
-import { decideSettle, type SettleView } from "../../src/otp/settlement.ts";
+import { decideReport, decideSettle, type ReportFacts, type SettleView } from "../../src/otp/settlement.ts";
 import type { PhoneView, State, Verification } from "../../src/otp/verification.ts";
 import { endedAs, freshPhone, messageOf, policy, secondMs, verificationOf } from "../support/examples.ts";
 import { testEpochMs as now } from "../support/system.ts";
@@ -158,6 +158,55 @@ describe("an answer that is noted again, or late", () => {
     expect(settled({ message: { ...message, dueMs: null } }, accepted).writes.message).toMatchObject({
       delivery: "ACCEPTED",
       providerMessageId: "id-1",
+    });
+  });
+});
+
+describe("a report", () => {
+  const facts = (changes: Partial<ReportFacts>): ReportFacts => ({
+    provider: "one",
+    providers: ["one", "two"],
+    providerMessageId: "id-1",
+    delivery: "UNDELIVERED",
+    detail: undefined,
+    ...changes,
+  });
+  const told = (message: Message, changes: Partial<ReportFacts>) =>
+    decideReport({ now, message, verification: sending(), phone: phoneAfter(1) }, facts(changes)).result.message;
+  const taken = settled({}, accepted, 2).result.message;
+  const atSecond = claim(told(taken, {}), now);
+
+  test("of the provider that a message went on to counts before its answer, under a name of its own", () => {
+    const early = told(atSecond, { provider: "two", providerMessageId: "id-2", delivery: "ACCEPTED" });
+    expect(early).toMatchObject({ delivery: "ACCEPTED", provider: "two", providerMessageId: "id-2" });
+  });
+
+  test("counts after an answer that was lost, under whatever name", () => {
+    const lost = settled({ message: atSecond }, ambiguous, 2).result.message;
+    const late = decideReport(
+      { now, message: lost, verification: sending(), phone: phoneAfter(1) },
+      facts({ provider: "one", providers: ["zero", "one"], providerMessageId: "id-2" }),
+    ).result.message;
+    expect(late).toMatchObject({ delivery: "UNDELIVERED", dueMs: null, providerMessageId: "id-2" });
+  });
+
+  test("about another message of the same provider does not", () => {
+    expect(told(taken, { providerMessageId: "id-9" })).toBe(taken);
+  });
+
+  test("of undelivered, when its failover is refused, is what remains known: nothing fails, nothing comes back", () => {
+    const { writes } = settled({ message: atSecond }, refused, 2);
+    expect(writes.message).toMatchObject({ delivery: "UNDELIVERED", dueMs: null });
+    expect(writes.verification).toMatchObject({ state: "PENDING", delivery: "UNDELIVERED", salt: expect.anything() });
+    expect(writes.tats).toBeUndefined();
+  });
+
+  test("of undelivered that came before a lost answer is known as well as one that came after it", () => {
+    const early = told(messageOf(), {});
+    const gone = settled({ message: early }, ambiguous, 2).result.message;
+    expect(gone).toMatchObject({ delivery: "QUEUED", providerIndex: 1 });
+    expect(settled({ message: claim(gone, now) }, refused, 2).writes.message).toMatchObject({
+      delivery: "UNDELIVERED",
     });
   });
 });
