@@ -9,7 +9,7 @@ import { isDone, isInHand, type SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import { referenceOf } from "../otp/reference.ts";
-import { decideSettle, type Settled } from "../otp/settlement.ts";
+import { decideGiveUp, decideSettle, type Settled, type SettleView } from "../otp/settlement.ts";
 import { renderText } from "../otp/template/template.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
@@ -190,6 +190,8 @@ export function createWorker(options: WorkerOptions): Worker {
     }
   }
 
+  const decideLate = (view: SettleView) => decideGiveUp(view, tenantOf(view.verification.tenant).policy);
+
   async function look(): Promise<void> {
     wakeAtMs = Number.POSITIVE_INFINITY;
     let nextMs = pollMs;
@@ -197,7 +199,7 @@ export function createWorker(options: WorkerOptions): Worker {
       const due = await store.nextDue();
       const free = callsMax + waitingMax - calls - waiting.length;
       if (!stopping && due !== undefined && due <= store.now() && free > 0) {
-        for (const job of await store.claimMessages(Math.min(free, callsMax))) take(job);
+        for (const job of await store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate)) take(job);
         nextMs = 0;
       } else if (due !== undefined) {
         nextMs = Math.max(0, Math.min(pollMs, due - store.now()));

@@ -3,7 +3,16 @@
  * decisions like those in verification.ts.
  */
 import type { Instant } from "../system.ts";
-import { forward, isProvenUnsent, report, settle, type Message, type Report, type SendOutcome } from "./message.ts";
+import {
+  forward,
+  giveUp,
+  isProvenUnsent,
+  report,
+  settle,
+  type Message,
+  type Report,
+  type SendOutcome,
+} from "./message.ts";
 import { limitsFor, type Policy } from "./policy.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import { end, nothing, stateAt, type Decided, type PhoneView, type Verification } from "./verification.ts";
@@ -33,7 +42,7 @@ export function decideSettle(
   providers: number,
   policy: Policy,
 ): Decided<Settled> {
-  const { now, verification, phone } = view;
+  const { now, verification } = view;
   // It is in nobody's hand: it has ended or was put back meanwhile, by a worker that was faster or by an earlier try to
   // note this very answer. Counting it again would give its budget back twice, send an accepted text once more, or give
   // up a message that has a provider left to go to; an acceptance alone is still news.
@@ -46,6 +55,17 @@ export function decideSettle(
   // Nothing is sent after a terminal state.
   const message =
     pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
+  return concluded(view, message, policy);
+}
+
+/** Gives up a message that is too late to send: past its deadline, or after the end of its verification. */
+export function decideGiveUp(view: SettleView, policy: Policy): Decided<Settled> {
+  return concluded(view, giveUp(view.message), policy);
+}
+
+/** The message as it has become, and what follows from that for its verification and its phone. */
+function concluded({ now, verification, phone }: SettleView, message: Message, policy: Policy): Decided<Settled> {
+  const pending = stateAt(verification, now) === "PENDING";
   const latest = message.copy === verification.resends;
   const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
   const noted = moved.delivery === verification.delivery ? verification : moved;

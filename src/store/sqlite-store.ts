@@ -5,7 +5,7 @@
 import type { Database } from "better-sqlite3";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
-import { claim, forward, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
+import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import { stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
@@ -124,7 +124,11 @@ export class SqliteStore implements Store {
     });
   }
 
-  claimMessages(max: number): Promise<Job[]> {
+  claimMessages(
+    max: number,
+    phoneOf: (verification: Verification) => PhoneRef,
+    decideLate: (view: SettleView) => Decided<unknown>,
+  ): Promise<Job[]> {
     return this.#act((now) => {
       const jobs: Job[] = [];
       for (const row of this.#sql.dueMessages.all(now, max)) {
@@ -134,20 +138,11 @@ export class SqliteStore implements Store {
           const claimed = claim(message, now);
           this.#putMessage(claimed);
           jobs.push({ message: claimed, verification, now });
-        } else {
-          this.#giveUp(message, verification);
-        }
+        } else if (verification === undefined) this.#putMessage(giveUp(message));
+        else this.#settle({ message, verification, now }, phoneOf(verification), decideLate);
       }
       return jobs;
     });
-  }
-
-  /** Ends a message that is too late to send. */
-  #giveUp(message: Message, verification: Verification | undefined): void {
-    this.#putMessage(giveUp(message));
-    if (verification !== undefined && message.copy === verification.resends) {
-      this.#updateVerification({ ...verification, delivery: forward(verification.delivery, "EXPIRED") });
-    }
   }
 
   releaseMessages(jobs: readonly Job[]): Promise<void> {
@@ -170,16 +165,14 @@ export class SqliteStore implements Store {
       const row = this.#sql.message.get(rows.idBytes(name.verificationId), name.copy);
       const verification = this.#verification(name.verificationId);
       if (row === undefined || verification === undefined) return undefined;
-      const ref = phoneOf(verification);
-      const { writes, result } = decide({
-        now,
-        message: rows.toMessage(row),
-        verification,
-        phone: this.#phone(ref, now),
-      });
-      this.#apply(writes, ref, verification);
-      return result;
+      return this.#settle({ message: rows.toMessage(row), verification, now }, phoneOf(verification), decide);
     });
+  }
+
+  #settle<R>(job: Job, ref: PhoneRef, decide: (view: SettleView) => Decided<R>): R {
+    const { writes, result } = decide({ ...job, phone: this.#phone(ref, job.now) });
+    this.#apply(writes, ref, job.verification);
+    return result;
   }
 
   async nextDue(): Promise<Instant | undefined> {

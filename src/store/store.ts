@@ -106,9 +106,13 @@ export interface Store {
 
   /**
    * Claims up to `max` messages that are due, each for one worker alone. Those past their deadline, or whose
-   * verification is no longer pending, are ended as EXPIRED instead.
+   * verification is no longer pending, come to what `decideLate` decides instead; it must leave them not due.
    */
-  claimMessages(max: number): Promise<Job[]>;
+  claimMessages(
+    max: number,
+    phoneOf: (verification: Verification) => PhoneRef,
+    decideLate: (view: SettleView) => Decided<unknown>,
+  ): Promise<Job[]>;
 
   /** Gives claimed messages back unsent, due at once. One that is no longer claimed by this very claim is left alone. */
   releaseMessages(jobs: readonly Job[]): Promise<void>;

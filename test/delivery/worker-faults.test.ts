@@ -72,7 +72,7 @@ describe("a message whose worker died", () => {
     // Its clock stood still, as that of a stopped virtual machine: no timer of its own has passed.
     c.system.advance(leaseMs);
     const other = await c.another([c.networks[1]]);
-    const [claimed] = await c.store.claimMessages(1);
+    const [claimed] = await c.acts.claim(1);
     await other.deliver(claimed as Job, 1_000);
     const before = [await c.message(job.verification), await c.acts.phone(ann)];
     open[0]?.answer(refusal);
@@ -149,7 +149,7 @@ describe("when all places are taken", () => {
     await c.worker.deliver(job, 0);
     c.system.advance(leaseMs);
     const other = await c.another([c.networks[1]]);
-    const claimed = await c.store.claimMessages(100);
+    const claimed = await c.acts.claim(100);
     const mine = claimed.find(({ message }) => message.verificationId === job.verification.id);
     await other.deliver(mine as Job, 1_000);
     for (const call of open) call.answer(accepted);

@@ -1,7 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { claim, isProvenUnsent, leaseMs, type Message, type SendOutcome } from "../../src/otp/message.ts";
 import { spendAll } from "../../src/otp/rate-limit.ts";
-import { decideReport, decideSettle, type ReportFacts, type SettleView } from "../../src/otp/settlement.ts";
+import {
+  decideGiveUp,
+  decideReport,
+  decideSettle,
+  type ReportFacts,
+  type SettleView,
+} from "../../src/otp/settlement.ts";
 import type { PhoneView, State, Verification } from "../../src/otp/verification.ts";
 import { endedAs, freshPhone, messageOf, policy, secondMs, verificationOf } from "../support/examples.ts";
 import { testEpochMs as now } from "../support/system.ts";
@@ -130,6 +136,52 @@ describe("after a terminal state nothing is sent", () => {
       message: { delivery: "ACCEPTED" },
       verification: { state: "VERIFIED", delivery: "ACCEPTED" },
     });
+  });
+});
+
+describe("a message given up, too late to send", () => {
+  /** Put back into the outbox before any call of it began. */
+  const unsent = (n = 0) => copy(n, { delivery: "QUEUED", calls: 0, dueMs: now });
+  const givenUp = (message: Message, verification: Verification, at = now + 5) =>
+    decideGiveUp({ now: at, message, verification, phone: phoneAfter(2) }, policy).writes;
+
+  test("and proven unsent fails a verification that has no other, and gives its budget back", () => {
+    const { message, verification, tats } = givenUp(unsent(), sending());
+    expect(message).toMatchObject({ delivery: "EXPIRED", dueMs: null });
+    expect(verification).toMatchObject({ state: "FAILED", delivery: "EXPIRED", salt: null, endMs: now + 5 });
+    expect(tats).toEqual(phoneAfter(1).tats);
+  });
+
+  test("as a resend, and proven unsent, does not count", () => {
+    const { verification, tats } = givenUp(unsent(1), sending({ resends: 1 }));
+    expect(verification).toMatchObject({ state: "PENDING", resends: 0, delivery: "EXPIRED" });
+    expect(tats).toEqual(phoneAfter(1).tats);
+  });
+
+  test.each<[string, Verification, number]>([
+    ["EXPIRED", endedAs("EXPIRED"), now],
+    ["LOCKED", endedAs("LOCKED"), now],
+    ["CANCELED", endedAs("CANCELED"), now],
+    ["EXPIRED, though no sweep has noted it", sending(), sending().expireMs],
+  ])("after its verification is %s gives its budget back, and the state stays", (_, ended, at) => {
+    const { verification, tats } = givenUp(unsent(), ended, at);
+    expect(verification).toMatchObject({ state: ended.state, delivery: "EXPIRED", endMs: ended.endMs });
+    expect(tats?.map((tat) => tat >= at)).toEqual([true, true]);
+  });
+
+  test("gives nothing back a second time when a success has done so or will", () => {
+    expect(givenUp(unsent(), endedAs("VERIFIED")).tats).toBeUndefined();
+    expect(givenUp(unsent(0), sending({ resends: 1 })).tats).toBeUndefined();
+  });
+
+  test.each([
+    ["by an ambiguous call", { maybeSent: true }],
+    ["by a call that a crash cut short", { calls: 1 }],
+  ])("but perhaps sent %s changes nothing but its delivery", (_, changes) => {
+    const { message, verification, tats } = givenUp({ ...unsent(), ...changes }, sending());
+    expect(message).toMatchObject({ delivery: "EXPIRED", maybeSent: true });
+    expect(verification).toEqual(sending({ delivery: "EXPIRED" }));
+    expect(tats).toBeUndefined();
   });
 });
 

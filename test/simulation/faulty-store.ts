@@ -3,7 +3,7 @@
  * so that those of parallel calls change places; some are refused, some are done but never heard of; and after a crash
  * nothing gets through in either direction.
  */
-import { StoreUnavailable, type Store } from "../../src/store/store.ts";
+import { StoreUnavailable, type Job, type Store } from "../../src/store/store.ts";
 import type { Chance } from "./chance.ts";
 import { turn } from "./machine.ts";
 
@@ -59,10 +59,23 @@ export function createFaultyStore(
       isCut = true;
     },
   };
+  /** What is given up while messages are claimed is a settlement like any other. */
+  const claimMessages: Store["claimMessages"] = (max, phoneOf, decideLate) =>
+    through("claimMessages", async () => {
+      const settled: unknown[] = [];
+      const jobs = await store.claimMessages(max, phoneOf, (view) => {
+        const decided = decideLate(view);
+        settled.push(decided.result);
+        return decided;
+      });
+      for (const result of settled) onDone("settleMessage", result);
+      return jobs;
+    }) as Promise<Job[]>;
   const acts = store as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
   return new Proxy(own, {
     get(_, name: string) {
       if (name in own) return own[name as keyof typeof own];
+      if (name === "claimMessages") return claimMessages;
       return (...args: unknown[]) => through(name as keyof Store, async () => acts[name]?.apply(store, args));
     },
   }) as FaultyStore;

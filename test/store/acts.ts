@@ -12,6 +12,7 @@ import { ok } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
 import { decideCancel, decideResend, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
+import { decideGiveUp } from "../../src/otp/settlement.ts";
 import { type PhoneView, type Verification } from "../../src/otp/verification.ts";
 import { phoneRefs } from "../../src/service/verifications.ts";
 import type { Job, PhoneRef, Store } from "../../src/store/store.ts";
@@ -60,6 +61,8 @@ export interface Acts {
   guess(verification: Verification, code: string): Promise<string>;
   resend(verification: Verification): Promise<Job>;
   cancel(verification: Verification): Promise<string>;
+  /** Claims what is due, as a worker does. */
+  claim(max?: number, from?: Store): Promise<Job[]>;
   /** The verification as it is stored. */
   read(verification: Verification): Promise<Verification>;
   /** What the store knows of a phone. Changes nothing. */
@@ -145,6 +148,9 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
     async cancel(verification) {
       const result = await store.updateVerification(scopeOf(verification), (view) => decideCancel(view, undefined));
       return result.kind === "refused" ? result.refusal.reason : result.kind;
+    },
+    claim(max = 10, from = store) {
+      return from.claimMessages(max, phoneOf, (view) => decideGiveUp(view, policy));
     },
     async read({ tenant, id }) {
       const found = await store.readVerification(tenant, id);

@@ -27,16 +27,16 @@ export function outboxCases(onGround: OnGround): void {
         const { verification, message } = await acts.send(ann);
         expect(await store.nextDue()).toBe(system.now() + leaseMs);
         system.advance(leaseMs - 1);
-        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await acts.claim()).toEqual([]);
         system.advance(1);
-        expect(await store.claimMessages(10)).toEqual([
+        expect(await acts.claim()).toEqual([
           {
             message: { ...message, calls: 2, maybeSent: true, dueMs: system.now() + leaseMs },
             verification,
             now: system.now(),
           },
         ]);
-        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await acts.claim()).toEqual([]);
         expect(await store.nextDue()).toBe(system.now() + leaseMs);
       }),
     );
@@ -48,7 +48,7 @@ export function outboxCases(onGround: OnGround): void {
         system.advance(leaseMs);
         const other = await beside();
         const batches = await Promise.all(
-          Array.from({ length: 30 }, (_, i) => (i % 2 === 0 ? store : other).claimMessages(7)),
+          Array.from({ length: 30 }, (_, i) => acts.claim(7, i % 2 === 0 ? store : other)),
         );
         const ids = batches.flat().map(({ message }) => message.verificationId);
         expect(ids.toSorted()).toEqual(sent.map(({ verification }) => verification.id).toSorted());
@@ -58,14 +58,14 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "that has been due for longest is handed out first",
-      onGround(async ({ store, acts, system }) => {
+      onGround(async ({ acts, system }) => {
         const sent: string[] = [];
         for (const phone of [ann, ben, ann, ben]) {
           sent.push((await acts.send(phone)).verification.id);
           system.advance(10);
         }
         system.advance(leaseMs);
-        const order = [...(await store.claimMessages(3)), ...(await store.claimMessages(3))];
+        const order = [...(await acts.claim(3)), ...(await acts.claim(3))];
         expect(order.map(({ message }) => message.verificationId)).toEqual(sent);
       }),
     );
@@ -77,7 +77,7 @@ export function outboxCases(onGround: OnGround): void {
         const unsent = await acts.send(ben);
         await store.releaseMessages([unsent]);
         system.advance(deadlineMs);
-        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await acts.claim()).toEqual([]);
         expect(await store.nextDue()).toBeUndefined();
         expect((await acts.read(cutShort.verification)).delivery).toBe("EXPIRED");
         const read = (job: Job) =>
@@ -88,11 +88,25 @@ export function outboxCases(onGround: OnGround): void {
     );
 
     test(
-      "one millisecond before its deadline is still handed out",
+      "too late and proven unsent gives its SMS back to the phone, and fails a verification that has no other",
       onGround(async ({ store, acts, system }) => {
+        const job = await acts.send(ann);
+        await store.releaseMessages([job]);
+        system.advance(deadlineMs);
+        await acts.send(ann);
+        expect((await acts.phone(ann)).tats).toEqual([system.now() + 1_000, system.now() + 60_000]);
+        expect(await acts.claim()).toEqual([]);
+        expect((await acts.phone(ann)).tats).toEqual([system.now(), system.now()]);
+        expect(await acts.read(job.verification)).toMatchObject({ state: "FAILED", delivery: "EXPIRED", salt: null });
+      }),
+    );
+
+    test(
+      "one millisecond before its deadline is still handed out",
+      onGround(async ({ acts, system }) => {
         await acts.send(ann);
         system.advance(deadlineMs - 1);
-        expect(await store.claimMessages(10)).toHaveLength(1);
+        expect(await acts.claim()).toHaveLength(1);
       }),
     );
 
@@ -110,7 +124,7 @@ export function outboxCases(onGround: OnGround): void {
           };
           await untilEnd[state]();
           system.advance(leaseMs);
-          expect(await store.claimMessages(10)).toEqual([]);
+          expect(await acts.claim()).toEqual([]);
           expect(await store.nextDue()).toBeUndefined();
           expect(await acts.read(verification)).toMatchObject({ state, delivery: "EXPIRED", salt: null });
         })(),
@@ -124,7 +138,7 @@ export function outboxCases(onGround: OnGround): void {
         const second = await acts.resend(first.verification);
         await settleAs(store, acts, second, accepted);
         await acts.cancel(first.verification);
-        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await acts.claim()).toEqual([]);
         expect((await acts.read(first.verification)).delivery).toBe("ACCEPTED");
       }),
     );
@@ -137,7 +151,7 @@ export function outboxCases(onGround: OnGround): void {
         const job = await acts.send(ann);
         await store.releaseMessages([job]);
         expect(await store.nextDue()).toBe(system.now());
-        const [again] = await store.claimMessages(10);
+        const [again] = await acts.claim();
         expect(again?.message).toEqual(job.message);
       }),
     );
@@ -147,9 +161,9 @@ export function outboxCases(onGround: OnGround): void {
       onGround(async ({ store, acts, system }) => {
         const late = await acts.send(ann);
         system.advance(leaseMs);
-        const [current] = await store.claimMessages(10);
+        const [current] = await acts.claim();
         await store.releaseMessages([late]);
-        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await acts.claim()).toEqual([]);
         expect(await store.nextDue()).toBe(current?.message.dueMs);
       }),
     );
@@ -167,7 +181,7 @@ export function outboxCases(onGround: OnGround): void {
         await store.sweep(10, 0);
         await store.releaseMessages([job]);
         expect(await store.nextDue()).toBeUndefined();
-        expect(await store.claimMessages(10)).toEqual([]);
+        expect(await acts.claim()).toEqual([]);
       }),
     );
   });
@@ -234,9 +248,9 @@ export function outboxCases(onGround: OnGround): void {
 
   test(
     "with nothing owed nothing is due",
-    onGround(async ({ store }) => {
+    onGround(async ({ store, acts }) => {
       expect(await store.nextDue()).toBeUndefined();
-      expect(await store.claimMessages(10)).toEqual([]);
+      expect(await acts.claim()).toEqual([]);
     }),
   );
 }

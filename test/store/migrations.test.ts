@@ -157,7 +157,7 @@ describe("a database of the first schema", () => {
     });
     expect((await acts.phone(ben)).openAttempts).toBe(0);
     expect(await acts.trySend(ann, { claim })).toBe("replay");
-    const jobs = await store.claimMessages(10);
+    const jobs = await acts.claim();
     expect(jobs.map(({ verification }) => verification.id)).toEqual([pending.id]);
     const authenticate = createAuthenticate(store, (error) => expect.unreachable(String(error)));
     expect(await authenticate(`Bearer ${fixtureApiKey}`)).toMatchObject({ ok: true, value: { name: "first" } });
