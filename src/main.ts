@@ -29,6 +29,7 @@ import { connectionLimits, startServer, type Address, type Certificate } from ".
 import { createAuthenticate, issueKey } from "./service/api-keys.ts";
 import { createBotCheck } from "./service/challenge.ts";
 import { createNoteReport } from "./service/reports.ts";
+import { createSprayWatch } from "./service/spray-watch.ts";
 import { createVerifications, phoneRefs } from "./service/verifications.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import { createSweeper } from "./store/sweeper.ts";
@@ -98,6 +99,13 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onFault: onFault("worker"),
     });
     const sweeper = createSweeper(store, system, policy.retentionMs, onFault("sweeper"));
+    const sprayWatch = createSprayWatch({
+      store,
+      system,
+      tenantOf,
+      warn: telemetry.warning,
+      onFault: onFault("spray-watch"),
+    });
     const verifications = createVerifications({
       store,
       system,
@@ -152,6 +160,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     });
     worker.start();
     sweeper.start();
+    sprayWatch.start();
     telemetry.lifecycle("listening", { host: server.host, port: server.port });
     return {
       host: server.host,
@@ -171,6 +180,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
         callOff();
         await worker.stop(workerGraceMs);
         await sweeper.stop();
+        await sprayWatch.stop();
         await store.close();
         telemetry.lifecycle("stopped");
       },

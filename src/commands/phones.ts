@@ -65,7 +65,7 @@ function onePhone(positionals: readonly string[]): PhoneNumber {
 
 function describe(phone: PhoneNumber, report: PhoneReport): string {
   const { codeLength, wrongCodes, openAttempts } = report;
-  const why = `${wrongCodes} wrong ${wrongCodes === 1 ? "code" : "codes"} in 90 days, ${openAttempts} ${openAttempts === 1 ? "attempt" : "attempts"} open on live requests`;
+  const why = `${wrongCodes} wrong ${wrongCodes === 1 ? "code" : "codes"} in 90 days, ${openAttempts} ${openAttempts === 1 ? "attempt" : "attempts"} open on live requests${report.isTenantGuessedAt ? "; many phones are being guessed at" : ""}`;
   const lines = [
     `${maskPhone(phone.e164)}, ${phone.region}${report.isCountryAllowed ? "" : ": this country is not allowed, so nothing is sent"}`,
     "",
@@ -104,6 +104,7 @@ function asJson(phone: PhoneNumber, report: PhoneReport) {
     code_length: report.codeLength,
     wrong_codes: report.wrongCodes,
     open_attempts: report.openAttempts,
+    tenant_guessed_at: report.isTenantGuessedAt,
     limits: report.allowances.map((allowance) => ({
       known_user: allowance.knownUser,
       burst: allowance.burst,

@@ -22,6 +22,7 @@ import { giveBackAll, spendAll } from "./rate-limit.ts";
 import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
+import { lengthAmid, noGuesses, type Guesses } from "./spray.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
 
 import {
@@ -67,6 +68,8 @@ export interface SendView {
   readonly recorded?: Verification | undefined;
   /** Absent when the call was refused at the door, and no phone is known. */
   readonly phone?: PhoneView | undefined;
+  /** The codes compared in the tenant's window (`oldestMinute`); absent like the phone. */
+  readonly guesses?: Guesses | undefined;
 }
 
 /** A send that passed the door: everything about it that takes randomness or a key. */
@@ -126,7 +129,7 @@ export function decideSend(
   const { now, phone } = view;
   const digits = isSandbox(facts.value.tenant)
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)
-    : policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
+    : nextDigits(view, phone, policy);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
@@ -151,6 +154,12 @@ export function decideSend(
     writes: { verification, message, tats: spent.tatsMs, ...recordOf(claim, verification.id, null, now) },
     result: { kind: "opened", verification, message, now },
   };
+}
+
+/** Digits of the next code: what the phone's own past asks for, and the guessing at its whole tenant. */
+function nextDigits({ now, guesses }: SendView, phone: PhoneView, policy: Policy): number | "refuse" {
+  const digits = policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
+  return digits === "refuse" ? digits : lengthAmid(guesses ?? noGuesses, digits, policy);
 }
 
 // ---- verify, resend, cancel -----------------------------------------------------------------------------------------
@@ -213,6 +222,7 @@ export function decideVerify(
         verification: verified,
         history,
         tats: giveBackAll(policies.limitsFor(policy, phone.tats), phone.tats, now, refunds),
+        ...guessOf(verification, true),
         ...recordOf(claim, verified.id, { at: now }, now),
       },
       result: { kind: "verified", verification: verified },
@@ -224,10 +234,16 @@ export function decideVerify(
     writes: {
       verification: attemptsRemaining > 0 ? counted : end(counted, "LOCKED", now),
       history: policies.withWrongCode(phone.history, now),
+      ...guessOf(verification, false),
       ...recordOf(claim, counted.id, { at: now, refusal: wrong.refusal }, now),
     },
     result: wrong,
   };
+}
+
+/** What a compared code adds to its tenant's count. Test runs mistype all day, and nothing can be won there. */
+function guessOf({ tenant }: Verification, isRight: boolean): Pick<Writes, "guess"> {
+  return isSandbox(tenant) ? {} : { guess: { tenant, isRight } };
 }
 
 /** The end that a sandbox number has in store for its verification. */

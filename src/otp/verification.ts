@@ -64,6 +64,8 @@ export interface Writes {
   readonly tats?: readonly Instant[];
   readonly history?: PhoneHistory;
   readonly record?: IdempotencyRecord;
+  /** A code that was compared, for its tenant's count. */
+  readonly guess?: { readonly tenant: string; readonly isRight: boolean };
 }
 
 /** A decision: what to write, and what to answer. */

@@ -12,6 +12,7 @@ import type { BotCheck } from "./challenge.ts";
 
 /** A send on its way. */
 export interface Visitor {
+  readonly tenant: string;
   /** True if anybody may hold its API key. Only then it is asked for proof. */
   readonly isPublishable: boolean;
   readonly address?: string | undefined;
@@ -29,8 +30,8 @@ export function createBotGate(store: Store, check: BotCheck | undefined): BotGat
   /** First calls that are being asked about, by their slot: nothing is stored of them yet. */
   const asking = new Map<string, IdempotencyRecord>();
 
-  const ask: BotGate = async ({ facts, claim, brought, address }, open) => {
-    const scope = { slot: claim?.slot, phone: undefined };
+  const ask: BotGate = async ({ tenant, facts, claim, brought, address }, open) => {
+    const scope = { tenant, slot: claim?.slot, phone: undefined };
     const admitted = await store.openVerification(scope, (view) => decideAdmission(view, facts, claim));
     if (admitted.kind !== "admitted") return admitted;
     const refusal = await check(brought, address);

@@ -6,6 +6,7 @@ import type { KeyRing } from "../otp/key-ring.ts";
 import type { Message } from "../otp/message.ts";
 import { nextCodeLength, wrongCodesOf, type Policy } from "../otp/policy.ts";
 import { available, spend } from "../otp/rate-limit.ts";
+import { isSpray, lengthAmid, noGuesses } from "../otp/spray.ts";
 import { stateAt, type State, type Verification } from "../otp/verification.ts";
 import type { PhoneRef, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
@@ -32,6 +33,8 @@ export interface PhoneReport {
   readonly isCountryAllowed: boolean;
   /** Digits of a new code, or "refuse" under the strict policy. */
   readonly codeLength: number | "refuse";
+  /** True while guesses all over the tenant make every new code of it longer. */
+  readonly isTenantGuessedAt: boolean;
   /** Wrong codes of the last 90 days. */
   readonly wrongCodes: number;
   /** Attempts open on live requests. */
@@ -56,11 +59,14 @@ export async function showPhone(options: PhonesOptions, tenant: string, phone: P
   const refs = refsOf(options, tenant, phone);
   const [stranger] = refs;
   const view = await store.readPhone(stranger);
+  const guesses = (await store.readGuesses()).get(tenant) ?? noGuesses;
+  const codeLength = nextCodeLength(policy, view.history, view.openAttempts, now);
   const allowances = await Promise.all(refs.map((ref) => allowancesOf(options, ref, now)));
   const verifications = await store.listVerifications(stranger.indexes, requestsMax);
   return {
     isCountryAllowed: policy.allowedCountries?.has(phone.region) ?? true,
-    codeLength: nextCodeLength(policy, view.history, view.openAttempts, now),
+    codeLength: codeLength === "refuse" ? codeLength : lengthAmid(guesses, codeLength, policy),
+    isTenantGuessedAt: isSpray(guesses),
     wrongCodes: wrongCodesOf(view.history, now),
     openAttempts: view.openAttempts,
     allowances: allowances.flat(),
@@ -84,8 +90,8 @@ function refsOf({ keys, policy }: PhonesOptions, tenant: string, phone: PhoneNum
   const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone.e164));
   const buckets = policy.phoneLimits.length;
   return [
-    { indexes, knownUser: false, buckets },
-    { indexes, knownUser: true, buckets },
+    { indexes, kid: keys.current.kid, knownUser: false, buckets },
+    { indexes, kid: keys.current.kid, knownUser: true, buckets },
   ];
 }
 

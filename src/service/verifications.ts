@@ -148,7 +148,7 @@ export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): (verification: Ver
       keys.all.length === 1
         ? [index]
         : keys.all.map((key) => phoneIndex(key, tenant, openPhone(keys, kid, id, phoneBox)));
-    return { indexes, knownUser, buckets: bucketsOf(tenant, tenantOf(tenant).policy) };
+    return { indexes, kid: keys.current.kid, knownUser, buckets: bucketsOf(tenant, tenantOf(tenant).policy) };
   };
 }
 
@@ -233,13 +233,15 @@ export function createVerifications(options: VerificationsOptions): Verification
       const phone = facts.ok
         ? {
             indexes: keys.all.map((key) => phoneIndex(key, caller.tenant, facts.value.phone.e164)),
+            kid: keys.current.kid,
             knownUser: command.knownUser,
             buckets: bucketsOf(caller.tenant, policyOf(caller.tenant)),
           }
         : undefined;
-      const { isPublishable, address } = caller;
-      const decided = await botGate({ isPublishable, address, brought: command.challengeToken, facts, claim }, () =>
-        store.openVerification({ slot: claim?.slot, phone }, (view) =>
+      const { tenant, isPublishable, address } = caller;
+      const visitor = { tenant, isPublishable, address, brought: command.challengeToken, facts, claim };
+      const decided = await botGate(visitor, () =>
+        store.openVerification({ tenant: caller.tenant, slot: claim?.slot, phone }, (view) =>
           decideSend(view, facts, claim, policyOf(caller.tenant)),
         ),
       );

@@ -25,7 +25,8 @@ export interface Registry {
   /**
    * Compares the configured master keys, the current one first, with those the database was written with. Rejects with
    * MasterKeyMismatch when none of them is known, when a key that rows still need is missing, or when two keys share an
-   * id; else notes the current one.
+   * id; else notes the current one. A row needs the key it was written with until it is swept: a verification, also a
+   * phone's wrong codes, which are found under that key alone; and a bucket until it is full.
    */
   admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void>;
 }

@@ -62,9 +62,9 @@ export function createRegistry(
           throw new MasterKeyMismatch("this database was written with another master key");
         }
         for (const { kid } of known.filter((row) => !configured.has(row.kid))) {
-          if (sql.usesMasterKey.get(kid) !== undefined) {
+          if (sql.usesMasterKey.get({ kid, now }) !== undefined) {
             throw new MasterKeyMismatch(
-              "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over",
+              "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over, and wrong codes of 90 days",
             );
           }
           sql.deleteMasterKey.run(kid);

@@ -8,6 +8,7 @@ import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
 import type { SettleView } from "../otp/settlement.ts";
+import { minuteOf, oldestMinute, type Guesses } from "../otp/spray.ts";
 import { stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
 import type { Instant, System } from "../system.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
@@ -64,8 +65,9 @@ export class SqliteStore implements Store {
       const record = this.#record(scope.slot);
       const recorded = record === undefined ? undefined : this.#verification(record.verificationId);
       const phone = scope.phone === undefined ? undefined : this.#phone(scope.phone, now);
-      const { writes, result } = decide({ now, record, recorded, phone });
-      this.#apply(writes, scope.phone, undefined);
+      const guesses = phone === undefined ? undefined : this.#sql.guesses.get(scope.tenant, oldestMinute(now));
+      const { writes, result } = decide({ now, record, recorded, phone, guesses });
+      this.#apply(writes, scope.phone, undefined, now);
       return result;
     });
   }
@@ -77,7 +79,7 @@ export class SqliteStore implements Store {
       const ref = verification === undefined ? undefined : scope.phoneOf(verification);
       const phone = ref === undefined ? undefined : this.#phone(ref, now);
       const { writes, result } = decide({ now, record: this.#record(scope.slot), verification, phone });
-      this.#apply(writes, ref, verification);
+      this.#apply(writes, ref, verification, now);
       return result;
     });
   }
@@ -91,6 +93,13 @@ export class SqliteStore implements Store {
 
   async readPhone(phone: PhoneRef): Promise<PhoneView> {
     return this.#read(() => this.#phone(phone, this.#system.now()));
+  }
+
+  async readGuesses(): Promise<ReadonlyMap<string, Guesses>> {
+    return this.#read(() => {
+      const found = this.#sql.guessesOfAll.all(oldestMinute(this.#system.now()));
+      return new Map(found.map(({ tenant, wrong, right }) => [tenant, { wrong, right }]));
+    });
   }
 
   async listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]> {
@@ -171,7 +180,7 @@ export class SqliteStore implements Store {
 
   #settle<R>(job: Job, ref: PhoneRef, decide: (view: SettleView) => Decided<R>): R {
     const { writes, result } = decide({ ...job, phone: this.#phone(ref, job.now) });
-    this.#apply(writes, ref, job.verification);
+    this.#apply(writes, ref, job.verification, job.now);
     return result;
   }
 
@@ -252,7 +261,7 @@ export class SqliteStore implements Store {
   }
 
   /** The one place where a decision becomes rows. `before` is the verification that was loaded, if any. */
-  #apply(writes: Writes, ref: PhoneRef | undefined, before: Verification | undefined): void {
+  #apply(writes: Writes, ref: PhoneRef | undefined, before: Verification | undefined, now: Instant): void {
     if (writes.verification !== undefined) {
       if (before === undefined) this.#sql.insertVerification.run(...rows.verificationValues(writes.verification));
       else if (writes.verification !== before) this.#updateVerification(writes.verification);
@@ -261,17 +270,21 @@ export class SqliteStore implements Store {
     if (ref !== undefined) {
       const [current, ...older] = ref.indexes;
       for (const [place, tatMs] of writes.tats?.entries() ?? []) {
-        this.#sql.putTat.run(rows.bucketKey(current ?? new Uint8Array(), ref.knownUser, place), tatMs);
+        this.#sql.putTat.run(rows.bucketKey(current ?? new Uint8Array(), ref.knownUser, place), tatMs, ref.kid);
         for (const index of older) this.#sql.deleteTat.run(rows.bucketKey(index, ref.knownUser, place));
       }
-      if (writes.history !== undefined) this.#putHistory(writes.history, current ?? new Uint8Array(), older);
+      if (writes.history !== undefined) this.#putHistory(writes.history, current ?? new Uint8Array(), older, ref.kid);
+    }
+    if (writes.guess !== undefined) {
+      const count = writes.guess.isRight ? this.#sql.countRightCode : this.#sql.countWrongCode;
+      count.run(writes.guess.tenant, minuteOf(now));
     }
     if (writes.record !== undefined) this.#sql.putRecord.run(...rows.recordValues(writes.record));
   }
 
-  #putHistory(history: PhoneHistory, current: Uint8Array, older: readonly Uint8Array[]): void {
+  #putHistory(history: PhoneHistory, current: Uint8Array, older: readonly Uint8Array[], kid: number): void {
     for (const index of older) this.#sql.deletePhone.run(index);
-    this.#sql.putPhone.run(current, JSON.stringify(history.wrongCodes), JSON.stringify(history.refunds));
+    this.#sql.putPhone.run(current, JSON.stringify(history.wrongCodes), JSON.stringify(history.refunds), kid);
   }
 
   #updateVerification(v: Verification): void {

@@ -2,6 +2,7 @@
  * The sweep on SQLite: what has lapsed is ended, and what no longer matters is deleted, a bounded number of rows at a time.
  */
 import { isForgettable } from "../otp/policy.ts";
+import { oldestMinute } from "../otp/spray.ts";
 import { expire } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import * as rows from "./rows.ts";
@@ -26,6 +27,9 @@ export function createSweep(sql: ReturnType<typeof prepare>) {
       sql.deleteMessages.run(id);
       sql.deleteVerification.run(id);
     }
+    const past = sql.oldGuesses.all(oldestMinute(now), max);
+    for (const { tenant, minute } of past) sql.deleteGuesses.run(tenant, minute);
+
     // Each table is gone through once a round. Were a short one begun again while a long one is not yet through, the
     // two could miss each other's ends, and the round would last for ever.
     const from = sweepFrom;
@@ -54,8 +58,8 @@ export function createSweep(sql: ReturnType<typeof prepare>) {
     sweepFrom = through ? newRound : next;
     return {
       expired: lapsed.length,
-      deleted: outlived.length + full.length + forgettable.length + stale.length,
-      more: !through || lapsed.length === max || outlived.length === max,
+      deleted: outlived.length + full.length + forgettable.length + stale.length + past.length,
+      more: !through || [lapsed, outlived, past].some((found) => found.length === max),
     };
   };
 }

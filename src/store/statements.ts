@@ -3,6 +3,7 @@
  * them, are in sqlite.ts; what a row means is in rows.ts.
  */
 import type { Database } from "better-sqlite3";
+import type { Guesses } from "../otp/spray.ts";
 import * as rows from "./rows.ts";
 
 const list = (columns: readonly string[]) => columns.join(", ");
@@ -45,11 +46,12 @@ export function prepare(db: Database) {
     ),
     tat: statement<{ tat_ms: number }>(`SELECT tat_ms FROM buckets WHERE bucket = ?`),
     putTat: statement(
-      `INSERT INTO buckets (bucket, tat_ms) VALUES (?, ?) ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms`,
+      `INSERT INTO buckets (bucket, tat_ms, kid) VALUES (?, ?, ?)
+       ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms, kid = excluded.kid`,
     ),
     deleteTat: statement(`DELETE FROM buckets WHERE bucket = ?`),
     phone: statement<rows.PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
-    putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds) VALUES (?, ?, ?)`),
+    putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds, kid) VALUES (?, ?, ?, ?)`),
     deletePhone: statement(`DELETE FROM phones WHERE phone_index = ?`),
     record: statement<rows.RecordRow>(
       `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency WHERE slot = ?`,
@@ -60,6 +62,26 @@ export function prepare(db: Database) {
     ),
     noteAnswer: statement(`UPDATE idempotency SET answer = ? WHERE slot = ?`),
     deleteRecord: statement(`DELETE FROM idempotency WHERE slot = ?`),
+    // One row a minute and tenant. What a read costs is in its ten rows, what a write costs in its one page.
+    guesses: statement<Guesses>(
+      `SELECT coalesce(sum(wrong_codes), 0) AS wrong, coalesce(sum(right_codes), 0) AS right
+       FROM guesses WHERE tenant = ? AND minute >= ?`,
+    ),
+    guessesOfAll: statement<Guesses & { tenant: string }>(
+      `SELECT tenant, sum(wrong_codes) AS wrong, sum(right_codes) AS right FROM guesses WHERE minute >= ? GROUP BY tenant`,
+    ),
+    countWrongCode: statement(
+      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, 1, 0)
+       ON CONFLICT (tenant, minute) DO UPDATE SET wrong_codes = wrong_codes + 1`,
+    ),
+    countRightCode: statement(
+      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, 0, 1)
+       ON CONFLICT (tenant, minute) DO UPDATE SET right_codes = right_codes + 1`,
+    ),
+    oldGuesses: statement<{ tenant: string; minute: number }>(
+      `SELECT tenant, minute FROM guesses WHERE minute < ? LIMIT ?`,
+    ),
+    deleteGuesses: statement(`DELETE FROM guesses WHERE tenant = ? AND minute = ?`),
     lapsed: statement<rows.VerificationRow>(
       `SELECT ${list(rows.verificationColumns)} FROM verifications
        WHERE end_ms IS NULL AND expire_ms <= ? ORDER BY expire_ms LIMIT ?`,
@@ -93,7 +115,12 @@ export function prepare(db: Database) {
     clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
     noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),
     masterKeys: statement<{ kid: number; key_check: Uint8Array }>(`SELECT kid, key_check FROM master_keys`),
-    usesMasterKey: statement(`SELECT 1 FROM verifications WHERE kid = ? LIMIT 1`),
+    // Rows from before they bore a key's id may be any key's.
+    usesMasterKey: statement(
+      `SELECT 1 WHERE EXISTS (SELECT 1 FROM verifications WHERE kid = @kid)
+       OR EXISTS (SELECT 1 FROM phones WHERE kid = @kid OR kid IS NULL)
+       OR EXISTS (SELECT 1 FROM buckets WHERE (kid = @kid OR kid IS NULL) AND tat_ms > @now)`,
+    ),
     putMasterKey: statement(`INSERT OR IGNORE INTO master_keys (kid, key_check, create_ms) VALUES (?, ?, ?)`),
     deleteMasterKey: statement(`DELETE FROM master_keys WHERE kid = ?`),
   };

@@ -21,6 +21,7 @@ import type { StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
+import type { Guesses } from "../otp/spray.ts";
 import type { Decided, PhoneView, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import type { Registry } from "./registry.ts";
@@ -37,6 +38,8 @@ export class StoreUnavailable extends Error {
  */
 export interface PhoneRef {
   readonly indexes: readonly Uint8Array[];
+  /** The key id of the current master key: what is written is kept for as long as that key may be needed. */
+  readonly kid: number;
   /** Buckets of a known user's sends are apart from everyone's. */
   readonly knownUser: boolean;
   /** How many buckets there are: the number of phone limits in the policy. */
@@ -44,6 +47,8 @@ export interface PhoneRef {
 }
 
 export interface OpenScope {
+  /** Whose guesses the view holds. */
+  readonly tenant: string;
   /** Where an earlier call with the same Idempotency-Key would be, if the call has one. */
   readonly slot: Uint8Array | undefined;
   /** Undefined when the call was refused at the door and only its idempotency is to be looked up. */
@@ -80,7 +85,10 @@ export interface Store {
   /** The store's clock. */
   now(): Instant;
 
-  /** Decides a send. The view holds an earlier call's record, and the phone's limits and past, all locked. */
+  /**
+   * Decides a send. The view holds an earlier call's record, and the phone's limits and past, all locked; and with a
+   * phone also what was guessed at its tenant, as far as that is committed.
+   */
   openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R>;
 
   /** Decides about one verification. The view holds it (if it is this tenant's), its phone, and an earlier call's record. */
@@ -91,6 +99,9 @@ export interface Store {
 
   /** Reads a phone's limits and past, outside any decision. */
   readPhone(phone: PhoneRef): Promise<PhoneView>;
+
+  /** Reads what was guessed at each tenant in the window that `oldestMinute` begins. Absent is none. */
+  readGuesses(): Promise<ReadonlyMap<string, Guesses>>;
 
   /** Reads up to `max` verifications of a phone, the newest first. `indexes` are the phone's, as in PhoneRef. */
   listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]>;
@@ -129,7 +140,7 @@ export interface Store {
 
   /**
    * Brings up to `max` rows of each kind up to date: pending verifications past their time become EXPIRED and lose their
-   * salt; what is past its retention is deleted, and so is every bucket, history and record that no longer matters.
+   * salt; what is past its retention is deleted, and so is every bucket, history, record and count that no longer matters.
    */
   sweep(max: number, retentionMs: number): Promise<Swept>;
 

@@ -77,7 +77,7 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
 
   function refOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): PhoneRef {
     const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone));
-    return { indexes, knownUser, buckets: policy.phoneLimits.length };
+    return { indexes, kid: keys.current.kid, knownUser, buckets: policy.phoneLimits.length };
   }
 
   function factsOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): SendFacts {
@@ -102,7 +102,7 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
   }
 
   function decide(phone: E164, wish: SendWish) {
-    const scope = { slot: wish.claim?.slot, phone: refOf(phone, wish) };
+    const scope = { tenant: wish.tenant ?? "default", slot: wish.claim?.slot, phone: refOf(phone, wish) };
     const facts = factsOf(phone, wish);
     return store.openVerification(scope, (view) => decideSend(view, ok(facts), wish.claim, policy));
   }
@@ -158,7 +158,7 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
       return found;
     },
     async phone(phone, wish = {}) {
-      const scope = { slot: undefined, phone: refOf(phone, wish) };
+      const scope = { tenant: wish.tenant ?? "default", slot: undefined, phone: refOf(phone, wish) };
       const view = await store.openVerification(scope, ({ phone: seen }) => ({ writes: {}, result: seen }));
       if (view === undefined) throw new Error("the view has no phone");
       return view;

@@ -53,7 +53,7 @@ export function decisionCases(onGround: OnGround): void {
         const bug = new Error("a bug");
         const outcomes = await Promise.allSettled([
           acts.send(ann),
-          store.openVerification({ slot: undefined, phone: undefined }, () => {
+          store.openVerification({ tenant: "default", slot: undefined, phone: undefined }, () => {
             throw bug;
           }),
           acts.send(ben),
@@ -71,7 +71,7 @@ export function decisionCases(onGround: OnGround): void {
         const half = { ...verification, id: Buffer.alloc(16, 9).toString("base64url") };
         const outcomes = await Promise.allSettled([
           acts.send(ann),
-          store.openVerification({ slot: undefined, phone: acts.refOf(ann) }, () => ({
+          store.openVerification({ tenant: "default", slot: undefined, phone: acts.refOf(ann) }, () => ({
             // No database takes a limit's moment that is no number.
             writes: {
               verification: half,
@@ -320,7 +320,10 @@ export function decisionCases(onGround: OnGround): void {
         const { verification } = await acts.send(ann, { claim });
         const [mine] = claim.fingerprints;
         const look = (from: typeof store, slot: Uint8Array) =>
-          from.openVerification<SendView>({ slot, phone: undefined }, (found) => ({ writes: {}, result: found }));
+          from.openVerification<SendView>({ tenant: "default", slot, phone: undefined }, (found) => ({
+            writes: {},
+            result: found,
+          }));
         const expected = {
           record: {
             slot: Buffer.from(claim.slot),
@@ -347,7 +350,7 @@ export function decisionCases(onGround: OnGround): void {
         const claim = idempotencyClaim(acts.keys, scope, ["a"]);
         await acts.send(ann, { claim });
         const record = () =>
-          store.openVerification({ slot: claim.slot, phone: undefined }, ({ record: found }) => ({
+          store.openVerification({ tenant: "default", slot: claim.slot, phone: undefined }, ({ record: found }) => ({
             writes: {},
             result: found,
           }));

@@ -7,6 +7,7 @@ import type { Store } from "../../src/store/store.ts";
 import type { ManualSystem } from "../support/system.ts";
 import { createActs, type Acts } from "./acts.ts";
 import { decisionCases } from "./contract-decisions.ts";
+import { guessCases } from "./contract-guesses.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { upkeepCases } from "./contract-upkeep.ts";
 
@@ -48,5 +49,6 @@ export function storeContract(name: string, openStore: OpenStore): void {
     decisionCases(onGround);
     outboxCases(onGround);
     upkeepCases(onGround);
+    guessCases(onGround);
   });
 }

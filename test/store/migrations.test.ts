@@ -11,6 +11,7 @@ import { idempotencyClaim } from "../../src/otp/idempotency.ts";
 import type { State } from "../../src/otp/verification.ts";
 import { createAuthenticate } from "../../src/service/api-keys.ts";
 import { migrate, migrations } from "../../src/store/migrations.ts";
+import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualSystem, testEpochMs } from "../support/system.ts";
@@ -76,6 +77,34 @@ describe("a migration that fails", () => {
     migrate(db, [...migrations, good, { ...broken, sqlite: "CREATE TABLE half (id)" }]);
     expect(versionOf(db)).toBe(migrations.length + 2);
     db.close();
+  });
+});
+
+describe("wrong codes and limits from before they bore a master key's id", () => {
+  /** Migrates the fixture, of which so many master keys are said to have written; tells whose its rows are then. */
+  function kidsAfter(known: 1 | 2): unknown[] {
+    copyFileSync(fixture, path);
+    const db = new Sqlite(path);
+    if (known === 2) db.exec("INSERT INTO master_keys VALUES (7, x'00', 0)");
+    migrate(db, migrations);
+    const kids = ["phones", "buckets"].map((table) => db.prepare(`SELECT DISTINCT kid FROM ${table}`).pluck().all());
+    db.close();
+    return kids;
+  }
+
+  test("are those of the one key that the database knows", () => {
+    const [key] = ringOf(fixtureKeyByte).all;
+    expect(kidsAfter(1)).toEqual([[key?.kid], [key?.kid]]);
+  });
+
+  test("may be any key's where it knows several, and then none of them is dropped", async () => {
+    expect(kidsAfter(2)).toEqual([[null], [null]]);
+    const db = new Sqlite(path);
+    db.exec("DELETE FROM verifications");
+    db.close();
+    const store = await openSqlite({ path, system: createManualSystem(5, fixtureEndMs + 90_000), exclusive: true });
+    await expect(store.registry.admitMasterKeys(ringOf(fixtureKeyByte).all)).rejects.toBeInstanceOf(MasterKeyMismatch);
+    await store.close();
   });
 });
 

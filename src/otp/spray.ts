@@ -1,0 +1,51 @@
+/**
+ * Guesses spread over many phones. A phone's own budget sees five wrong codes and thinks nothing of them; the tenant
+ * sees them all. From 200 wrong codes in 10 minutes on, with fewer than a fifth of the codes typed right, all new codes
+ * of the tenant have at least 8 digits, until the window shows otherwise. Nothing is refused, and codes that are out
+ * already stay as they are.
+ *
+ * The share is of codes compared, not of requests sent. Whoever guesses and verifies phones of his own among it, to look
+ * honest, needs one right code for every four wrong ones, 50 for 200; of requests, with five wrong codes each, ten would
+ * do. And messages that nobody answers (pumping) do not make honest typos look like guessing.
+ */
+import type { Instant } from "../system.ts";
+import type { Policy } from "./policy.ts";
+
+/** Codes of one tenant that were compared: all of them within some time. */
+export interface Guesses {
+  readonly wrong: number;
+  readonly right: number;
+}
+
+export const noGuesses: Guesses = { wrong: 0, right: 0 };
+
+const wrongFrom = 200;
+/** One right code for so many wrong ones is a fifth of all. */
+const wrongPerRight = 4;
+const digitsMin = 8;
+
+const minuteMs = 60_000;
+const windowMinutes = 10;
+
+/** The minute that a moment is in, by its number since the epoch: what guesses are counted by. Pure. */
+export function minuteOf(now: Instant): number {
+  return Math.floor(now / minuteMs);
+}
+
+/** The oldest minute that counts. With the one that is under way the window has 10 to 11 minutes, never less. Pure. */
+export function oldestMinute(now: Instant): number {
+  return minuteOf(now) - windowMinutes;
+}
+
+/** True when a tenant's window looks like guessing. Pure. */
+export function isSpray({ wrong, right }: Guesses): boolean {
+  return wrong >= wrongFrom && wrong > wrongPerRight * right;
+}
+
+/**
+ * How many digits a new code gets that would have `digits`, at its tenant's guesses: never fewer, and never more than
+ * the operator allows. The same under the strict policy, since it refuses nobody. Pure.
+ */
+export function lengthAmid(guesses: Guesses, digits: number, policy: Policy): number {
+  return isSpray(guesses) ? Math.max(digits, Math.min(digitsMin, policy.codeLengthMax)) : digits;
+}

@@ -1,0 +1,71 @@
+/**
+ * Tells operators when the codes of a tenant begin to be longer because many of its phones are being guessed at, and when
+ * that is over. It looks every few seconds, so that no call pays for it, and tells each turn once; after a restart what
+ * goes on is told again.
+ */
+import { isSpray, lengthAmid, noGuesses, type Guesses } from "../otp/spray.ts";
+import type { TenantOf } from "../otp/tenant.ts";
+import type { Store } from "../store/store.ts";
+import type { System } from "../system.ts";
+
+export interface SprayWatch {
+  start(): void;
+  stop(): Promise<void>;
+}
+
+export interface SprayWatchOptions {
+  readonly store: Pick<Store, "readGuesses">;
+  readonly system: Pick<System, "after">;
+  readonly tenantOf: TenantOf;
+  readonly warn: (message: string) => void;
+  readonly onFault: (error: unknown) => void;
+}
+
+const everyMs = 15_000;
+
+export function createSprayWatch({ store, system, tenantOf, warn, onFault }: SprayWatchOptions): SprayWatch {
+  const guessedAt = new Set<string>();
+  let stopping = false;
+  let callOff = () => {};
+  let running: Promise<void> = Promise.resolve();
+
+  function told(tenant: string, guesses: Guesses): void {
+    if (isSpray(guesses) === guessedAt.has(tenant)) return;
+    const numbers = `${guesses.wrong} wrong codes and ${guesses.right} right ones in 10 minutes`;
+    if (guessedAt.delete(tenant)) {
+      warn(
+        `the guessing at many phones of tenant ${tenant} is over: ${numbers}; its new codes have their usual length`,
+      );
+      return;
+    }
+    guessedAt.add(tenant);
+    const { policy } = tenantOf(tenant);
+    warn(
+      `many phones of tenant ${tenant} are being guessed at: ${numbers}; ` +
+        `its new codes have at least ${lengthAmid(guesses, policy.codeLength, policy)} digits until that is over`,
+    );
+  }
+
+  async function look(): Promise<void> {
+    try {
+      const found = await store.readGuesses();
+      for (const tenant of new Set([...found.keys(), ...guessedAt])) told(tenant, found.get(tenant) ?? noGuesses);
+    } catch (error) {
+      onFault(error);
+    }
+    if (!stopping) callOff = system.after(everyMs, run);
+  }
+
+  function run(): void {
+    running = look();
+  }
+
+  return {
+    start: run,
+    async stop() {
+      stopping = true;
+      callOff();
+      await running;
+    },
+  };
+}

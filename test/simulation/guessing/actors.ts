@@ -1,0 +1,180 @@
+/**
+ * The attacker on one phone, with every way he could go about it, and the owner of that phone. The attacker knows the
+ * rules and all that he did himself; he sees no SMS.
+ */
+import { seededRandom } from "../../support/system.ts";
+import { hold } from "../violation.ts";
+import { isOpened, startMs, type Actor, type Ground, type Opened } from "./ground.ts";
+
+const dayMs = 86_400_000;
+const forgetDays = 90;
+const lengthenFrom = 20;
+
+/** What an attacker does about the lengthening of codes, and about time. */
+export interface Way {
+  /** On which days of the simulation he is at work. */
+  readonly isAtWork: (day: number) => boolean;
+  /** Stops one guess short of the longer codes and gives that request up, so that one more short code meets him. */
+  readonly isThrifty: boolean;
+  /** Opens all the requests he can before he guesses at any. */
+  readonly opensFirst: boolean;
+  /** Has each code sent again as often as that is allowed. */
+  readonly resends: boolean;
+}
+
+const always: Way = { isAtWork: () => true, isThrifty: true, opensFirst: false, resends: false };
+
+/** By name, as docs/security.md calls them. */
+export const ways = {
+  steadily: always,
+  // A burst at short codes, then 90 days of silence until it is forgotten; at the end nothing is left to wait for.
+  "in bursts": { ...always, isAtWork: (day: number) => day % forgetDays === 0 || day >= 4 * forgetDays },
+  greedily: { ...always, isThrifty: false },
+  "opening first": { ...always, isThrifty: false, opensFirst: true },
+  "with resends": { ...always, resends: true },
+} as const satisfies Record<string, Way>;
+
+export type WayName = keyof typeof ways;
+
+/** An attacker on one phone at one tenant, in the lanes that he has a way into. */
+export class Attacker implements Actor {
+  readonly #ground: Ground;
+  readonly #target: { readonly tenant: string; readonly phone: string };
+  readonly #lanes: readonly boolean[];
+  readonly #way: Way;
+  /** His wrong codes, by day. */
+  readonly #wrong = new Map<number, number>();
+  #waiting: (() => Promise<number>) | undefined;
+
+  constructor(
+    ground: Ground,
+    target: { readonly tenant: string; readonly phone: string },
+    wayName: WayName,
+    hasFirstFactor = false,
+  ) {
+    this.#ground = ground;
+    this.#target = target;
+    this.#lanes = hasFirstFactor ? [false, true] : [false];
+    this.#way = ways[wayName];
+  }
+
+  async act(): Promise<number> {
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    if (waiting !== undefined) return waiting();
+    const { day, now, tomorrow } = this.#time();
+    if (!this.#way.isAtWork(day)) return tomorrow;
+    const opened: Opened[] = [];
+    let next = Number.POSITIVE_INFINITY;
+    for (const knownUser of this.#lanes) {
+      for (;;) {
+        const answer = await this.#ground.send("attacker", this.#target.tenant, this.#target.phone, knownUser);
+        if (!isOpened(answer)) {
+          next = Math.min(next, answer.reason === "PHONE_RATE_LIMITED" ? now + answer.retryAfterMs : tomorrow);
+          break;
+        }
+        if (this.#way.resends) return this.#resendThenGuess(answer, knownUser);
+        if (this.#way.opensFirst) opened.push(answer);
+        else await this.#guessAt(answer);
+      }
+    }
+    for (const each of opened) await this.#guessAt(each);
+    return next;
+  }
+
+  #time(): { day: number; now: number; tomorrow: number } {
+    const day = this.#ground.day();
+    return { day, now: this.#ground.now(), tomorrow: startMs + (day + 1) * dayMs };
+  }
+
+  async #resendThenGuess(opened: Opened, knownUser: boolean): Promise<number> {
+    const [gapMs, ...gapsMs] = this.#ground.policy.resendGapsMs;
+    const again = async (leftMs: readonly number[]): Promise<number> => {
+      await this.#ground.resend(opened, this.#target.phone, knownUser);
+      const [nextMs, ...restMs] = leftMs;
+      if (nextMs !== undefined) {
+        this.#waiting = () => again(restMs);
+        return this.#ground.now() + nextMs;
+      }
+      await this.#guessAt(opened);
+      return this.#ground.now();
+    };
+    this.#waiting = () => again(gapsMs);
+    return this.#ground.now() + (gapMs ?? 0);
+  }
+
+  async #guessAt(opened: Opened): Promise<void> {
+    const { attemptsMax, codeLength } = this.#ground.policy;
+    const { day } = this.#time();
+    const before = this.#remembered(day);
+    const isLastShort =
+      this.#way.isThrifty &&
+      opened.digits === codeLength &&
+      before < lengthenFrom - 1 &&
+      before + attemptsMax >= lengthenFrom;
+    const wanted = isLastShort ? lengthenFrom - 1 - before : attemptsMax;
+    const compared = await this.#ground.guess(opened, wanted);
+    hold(compared === wanted, "guesses", `${compared} of ${wanted} were compared`);
+    this.#wrong.set(day, (this.#wrong.get(day) ?? 0) + compared);
+    if (isLastShort) await this.#ground.cancel(opened);
+  }
+
+  #remembered(day: number): number {
+    let sum = 0;
+    for (const [at, count] of this.#wrong) if (at > day - forgetDays) sum += count;
+    return sum;
+  }
+}
+
+/**
+ * An owner who signs in once a day, at about the same time. He takes up to nine minutes to type the code, mistypes on one
+ * day in ten, and gives a request up after a wrong code on one in fifty. When the limits refuse him, since somebody else
+ * has used them up, his application says that it knows him.
+ */
+export class Owner implements Actor {
+  readonly #ground: Ground;
+  readonly #target: { readonly tenant: string; readonly phone: string };
+  readonly #random = seededRandom(7);
+  /** How often he signed in, and how often only as a known user. */
+  readonly signIns = { all: 0, known: 0 };
+  #reading: { readonly opened: Opened; readonly knownUser: boolean } | undefined;
+
+  constructor(ground: Ground, target: { readonly tenant: string; readonly phone: string }) {
+    this.#ground = ground;
+    this.#target = target;
+  }
+
+  async act(): Promise<number> {
+    const reading = this.#reading;
+    if (reading === undefined) return this.#ask();
+    this.#reading = undefined;
+    const { opened, knownUser } = reading;
+    const isClumsy = this.#random() < 0.1;
+    if (isClumsy) {
+      const wrong = String((Number(opened.code) + 1) % 10 ** opened.digits).padStart(opened.digits, "0");
+      hold((await this.#ground.type(opened, wrong)) === "CODE_MISMATCH", "owner", "a typo is a wrong code");
+    }
+    if (!isClumsy || this.#random() >= 0.2) {
+      const told = await this.#ground.typeRight(opened, this.#target.phone, knownUser);
+      hold(told === "verified", "admitted", `the owner's own code was told ${told}`);
+    }
+    const tomorrow = startMs + (this.#ground.day() + 1) * dayMs;
+    return tomorrow + 8 * 3_600_000 + Math.floor(this.#random() * 7_200_000);
+  }
+
+  async #ask(): Promise<number> {
+    const { tenant, phone } = this.#target;
+    for (const knownUser of [false, true]) {
+      const answer = await this.#ground.send("owner", tenant, phone, knownUser);
+      if (!isOpened(answer)) {
+        hold(!knownUser, "known user", `a known user was told ${answer.reason}`);
+        continue;
+      }
+      this.signIns.all += 1;
+      if (knownUser) this.signIns.known += 1;
+      this.#reading = { opened: answer, knownUser };
+      break;
+    }
+    return this.#ground.now() + Math.floor(this.#random() * 9 * 60_000);
+  }
+}

@@ -1,0 +1,190 @@
+/**
+ * Where attacker and owner meet: the real acts of the service on a clock that stands still until the next of them has
+ * something to do, and the book of what was sent and guessed. Every SMS is held against its limits as it is spent.
+ */
+import { deriveCode } from "../../../src/otp/code.ts";
+import { createKeyRing } from "../../../src/otp/key-ring.ts";
+import type { Policy } from "../../../src/otp/policy.ts";
+import type { Reason } from "../../../src/otp/reason.ts";
+import { Secret } from "../../../src/otp/secret.ts";
+import type { Verification } from "../../../src/otp/verification.ts";
+import { createVerifications, type Caller, type Verifications } from "../../../src/service/verifications.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { masterKeyA } from "../../support/examples.ts";
+import { createManualSystem, type ManualSystem } from "../../support/system.ts";
+import { ofOneMind } from "../../support/tenants.ts";
+import { hold } from "../violation.ts";
+import { Ledger } from "./ledger.ts";
+import { createMemoryStore } from "./memory-store.ts";
+import { Past } from "./past.ts";
+
+/** Midnight, so that a day of the simulation is a day of the rules. */
+export const startMs = Date.UTC(2026, 0, 1);
+
+/** A request that somebody may guess at. */
+export interface Opened {
+  readonly id: string;
+  readonly tenant: string;
+  readonly digits: number;
+  /** What the SMS says: only its reader may look. */
+  readonly code: string;
+}
+
+export interface Refused {
+  readonly reason: Reason;
+  readonly retryAfterMs: number;
+}
+
+/** What an attacker made of one request on one day. */
+export interface Guessed {
+  readonly day: number;
+  readonly digits: number;
+  guesses: number;
+}
+
+export class Ground {
+  readonly policy: Policy;
+  /** SMS by who had them sent. */
+  readonly sends = { attacker: 0, owner: 0 };
+  readonly guessed = new Map<string, Guessed>();
+  readonly ledger = new Ledger();
+  /** False where the length of codes follows from more than the phone's own past. */
+  readonly isTargeted: boolean;
+  readonly #past = new Past();
+  readonly system: ManualSystem;
+  readonly #service: Verifications;
+  readonly #sms = new Map<string, Verification>();
+  readonly #keys = createKeyRing([masterKeyA]);
+
+  /** On a store of its own in memory, unless given another, whose clock is `system`. */
+  constructor(
+    policy: Policy,
+    isTargeted = true,
+    system = createManualSystem(1, startMs),
+    store: Store = createMemoryStore(system),
+  ) {
+    this.policy = policy;
+    this.isTargeted = isTargeted;
+    this.system = system;
+    this.#service = createVerifications({
+      store,
+      system,
+      keys: this.#keys,
+      tenantOf: ofOneMind(policy),
+      // The phone network: what it is handed arrives.
+      deliver: async ({ verification }) => void this.#sms.set(verification.id, verification),
+      sendWaitMs: 0,
+      issuer: "otpd",
+    });
+  }
+
+  now(): number {
+    return this.system.now();
+  }
+
+  /** The day of the simulation, from 0 on. */
+  day(): number {
+    return Math.floor((this.now() - startMs) / 86_400_000);
+  }
+
+  async send(by: "attacker" | "owner", tenant: string, phone: string, knownUser: boolean): Promise<Opened | Refused> {
+    const { policy } = this;
+    const rest = { channel: "", locale: "", purpose: "", bind: {}, webOrigin: undefined, appHash: undefined };
+    const challengeToken = new Secret("");
+    const { result } = await this.#service.send(callerAt(tenant), { phone, knownUser, challengeToken, ...rest });
+    if (!result.ok) return { reason: result.refusal.reason, retryAfterMs: result.refusal.retryAfterMs ?? 0 };
+    this.sends[by] += 1;
+    this.ledger.note(laneOf(tenant, phone, knownUser), this.now(), 1);
+    const verification = this.#sms.get(result.value.id);
+    const code = verification === undefined ? undefined : deriveCode(this.#keys, verification)?.reveal();
+    if (code === undefined) throw new Error("no SMS came");
+    const expected = this.#past.digitsDue(`${tenant} ${phone}`, policy, this.now());
+    if (this.isTargeted)
+      hold(result.value.digits === expected, "length", `${result.value.digits} digits, not ${expected}`);
+    this.#past.opened(result.value.id, `${tenant} ${phone}`, this.now());
+    return { id: result.value.id, tenant, digits: result.value.digits, code };
+  }
+
+  /** Asks for the same code again; what it comes to. */
+  async resend({ id, tenant }: Opened, phone: string, knownUser: boolean): Promise<"resent" | Reason> {
+    const { result } = await this.#service.resend(callerAt(tenant), id);
+    if (!result.ok) return result.refusal.reason;
+    this.sends.attacker += 1;
+    this.ledger.note(laneOf(tenant, phone, knownUser), this.now(), 1);
+    return "resent";
+  }
+
+  async cancel({ id, tenant }: Opened): Promise<void> {
+    await this.#service.cancel(callerAt(tenant), id);
+    this.#past.ended(id, false);
+  }
+
+  /** What typing a code comes to. */
+  async type({ id, tenant }: Opened, code: string): Promise<"verified" | Reason> {
+    const { result } = await this.#service.verify(callerAt(tenant), {
+      id,
+      code: new Secret(code),
+      purpose: "",
+      bind: {},
+    });
+    if (result.ok) this.#past.ended(id, true);
+    else if (result.refusal.reason === "CODE_MISMATCH") this.#past.wrong(id, this.now());
+    return result.ok ? "verified" : result.refusal.reason;
+  }
+
+  /** Types the code that the SMS says. A success gives the request's SMS back to its lane. */
+  async typeRight(opened: Opened, phone: string, knownUser: boolean): Promise<"verified" | Reason> {
+    const told = await this.type(opened, opened.code);
+    if (told === "verified") this.ledger.note(laneOf(opened.tenant, phone, knownUser), this.now(), -1);
+    return told;
+  }
+
+  /**
+   * Guesses `count` times, each time another code and each time a wrong one: what luck would have done is computed from
+   * the book, not drawn. Returns how many were compared.
+   */
+  async guess(opened: Opened, count: number, from = 1): Promise<number> {
+    const all = 10 ** opened.digits;
+    const day = this.day();
+    const name = `${opened.id} ${day}`;
+    for (let i = 0; i < count; i++) {
+      const wrong = String((Number(opened.code) + from + i) % all).padStart(opened.digits, "0");
+      if ((await this.type(opened, wrong)) !== "CODE_MISMATCH") return i;
+      const entry = this.guessed.get(name) ?? { day, digits: opened.digits, guesses: 0 };
+      entry.guesses += 1;
+      this.guessed.set(name, entry);
+    }
+    return count;
+  }
+}
+
+export function isOpened(answer: Opened | Refused): answer is Opened {
+  return "id" in answer;
+}
+
+/** One phone has limits of its own at each tenant and in each lane. */
+function laneOf(tenant: string, phone: string, knownUser: boolean): string {
+  return `${tenant} ${phone} ${knownUser ? "known" : "stranger"}`;
+}
+
+function callerAt(tenant: string): Caller {
+  return { tenant, keyId: "key", idempotencyKey: undefined, isPublishable: false };
+}
+
+/** Somebody who does something now and then. `act` returns when he has something to do again; Infinity for never. */
+export interface Actor {
+  act(): Promise<number>;
+}
+
+/** Lets actors act in the order of their times until `days` are over. */
+export async function play(ground: Ground, actors: readonly Actor[], days: number): Promise<void> {
+  const endMs = startMs + days * 86_400_000;
+  const times = actors.map(() => ground.now());
+  for (;;) {
+    const next = Math.min(...times);
+    if (next >= endMs) return;
+    ground.system.advance(Math.max(0, next - ground.now()));
+    const who = times.indexOf(next);
+    times[who] = (await actors[who]?.act()) ?? Number.POSITIVE_INFINITY;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * The guessing simulation at length: every scenario and every way of the attacker, of which the document states the best;
+ * and a whole year on SQLite.
+ */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { ways, type WayName } from "../simulation/guessing/actors.ts";
+import { cellsOf, statedYears } from "../simulation/guessing/document.ts";
+import { Ground, startMs } from "../simulation/guessing/ground.ts";
+import { playScenario, scenarios, type Scenario } from "../simulation/guessing/scenarios.ts";
+import { createManualSystem } from "../support/system.ts";
+import { temporaryFolder } from "../support/world.ts";
+
+const statedFor = (scenario: Scenario) => statedYears().find(({ name }) => name === scenario.name);
+
+test.each(scenarios)("no way of guessing is better than the one that is stated: $name", async (scenario) => {
+  const names = Object.keys(ways) as WayName[];
+  const years = [];
+  for (const way of names) years.push({ way, figures: (await playScenario(scenario, way)).figures });
+  const [best] = years.toSorted((a, b) => b.figures.inAll - a.figures.inAll);
+  const stated = years.filter(({ way }) => way === statedFor(scenario)?.way).map(({ figures }) => figures);
+  expect(stated.map(cellsOf)).toEqual([statedFor(scenario)?.cells]);
+  expect(stated.map(({ inAll }) => inAll)).toEqual([best?.figures.inAll]);
+});
+
+describe("a year of guessing on SQLite", () => {
+  test.each(scenarios.slice(0, 2))("comes to the same figures: $name", async (scenario) => {
+    const folder = temporaryFolder();
+    const system = createManualSystem(1, startMs);
+    const store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true });
+    try {
+      const ground = new Ground(scenario.policy, true, system, store);
+      const { figures } = await playScenario(scenario, "steadily", 365, ground);
+      expect(cellsOf(figures)).toEqual(statedFor(scenario)?.cells);
+    } finally {
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
