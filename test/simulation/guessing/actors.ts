@@ -14,6 +14,8 @@ const lengthenFrom = 20;
 export interface Way {
   /** On which days of the simulation he is at work. */
   readonly isAtWork: (day: number) => boolean;
+  /** From which hour of those days on. */
+  readonly fromHour: number;
   /** Stops one guess short of the longer codes and gives that request up, so that one more short code meets him. */
   readonly isThrifty: boolean;
   /** Opens all the requests he can before he guesses at any. */
@@ -22,13 +24,15 @@ export interface Way {
   readonly resends: boolean;
 }
 
-const always: Way = { isAtWork: () => true, isThrifty: true, opensFirst: false, resends: false };
+const always: Way = { isAtWork: () => true, fromHour: 0, isThrifty: true, opensFirst: false, resends: false };
 
 /** By name, as docs/security.md calls them. */
 export const ways = {
   steadily: always,
   // A burst at short codes, then 90 days of silence until it is forgotten; at the end nothing is left to wait for.
   "in bursts": { ...always, isAtWork: (day: number) => day % forgetDays === 0 || day >= 4 * forgetDays },
+  // He leaves the mornings to the owner, who signs in then, verifies, and never learns of it.
+  "around the owner": { ...always, fromHour: 12 },
   greedily: { ...always, isThrifty: false },
   "opening first": { ...always, isThrifty: false, opensFirst: true },
   "with resends": { ...always, resends: true },
@@ -64,6 +68,8 @@ export class Attacker implements Actor {
     if (waiting !== undefined) return waiting();
     const { day, now, tomorrow } = this.#time();
     if (!this.#way.isAtWork(day)) return tomorrow;
+    const fromMs = startMs + day * dayMs + this.#way.fromHour * 3_600_000;
+    if (now < fromMs) return fromMs;
     const opened: Opened[] = [];
     let next = Number.POSITIVE_INFINITY;
     for (const knownUser of this.#lanes) {

@@ -50,6 +50,21 @@ describe("a year of guessing at one phone", () => {
     expect(amounts("one phone at two tenants")).toEqual(amounts("owner who signs in every day").map((n) => 2 * n));
   });
 
+  test("wins nothing from an owner whose SMS come back to the limits that both of them use", async () => {
+    const at = (name: string) => playScenario(scenarioCalled(name), "around the owner", 60);
+    const [idle, active] = [await at("idle owner"), await at("owner who signs in every day")];
+    expect(active.signIns).toEqual({ all: 60, known: 0 });
+    // Less by the requests that the owner gives up.
+    expect(idle.figures.sends - active.figures.sends).toBeGreaterThanOrEqual(0);
+    expect(idle.figures.sends - active.figures.sends).toBeLessThan(5);
+    expect(active.figures.inAll).toBeLessThanOrEqual(idle.figures.inAll);
+  });
+
+  test("meets six digits 20 times where he opens what he can before he guesses", async () => {
+    const { figures } = await playScenario(scenarioCalled("idle owner"), "opening first", 5);
+    expect(figures.byDigits[6]).toBe(20);
+  });
+
   test("meets six digits 24 times in any 90 days", async () => {
     const { figures } = await playScenario(scenarioCalled("idle owner"), "in bursts", 90);
     expect(figures.byDigits[6]).toBe(24);
