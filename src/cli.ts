@@ -9,6 +9,7 @@ import { keyCommands } from "./commands/keys.ts";
 import { phoneCommands } from "./commands/phones.ts";
 import { prune } from "./commands/prune.ts";
 import { serve } from "./commands/serve.ts";
+import { tenantCommands } from "./commands/tenants.ts";
 import { StoreUnavailable } from "./store/store.ts";
 
 const commands: Record<string, Command> = {
@@ -34,6 +35,7 @@ Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve
   doctor,
   ...keyCommands,
   ...phoneCommands,
+  ...tenantCommands,
 };
 
 /** The first words of commands that have two. */
@@ -44,7 +46,7 @@ const usage = `Usage: otpd COMMAND
 Phone verification that anyone can host.
 
 ${Object.entries(commands)
-  .map(([name, { summary }]) => `  ${name.padEnd(14)} ${summary}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(15)} ${summary}`)
   .join("\n")}
 
 otpd COMMAND --help tells more. Configuration is by OTP_* variables, see the README.`;

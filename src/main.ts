@@ -8,6 +8,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { dirname } from "node:path";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import type { Config } from "./config/config.ts";
+import { readTenant } from "./config/tenant-settings.ts";
 import { guarded } from "./delivery/breaker.ts";
 import type { Provider } from "./delivery/provider.ts";
 import { makeProvider, type ProviderName } from "./delivery/providers.ts";
@@ -17,7 +18,6 @@ import { scopes } from "./otp/api-key.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { receiptKeys } from "./otp/receipt.ts";
 import type { Secret } from "./otp/secret.ts";
-import type { TenantOf } from "./otp/tenant.ts";
 import { jsonOptions } from "./server/decoding.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
@@ -30,6 +30,7 @@ import { createAuthenticate, issueKey } from "./service/api-keys.ts";
 import { createBotCheck } from "./service/challenge.ts";
 import { createNoteReport } from "./service/reports.ts";
 import { createSprayWatch } from "./service/spray-watch.ts";
+import { createTenants } from "./service/tenants.ts";
 import { createVerifications, phoneRefs } from "./service/verifications.ts";
 import { openSqlite } from "./store/sqlite.ts";
 import { createSweeper } from "./store/sweeper.ts";
@@ -81,8 +82,18 @@ export async function startService(config: Config, surroundings: Surroundings): 
     );
     await store.registry.admitMasterKeys(keys.all);
 
-    const { policy, templates, brand } = config;
-    const tenantOf: TenantOf = (id) => ({ id, policy, templates, brand, audience: id });
+    const tenants = createTenants({
+      store,
+      read: (record) => {
+        const { tenant, faults } = readTenant(record, config);
+        for (const { setting, rest } of faults) {
+          telemetry.warning(`tenant ${record.id}: ${setting} ${rest}; the operator's holds`);
+        }
+        return tenant;
+      },
+    });
+    await tenants.refresh();
+    const { tenantOf } = tenants;
     const now = () => system.now();
     const providers = (
       surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print))
@@ -95,10 +106,11 @@ export async function startService(config: Config, surroundings: Surroundings): 
       tenantOf,
       providers,
       phoneOf,
+      refreshTenants: tenants.refresh,
       onCall: telemetry.providerCall,
       onFault: onFault("worker"),
     });
-    const sweeper = createSweeper(store, system, policy.retentionMs, onFault("sweeper"));
+    const sweeper = createSweeper(store, system, config.policy.retentionMs, onFault("sweeper"));
     const sprayWatch = createSprayWatch({
       store,
       system,
@@ -133,12 +145,13 @@ export async function startService(config: Config, surroundings: Surroundings): 
       providers,
       createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
     );
+    const authenticate = createAuthenticate(store, onFault("api-keys"));
     const gateway = createGateway({
       router,
       system,
       onAuthenticated: connections.authenticated,
       visitOf: (path) => keySetVisit(path) ?? reportVisit(path),
-      authenticate: createAuthenticate(store, onFault("api-keys")),
+      authenticate: async (header) => tenants.admit(await authenticate(header)),
       bodyBytesMax,
       deadlineMs,
       callsMax,

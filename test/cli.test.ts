@@ -8,7 +8,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import { run } from "../src/cli.ts";
+import { runHere } from "./support/command-line.ts";
 import { cleanEnv, runOtpd, startOtpd, type Otpd } from "./support/process.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -36,21 +36,6 @@ async function makeKey(...args: string[]): Promise<MadeKey> {
 async function listKeys(): Promise<Record<string, unknown>[]> {
   const { output } = await runOtpd(folder, ["keys", "list", "--json"]);
   return JSON.parse(output) as Record<string, unknown>[];
-}
-
-/** Runs a command line in this process: a process each would take most of a minute. */
-async function runHere(argv: string[]) {
-  const written = { output: "", errors: "" };
-  const { stdout, stderr } = process;
-  const [writeOut, writeErr] = [stdout.write, stderr.write];
-  stdout.write = (text: string | Uint8Array) => ((written.output += String(text)), true);
-  stderr.write = (text: string | Uint8Array) => ((written.errors += String(text)), true);
-  try {
-    return { code: await run(argv), ...written };
-  } finally {
-    stdout.write = writeOut;
-    stderr.write = writeErr;
-  }
 }
 
 describe("a command line", () => {
@@ -159,6 +144,7 @@ describe("keys", () => {
     expect(made).toEqual({
       id: made.key.slice("otp_live_".length, "otp_live_".length + 10),
       key: made.key,
+      tenant: "default",
       name: "",
       scopes: ["send", "verify", "read", "cancel"],
       expire_time: null,
@@ -187,7 +173,9 @@ describe("keys", () => {
     const { id, key } = await makeKey("--test", "--name", "ci");
     expect(key).toBe(`otp_test_${id}_${key.slice(-38)}`);
     expect(await listKeys()).toContainEqual(expect.objectContaining({ id, kind: "test", name: "ci" }));
-    expect((await runOtpd(folder, ["keys", "list"])).output).toMatch(new RegExp(`^${id} +test +ci +active`, "m"));
+    expect((await runOtpd(folder, ["keys", "list"])).output).toMatch(
+      new RegExp(`^${id} +test +default +ci +active`, "m"),
+    );
   });
 
   test("list shows every key and no secret", async () => {
@@ -195,6 +183,7 @@ describe("keys", () => {
     expect(await listKeys()).toContainEqual({
       id,
       kind: "live",
+      tenant: "default",
       name: "listed",
       scopes: ["read"],
       state: "active",
@@ -203,8 +192,8 @@ describe("keys", () => {
       last_use_time: null,
     });
     const { output } = await runOtpd(folder, ["keys", "list"]);
-    expect(output).toMatch(/^ID +KIND +NAME +STATE +SCOPES +LAST USED +EXPIRES\n/);
-    expect(output).toMatch(new RegExp(`^${id} +live +listed +active +read +never +never$`, "m"));
+    expect(output).toMatch(/^ID +KIND +TENANT +NAME +STATE +SCOPES +LAST USED +EXPIRES\n/);
+    expect(output).toMatch(new RegExp(`^${id} +live +default +listed +active +read +never +never$`, "m"));
     const secret = key.slice(-38);
     expect(output + JSON.stringify(await listKeys())).not.toContain(secret);
   });

@@ -7,30 +7,34 @@ import { scopes, type ApiKey, type Scope } from "../otp/api-key.ts";
 import { issueKey } from "../service/api-keys.ts";
 import { createSystem, type Instant } from "../system.ts";
 import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { findTenant } from "./setup.ts";
 
 const allScopes = scopes.join(",");
 
 export const keyCommands: Record<string, Command> = {
   "keys create": {
     summary: "make an API key",
-    help: `Usage: otpd keys create [--name NAME] [--scopes LIST] [--expires WHEN] [--test] [--json]
+    help: `Usage: otpd keys create [--name NAME] [--tenant NAME] [--scopes LIST] [--expires WHEN] [--test] [--json]
 
 Makes an API key and prints it, this once.
 
   --name NAME      what the key is for, at most 64 characters
+  --tenant NAME    whose it is; default unless given
   --scopes LIST    what it may do, of ${allScopes}; all of them unless given
   --expires WHEN   when it stops working: a date such as 2030-01-31 (in UTC), or a time from now such as 90d
   --test           a key for the sandbox: fictional numbers only, nothing is ever sent (docs/testing.md)
-  --json           print {"id","key","name","scopes","expire_time"}`,
+  --json           print {"id","key","tenant","name","scopes","expire_time"}`,
     run: createKey,
   },
   "keys list": {
     summary: "list the API keys",
-    help: `Usage: otpd keys list [--json]
+    help: `Usage: otpd keys list [--tenant NAME] [--json]
 
 Lists every API key, without its secret.
 
-  --json   print an array of {"id","kind","name","scopes","state","create_time","expire_time","last_use_time"}`,
+  --tenant NAME   only the keys of this tenant
+  --json          print an array of {"id","kind","tenant","name","scopes","state","create_time","expire_time",
+                  "last_use_time"}`,
     run: listKeys,
   },
   "keys revoke": {
@@ -47,6 +51,7 @@ async function createKey(args: string[]): Promise<void> {
     args,
     options: {
       name: { type: "string", default: "" },
+      tenant: { type: "string", default: "default" },
       scopes: { type: "string", default: allScopes },
       expires: { type: "string" },
       test: { type: "boolean", default: false },
@@ -60,9 +65,10 @@ async function createKey(args: string[]): Promise<void> {
   if (unknown.length > 0) throw new Misused(`--scopes must be a list of ${allScopes}.`);
   const expireMs = values.expires === undefined ? null : parseExpiry(values.expires, createSystem().now());
   await withStore(async (store, system) => {
+    const { id: tenant } = await findTenant(store, values.tenant);
     const wish = {
       kind: values.test ? ("test" as const) : ("live" as const),
-      tenant: "default",
+      tenant,
       name: values.name,
       scopes: scopes.filter((scope: Scope) => wanted.includes(scope)),
       expireMs,
@@ -70,34 +76,46 @@ async function createKey(args: string[]): Promise<void> {
     const { key, text } = await issueKey(store, system, wish);
     if (values.json) {
       const { id, name, scopes: granted } = key;
-      say(JSON.stringify({ id, key: text.reveal(), name, scopes: granted, expire_time: timeOf(expireMs) }));
+      say(JSON.stringify({ id, key: text.reveal(), tenant, name, scopes: granted, expire_time: timeOf(expireMs) }));
     } else {
       say(
-        `The API key, shown this once:\n\n  ${text.reveal()}\n\nid ${key.id}, may ${key.scopes.join(", ")}, ${expireMs === null ? "does not expire" : `expires ${timeOf(expireMs)}`}`,
+        `The API key, shown this once:\n\n  ${text.reveal()}\n\nid ${key.id}${tenant === "default" ? "" : `, of ${tenant}`}, may ${key.scopes.join(", ")}, ${expireMs === null ? "does not expire" : `expires ${timeOf(expireMs)}`}`,
       );
     }
   });
 }
 
 async function listKeys(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
+  const { values } = parseArgs({
+    args,
+    options: { tenant: { type: "string" }, json: { type: "boolean", default: false } },
+  });
   await withStore(async (store) => {
-    const keys = (await store.registry.listApiKeys()).map((key) => ({
-      id: key.id,
-      kind: key.kind,
-      name: key.name,
-      scopes: key.scopes,
-      state: stateOf(key, store.now()),
-      create_time: timeOf(key.createMs),
-      expire_time: timeOf(key.expireMs),
-      last_use_time: timeOf(key.lastUseMs),
-    }));
+    const only = values.tenant === undefined ? undefined : await findTenant(store, values.tenant);
+    const all = await store.registry.listApiKeys();
+    const keys = all
+      .filter(({ tenant }) => only === undefined || tenant === only.id)
+      .map((key) => ({
+        id: key.id,
+        kind: key.kind,
+        tenant: key.tenant,
+        name: key.name,
+        scopes: key.scopes,
+        state: stateOf(key, store.now()),
+        create_time: timeOf(key.createMs),
+        expire_time: timeOf(key.expireMs),
+        last_use_time: timeOf(key.lastUseMs),
+      }));
     if (values.json) return say(JSON.stringify(keys));
-    if (keys.length === 0) return say("There are no API keys. Make one: npx otpd keys create --name me");
-    const head = ["ID", "KIND", "NAME", "STATE", "SCOPES", "LAST USED", "EXPIRES"];
+    if (keys.length === 0) {
+      const [whose, flag] = only === undefined ? ["", ""] : [` of ${only.id}`, ` --tenant ${only.id}`];
+      return say(`There are no API keys${whose}. Make one: npx otpd keys create${flag} --name me`);
+    }
+    const head = ["ID", "KIND", "TENANT", "NAME", "STATE", "SCOPES", "LAST USED", "EXPIRES"];
     const lines = keys.map((k) => [
       k.id,
       k.kind,
+      k.tenant,
       k.name || "-",
       k.state,
       k.scopes.join(","),

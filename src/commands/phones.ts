@@ -2,55 +2,63 @@
  * `otpd phones`: the answer to "the customer says no SMS came".
  */
 import { parseArgs } from "node:util";
+import { readTenant } from "../config/tenant-settings.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
 import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
-import { configuration, keyRingOf } from "./setup.ts";
+import { configuration, findTenant, keyRingOf } from "./setup.ts";
 
 export const phoneCommands: Record<string, Command> = {
   "phones show": {
     summary: "tell what became of the messages to a phone",
-    help: `Usage: otpd phones show PHONE [--json]
+    help: `Usage: otpd phones show PHONE [--tenant NAME] [--json]
 
 Shows the latest requests of a phone and what became of their messages, how many it may still get, and how long its next
 code is and why. PHONE is in international form, such as +31612345678.
 
-  --json   print all of it as one JSON object`,
+  --tenant NAME   as this tenant knows it; default unless given
+  --json          print all of it as one JSON object`,
     run: show,
   },
   "phones reset": {
     summary: "give a phone a fresh start",
-    help: `Usage: otpd phones reset PHONE
+    help: `Usage: otpd phones reset PHONE [--tenant NAME]
 
 Fills the phone's message limits and forgets its wrong codes, so that its next code has the usual length. Live requests
-stay as they are.`,
+stay as they are.
+
+  --tenant NAME   with this tenant; default unless given`,
     run: reset,
   },
 };
 
+const whose = { type: "string", default: "default" } as const;
+
 async function show(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { json: { type: "boolean", default: false } },
+    options: { tenant: whose, json: { type: "boolean", default: false } },
     allowPositionals: true,
   });
   const phone = onePhone(positionals);
   const config = configuration();
   const keys = keyRingOf(config);
   await withStore(async (store) => {
-    const report = await showPhone({ store, keys, policy: config.policy }, "default", phone);
+    const { tenant } = readTenant(await findTenant(store, values.tenant), config);
+    const report = await showPhone({ store, keys, policy: tenant.policy }, tenant.id, phone);
     say(values.json ? JSON.stringify(asJson(phone, report)) : describe(phone, report));
   });
 }
 
 async function reset(args: string[]): Promise<void> {
-  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
+  const { values, positionals } = parseArgs({ args, options: { tenant: whose }, allowPositionals: true });
   const phone = onePhone(positionals);
   const config = configuration();
   const keys = keyRingOf(config);
   await withStore(async (store) => {
-    await resetPhone({ store, keys, policy: config.policy }, "default", phone);
+    const { tenant } = readTenant(await findTenant(store, values.tenant), config);
+    await resetPhone({ store, keys, policy: tenant.policy }, tenant.id, phone);
     say(`${maskPhone(phone.e164)} starts afresh: its message limits are full, and its wrong codes are forgotten.`);
   });
 }

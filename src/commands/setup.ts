@@ -1,10 +1,13 @@
 /**
- * What commands that need more than the database share: the whole configuration, and the keys of the database at hand.
+ * What commands that need more than the database share: the whole configuration, the keys of the database at hand, and
+ * the tenant that is meant.
  */
 import { readFileSync } from "node:fs";
 import { parseConfig, type Config } from "../config/config.ts";
 import { existingMasterKey } from "../master-key.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
+import { isTenantName, type TenantRecord } from "../otp/tenant.ts";
+import type { Store } from "../store/store.ts";
 import { Unusable, valueOf } from "./command.ts";
 
 /** The configuration as `serve` would have it. */
@@ -19,4 +22,23 @@ export function keyRingOf(config: Config): KeyRing {
   const keys = config.masterKeys ?? (own === undefined ? undefined : [own]);
   if (keys === undefined) throw new Unusable("There is no master key: set OTP_MASTER_KEY, or start the service once.");
   return createKeyRing(keys);
+}
+
+/** The name of a tenant as it may be, or the end of the command. */
+export function tenantName(text: string): string {
+  if (isTenantName(text)) return text;
+  throw new Unusable(
+    "A tenant's name has 1 to 40 lower-case letters, digits and hyphens, and does not begin with a hyphen.",
+  );
+}
+
+/** The tenant of this name, or the end of the command. */
+export async function findTenant(store: Store, name: string): Promise<TenantRecord> {
+  const record = await store.registry.findTenant(tenantName(name));
+  if (record === undefined) throw noTenant(name);
+  return record;
+}
+
+export function noTenant(name: string): Unusable {
+  return new Unusable(`There is no tenant ${name}: otpd tenants list shows those there are.`);
 }

@@ -25,6 +25,8 @@ export interface WorkerOptions {
   /** The ways out, in the order they are tried; at least one. */
   readonly providers: readonly Provider[];
   readonly phoneOf: (verification: Verification) => PhoneRef;
+  /** Brings what `tenantOf` knows up to date; asked before messages are claimed from the outbox. */
+  readonly refreshTenants: () => Promise<void>;
   /** Told of each provider call, for logs and metrics. */
   readonly onCall: (provider: string, outcome: SendOutcome, durationMs: number) => void;
   /** Told of a fault of the worker's own. */
@@ -57,7 +59,7 @@ const callTimeoutMs = 5_000;
 const pollMs = 1_000;
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { store, system, keys, tenantOf, providers, phoneOf, onCall, onFault } = options;
+  const { store, system, keys, tenantOf, providers, phoneOf, refreshTenants, onCall, onFault } = options;
   const waiting: Job[] = [];
   let calls = 0;
   /** All that was begun and is not done, for a stop to wait for. Nothing in it rejects. */
@@ -96,6 +98,7 @@ export function createWorker(options: WorkerOptions): Worker {
   /** Carries a message that had to wait for its turn. It goes back if its claim would not outlast the call, or is moot. */
   async function carryLate(job: Job): Promise<void> {
     const { message, verification } = job;
+    await refreshTenants();
     const current = await store.readVerification(verification.tenant, verification.id);
     const now = store.now();
     const stillOwed = current !== undefined && stateAt(current, now) === "PENDING" && now < message.deadlineMs;
@@ -121,7 +124,8 @@ export function createWorker(options: WorkerOptions): Worker {
     const startMs = store.now();
     const lifeLeftMs = verification.expireMs - startMs;
     const key = keys.find(verification.kid) ?? keys.current;
-    const { brand, templates } = tenantOf(verification.tenant);
+    const { brand, templates, isDisabled } = tenantOf(verification.tenant);
+    if (isDisabled) return { kind: "refused", cause: "content", detail: "the tenant is disabled" };
     const template = templates.templateFor(verification);
     const { dltTemplateId, dltEntityId } = template;
     const { purpose, webOrigin, appHash } = verification;
@@ -199,6 +203,7 @@ export function createWorker(options: WorkerOptions): Worker {
       const due = await store.nextDue();
       const free = callsMax + waitingMax - calls - waiting.length;
       if (!stopping && due !== undefined && due <= store.now() && free > 0) {
+        await refreshTenants();
         for (const job of await store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate)) take(job);
         nextMs = 0;
       } else if (due !== undefined) {

@@ -47,13 +47,13 @@ export function sandboxOf(tenant: string): string {
   return tenant + suffix;
 }
 
-export function isSandbox(tenant: string): boolean {
-  return tenant.endsWith(suffix);
-}
-
-/** The real tenant: the one that a sandbox stands beside, or the tenant itself. Pure. */
+/** The tenant that a sandbox stands beside; any other tenant is its own. */
 export function realTenantOf(tenant: string): string {
   return isSandbox(tenant) ? tenant.slice(0, -suffix.length) : tenant;
+}
+
+export function isSandbox(tenant: string): boolean {
+  return tenant.endsWith(suffix);
 }
 
 const longCodeDigits = 8;

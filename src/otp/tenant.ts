@@ -2,7 +2,9 @@
  * A tenant: an application or a team that shares this service with others, and sees nothing of theirs. It has a name, texts
  * and rules of its own; what it does not set is the operator's.
  */
+import type { Instant } from "../system.ts";
 import type { Policy } from "./policy.ts";
+import type { WebOrigin } from "./template/last-line.ts";
 import type { Templates } from "./template/template.ts";
 
 export interface Tenant {
@@ -13,7 +15,31 @@ export interface Tenant {
   readonly templates: Templates;
   /** Whom its receipts are for: their `aud`. */
   readonly audience: string;
+  /** The origins that its web pages may have, or undefined for any. */
+  readonly origins: ReadonlySet<WebOrigin> | undefined;
+  /** True while its keys are refused and nothing of it is sent. */
+  readonly isDisabled: boolean;
 }
 
 /** Finds the tenant that a verification or a key belongs to; a sandbox has the rules of the tenant it stands beside. */
 export type TenantOf = (id: string) => Tenant;
+
+/** What is stored of a tenant. */
+export interface TenantRecord {
+  readonly id: string;
+  /** A JSON object of its settings by name, each as it was written. Read by config/tenant-settings.ts. */
+  readonly settings: string;
+  readonly createMs: Instant;
+  /** When it was disabled; null while it is not. */
+  readonly disableMs: Instant | null;
+  /** Grows with every write to any tenant. */
+  readonly revision: number;
+}
+
+/** Every server keeps them all in memory. */
+export const tenantsMax = 10_000;
+
+/** What a tenant may be called. There is no `+` in it: that is what a sandbox is told by. Pure. */
+export function isTenantName(text: string): boolean {
+  return /^[a-z0-9][a-z0-9-]{0,39}$/.test(text);
+}

@@ -165,7 +165,10 @@ export function createVerifications(options: VerificationsOptions): Verification
 
   /** The door: channel, then phone, then destination. What passes has everything that takes randomness or a key. */
   function admit(caller: Caller, command: SendCommand): Result<SendFacts> {
-    const { policy, templates } = tenantOf(caller.tenant);
+    const { policy, templates, origins } = tenantOf(caller.tenant);
+    if (command.webOrigin !== undefined && origins?.has(command.webOrigin) === false) {
+      return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
+    }
     if (command.channel !== "" && command.channel !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
     const parsed = parsePhoneNumber(command.phone);
     const phone = isSandbox(caller.tenant) ? admitToSandbox(parsed) : admitDestination(policy, parsed);
@@ -230,19 +233,21 @@ export function createVerifications(options: VerificationsOptions): Verification
         command.appHash ?? "",
       ]);
       if (!facts.ok && claim === undefined) return answer(facts);
+      // Once for the whole send: the buckets that are loaded are those of the limits that are spent.
+      const policy = policyOf(caller.tenant);
       const phone = facts.ok
         ? {
             indexes: keys.all.map((key) => phoneIndex(key, caller.tenant, facts.value.phone.e164)),
             kid: keys.current.kid,
             knownUser: command.knownUser,
-            buckets: bucketsOf(caller.tenant, policyOf(caller.tenant)),
+            buckets: bucketsOf(caller.tenant, policy),
           }
         : undefined;
       const { tenant, isPublishable, address } = caller;
       const visitor = { tenant, isPublishable, address, brought: command.challengeToken, facts, claim };
       const decided = await botGate(visitor, () =>
         store.openVerification({ tenant: caller.tenant, slot: claim?.slot, phone }, (view) =>
-          decideSend(view, facts, claim, policyOf(caller.tenant)),
+          decideSend(view, facts, claim, policy),
         ),
       );
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });

@@ -3,11 +3,27 @@
  * writes, another sees at its next call. The promises of store.ts hold here too.
  */
 import type { ApiKey } from "../otp/api-key.ts";
+import type { TenantRecord } from "../otp/tenant.ts";
 import type { Instant } from "../system.ts";
 
 /** The configured master keys are not those the database was written with. */
 export class MasterKeyMismatch extends Error {
   override readonly name = "MasterKeyMismatch";
+}
+
+/** What a decision about a tenant sees. */
+export interface TenantView {
+  readonly now: Instant;
+  /** Undefined when there is none of this name. */
+  readonly tenant: TenantRecord | undefined;
+  /** How many tenants there are. */
+  readonly count: number;
+}
+
+/** A decision about a tenant: what is kept of it from now on, if that changes, and what to tell. */
+export interface TenantDecided<R> {
+  readonly keep?: Pick<TenantRecord, "settings" | "disableMs">;
+  readonly result: R;
 }
 
 export interface Registry {
@@ -21,6 +37,21 @@ export interface Registry {
   revokeApiKey(id: string, now: Instant): Promise<boolean>;
   /** Notes when a key was last used. */
   touchApiKey(id: string, now: Instant): Promise<void>;
+
+  /** Finds a tenant by its name. */
+  findTenant(id: string): Promise<TenantRecord | undefined>;
+  /** The tenants that were written after a revision, in the order they were written last; -1 gives all of them. */
+  listTenants(afterRevision: number): Promise<TenantRecord[]>;
+  /**
+   * The latest revision of any tenant. Sees at once what another process wrote: once this tells a revision, listTenants
+   * gives every write up to it. Cheap enough for every call.
+   */
+  tenantsRevision(): Promise<number>;
+  /**
+   * Decides about one tenant, with it and the number of all locked. What is kept makes it, if it is new, and gives it the
+   * next revision. `decide` is pure and may be run again.
+   */
+  changeTenant<R>(id: string, decide: (view: TenantView) => TenantDecided<R>): Promise<R>;
 
   /**
    * Compares the configured master keys, the current one first, with those the database was written with. Rejects with

@@ -7,6 +7,7 @@ import type { IdempotencyRecord, StoredAnswer } from "../otp/idempotency.ts";
 import type { Delivery, Message } from "../otp/message.ts";
 import type { PhoneHistory } from "../otp/policy.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
+import type { TenantRecord } from "../otp/tenant.ts";
 import type { State, Verification } from "../otp/verification.ts";
 
 /** Stored by position: append only. */
@@ -310,6 +311,19 @@ export function toApiKey(row: ApiKeyRow): ApiKey {
     revokeMs: row.revoke_ms,
     lastUseMs: row.last_use_ms,
   };
+}
+
+export interface TenantRow {
+  id: string;
+  settings: string;
+  create_ms: number;
+  disable_ms: number | null;
+  revision: number;
+}
+
+export function toTenant(row: TenantRow): TenantRecord {
+  const { id, settings, create_ms: createMs, disable_ms: disableMs, revision } = row;
+  return { id, settings, createMs, disableMs, revision };
 }
 
 /** A bucket's key: the phone's index and one byte for the lane and the limit's place. */

@@ -2,9 +2,10 @@
  * The registry on SQLite: what operators write.
  */
 import type { ApiKey } from "../otp/api-key.ts";
+import type { TenantRecord } from "../otp/tenant.ts";
 import type { Instant } from "../system.ts";
 import * as rows from "./rows.ts";
-import { MasterKeyMismatch, type Registry } from "./registry.ts";
+import { MasterKeyMismatch, type Registry, type TenantDecided, type TenantView } from "./registry.ts";
 import type { prepare } from "./statements.ts";
 
 /** `act` runs a write within the next transaction, `read` a read on what is committed. */
@@ -38,6 +39,32 @@ export function createRegistry(
 
     touchApiKey(id: string, now: Instant): Promise<void> {
       return act(() => void sql.touchApiKey.run(now, id));
+    },
+
+    async findTenant(id: string): Promise<TenantRecord | undefined> {
+      return read(() => {
+        const row = sql.tenant.get(id);
+        return row === undefined ? undefined : rows.toTenant(row);
+      });
+    },
+
+    async listTenants(afterRevision: number): Promise<TenantRecord[]> {
+      return read(() => sql.tenantsAfter.all(afterRevision).map(rows.toTenant));
+    },
+
+    async tenantsRevision(): Promise<number> {
+      return read(() => sql.tenantsRevision.get()?.revision ?? 0);
+    },
+
+    changeTenant<R>(id: string, decide: (view: TenantView) => TenantDecided<R>): Promise<R> {
+      return act((now) => {
+        const row = sql.tenant.get(id);
+        const tenant = row === undefined ? undefined : rows.toTenant(row);
+        const { keep, result } = decide({ now, tenant, count: sql.tenantCount.get()?.count ?? 0 });
+        // One writer at a time, so that no revision is seen before a lower one.
+        if (keep !== undefined) sql.putTenant.run(id, tenant?.createMs ?? now, keep.settings, keep.disableMs);
+        return result;
+      });
     },
 
     admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void> {

@@ -112,6 +112,17 @@ export function prepare(db: Database) {
     ),
     revokeApiKey: statement(`UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, ?) WHERE id = ?`),
     touchApiKey: statement(`UPDATE api_keys SET last_use_ms = ? WHERE id = ?`),
+    tenant: statement<rows.TenantRow>(`SELECT id, settings, create_ms, disable_ms, revision FROM tenants WHERE id = ?`),
+    tenantsAfter: statement<rows.TenantRow>(
+      `SELECT id, settings, create_ms, disable_ms, revision FROM tenants WHERE revision > ? ORDER BY revision, id`,
+    ),
+    tenantsRevision: statement<{ revision: number | null }>(`SELECT max(revision) AS revision FROM tenants`),
+    tenantCount: statement<{ count: number }>(`SELECT count(*) AS count FROM tenants`),
+    putTenant: statement(
+      `INSERT INTO tenants (id, create_ms, settings, disable_ms, revision)
+       VALUES (?, ?, ?, ?, (SELECT coalesce(max(revision), 0) + 1 FROM tenants))
+       ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, disable_ms = excluded.disable_ms, revision = excluded.revision`,
+    ),
     clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
     noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),
     masterKeys: statement<{ kid: number; key_check: Uint8Array }>(`SELECT kid, key_check FROM master_keys`),

@@ -103,6 +103,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       system,
       keys: acts.keys,
       tenantOf: ofOneMind(acts.policy),
+      refreshTenants: async () => {},
       providers,
       phoneOf: acts.phoneOf,
       onCall: (provider, outcome) => void calls.push(`${provider} ${outcome.kind}`),

@@ -152,7 +152,7 @@ export class World {
     const tenantOf = ofOneMind(policy);
     const phoneOf = phoneRefs(keys, tenantOf);
     const common = { store, system, keys, tenantOf };
-    const worker = createWorker({ ...common, providers, phoneOf, onCall, onFault });
+    const worker = createWorker({ ...common, providers, phoneOf, refreshTenants: async () => {}, onCall, onFault });
     const sweeper = createSweeper(store, system, policy.retentionMs, onFault);
     this.life = {
       store,

@@ -9,6 +9,7 @@ import { createActs, type Acts } from "./acts.ts";
 import { decisionCases } from "./contract-decisions.ts";
 import { guessCases } from "./contract-guesses.ts";
 import { outboxCases } from "./contract-outbox.ts";
+import { tenantCases } from "./contract-tenants.ts";
 import { upkeepCases } from "./contract-upkeep.ts";
 
 /** A store on a fresh database, and what a test may do to it. */
@@ -50,5 +51,6 @@ export function storeContract(name: string, openStore: OpenStore): void {
     outboxCases(onGround);
     upkeepCases(onGround);
     guessCases(onGround);
+    tenantCases(onGround);
   });
 }

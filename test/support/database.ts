@@ -54,7 +54,9 @@ export function countRows(path: string, table: "verifications" | "messages" | "i
 
 /** Adds a tenant beside `default`. */
 export function addTenant(path: string, tenant: string): void {
-  inDatabase(path, (db) => db.prepare("INSERT INTO tenants VALUES (?, 0)").run(tenant));
+  inDatabase(path, (db) =>
+    db.prepare("INSERT INTO tenants (id, create_ms, revision) SELECT ?, 0, max(revision) + 1 FROM tenants").run(tenant),
+  );
 }
 
 /** Every byte of the database and its write-ahead log. */

@@ -7,5 +7,5 @@ import type { TenantOf } from "../../src/otp/tenant.ts";
 
 export function ofOneMind(policy: Policy): TenantOf {
   const templates = createTemplates();
-  return (id) => ({ id, policy, templates, brand: "Acme", audience: id });
+  return (id) => ({ id, policy, templates, brand: "Acme", audience: id, origins: undefined, isDisabled: false });
 }

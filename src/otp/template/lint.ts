@@ -91,18 +91,21 @@ export function findingsOf(template: Template, brand: string): Findings {
   return { faults: [], warnings: warnings.flatMap(([isWarning, sentence]) => (isWarning ? [sentence] : [])) };
 }
 
-/** What the brand does to the texts that come with the service, each a whole sentence without its full stop. Pure. */
-export function warningsOfBrand(brand: string): string[] {
+/**
+ * What the brand does to the texts that come with the service, each a whole sentence without its full stop. `name` is what
+ * the brand is set by. Pure.
+ */
+export function warningsOfBrand(brand: string, name = "OTP_BRAND"): string[] {
   const strangers = outsideGsm7(brand);
   if (strangers.length > 0) {
     return [
-      `OTP_BRAND has characters outside GSM-7 (${strangers.slice(0, 5).map(named).join(" ")}): every SMS is sent as UCS-2, 70 characters a segment instead of 160`,
+      `${name} has characters outside GSM-7 (${strangers.slice(0, 5).map(named).join(" ")}): every SMS is sent as UCS-2, 70 characters a segment instead of 160`,
     ];
   }
   const tight = builtInTemplates.filter((template) => findingsOf(template, brand).warnings.length > 0);
   if (tight.length === 0) return [];
   return [
-    `OTP_BRAND is long: the texts in ${tight.map(({ locale }) => locale).join(", ")} no longer fit one segment, or Android's ${androidBytesMax} bytes with an android_app_hash`,
+    `${name} is long: the texts in ${tight.map(({ locale }) => locale).join(", ")} no longer fit one segment, or Android's ${androidBytesMax} bytes with an android_app_hash`,
   ];
 }
 

@@ -1,0 +1,110 @@
+/**
+ * What holds for a tenant, and where each setting comes from, for people and for programs.
+ */
+import type { Config } from "../config/config.ts";
+import {
+  readTenant,
+  settingNames,
+  settingsOf,
+  settingVariables,
+  type SettingFault,
+  type SettingName,
+} from "../config/tenant-settings.ts";
+import { defaults } from "../config/variables.ts";
+import type { Tenant, TenantRecord } from "../otp/tenant.ts";
+import { table, timeOf } from "./command.ts";
+
+/** What a setting is, and where it comes from: `tenant`, the name of the operator's variable, or `default`. */
+interface Held {
+  /** As it is written; null where it is unset, and the tenant's own texts as what is in their file. */
+  readonly value: string | OwnTexts | null;
+  readonly from: string;
+}
+
+interface OwnTexts {
+  readonly texts?: readonly { readonly locale: string }[];
+}
+
+interface TenantReport {
+  readonly settings: Readonly<Record<SettingName, Held>>;
+  readonly faults: readonly string[];
+}
+
+export function stateOf({ disableMs }: Pick<TenantRecord, "disableMs">): "active" | "disabled" {
+  return disableMs === null ? "active" : "disabled";
+}
+
+/** Null for `default`, which came with the database. */
+export function madeTime({ createMs }: Pick<TenantRecord, "createMs">): string | null {
+  return timeOf(createMs === 0 ? null : createMs);
+}
+
+export function tenantAsJson(record: TenantRecord, config: Config) {
+  const { settings, faults } = reportOf(record, config);
+  return {
+    name: record.id,
+    state: stateOf(record),
+    create_time: madeTime(record),
+    disable_time: timeOf(record.disableMs),
+    settings,
+    faults,
+  };
+}
+
+export function describeTenant(record: TenantRecord, config: Config): string {
+  const { settings, faults } = reportOf(record, config);
+  const rows = settingNames.map((name) => [name, shown(name, settings[name]), settings[name].from]);
+  const since = record.disableMs === null ? "active" : `disabled since ${timeOf(record.disableMs)}`;
+  return [
+    `${record.id}, ${since}. What is set here wins over the environment.`,
+    "",
+    table([["SETTING", "VALUE", "FROM"], ...rows]),
+    ...faults.map((fault) => `\nFault: ${fault}; the operator's holds.`),
+  ].join("\n");
+}
+
+function reportOf(record: TenantRecord, config: Config): TenantReport {
+  const { settings: own } = settingsOf(record);
+  const { tenant, faults } = readTenant(record, config);
+  const held = settingNames.map((name) => [name, heldOf(name, own[name], tenant, faults)] as const);
+  return {
+    settings: Object.fromEntries(held) as Record<SettingName, Held>,
+    faults: faults.map(({ setting, rest }) => `${setting} ${rest}`),
+  };
+}
+
+function heldOf(name: SettingName, own: string | undefined, tenant: Tenant, faults: readonly SettingFault[]): Held {
+  const variable = settingVariables[name];
+  const given = variable === undefined ? undefined : process.env[variable] || undefined;
+  const isOwn = own !== undefined && !faults.some(({ setting }) => setting === name);
+  const from = isOwn ? "tenant" : given === undefined ? "default" : String(variable);
+  return {
+    value:
+      isOwn && name === "texts"
+        ? (JSON.parse(own.replace(/^\uFEFF/, "")) as OwnTexts)
+        : valueOf(name, tenant, isOwn ? own : given),
+    from,
+  };
+}
+
+/** A setting as it is written; those that follow from others as they came out. */
+function valueOf(name: SettingName, tenant: Tenant, written: string | undefined): string | null {
+  if (name === "code_length_max") return String(tenant.policy.codeLengthMax);
+  if (name === "audience") return tenant.audience;
+  const variable = settingVariables[name];
+  return written ?? (variable === undefined ? undefined : defaults()[variable]) ?? null;
+}
+
+/** What stands where nothing is set, and nothing is assumed. */
+const unset: Readonly<Partial<Record<SettingName, string>>> = {
+  texts: "those that come with the service",
+  countries: "all",
+  origins: "any",
+};
+
+function shown(name: SettingName, { value }: Held): string {
+  if (value === null) return unset[name] ?? "-";
+  if (typeof value === "string") return value;
+  const { texts = [] } = value;
+  return `${texts.length} of its own: ${[...new Set(texts.map(({ locale }) => locale))].join(", ")}`;
+}

@@ -1,0 +1,257 @@
+/**
+ * `otpd tenants`: make, change, show and disable tenants. What is given is read as a server will read it, and all that is
+ * wrong is told before anything is kept.
+ */
+import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
+import {
+  readTenant,
+  recordedSettings,
+  settingNames,
+  settingsOf,
+  type SettingName,
+  type TenantSettings,
+} from "../config/tenant-settings.ts";
+import type { Config } from "../config/config.ts";
+import { parseTemplates } from "../otp/template/file.ts";
+import { tenantsMax } from "../otp/tenant.ts";
+import type { TenantDecided } from "../store/registry.ts";
+import type { Instant } from "../system.ts";
+import { complain, Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { configuration, findTenant, noTenant, tenantName } from "./setup.ts";
+import { describeTenant, madeTime, stateOf, tenantAsJson } from "./tenant-report.ts";
+
+const settingsHelp = `What is not set is the operator's, from the environment:
+
+  --brand TEXT              the name in its SMS
+  --texts FILE              its own texts, as in docs/templates.md
+  --countries LIST          such as NL,BE, or *
+  --phone-limits LIST       SMS to one number, such as 5@10m,6@4h
+  --resend-gaps LIST        waits before each resend, such as 30s,60s
+  --code-length N           digits, 6 to 10
+  --code-length-max N       digits after wrong guesses, 6 to 10
+  --ttl-seconds N           lifetime of a code, 180 to 600
+  --max-attempts N          wrong codes until the lock, 1 to 10
+  --audience TEXT           whom its receipts are for; its name unless given
+  --origin ORIGIN           an origin of its web pages, once for each; any unless given`;
+
+export const tenantCommands: Record<string, Command> = {
+  "tenants create": {
+    summary: "make a tenant",
+    help: `Usage: otpd tenants create NAME [SETTINGS]
+
+Makes a tenant: its keys see nothing of what others do. Then make a key for it: otpd keys create --tenant NAME.
+${settingsHelp}`,
+    run: create,
+  },
+  "tenants set": {
+    summary: "change a tenant's settings",
+    help: `Usage: otpd tenants set NAME [SETTINGS] [--unset LIST]
+
+Changes what is given and leaves the rest. It counts from the next call on.
+${settingsHelp}
+  --unset LIST              settings to leave to the operator again, such as brand,countries`,
+    run: change,
+  },
+  "tenants show": {
+    summary: "show what holds for a tenant, and why",
+    help: `Usage: otpd tenants show NAME [--json]
+
+Shows every setting of a tenant and where it comes from. A tenant's own settings win over the environment.
+
+  --json   print {"name","state","create_time","disable_time","settings":{"brand":{"value","from"}, ...},"faults"}`,
+    run: show,
+  },
+  "tenants list": {
+    summary: "list the tenants",
+    help: `Usage: otpd tenants list [--json]
+
+Lists the tenants by name.
+
+  --json   print an array of {"name","state","create_time","disable_time","own_settings"}`,
+    run: list,
+  },
+  "tenants disable": {
+    summary: "stop a tenant",
+    help: `Usage: otpd tenants disable NAME
+
+Refuses the tenant's keys from the next call on, and sends nothing of it any more. Nothing is deleted.`,
+    run: disable,
+  },
+  "tenants enable": {
+    summary: "let a tenant go on",
+    help: `Usage: otpd tenants enable NAME
+
+Takes the tenant's keys again from the next call on.`,
+    run: enable,
+  },
+};
+
+/** How a setting is given. */
+const flagOf = (name: SettingName) => (name === "origins" ? "origin" : name.replaceAll("_", "-"));
+
+const settingOptions = Object.fromEntries(
+  settingNames.map((name) => [flagOf(name), { type: "string" as const, multiple: name === "origins" }]),
+);
+
+async function create(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({ args, options: settingOptions, allowPositionals: true });
+  const name = tenantName(oneName(positionals));
+  const settings = givenSettings(values);
+  const config = configuration();
+  await withStore(async (store) => {
+    const told = await store.registry.changeTenant(name, ({ tenant, count }): TenantDecided<Told> => {
+      if (tenant !== undefined) return { result: { trouble: `There is already a tenant ${name}.` } };
+      if (count >= tenantsMax)
+        return { result: { trouble: `There are ${tenantsMax} tenants, and no more may be made.` } };
+      return keeping(name, settings, null, config);
+    });
+    report(told);
+    say(`Made the tenant ${name}. Make a key for it: npx otpd keys create --tenant ${name}`);
+  });
+}
+
+async function change(args: string[]): Promise<void> {
+  const options = { ...settingOptions, unset: { type: "string" as const, multiple: false } };
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+  const name = tenantName(oneName(positionals));
+  const { unset = "", ...flags } = values;
+  const given = givenSettings(flags);
+  const dropped = droppedSettings(String(unset));
+  if (dropped.length === 0 && Object.keys(given).length === 0) throw new Misused("Give a setting, or --unset.");
+  const twice = dropped.find((setting) => setting in given);
+  if (twice !== undefined) throw new Misused(`--${flagOf(twice)} is both set and unset.`);
+  const config = configuration();
+  await withStore(async (store) => {
+    const told = await store.registry.changeTenant(name, ({ tenant }): TenantDecided<Told> => {
+      if (tenant === undefined) return { result: { trouble: noTenant(name).message } };
+      const merged = { ...settingsOf(tenant).settings, ...given };
+      for (const setting of dropped) delete merged[setting];
+      return keeping(name, merged, tenant.disableMs, config);
+    });
+    report(told);
+    say(`Changed ${name}. It counts from the next call on.`);
+  });
+}
+
+/** What became of a change: why it was not made, or what to know about it. */
+interface Told {
+  readonly trouble?: string;
+  readonly warnings?: readonly string[];
+}
+
+/** Keeps settings, if a server will be able to read them all. */
+function keeping(id: string, settings: TenantSettings, disableMs: number | null, config: Config): TenantDecided<Told> {
+  const keep = { settings: recordedSettings(settings), disableMs };
+  const { tenant, faults, warnings } = readTenant({ id, ...keep }, config);
+  const sentences = faults.map(({ setting, rest }) => `--${flagOf(setting as SettingName)} ${rest}.`);
+  if (settings.brand !== undefined && settings.texts === undefined) {
+    sentences.push(
+      ...faultsOfOperatorTexts(tenant.brand).map((rest) => `--brand is too much for the operator's ${rest}.`),
+    );
+  }
+  if (sentences.length === 0) return { keep, result: { warnings } };
+  return { result: { trouble: `The tenant's settings have faults:\n${sentences.map((s) => `  - ${s}`).join("\n")}` } };
+}
+
+/** What the operator's own texts would be faulted for under another brand. */
+function faultsOfOperatorTexts(brand: string): readonly string[] {
+  const path = process.env["OTP_TEMPLATES_FILE"];
+  return path ? parseTemplates(readFileSync(path, "utf8"), brand).faults : [];
+}
+
+function report({ trouble, warnings = [] }: Told): void {
+  if (trouble !== undefined) throw new Unusable(trouble);
+  for (const warning of warnings) complain(`Warning: ${warning}.`);
+}
+
+/** The settings that a command line gives, as they will be kept. */
+function givenSettings(flags: Readonly<Record<string, unknown>>): TenantSettings {
+  const settings: Partial<Record<SettingName, string>> = {};
+  for (const name of settingNames) {
+    const value = flags[flagOf(name)];
+    if (value === undefined) continue;
+    const text = [value as string | string[]].flat().join(",");
+    settings[name] = name === "texts" ? contentOf(text) : text;
+  }
+  return settings;
+}
+
+function contentOf(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    throw new Unusable("--texts names a file that cannot be read.");
+  }
+}
+
+function droppedSettings(text: string): SettingName[] {
+  const words = text === "" ? [] : text.split(",").map((word) => word.trim());
+  return words.map((word) => {
+    const name = settingNames.find((each) => flagOf(each) === word || each === word);
+    if (name === undefined) throw new Misused(`--unset must be a list of ${settingNames.map(flagOf).join(",")}.`);
+    return name;
+  });
+}
+
+async function show(args: string[]): Promise<void> {
+  const options = { json: { type: "boolean" as const, default: false } };
+  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+  const name = oneName(positionals);
+  const config = configuration();
+  await withStore(async (store) => {
+    const record = await findTenant(store, name);
+    say(values.json ? JSON.stringify(tenantAsJson(record, config)) : describeTenant(record, config));
+  });
+}
+
+async function list(args: string[]): Promise<void> {
+  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
+  await withStore(async (store) => {
+    const records = (await store.registry.listTenants(-1)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const tenants = records.map((record) => ({
+      name: record.id,
+      state: stateOf(record),
+      create_time: madeTime(record),
+      disable_time: timeOf(record.disableMs),
+      own_settings: Object.keys(settingsOf(record).settings),
+    }));
+    if (values.json) return say(JSON.stringify(tenants));
+    const head = ["NAME", "STATE", "MADE", "OWN SETTINGS"];
+    const lines = tenants.map((t) => [t.name, t.state, t.create_time ?? "-", t.own_settings.join(",") || "-"]);
+    say(table([head, ...lines]));
+  });
+}
+
+async function disable(args: string[]): Promise<void> {
+  const name = await turn(args, (now, since) => since ?? now);
+  say(`Disabled ${name}: its keys are refused from the next call on, and nothing of it is sent.`);
+}
+
+async function enable(args: string[]): Promise<void> {
+  const name = await turn(args, () => null);
+  say(`Enabled ${name}: its keys work from the next call on.`);
+}
+
+/** Keeps since when a tenant is disabled, if that changes; resolves with its name. */
+async function turn(args: string[], next: (now: Instant, since: Instant | null) => Instant | null): Promise<string> {
+  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
+  const name = tenantName(oneName(positionals));
+  await withStore(async (store) => {
+    const isKnown = await store.registry.changeTenant(name, ({ now, tenant }): TenantDecided<boolean> => {
+      if (tenant === undefined) return { result: false };
+      const disableMs = next(now, tenant.disableMs);
+      return disableMs === tenant.disableMs
+        ? { result: true }
+        : { keep: { settings: tenant.settings, disableMs }, result: true };
+    });
+    if (!isKnown) throw noTenant(name);
+  });
+  return name;
+}
+
+function oneName(positionals: readonly string[]): string {
+  const [name, ...more] = positionals;
+  if (name === undefined || more.length > 0) throw new Misused("Give the name of one tenant.");
+  return name;
+}

@@ -1,0 +1,156 @@
+/**
+ * What a tenant may have of its own, and what it then is. A setting is kept as it was written, and read by the very shape
+ * of the operator's variable that it stands in for, so that a fault reads as it does at start. It is read before it is
+ * kept and again whenever a server takes it up: what cannot be read then gives way to the operator's, and is told of.
+ */
+import * as v from "valibot";
+import { parseTemplates } from "../otp/template/file.ts";
+import { parseWebOrigin, type WebOrigin } from "../otp/template/last-line.ts";
+import { warningsOfBrand } from "../otp/template/lint.ts";
+import type { Tenant, TenantRecord } from "../otp/tenant.ts";
+import type { Config } from "./config.ts";
+import { listOf } from "./shapes.ts";
+import { variables } from "./variables.ts";
+
+const { entries } = variables;
+
+/** With 10,000 tenants, a third of a gigabyte at the very most. */
+const textsCharsMax = 32_768;
+
+const audience = v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters"));
+
+function parseOrigin(text: string): WebOrigin | undefined {
+  const parsed = parseWebOrigin(text);
+  return parsed.ok ? parsed.value : undefined;
+}
+
+const shapes = v.object({
+  brand: v.optional(entries.OTP_BRAND.wrapped),
+  texts: v.optional(v.pipe(v.string(), v.maxLength(textsCharsMax, "must have at most 32 KiB"))),
+  countries: v.optional(entries.OTP_ALLOWED_COUNTRIES.wrapped),
+  phone_limits: v.optional(entries.OTP_PHONE_LIMITS.wrapped),
+  resend_gaps: v.optional(entries.OTP_RESEND_GAPS.wrapped),
+  code_length: v.optional(entries.OTP_CODE_LENGTH.wrapped),
+  code_length_max: v.optional(entries.OTP_CODE_LENGTH_MAX.wrapped),
+  ttl_seconds: v.optional(entries.OTP_TTL_SECONDS.wrapped),
+  max_attempts: v.optional(entries.OTP_MAX_ATTEMPTS.wrapped),
+  audience: v.optional(audience),
+  origins: v.optional(listOf(parseOrigin, 1, 50, "https://shop.example,http://localhost:5173 (without a path)")),
+});
+type Values = v.InferOutput<typeof shapes>;
+
+export type SettingName = keyof Values;
+
+/** The operator's variable that each setting stands in for, if there is one. */
+export const settingVariables: Readonly<Record<SettingName, keyof typeof entries | undefined>> = {
+  brand: "OTP_BRAND",
+  texts: "OTP_TEMPLATES_FILE",
+  countries: "OTP_ALLOWED_COUNTRIES",
+  phone_limits: "OTP_PHONE_LIMITS",
+  resend_gaps: "OTP_RESEND_GAPS",
+  code_length: "OTP_CODE_LENGTH",
+  code_length_max: "OTP_CODE_LENGTH_MAX",
+  ttl_seconds: "OTP_TTL_SECONDS",
+  max_attempts: "OTP_MAX_ATTEMPTS",
+  audience: undefined,
+  origins: undefined,
+};
+
+export const settingNames = Object.keys(settingVariables) as readonly SettingName[];
+
+/** Settings as they are written; `texts` is the content of a file. */
+export type TenantSettings = Readonly<Partial<Record<SettingName, string>>>;
+
+/** What a tenant has that sets nothing. */
+export type Operator = Pick<Config, "policy" | "brand" | "templates">;
+
+/** What is wrong with a setting: the rest of a sentence that begins with its name, without its full stop. */
+export interface SettingFault {
+  readonly setting: string;
+  readonly rest: string;
+}
+
+/** Reads the settings of a record; what is no setting is left out and told of. Pure. */
+export function settingsOf(record: Pick<TenantRecord, "settings">): {
+  settings: TenantSettings;
+  faults: SettingFault[];
+} {
+  let kept: unknown;
+  try {
+    kept = JSON.parse(record.settings);
+  } catch {
+    // Handled below, as any other value that is no object.
+  }
+  if (typeof kept !== "object" || kept === null || Array.isArray(kept)) {
+    return { settings: {}, faults: [{ setting: "settings", rest: "must be a JSON object" }] };
+  }
+  const settings: Partial<Record<SettingName, string>> = {};
+  const faults: SettingFault[] = [];
+  for (const [setting, value] of Object.entries(kept as Record<string, unknown>)) {
+    const known = settingNames.find((name) => name === setting);
+    if (known === undefined) faults.push({ setting: setting.slice(0, 40), rest: "is not a known setting" });
+    else if (typeof value !== "string") faults.push({ setting, rest: "must be a text" });
+    else settings[known] = value;
+  }
+  return { settings, faults };
+}
+
+/** How settings are kept. Pure. */
+export function recordedSettings(settings: TenantSettings): string {
+  return JSON.stringify(Object.fromEntries(settingNames.map((name) => [name, settings[name]])));
+}
+
+/**
+ * Makes the tenant that a record describes. A setting with a fault counts as not set. Reading texts takes some
+ * milliseconds, so ask for a tenant once. Pure.
+ */
+export function readTenant(
+  record: Pick<TenantRecord, "id" | "settings" | "disableMs">,
+  operator: Operator,
+): { tenant: Tenant; faults: readonly SettingFault[]; warnings: readonly string[] } {
+  const { settings, faults } = settingsOf(record);
+  const values: Partial<Record<SettingName, unknown>> = {};
+  for (const name of settingNames) {
+    const parsed = v.safeParse(shapes.entries[name], settings[name]);
+    if (parsed.success) values[name] = parsed.output;
+    // A list may be wrong in several entries; one sentence tells it.
+    else for (const rest of new Set(parsed.issues.map(({ message }) => message))) faults.push({ setting: name, rest });
+  }
+  const own = values as Values;
+  const brand = own.brand ?? operator.brand;
+  const texts = own.texts === undefined ? undefined : parseTemplates(own.texts, brand);
+  faults.push(...(texts?.faults ?? []).map((rest) => ({ setting: "texts", rest })));
+  const codeLength = own.code_length ?? operator.policy.codeLength;
+  if (own.code_length_max !== undefined && own.code_length_max < codeLength) {
+    faults.push({ setting: "code_length_max", rest: `must be at least the code length, ${codeLength}` });
+  }
+  const countries = own.countries;
+  const tenant: Tenant = {
+    id: record.id,
+    brand,
+    templates: texts === undefined || texts.faults.length > 0 ? operator.templates : texts.templates,
+    audience: own.audience ?? record.id,
+    origins: own.origins === undefined ? undefined : new Set(own.origins),
+    isDisabled: record.disableMs !== null,
+    policy: {
+      ...operator.policy,
+      codeLength,
+      codeLengthMax: Math.max(own.code_length_max ?? operator.policy.codeLengthMax, codeLength),
+      ttlMs: own.ttl_seconds === undefined ? operator.policy.ttlMs : own.ttl_seconds * 1_000,
+      attemptsMax: own.max_attempts ?? operator.policy.attemptsMax,
+      resendGapsMs: own.resend_gaps ?? operator.policy.resendGapsMs,
+      phoneLimits: own.phone_limits ?? operator.policy.phoneLimits,
+      allowedCountries:
+        countries === undefined
+          ? operator.policy.allowedCountries
+          : countries === "*"
+            ? undefined
+            : new Set<string>(countries),
+    },
+  };
+  const warnings = [
+    ...(own.brand === undefined ? [] : warningsOfBrand(own.brand, "brand")),
+    ...(texts?.warnings ?? []).map((rest) => `texts ${rest}`),
+  ];
+  return { tenant, faults, warnings };
+}

@@ -1,0 +1,71 @@
+/**
+ * The tenants as a server knows them: all of them in memory, and read again when one look at the store tells that
+ * something was written. So what the command line writes counts from the next call on, and a call costs no more than that
+ * look.
+ */
+import { refuse, type Result } from "../otp/reason.ts";
+import { isSandbox, realTenantOf, sandboxOf } from "../otp/sandbox.ts";
+import type { Tenant, TenantOf, TenantRecord } from "../otp/tenant.ts";
+import type { Store } from "../store/store.ts";
+
+export interface TenantsOptions {
+  readonly store: Store;
+  /** Makes the tenant that a record describes. What is wrong with a record it tells itself, and does without. Pure otherwise. */
+  readonly read: (record: Pick<TenantRecord, "id" | "settings" | "disableMs">) => Tenant;
+}
+
+export interface Tenants {
+  /**
+   * The tenant of this id as of the latest refresh, or that of a sandbox. One that nobody has told this server of yet,
+   * since another server made it just now, has the operator's settings.
+   */
+  readonly tenantOf: TenantOf;
+  /** Brings this server's knowledge up to date. Rejects with StoreUnavailable, and then knows what it knew. */
+  refresh(): Promise<void>;
+  /** Refuses a key as API_KEY_REVOKED while its tenant is disabled; gives any other verdict back as it is. */
+  admit<Key extends { readonly tenant: string }>(judged: Result<Key>): Promise<Result<Key>>;
+}
+
+export function createTenants({ store, read }: TenantsOptions): Tenants {
+  const records = new Map<string, TenantRecord>();
+  /** Tenants and sandboxes that were asked for: reading texts takes milliseconds, and most tenants are asleep. */
+  const made = new Map<string, Tenant>();
+  let revision = -1;
+
+  async function refresh(): Promise<void> {
+    if ((await store.registry.tenantsRevision()) === revision) return;
+    for (const record of await store.registry.listTenants(revision)) {
+      // Another refresh may have been quicker, and have read later.
+      if (record.revision < (records.get(record.id)?.revision ?? 0)) continue;
+      records.set(record.id, record);
+      made.delete(record.id);
+      made.delete(sandboxOf(record.id));
+      revision = Math.max(revision, record.revision);
+    }
+  }
+
+  function tenantOf(id: string): Tenant {
+    const known = made.get(id);
+    if (known !== undefined) return known;
+    if (isSandbox(id)) return remember(id, { ...tenantOf(realTenantOf(id)), id });
+    const record = records.get(id);
+    return record === undefined ? read({ id, settings: "{}", disableMs: null }) : remember(id, read(record));
+  }
+
+  function remember(id: string, tenant: Tenant): Tenant {
+    // Of a tenant nobody has told us of, nothing is remembered either: its sandbox would outlive the news of it.
+    if (records.has(realTenantOf(id))) made.set(id, tenant);
+    return tenant;
+  }
+
+  return {
+    tenantOf,
+    refresh,
+    async admit(judged) {
+      if (!judged.ok) return judged;
+      // After the key's look-up: a tenant is there before its keys are.
+      await refresh();
+      return tenantOf(judged.value.tenant).isDisabled ? refuse("API_KEY_REVOKED") : judged;
+    },
+  };
+}

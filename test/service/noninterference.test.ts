@@ -1,0 +1,158 @@
+/**
+ * What a tenant is answered does not depend on what another does: 10,000 calls of two tenants on the same phones, with the
+ * same Idempotency-Keys and each other's ids, are answered word for word as when each tenant is alone.
+ */
+import Sqlite from "better-sqlite3";
+import { expect, test } from "vitest";
+import { deriveCode } from "../../src/otp/code.ts";
+import type { Policy } from "../../src/otp/policy.ts";
+import { Secret } from "../../src/otp/secret.ts";
+import type { TenantOf } from "../../src/otp/tenant.ts";
+import { createVerifications, type Answer, type Caller } from "../../src/service/verifications.ts";
+import { migrate, migrations } from "../../src/store/migrations.ts";
+import { SqliteStore } from "../../src/store/sqlite-store.ts";
+import { ringOf, testPolicy } from "../store/acts.ts";
+import { createManualSystem, seededRandom } from "../support/system.ts";
+import { ofOneMind } from "../support/tenants.ts";
+
+type Name = "acme" | "bolt";
+
+/** Tight and unlike each other, so that a shared bucket, past or policy would show. */
+const policies: Readonly<Record<Name, Policy>> = {
+  acme: { ...testPolicy, phoneLimits: [{ burst: 4, intervalMs: 40_000 }], attemptsMax: 3, ttlMs: 300_000 },
+  bolt: {
+    ...testPolicy,
+    codeLength: 7,
+    codeLengthMax: 10,
+    phoneLimits: [
+      { burst: 6, intervalMs: 20_000 },
+      { burst: 30, intervalMs: 60_000 },
+      { burst: 1, intervalMs: 1_000 },
+    ],
+    resendGapsMs: [10_000],
+  },
+};
+
+/** One call: which verification, code or key is meant is told by its place among its tenant's, since ids are drawn. */
+interface Step {
+  readonly at: number;
+  readonly tenant: Name;
+  readonly rpc: "send" | "verify" | "resend" | "cancel" | "get";
+  readonly phone: string;
+  readonly knownUser: boolean;
+  /** How many verifications back. */
+  readonly back: number;
+  /** Means the other tenant's verification instead of its own. */
+  readonly foreign: boolean;
+  readonly right: boolean;
+  readonly idempotencyKey: string | undefined;
+}
+
+const calls = 10_000;
+const keyEvery = 3;
+
+function script(seed: number): Step[] {
+  const random = seededRandom(seed);
+  const below = (n: number) => Math.floor(random() * n);
+  const rpcs = ["send", "send", "verify", "verify", "verify", "resend", "cancel", "get"] as const;
+  let at = 0;
+  return Array.from({ length: calls }, () => {
+    at += below(800);
+    return {
+      at,
+      tenant: random() < 0.5 ? "acme" : "bolt",
+      rpc: rpcs[below(rpcs.length)] ?? "get",
+      phone: `+3161234567${below(5)}`,
+      knownUser: random() < 0.1,
+      back: below(4),
+      foreign: random() < 0.2,
+      right: random() < 0.3,
+      idempotencyKey: below(keyEvery) === 0 ? `key-${below(200)}` : undefined,
+    };
+  });
+}
+
+/** Plays the steps of these tenants alone; resolves with what each step was answered, ids told by their place. */
+async function play(steps: readonly Step[], present: readonly Name[]): Promise<Map<number, string>> {
+  const db = new Sqlite(":memory:");
+  migrate(db, migrations);
+  const system = createManualSystem(present.length);
+  const epochMs = system.now();
+  const store = new SqliteStore(db, system, undefined);
+  const keys = ringOf(9);
+  const tenants = { acme: ofOneMind(policies.acme)("acme"), bolt: ofOneMind(policies.bolt)("bolt") };
+  const tenantOf: TenantOf = (id) => tenants[id as Name];
+  // Nothing is sent: each send is answered at once, as when the provider takes its time.
+  const service = createVerifications({
+    store,
+    system,
+    keys,
+    tenantOf,
+    deliver: async () => undefined,
+    sendWaitMs: 0,
+    issuer: "otpd",
+  });
+  const opened: Record<Name, string[]> = { acme: [], bolt: [] };
+  const answers = new Map<number, string>();
+  const nobody = Buffer.alloc(16, 0x5a).toString("base64url");
+
+  async function ask(step: Step): Promise<Answer<unknown>> {
+    const { tenant, rpc, phone, knownUser, idempotencyKey } = step;
+    const caller: Caller = { tenant, keyId: "key", idempotencyKey, isPublishable: false };
+    if (rpc === "send") {
+      const plain = { channel: "", locale: "", purpose: "", bind: {}, webOrigin: undefined, appHash: undefined };
+      return service.send(caller, { ...plain, phone, knownUser, challengeToken: new Secret("") });
+    }
+    const owner = step.foreign ? (tenant === "acme" ? "bolt" : "acme") : tenant;
+    const id = opened[owner].at(-1 - step.back) ?? nobody;
+    if (rpc !== "verify") return service[rpc](caller, id);
+    const verification = await store.readVerification(owner, id);
+    const code = verification === undefined ? undefined : deriveCode(keys, verification);
+    const typed = step.right && code !== undefined ? code.reveal() : "0".repeat(verification?.digits ?? 6);
+    return service.verify(caller, { id, code: new Secret(typed), purpose: "", bind: {} });
+  }
+
+  for (const [index, step] of steps.entries()) {
+    if (!present.includes(step.tenant)) continue;
+    system.advance(epochMs + step.at - system.now());
+    const answer = await ask(step);
+    const { result } = answer;
+    const own = opened[step.tenant];
+    const id = result.ok ? (result.value as { id: string }).id : undefined;
+    if (id !== undefined && !own.includes(id)) {
+      // Only a send that is no replay brings an id that its tenant has not seen.
+      expect([step.rpc, answer.replayed]).toEqual(["send", false]);
+      own.push(id);
+    }
+    const told = id === undefined ? answer : { ...answer, id: own.indexOf(id), value: { ...answer, id: "" } };
+    answers.set(index, JSON.stringify(told).replaceAll(id ?? nobody, "ID"));
+  }
+  await store.close();
+  return answers;
+}
+
+test("two tenants are answered together as each is alone", { timeout: 60_000 }, async () => {
+  const steps = script(11);
+  const together = await play(steps, ["acme", "bolt"]);
+  const alone = new Map([...(await play(steps, ["acme"])), ...(await play(steps, ["bolt"]))]);
+  expect(together.size).toBe(calls);
+  const differing = [...together].filter(([index, told]) => alone.get(index) !== told);
+  expect(differing.map(([index, told]) => ({ step: steps[index], told, alone: alone.get(index) })).slice(0, 3)).toEqual(
+    [],
+  );
+
+  // And it was no idle talk: everything that could leak was there to leak.
+  const count = (words: string) => [...together.values()].filter((told) => told.includes(words)).length;
+  for (const words of [
+    '"replayed":true',
+    '"PHONE_RATE_LIMITED"',
+    '"REQUEST_NOT_FOUND"',
+    '"IDEMPOTENCY_KEY_REUSED"',
+    '"CODE_MISMATCH"',
+    '"OTP_LOCKED"',
+    '"VERIFIED"',
+    '"digits":8',
+  ]) {
+    expect([words, count(words) > 10]).toEqual([words, true]);
+  }
+});
