@@ -12,6 +12,7 @@ import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
+import { readTenant } from "../config/tenant-settings.ts";
 import { say, Unusable, type Command } from "./command.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 
@@ -55,7 +56,7 @@ async function databaseFindings(config: Config): Promise<Finding[]> {
     return [{ ok: false, sentence: `The database cannot be opened: ${messageOf(error)}.` }];
   }
   try {
-    return [await writeFinding(store), await masterKeyFinding(store, config)];
+    return [await writeFinding(store), await masterKeyFinding(store, config), ...(await tenantFindings(store, config))];
   } finally {
     await store.close();
   }
@@ -78,6 +79,17 @@ async function masterKeyFinding(store: Store, config: Config): Promise<Finding> 
     const sentence = error instanceof Unusable ? error.message : `The master key does not fit: ${messageOf(error)}.`;
     return { ok: false, sentence };
   }
+}
+
+/** What a server would do without, tenant by tenant. */
+async function tenantFindings(store: Store, config: Config): Promise<Finding[]> {
+  const records = await store.registry.listTenants(-1);
+  return records.flatMap((record) =>
+    readTenant(record, config).faults.map(({ setting, rest }) => ({
+      ok: false,
+      sentence: `Tenant ${record.id}: ${setting} ${rest}; the operator's holds.`,
+    })),
+  );
 }
 
 function messageOf(error: unknown): string {

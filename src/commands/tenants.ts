@@ -9,6 +9,7 @@ import {
   recordedSettings,
   settingNames,
   settingsOf,
+  warningsOf,
   type SettingName,
   type TenantSettings,
 } from "../config/tenant-settings.ts";
@@ -143,14 +144,14 @@ interface Told {
 /** Keeps settings, if a server will be able to read them all. */
 function keeping(id: string, settings: TenantSettings, disableMs: number | null, config: Config): TenantDecided<Told> {
   const keep = { settings: recordedSettings(settings), disableMs };
-  const { tenant, faults, warnings } = readTenant({ id, ...keep }, config);
+  const { tenant, faults } = readTenant({ id, ...keep }, config);
   const sentences = faults.map(({ setting, rest }) => `--${flagOf(setting as SettingName)} ${rest}.`);
   if (settings.brand !== undefined && settings.texts === undefined) {
     sentences.push(
       ...faultsOfOperatorTexts(tenant.brand).map((rest) => `--brand is too much for the operator's ${rest}.`),
     );
   }
-  if (sentences.length === 0) return { keep, result: { warnings } };
+  if (sentences.length === 0) return { keep, result: { warnings: warningsOf(settings, config) } };
   return { result: { trouble: `The tenant's settings have faults:\n${sentences.map((s) => `  - ${s}`).join("\n")}` } };
 }
 

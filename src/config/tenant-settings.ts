@@ -107,7 +107,7 @@ export function recordedSettings(settings: TenantSettings): string {
 export function readTenant(
   record: Pick<TenantRecord, "id" | "settings" | "disableMs">,
   operator: Operator,
-): { tenant: Tenant; faults: readonly SettingFault[]; warnings: readonly string[] } {
+): { tenant: Tenant; faults: readonly SettingFault[] } {
   const { settings, faults } = settingsOf(record);
   const values: Partial<Record<SettingName, unknown>> = {};
   for (const name of settingNames) {
@@ -148,9 +148,19 @@ export function readTenant(
             : new Set<string>(countries),
     },
   };
-  const warnings = [
-    ...(own.brand === undefined ? [] : warningsOfBrand(own.brand, "brand")),
-    ...(texts?.warnings ?? []).map((rest) => `texts ${rest}`),
+  return { tenant, faults };
+}
+
+/**
+ * What the operator should know of a tenant's brand and texts, which a server does without: it takes 4 ms to measure a brand
+ * in every text. Each is a sentence without its full stop. Pure.
+ */
+export function warningsOf(settings: TenantSettings, operator: Operator): readonly string[] {
+  const { brand, texts } = settings;
+  return [
+    ...(brand === undefined ? [] : warningsOfBrand(brand, "brand")),
+    ...(texts === undefined
+      ? []
+      : parseTemplates(texts, brand ?? operator.brand).warnings.map((rest) => `texts ${rest}`)),
   ];
-  return { tenant, faults, warnings };
 }

@@ -91,6 +91,9 @@ origins          https://a.example     tenant
     expect(await succeed("tenants", "show", name)).toContain(
       "\nFault: code_length must be at most 10; the operator's holds.\n",
     );
+    const doctor = await runHere(["doctor"]);
+    expect(doctor.code).toBe(1);
+    expect(doctor.output).toContain(`BAD  Tenant ${name}: code_length must be at most 10; the operator's holds.\n`);
   });
 });
 

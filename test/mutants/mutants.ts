@@ -12,6 +12,8 @@ export interface Mutant {
   /** Occurs exactly once in the file. */
   readonly text: string;
   readonly replacement: string;
+  /** The tests that it is looked for in; the simulation unless given. */
+  readonly suites?: readonly string[];
 }
 
 const rules = "src/otp/verification.ts";
@@ -280,5 +282,45 @@ export const mutants: readonly Mutant[] = [
     file: sqlite,
     text: `system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);`,
     replacement: `this.#sql.clock.get();`,
+  },
+  {
+    name: "another tenant's is read",
+    breaks: "a key reads the verifications of every tenant",
+    file: sqlite,
+    text: `      return found?.tenant === tenant ? found : undefined;`,
+    replacement: `      return found;`,
+    suites: ["test/service"],
+  },
+  {
+    name: "tenant's limits ignored",
+    breaks: "a tenant sends as much as the operator allows for all, whatever is set for it",
+    file: "src/config/tenant-settings.ts",
+    text: `phoneLimits: own.phone_limits ?? operator.policy.phoneLimits,`,
+    replacement: `phoneLimits: operator.policy.phoneLimits,`,
+    suites: ["test/config/tenant-settings.test.ts"],
+  },
+  {
+    name: "tenant missing from an Idempotency-Key",
+    breaks: "one tenant is answered with what another was told",
+    file: "src/otp/idempotency.ts",
+    text: `slot: digest(scope.tenant, scope.keyId,`,
+    replacement: `slot: digest(scope.keyId,`,
+    suites: ["test/service"],
+  },
+  {
+    name: "tenants read once",
+    breaks: "a tenant that was disabled goes on until the next start",
+    file: "src/service/tenants.ts",
+    text: `if ((await store.registry.tenantsRevision()) === revision) return;`,
+    replacement: `if (revision >= 0 || (await store.registry.tenantsRevision()) === revision) return;`,
+    suites: ["test/service"],
+  },
+  {
+    name: "a disabled tenant's message",
+    breaks: "what was still to be sent for a tenant goes out after it was disabled",
+    file: "src/delivery/worker.ts",
+    text: `if (isDisabled) return`,
+    replacement: `if (isDisabled && job.message.calls < 0) return`,
+    suites: ["test/server/tenants.test.ts"],
   },
 ];

@@ -11,8 +11,8 @@ import { mutants, type Mutant } from "./mutants.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const wanted = process.argv.slice(2);
-/** Where each mutant is looked for, the quickest first. */
-const suites = ["test/simulation"];
+/** Where a mutant is looked for that names no other place. */
+const simulation = ["test/simulation"];
 
 interface Caught {
   readonly test: string;
@@ -25,10 +25,10 @@ try {
     cpSync(join(root, part), join(folder, part), { recursive: true });
   }
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  const unharmed = runTests();
+  const chosen = mutants.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
+  const unharmed = runTests([...new Set(chosen.flatMap(({ suites = simulation }) => suites))]);
   if (unharmed !== undefined) throw new Error(`the tests fail without any mutant: ${unharmed.test}: ${unharmed.why}`);
 
-  const chosen = mutants.filter(({ name }) => wanted.length === 0 || wanted.some((part) => name.includes(part)));
   const survivors: Mutant[] = [];
   for (const [i, mutant] of chosen.entries()) {
     const startMs = performance.now();
@@ -45,7 +45,7 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-function runWith({ file, text, replacement }: Mutant): Caught | undefined {
+function runWith({ file, text, replacement, suites = simulation }: Mutant): Caught | undefined {
   const path = join(folder, file);
   const source = readFileSync(path, "utf8");
   if (source.split(text).length !== 2) throw new Error(`${file} does not hold the mutant's text exactly once`);
@@ -54,14 +54,14 @@ function runWith({ file, text, replacement }: Mutant): Caught | undefined {
     source.replace(text, () => replacement),
   );
   try {
-    return runTests();
+    return runTests(suites);
   } finally {
     writeFileSync(path, source);
   }
 }
 
-/** Runs the suites; undefined when they pass, else the first test that failed. */
-function runTests(): Caught | undefined {
+/** Runs these suites; undefined when they pass, else the first test that failed. */
+function runTests(suites: readonly string[]): Caught | undefined {
   const report = join(folder, "report.json");
   const vitest = join(root, "node_modules", "vitest", "vitest.mjs");
   const args = [

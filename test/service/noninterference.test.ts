@@ -94,6 +94,7 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
   });
   const opened: Record<Name, string[]> = { acme: [], bolt: [] };
   const answers = new Map<number, string>();
+  const newcomers = new Set<string>();
   const nobody = Buffer.alloc(16, 0x5a).toString("base64url");
 
   async function ask(step: Step): Promise<Answer<unknown>> {
@@ -120,14 +121,15 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
     const own = opened[step.tenant];
     const id = result.ok ? (result.value as { id: string }).id : undefined;
     if (id !== undefined && !own.includes(id)) {
-      // Only a send that is no replay brings an id that its tenant has not seen.
-      expect([step.rpc, answer.replayed]).toEqual(["send", false]);
+      newcomers.add(answer.replayed ? `a replayed ${step.rpc}` : step.rpc);
       own.push(id);
     }
     const told = id === undefined ? answer : { ...answer, id: own.indexOf(id), value: { ...answer, id: "" } };
     answers.set(index, JSON.stringify(told).replaceAll(id ?? nobody, "ID"));
   }
   await store.close();
+  // Only a send that is no replay brings an id that its tenant has not seen.
+  expect([...newcomers]).toEqual(["send"]);
   return answers;
 }
 
