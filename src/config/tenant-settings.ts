@@ -9,7 +9,7 @@ import { parseWebOrigin, type WebOrigin } from "../otp/template/last-line.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import type { Tenant, TenantRecord } from "../otp/tenant.ts";
 import type { Config } from "./config.ts";
-import { listOf } from "./shapes.ts";
+import { integer, listOf } from "./shapes.ts";
 import { variables } from "./variables.ts";
 
 const { entries } = variables;
@@ -34,6 +34,7 @@ const shapes = v.object({
   code_length_max: v.optional(entries.OTP_CODE_LENGTH_MAX.wrapped),
   ttl_seconds: v.optional(entries.OTP_TTL_SECONDS.wrapped),
   max_attempts: v.optional(entries.OTP_MAX_ATTEMPTS.wrapped),
+  daily_cap: v.optional(integer(0, 100_000_000)),
   audience: v.optional(audience),
   origins: v.optional(listOf(parseOrigin, 1, 50, "https://shop.example,http://localhost:5173 (without a path)")),
 });
@@ -52,6 +53,7 @@ export const settingVariables: Readonly<Record<SettingName, keyof typeof entries
   code_length_max: "OTP_CODE_LENGTH_MAX",
   ttl_seconds: "OTP_TTL_SECONDS",
   max_attempts: "OTP_MAX_ATTEMPTS",
+  daily_cap: undefined,
   audience: undefined,
   origins: undefined,
 };
@@ -140,6 +142,8 @@ export function readTenant(
       attemptsMax: own.max_attempts ?? operator.policy.attemptsMax,
       resendGapsMs: own.resend_gaps ?? operator.policy.resendGapsMs,
       phoneLimits: own.phone_limits ?? operator.policy.phoneLimits,
+      // 0 is no cap, as it is for the operator.
+      ...(own.daily_cap === undefined ? {} : { dailyMessagesMax: own.daily_cap || undefined }),
       allowedCountries:
         countries === undefined
           ? operator.policy.allowedCountries

@@ -49,6 +49,7 @@ test("every setting takes the place of the operator's, and leaves the rest", () 
     code_length_max: "10",
     ttl_seconds: "300",
     max_attempts: "3",
+    daily_cap: "500",
     audience: "https://acme.example",
     origins: "https://Acme.example:443,http://localhost:5173",
   });
@@ -63,6 +64,7 @@ test("every setting takes the place of the operator's, and leaves the rest", () 
     codeLengthMax: 10,
     ttlMs: 300_000,
     attemptsMax: 3,
+    dailyMessagesMax: 500,
   });
   expect(tenant).toMatchObject({ brand: "Acme", audience: "https://acme.example" });
   expect(tenant.origins).toEqual(new Set(["https://acme.example", "http://localhost:5173"]));
@@ -73,6 +75,10 @@ test("every setting takes the place of the operator's, and leaves the rest", () 
 
 test("* opens all countries to a tenant", () => {
   expect(read({ countries: "*" }).tenant.policy.allowedCountries).toBeUndefined();
+});
+
+test("a daily cap of 0 is none", () => {
+  expect(read({ daily_cap: "0" }).tenant.policy).toHaveProperty("dailyMessagesMax", undefined);
 });
 
 test("a tenant with longer codes has them, whatever the operator's maximum", () => {
@@ -164,9 +170,9 @@ describe("a record", () => {
   });
 });
 
-test("every setting but audience and origins stands in for a variable of the operator's", () => {
+test("every setting but daily_cap, audience and origins stands in for a variable of the operator's", () => {
   const own = settingNames.filter((name) => settingVariables[name] === undefined);
-  expect(own).toEqual(["audience", "origins"]);
+  expect(own).toEqual(["daily_cap", "audience", "origins"]);
 });
 
 test("a brand outside GSM-7 and a dear text are warned of", () => {
