@@ -10,6 +10,7 @@ import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import type { Config } from "./config/config.ts";
 import { readTenant } from "./config/tenant-settings.ts";
 import { guarded } from "./delivery/breaker.ts";
+import { createInbox } from "./delivery/inbox.ts";
 import type { Provider } from "./delivery/provider.ts";
 import { makeProvider, type ProviderName } from "./delivery/providers.ts";
 import { createWorker } from "./delivery/worker.ts";
@@ -19,6 +20,7 @@ import { createKeyRing } from "./otp/key-ring.ts";
 import { receiptKeys } from "./otp/receipt.ts";
 import type { Secret } from "./otp/secret.ts";
 import { jsonOptions } from "./server/decoding.ts";
+import { createDemo } from "./server/demo.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
 import { createKeySetVisit } from "./server/key-set.ts";
@@ -28,6 +30,7 @@ import { createConnections } from "./server/connections.ts";
 import { connectionLimits, startServer, type Address, type Certificate } from "./server/server.ts";
 import { createAuthenticate, issueKey } from "./service/api-keys.ts";
 import { createBotCheck } from "./service/challenge.ts";
+import { createOwnKeys } from "./service/own-keys.ts";
 import { createNoteReport } from "./service/reports.ts";
 import { createSprayWatch } from "./service/spray-watch.ts";
 import { createTenants } from "./service/tenants.ts";
@@ -95,9 +98,19 @@ export async function startService(config: Config, surroundings: Surroundings): 
     await tenants.refresh();
     const { tenantOf } = tenants;
     const now = () => system.now();
-    const providers = (
-      surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print))
-    ).map((provider) => guarded(provider, now));
+    const waysOut =
+      surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print));
+    const isDevelopment = config.environment === "development";
+    const inbox = isDevelopment && waysOut.every(({ name }) => name === "console") ? createInbox(now) : undefined;
+    const providers = waysOut.map((provider) => guarded(inbox?.copying(provider) ?? provider, now));
+    const ownKeys = createOwnKeys(system);
+    const demo = isDevelopment
+      ? createDemo({
+          inbox,
+          host: config.host,
+          makeKey: () => ownKeys.make({ kind: "live", tenant: "default", name: "demo page", scopes }),
+        })
+      : undefined;
     const phoneOf = phoneRefs(keys, tenantOf);
     const worker = createWorker({
       store,
@@ -145,12 +158,12 @@ export async function startService(config: Config, surroundings: Surroundings): 
       providers,
       createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
     );
-    const authenticate = createAuthenticate(store, onFault("api-keys"));
+    const authenticate = createAuthenticate(store, onFault("api-keys"), ownKeys);
     const gateway = createGateway({
       router,
       system,
       onAuthenticated: connections.authenticated,
-      visitOf: (path) => keySetVisit(path) ?? reportVisit(path),
+      visitOf: (path) => keySetVisit(path) ?? reportVisit(path) ?? demo?.visitOf(path),
       authenticate: async (header) => tenants.admit(await authenticate(header)),
       bodyBytesMax,
       deadlineMs,
@@ -167,7 +180,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
       readCertificate: config.tls === undefined ? undefined : certificateReader(config.tls),
       beforeAccept: async (address) => {
         // The key is made last: one that was made for a start that then failed would never be shown.
-        if (config.environment === "development") print(banner(address, await firstApiKey(), config.providers));
+        const demoUrl = demo?.open(address);
+        if (isDevelopment) print(banner(address, await firstApiKey(), config.providers, demoUrl));
       },
       onFault: onFault("server"),
     });
@@ -226,6 +240,7 @@ function banner(
   { scheme, host, port }: Address,
   firstKey: Secret | undefined,
   providers: readonly ProviderName[],
+  demoUrl: string | undefined,
 ): string {
   const at = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
   const bearer = firstKey?.reveal() ?? "$API_KEY";
@@ -257,6 +272,7 @@ function banner(
     "Check it, with the request_id from that answer and the code from the SMS:",
     "",
     curl("/v1/otp/verify", '{"request_id":"REQUEST_ID","code":"CODE"}'),
+    ...(demoUrl === undefined ? [] : ["", `Or try it in a browser: ${demoUrl}`]),
   ];
   return `\n${lines.join("\n")}\n\n`;
 }

@@ -68,7 +68,7 @@ describe("the first start in an empty folder", () => {
     expect(banner).toMatch(/^\notpd listens on http:\/\/127\.0\.0\.1:\d+\n/);
     expect(banner).toContain("This is the development setup");
     expect(banner).toMatch(keyInBanner);
-    expect(banner).toContain(otpd.url);
+    expect(banner).toContain(`\n\nOr try it in a browser: ${otpd.url}/demo\n\n`);
   });
 
   test("the banner's line for send sends, as it stands", async () => {
@@ -146,7 +146,9 @@ describe("the banner", () => {
     );
     expect(accepts(port)).toBe(true);
     await service.stop();
-    expect(printed).toEqual([{ text: expect.stringMatching(/REQUEST_ID.*CODE.*\n\n$/) as string, accepting: false }]);
+    expect(printed).toEqual([
+      { text: expect.stringMatching(/REQUEST_ID.*CODE.*\n\nOr try.*\n\n$/) as string, accepting: false },
+    ]);
   });
 
   test("in development with other configuration set, a first start on an empty database still makes a key", async () => {

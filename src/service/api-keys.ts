@@ -14,6 +14,7 @@ import type { Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
+import type { OwnKeys } from "./own-keys.ts";
 
 /** The use of a key is noted at most this often. */
 const lastUseNoteMs = 60_000;
@@ -38,9 +39,10 @@ export async function issueKey(
 
 /**
  * Makes the function that authenticates a call by its `Authorization` header. A key is looked up at every call, so that
- * one revoked by another process counts at once; a malformed one is refused before any look-up.
+ * one revoked by another process counts at once; a malformed one is refused before any look-up. The process's own keys
+ * are known to it beside those of the store.
  */
-export function createAuthenticate(store: Store, onFault: (error: unknown) => void) {
+export function createAuthenticate(store: Store, onFault: (error: unknown) => void, ownKeys?: OwnKeys) {
   /** Notes under way: many calls arrive before the first note is committed. */
   const noting = new Set<string>();
 
@@ -57,6 +59,8 @@ export function createAuthenticate(store: Store, onFault: (error: unknown) => vo
     const presented = parseAuthorization(header);
     if (!presented.ok) return presented;
     const now = store.now();
+    const own = ownKeys?.find(presented.value.id);
+    if (own !== undefined) return judgeKey(presented.value, own, now);
     const judged = judgeKey(presented.value, await store.registry.findApiKey(presented.value.id), now);
     if (judged.ok && now - (judged.value.lastUseMs ?? 0) >= lastUseNoteMs) noteUse(judged.value.id, now);
     return judged;

@@ -1,11 +1,12 @@
 /**
- * Fails when `gen/` is not what `proto/` generates. It generates into a temporary folder and compares, so that the work
+ * Fails when `gen/` is not what `proto/` and the demo page generate. It generates into a temporary folder and compares, so that the work
  * tree stays as it is; `npm run generate` is what changes it.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
+import { bundleDemo } from "./demo-bundle.ts";
 
 const root = join(import.meta.dirname, "../..");
 const bin = join(root, "node_modules/.bin");
@@ -15,9 +16,10 @@ try {
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env["PATH"]}` };
   const { status, stderr, error } = spawnSync(join(bin, "buf"), ["generate", "--output", fresh], { cwd: root, env });
   if (status !== 0) throw new Error(`buf generate failed: ${error?.message ?? stderr.toString("utf8")}`);
+  await bundleDemo(join(fresh, "gen"));
   const differences = compare(filesIn(join(root, "gen")), filesIn(join(fresh, "gen")));
   if (differences.length > 0) {
-    console.error(`gen/ is not what proto/ generates. Run "npm run generate" and commit the result.`);
+    console.error(`gen/ is not what proto/ and src/demo/ generate. Run "npm run generate" and commit the result.`);
     for (const difference of differences) console.error(`  ${difference}`);
     process.exitCode = 1;
   }
@@ -34,7 +36,7 @@ function filesIn(folder: string): Map<string, string> {
 
 function compare(committed: Map<string, string>, generated: Map<string, string>): string[] {
   return [...new Set([...committed.keys(), ...generated.keys()])].toSorted().flatMap((path) => {
-    if (!generated.has(path)) return [`gen/${path} belongs to no proto`];
+    if (!generated.has(path)) return [`gen/${path} is generated from nothing`];
     if (!committed.has(path)) return [`gen/${path} is missing`];
     return committed.get(path) === generated.get(path) ? [] : [`gen/${path} differs`];
   });

@@ -43,6 +43,13 @@ describe("imports follow the arrows", () => {
     ["src/commands/keys.ts", 'import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";'],
     ["src/otp/reason.ts", 'import { Reason } from "../../gen/otp/v1/otp_service_pb.ts";'],
     ["src/main.ts", 'import { startWorld } from "../test/support/world.ts";'],
+    ["src/server/demo.ts", 'import { explain } from "../demo/sentences.ts";'],
+    ["src/main.ts", 'import { explain } from "./demo/sentences.ts";'],
+    ["src/demo/page.ts", 'import { reasons } from "../otp/reason.ts";'],
+    ["src/demo/page.ts", 'import { createSystem } from "../system.ts";'],
+    ["src/demo/page.ts", 'import { readFileSync } from "node:fs";'],
+    ["src/demo/page.ts", 'import { createConnectTransport } from "@connectrpc/connect-node";'],
+    ["src/demo/page.ts", 'import * as v from "valibot";'],
     ["src/newcomer.ts", ""],
   ];
   test.each(wrong)("%s may not: %s", (path, text) => expect(found(importArrows, path, text)).toBe(1));
@@ -55,6 +62,8 @@ describe("imports follow the arrows", () => {
     ["src/otpd.js", 'const { run } = await import("./cli.ts");'],
     ["src/commands/serve.ts", 'const { startService } = await import("../main.ts");'],
     ["src/commands/command.ts", 'export function version() {\n  return read(new URL("../../package.json"));\n}'],
+    ["src/demo/page.ts", 'import { State } from "../../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/demo/client.ts", 'import { createConnectTransport } from "@connectrpc/connect-web";'],
     ["test/anything.test.ts", 'import { run } from "../src/cli.ts";'],
   ];
   test.each(right)("%s may: %s", (path, text) => expect(found(importArrows, path, text)).toBe(0));

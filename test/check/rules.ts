@@ -30,6 +30,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   store: ["system", "otp"],
   delivery: ["system", "otp", "store"],
   service: ["system", "otp", "store"],
+  // The demo page's own script runs in a browser: it knows the contract and the Connect client, and nothing of the server.
+  demo: ["gen"],
   server: ["system", "otp", "store", "delivery", "service", "gen"],
   main: [...rooms, "telemetry", "config", "master-key", "server", "gen"],
   commands: [...rooms, "telemetry", "config", "master-key", "main"],
@@ -40,7 +42,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
 /** The rules do no I/O: a test of one needs neither files nor sockets. */
 const outsideWorld = /^(node:(child_process|cluster|dgram|dns|fs|http2?|https|net|timers|tls|worker_threads)(\/.*)?)$/;
 
-/** Imports follow the arrows, `gen/` stays in `src/server`, and the rules stay pure. */
+/** What the demo page may be bundled with. */
+const forBrowsers = /^(@connectrpc\/connect(-web)?|@bufbuild\/protobuf)(\/|$)/;
+
+/** Imports follow the arrows, `gen/` stays in `src/server` and the demo page, and the rules stay pure. */
 export const importArrows: Rule = ({ path, text }) => {
   const room = roomOf(path);
   if (room === undefined) return [];
@@ -48,7 +53,9 @@ export const importArrows: Rule = ({ path, text }) => {
   if (allowed === undefined) return [`${path} is in no room that the import arrows know: see test/check/rules.ts`];
   return importsOf(text).flatMap(({ names, from }) => {
     if (room === "otp" && outsideWorld.test(from)) return [`${path} imports ${from}: the rules do no I/O`];
-    if (!from.startsWith(".")) return [];
+    if (!from.startsWith(".")) {
+      return room === "demo" && !forBrowsers.test(from) ? [`${path} imports ${from}: it runs in a browser`] : [];
+    }
     const target = roomOf(resolve(path, from));
     if (target === undefined) return [`${path} imports ${from}, which is outside src/ and gen/`];
     if (target === room) return [];
@@ -104,9 +111,12 @@ const senses: readonly { readonly found: RegExp; readonly what: string }[] = [
   { found: /import\s+(\*|\w)[^;{]*from "(node:)?crypto"|import\("(node:)?crypto"\)/, what: "chance" },
 ];
 
-/** Nothing but `src/system.ts` asks the time or draws a random number. */
+/** The server's, and the one of the page in the browser. */
+const systems = new Set(["src/system.ts", "src/demo/system.ts"]);
+
+/** Nothing but `src/system.ts`, and its like in the browser, asks the time or draws a random number. */
 export const clockAndChance: Rule = ({ path, text }) => {
-  if (!path.startsWith("src/") || path === "src/system.ts" || !/\.[jt]s$/.test(path)) return [];
+  if (!path.startsWith("src/") || systems.has(path) || !/\.[jt]s$/.test(path)) return [];
   // Lines are joined again, since an import may take several; comments may name what code may not.
   const code = text.replace(/^\s*(\/\/|\/\*|\*( |\/|$)).*$/gm, "");
   return senses.flatMap(({ found, what }) => {

@@ -1,0 +1,38 @@
+/**
+ * Countdowns, and how long a time is in words.
+ */
+import { monotonicMs } from "./system.ts";
+
+/**
+ * Counts down from `seconds`, and tells `onTick` how many are left, rounded up: at once, then each second, and 0 once.
+ * Returns what stops it. A page that slept is told the right number when it wakes.
+ */
+export function countdown(seconds: number, onTick: (secondsLeft: number) => void): () => void {
+  const endMs = monotonicMs() + seconds * 1_000;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  function tick(): void {
+    const leftMs = endMs - monotonicMs();
+    const secondsLeft = Math.max(0, Math.ceil(leftMs / 1_000));
+    if (secondsLeft > 0) timer = setTimeout(tick, leftMs - (secondsLeft - 1) * 1_000);
+    onTick(secondsLeft);
+  }
+  tick();
+  return () => clearTimeout(timer);
+}
+
+/** Such as "9:05". */
+export function onTheClock(seconds: number): string {
+  return `${Math.floor(seconds / 60)}:${`${seconds % 60}`.padStart(2, "0")}`;
+}
+
+/** Such as "28 seconds", "about 9 minutes" or "about 2 hours"; never less than it is. */
+export function inWords(seconds: number): string {
+  if (seconds <= 90) return counted(Math.max(1, Math.ceil(seconds)), "second");
+  if (seconds <= 90 * 60) return `about ${counted(Math.ceil(seconds / 60), "minute")}`;
+  return `about ${counted(Math.ceil(seconds / 3_600), "hour")}`;
+}
+
+/** Such as "1 attempt" or "4 attempts". */
+export function counted(count: number, thing: string): string {
+  return `${count} ${thing}${count === 1 ? "" : "s"}`;
+}

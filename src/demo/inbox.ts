@@ -1,0 +1,101 @@
+/**
+ * The phone beside the form: the messages that the console provider printed, asked for each second while the page is
+ * seen. The code in a message is a button that fills it in.
+ */
+import { element } from "./elements.ts";
+
+const pollMs = 1_000;
+/** As many as the server keeps. */
+const messagesMax = 50;
+
+/** What the server says of the inbox: it can be read, SMS are really sent, or others could read along. */
+const closed: Readonly<Record<string, string>> = {
+  sent: "There is no inbox here: this server sends real messages. Look at your phone.",
+  exposed: "There is no inbox here: this server can be reached from other machines. Its terminal prints the messages.",
+};
+
+interface Message {
+  readonly number: number;
+  readonly to: string;
+  readonly text: string;
+  readonly time: string;
+}
+
+/** Shows the inbox; `onCode` is told of the code that somebody clicked. Returns what looks at once. */
+export function showInbox(state: string, onCode: (code: string) => void): () => void {
+  const list = element("messages", HTMLOListElement);
+  const note = element("inbox-note", HTMLParagraphElement);
+  const why = closed[state];
+  if (why !== undefined) {
+    note.textContent = why;
+    return () => {};
+  }
+  const whenEmpty = note.textContent ?? "";
+  let latest = 0;
+
+  function show({ number, to, text, time }: Message): HTMLLIElement {
+    const item = document.createElement("li");
+    item.value = number;
+    const head = document.createElement("p");
+    head.className = "to";
+    const when = document.createElement("time");
+    when.dateTime = time;
+    when.textContent = new Date(time).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    head.append(`To ${to} · `, when);
+    const bubble = document.createElement("p");
+    bubble.className = "bubble";
+    const [code] = /(?<!\d)\d{6,10}(?!\d)/.exec(text) ?? [];
+    const [before = "", ...after] = code === undefined ? [text] : text.split(code);
+    bubble.append(before);
+    if (code !== undefined) {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.textContent = code;
+      button.setAttribute("aria-label", `Fill in the code ${code}`);
+      button.addEventListener("click", () => onCode(code));
+      bubble.append(button, after.join(code));
+    }
+    item.append(head, bubble);
+    return item;
+  }
+
+  async function ask(): Promise<void> {
+    try {
+      const answer = await fetch(`/demo/inbox?since=${latest}`);
+      if (!answer.ok) throw new Error("refused");
+      const news = (await answer.json()) as { latest: number; messages: Message[] };
+      if (news.latest < latest) {
+        // A server that was started again counts from 1; what it had sent before is gone.
+        list.replaceChildren();
+        latest = 0;
+        return;
+      }
+      latest = news.latest;
+      list.append(...news.messages.map(show));
+      while (list.childElementCount > messagesMax) list.firstElementChild?.remove();
+      if (news.messages.length > 0) list.scrollTop = list.scrollHeight;
+      note.textContent = whenEmpty;
+      note.hidden = list.childElementCount > 0;
+    } catch {
+      note.textContent = "The inbox cannot be reached. Is the server running?";
+      note.hidden = false;
+    }
+  }
+
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let isAsking = false;
+  /** Asks, and goes on asking for as long as the page is seen. */
+  function poll(): void {
+    clearTimeout(timer);
+    if (isAsking || document.visibilityState === "hidden") return;
+    isAsking = true;
+    void ask().finally(() => {
+      isAsking = false;
+      timer = setTimeout(poll, pollMs);
+    });
+  }
+
+  document.addEventListener("visibilitychange", poll);
+  poll();
+  return poll;
+}

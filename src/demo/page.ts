@@ -1,0 +1,332 @@
+/**
+ * The demo page: a number, a code, done. It calls the service as any web client would and trusts nothing but its answers:
+ * the boxes follow `code_length`, the countdowns follow `resend_in_seconds` and `expires_in_seconds`.
+ */
+import {
+  State,
+  type ResendOtpResponse,
+  type SendOtpResponse,
+  type VerifyOtpResponse,
+} from "../../gen/otp/v1/otp_service_pb.ts";
+import { createOtpClient, nameOf, troubleOf } from "./client.ts";
+import { createCodeField } from "./code-field.ts";
+import { counted, countdown, onTheClock } from "./countdown.ts";
+import { element } from "./elements.ts";
+import { showInbox } from "./inbox.ts";
+import { claimsOf, masked } from "./receipt.ts";
+import { explain, type Trouble } from "./sentences.ts";
+import { uniqueName } from "./system.ts";
+import { awaitSms, bindableOrigin } from "./web-otp.ts";
+
+const steps = ["phone", "code", "done"] as const;
+type Step = (typeof steps)[number];
+
+const phone = element("phone", HTMLInputElement);
+const send = element("send", HTMLButtonElement);
+const code = element("code", HTMLInputElement);
+const verify = element("verify", HTMLButtonElement);
+const resend = element("resend", HTMLButtonElement);
+const fresh = element("fresh", HTMLButtonElement);
+const change = element("change", HTMLButtonElement);
+const announcer = element("announcer", HTMLParagraphElement);
+
+const client = createOtpClient(settingOf("otpd-key"));
+const field = createCodeField(code, element("boxes", HTMLDivElement), () => void submitCode());
+
+/** The request whose code is asked for; undefined before one is sent. */
+let requestId: string | undefined;
+/** True while a call is under way: nothing is sent twice. */
+let isBusy = false;
+/** Goes up when the person goes elsewhere; an answer to what was asked before is then no longer of interest. */
+let visit = 0;
+/** Names the next send; the same until it is answered, so that a lost answer does not text twice. */
+let sendName = uniqueName();
+/** The code tried last and the name of that try, kept for as long as it has no answer. */
+let lastTry: { code: string; name: string } | undefined;
+let stopReadingSms = () => {};
+
+function settingOf(name: string): string {
+  return document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
+}
+
+// ---- what is seen and heard -----------------------------------------------------------------------------------------
+
+function showStep(step: Step): void {
+  for (const one of steps) {
+    element(`step-${one}`, HTMLElement).hidden = one !== step;
+    const mark = element(`mark-${one}`, HTMLLIElement);
+    mark.classList.toggle("past", steps.indexOf(one) < steps.indexOf(step));
+    if (one === step) mark.setAttribute("aria-current", "step");
+    else mark.removeAttribute("aria-current");
+  }
+}
+
+/** Says something to a screen reader; again even if it said the same before. */
+function announce(sentence: string): void {
+  announcer.textContent = "";
+  setTimeout(() => (announcer.textContent = sentence), 50);
+}
+
+/** Shows what is wrong below a field; "" clears it. A fault of the field itself is marked as one. */
+function complain(input: HTMLInputElement, sentence: string, isFieldsFault = sentence !== ""): void {
+  element(`${input.id}-error`, HTMLParagraphElement).textContent = sentence;
+  if (isFieldsFault) input.setAttribute("aria-invalid", "true");
+  else input.removeAttribute("aria-invalid");
+  if (sentence !== "") announce(sentence);
+}
+
+/** Disabled buttons lose the focus, so one that has to wait says so, and does nothing. */
+function hold(button: HTMLButtonElement, hasToWait: boolean): void {
+  button.setAttribute("aria-disabled", `${hasToWait}`);
+}
+
+function isHeld(button: HTMLButtonElement): boolean {
+  return button.getAttribute("aria-disabled") === "true";
+}
+
+// ---- calls ----------------------------------------------------------------------------------------------------------
+
+/** Runs a call with `button` busy. Undefined when another is under way, or when nobody waits for the answer any more. */
+async function call<Answer>(
+  button: HTMLButtonElement,
+  act: () => Promise<Answer>,
+): Promise<{ answer: Answer } | { trouble: Trouble } | undefined> {
+  if (isBusy) return undefined;
+  isBusy = true;
+  const asked = visit;
+  button.setAttribute("aria-busy", "true");
+  try {
+    const answer = await act();
+    return asked === visit ? { answer } : undefined;
+  } catch (failure) {
+    return asked === visit ? { trouble: troubleOf(failure) } : undefined;
+  } finally {
+    button.removeAttribute("aria-busy");
+    if (asked === visit) isBusy = false;
+  }
+}
+
+async function sendCode(button: HTMLButtonElement): Promise<void> {
+  const typed = phone.value.trim();
+  const outcome = await call(button, () =>
+    client.sendOtp({ phone: typed, webOrigin: bindableOrigin(location) }, { headers: { "Idempotency-Key": sendName } }),
+  );
+  if (outcome === undefined) return;
+  if ("trouble" in outcome) return refuseSend(outcome.trouble);
+  sendName = uniqueName();
+  lookAtInbox();
+  const sent = outcome.answer;
+  requestId = sent.requestId;
+  lastTry = undefined;
+  complain(phone, "");
+  complain(code, "");
+  element("code-phone", HTMLElement).textContent = typed;
+  for (const where of ["code-count", "hint-count"]) element(where, HTMLElement).textContent = `${sent.codeLength}`;
+  field.open(sent.codeLength);
+  verify.hidden = false;
+  fresh.hidden = true;
+  element("waits", HTMLDivElement).hidden = false;
+  showStep("code");
+  startCountdowns(sent);
+  readSms();
+  field.focus();
+  announce(`Code sent. Enter its ${counted(sent.codeLength, "digit")}.`);
+}
+
+function refuseSend(trouble: Trouble): void {
+  const { about, sentence } = explain(trouble);
+  // Without an answer it may have been sent; an answered one is a new one the next time.
+  if (trouble.reason !== undefined) sendName = uniqueName();
+  leaveRequest();
+  showStep("phone");
+  complain(phone, sentence, about === "phone");
+  phone.focus();
+}
+
+async function submitCode(): Promise<void> {
+  if (requestId === undefined || code.disabled || isBusy) return;
+  if (!field.isFull) {
+    complain(code, `The code has ${code.maxLength} digits.`);
+    return field.focus();
+  }
+  const typed = field.value;
+  const id = requestId;
+  if (lastTry?.code !== typed) lastTry = { code: typed, name: uniqueName() };
+  const { name } = lastTry;
+  stopReadingSms();
+  complain(code, "");
+  const outcome = await call(verify, () =>
+    client.verifyOtp({ requestId: id, code: typed }, { headers: { "Idempotency-Key": name } }),
+  );
+  if (outcome === undefined) return;
+  if ("answer" in outcome) return succeed(outcome.answer);
+  if (outcome.trouble.reason !== undefined) lastTry = undefined;
+  const { about, sentence } = explain(outcome.trouble);
+  if (about === "over") return endRequest(sentence);
+  if (about === "code") field.clear();
+  readSms();
+  complain(code, sentence, about === "code");
+  field.focus();
+}
+
+async function resendCode(): Promise<void> {
+  if (requestId === undefined || isHeld(resend)) return;
+  const id = requestId;
+  const outcome = await call(resend, () => client.resendOtp({ requestId: id }));
+  if (outcome === undefined) return;
+  if ("answer" in outcome) {
+    complain(code, "");
+    startCountdowns(outcome.answer);
+    lookAtInbox();
+    announce("The same code was sent again.");
+    return field.focus();
+  }
+  const { trouble } = outcome;
+  const { about, sentence } = explain(trouble);
+  if (about === "over") return endRequest(sentence);
+  complain(code, sentence, false);
+  await refresh();
+}
+
+/** Asks how the request stands: after a refused resend, and when the page is looked at again. */
+async function refresh(): Promise<void> {
+  if (requestId === undefined || code.disabled || isBusy) return;
+  const id = requestId;
+  const asked = visit;
+  const seen = await client.getOtp({ requestId: id }).catch(() => undefined);
+  if (seen === undefined || asked !== visit || id !== requestId || isBusy) return;
+  if (seen.state === State.PENDING) return startCountdowns(seen);
+  endRequest(explain({ reason: nameOf(seen.reason) }).sentence);
+}
+
+// ---- the request's life ---------------------------------------------------------------------------------------------
+
+type Waits = Pick<SendOtpResponse | ResendOtpResponse, "expiresInSeconds" | "resendInSeconds" | "resendsRemaining">;
+
+let stopCountdowns = () => {};
+
+function startCountdowns({ expiresInSeconds, resendInSeconds, resendsRemaining }: Waits): void {
+  stopCountdowns();
+  const left = element("resends-left", HTMLElement);
+  const due = element("resend-due", HTMLElement);
+  left.textContent = resendsRemaining === 0 ? "It cannot be sent again." : `· ${resendsRemaining} left`;
+  resend.hidden = resendsRemaining === 0;
+  due.textContent = "";
+  let hadToWait = false;
+  const stopResend =
+    resendsRemaining === 0
+      ? () => {}
+      : countdown(resendInSeconds, (seconds) => {
+          hold(resend, seconds > 0);
+          due.textContent = seconds > 0 ? `in ${onTheClock(seconds)}` : "";
+          if (seconds === 0 && hadToWait) announce("You can have the code sent again now.");
+          hadToWait = true;
+        });
+  const expiry = element("expiry", HTMLElement);
+  const stopExpiry = countdown(expiresInSeconds, (seconds) => {
+    expiry.textContent = onTheClock(seconds);
+    if (seconds === 0) endRequest(explain({ reason: "OTP_EXPIRED" }).sentence);
+  });
+  stopCountdowns = () => {
+    stopResend();
+    stopExpiry();
+  };
+}
+
+function readSms(): void {
+  stopReadingSms();
+  stopReadingSms = awaitSms((found) => field.fill(found));
+}
+
+function stopWaiting(): void {
+  stopCountdowns();
+  stopReadingSms();
+}
+
+/** The code is over: what was typed is of no use, and a new one can be had. */
+function endRequest(sentence: string): void {
+  stopWaiting();
+  requestId = undefined;
+  const hadFocus = element("step-code", HTMLElement).contains(document.activeElement);
+  field.clear();
+  field.close();
+  verify.hidden = true;
+  fresh.hidden = false;
+  element("waits", HTMLDivElement).hidden = true;
+  complain(code, sentence, false);
+  if (hadFocus || document.activeElement === document.body) fresh.focus();
+}
+
+function succeed(answer: VerifyOtpResponse): void {
+  stopWaiting();
+  requestId = undefined;
+  element("proven", HTMLElement).textContent = masked(answer.phone);
+  element("proven-id", HTMLElement).textContent = answer.requestId;
+  const claims = claimsOf(answer.receipt);
+  element("receipt", HTMLElement).hidden = claims.length === 0;
+  element("claims", HTMLDListElement).replaceChildren(
+    ...claims.flatMap(([name, text]) => {
+      const [term, detail] = [document.createElement("dt"), document.createElement("dd")];
+      [term.textContent, detail.textContent] = [name, text];
+      return [term, detail];
+    }),
+  );
+  showStep("done");
+  element("done-title", HTMLHeadingElement).focus();
+  announce("The code was right. This number is proven.");
+}
+
+/** Leaves the request, whatever is under way for it. */
+function leaveRequest(): void {
+  visit += 1;
+  isBusy = false;
+  stopWaiting();
+  requestId = undefined;
+}
+
+function startOver(): void {
+  leaveRequest();
+  complain(phone, "");
+  showStep("phone");
+  phone.focus();
+  phone.select();
+}
+
+// ---- what the person does -------------------------------------------------------------------------------------------
+
+element("phone-form", HTMLFormElement).addEventListener("submit", (event) => {
+  event.preventDefault();
+  if (phone.value.trim() === "") {
+    complain(phone, "Give a phone number.");
+    phone.focus();
+  } else void sendCode(send);
+});
+phone.addEventListener("input", () => {
+  // Another number is another send.
+  sendName = uniqueName();
+});
+element("code-form", HTMLFormElement).addEventListener("submit", (event) => {
+  event.preventDefault();
+  void submitCode();
+});
+resend.addEventListener("click", () => void resendCode());
+fresh.addEventListener("click", () => void sendCode(fresh));
+change.addEventListener("click", () => {
+  // Its code is still good; nobody is told, and nothing is lost, if this does not get through.
+  if (requestId !== undefined) client.cancelOtp({ requestId }).catch(() => {});
+  startOver();
+});
+element("again", HTMLButtonElement).addEventListener("click", () => {
+  phone.value = "";
+  startOver();
+});
+document.addEventListener("visibilitychange", () => {
+  if (document.visibilityState === "visible") void refresh();
+});
+
+const lookAtInbox = showInbox(settingOf("otpd-inbox"), (found) => {
+  if (requestId === undefined) return;
+  field.focus();
+  field.fill(found);
+});
+phone.focus();

@@ -1,0 +1,265 @@
+/**
+ * The demo page from the server's side: where it is served and where not, and what it tells to whom.
+ */
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createInbox } from "../../src/delivery/inbox.ts";
+import { Secret } from "../../src/otp/secret.ts";
+import { createDemo } from "../../src/server/demo.ts";
+import { startDemo, type DemoServer } from "../support/demo.ts";
+import { production } from "../support/environment.ts";
+import { newPhone } from "../support/phones.ts";
+import { overHttp1, overHttp2 } from "../support/wire.ts";
+import { startWorld } from "../support/world.ts";
+
+const files = ["/demo", "/demo/page.js", "/demo/style.css", "/demo/form.css", "/demo/icon.svg"];
+const paths = [...files, "/demo/inbox", "/demo/inbox?since=0"];
+
+interface Inbox {
+  latest: number;
+  messages: { number: number; to: string; text: string; time: string }[];
+}
+
+let demo: DemoServer;
+beforeAll(async () => {
+  demo = await startDemo();
+});
+afterAll(() => demo.stop());
+
+async function inboxSince(since: number): Promise<Inbox> {
+  return (await (await fetch(`${demo.url}/demo/inbox?since=${since}`)).json()) as Inbox;
+}
+
+describe("in development", () => {
+  test.each(files)("%s comes with strict headers", async (path) => {
+    const answer = await fetch(demo.url + path);
+    expect(answer.status).toBe(200);
+    expect((await answer.text()).length).toBeGreaterThan(100);
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      "content-security-policy":
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+      "x-content-type-options": "nosniff",
+      "referrer-policy": "no-referrer",
+      "cross-origin-resource-policy": "same-origin",
+      "cache-control": "no-store",
+    });
+  });
+
+  test("each file has its type", async () => {
+    const types = await Promise.all(
+      [...files, "/demo/inbox"].map(async (path) => (await fetch(demo.url + path)).headers.get("content-type")),
+    );
+    expect(types.map((type) => type?.replace("; charset=utf-8", ""))).toEqual([
+      "text/html",
+      "text/javascript",
+      "text/css",
+      "text/css",
+      "image/svg+xml",
+      "application/json",
+    ]);
+  });
+
+  test("other methods are refused", async () => {
+    const answer = await fetch(`${demo.url}/demo`, { method: "POST", body: "x" });
+    expect([answer.status, answer.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  });
+
+  test("the banner names the page", () => {
+    expect(demo.printed[0]).toContain(`\n\nOr try it in a browser: ${demo.url}/demo\n`);
+  });
+});
+
+describe("in production", () => {
+  test("there is no page: its paths are answered as any unknown one is", async () => {
+    const world = await startWorld({ ...production, OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url") });
+    const bare = async (path: string) => {
+      const { status, headers, text } = await overHttp1(world.url, { method: "GET", path });
+      headers.delete("date");
+      return { status, headers: [...headers], text };
+    };
+    const unknown = await bare("/nowhere");
+    expect(unknown).toMatchObject({ status: 404, text: expect.stringContaining("ROUTE_NOT_FOUND") as string });
+    for (const path of paths) expect(await bare(path)).toEqual(unknown);
+    expect(world.printed).toEqual([]);
+    await world.stop();
+  });
+});
+
+describe("the page's key", () => {
+  test("sends and verifies", async () => {
+    const { latest } = await inboxSince(0);
+    const sent = await demo.call("SendOtp", { phone: newPhone() });
+    const [message] = (await inboxSince(latest)).messages;
+    const [code] = /\d{6}/.exec(message?.text ?? "") ?? [];
+    const verified = await demo.call("VerifyOtp", { request_id: sent["request_id"], code });
+    expect(verified).toMatchObject({ state: "STATE_VERIFIED" });
+  });
+
+  test("is neither stored nor printed, and ends with the process", async () => {
+    const other = await startDemo();
+    const key = await other.pageKey();
+    const stored = readdirSync(other.folder).map((file) => readFileSync(join(other.folder, file)).toString("latin1"));
+    const [, , id = ""] = key.split("_");
+    expect(id).toHaveLength(10);
+    expect(stored.length).toBeGreaterThan(0);
+    expect(stored.filter((bytes) => bytes.includes(id))).toEqual([]);
+    expect(other.printed.join("")).not.toContain(id);
+    await other.stop();
+    const answer = await fetch(`${demo.url}/v1/otp/${"a".repeat(22)}`, {
+      headers: { authorization: `Bearer ${key}` },
+    });
+    expect([answer.status, await answer.json()]).toEqual([401, expect.objectContaining({ reason: "API_KEY_INVALID" })]);
+  });
+});
+
+describe("the inbox", () => {
+  test("holds what the console printed, with the number masked", async () => {
+    const { latest } = await inboxSince(0);
+    await demo.call("SendOtp", { phone: "+14155552671", locale: "en" });
+    const { messages, ...rest } = await inboxSince(latest);
+    expect(rest).toEqual({ latest: latest + 1 });
+    expect(messages).toEqual([
+      {
+        number: latest + 1,
+        to: "+14•••••••71",
+        text: expect.stringMatching(/^\d{6} is your otpd verification code\./) as string,
+        time: "2026-01-01T12:00:00.000Z",
+      },
+    ]);
+    expect(demo.printed.at(-1)).toContain(messages[0]?.text);
+    expect(await inboxSince(latest + 1)).toEqual({ latest: latest + 1, messages: [] });
+  });
+
+  test("keeps the last 50, of accepted messages only", async () => {
+    const inbox = createInbox(() => 0);
+    const sms = { to: "+31612345678", region: "NL", validitySeconds: 600, reference: "test" };
+    const outcomes = ["rejected", ...Array.from({ length: 53 }, () => "accepted")];
+    const provider = inbox.copying({
+      name: "console",
+      send: async () => ({ kind: outcomes.shift() ?? "rejected" }) as never,
+    });
+    for (let i = 0; i < 54; i++) await provider.send({ ...sms, text: `${i}` } as never, new AbortController().signal);
+    const { latest, messages } = inbox.since(0);
+    expect(latest).toBe(53);
+    expect(messages.map(({ text }) => text)).toEqual(Array.from({ length: 50 }, (_, i) => `${i + 4}`));
+  });
+
+  test.each(["since=x", "since=-1", "since=1e3", "since=9999999999999999"])("refuses %s", async (query) => {
+    const answer = await fetch(`${demo.url}/demo/inbox?${query}`);
+    expect([answer.status, ((await answer.json()) as Record<string, unknown>)["reason"]]).toEqual([
+      400,
+      "INVALID_REQUEST",
+    ]);
+  });
+});
+
+describe("who may ask", () => {
+  const own = ["localhost", "localhost:8080", "LOCALHOST:1", "127.0.0.1", "127.0.0.1:8080", "[::1]", "[::1]:8080"];
+  const foreign = [
+    "shop.example",
+    "shop.example:8080",
+    "localhost.shop.example",
+    "127.0.0.1.shop.example",
+    "127.0.0.1@shop.example",
+    "192.168.1.5:8080",
+    "[::2]:8080",
+    "0.0.0.0:8080",
+    "localhost:8080:80",
+    "",
+  ];
+  const status = async (host: string, path: string) =>
+    (await overHttp1(demo.url, { method: "GET", path, headers: { host } })).status;
+
+  test.each(own)("a browser that calls this machine %j", async (host) => {
+    for (const path of paths) expect([path, await status(host, path)]).toEqual([path, 200]);
+  });
+
+  test.each(foreign)("not one that calls it %j", async (host) => {
+    for (const path of paths) expect([path, await status(host, path)]).toEqual([path, 404]);
+  });
+
+  test("over HTTP/2 the same", async () => {
+    const ask = async (authority: string) =>
+      (await overHttp2(demo.url, { method: "GET", path: "/demo/inbox", headers: { ":authority": authority } })).status;
+    expect([await ask("localhost:8080"), await ask("shop.example:8080")]).toEqual([200, 404]);
+  });
+});
+
+describe("where the page and its inbox are served", () => {
+  const served = (host: string, hasConsole: boolean, port = 8080) => {
+    const inbox = hasConsole ? createInbox(() => 0) : undefined;
+    const origins: string[] = [];
+    const makeKey = (allowed: readonly string[]) => {
+      origins.push(...allowed);
+      return new Secret("key");
+    };
+    const made = createDemo({ inbox, host, makeKey });
+    const url = made?.open({ scheme: "http", host, port });
+    return { url, origins, paths: paths.filter((path) => made?.visitOf(path) !== undefined) };
+  };
+
+  test.each([
+    ["127.0.0.1", "http://127.0.0.1:8080"],
+    ["localhost", "http://localhost:8080"],
+    ["::1", "http://[::1]:8080"],
+    ["127.0.0.2", "http://127.0.0.2:8080"],
+  ])("on %s with the console, both", (host, origin) => {
+    const { url, origins, paths: there } = served(host, true);
+    expect(there).toEqual([...files, "/demo/inbox"]);
+    expect(url).toBe(`${origin}/demo`);
+    expect(origins).toEqual(expect.arrayContaining([origin, "http://127.0.0.1:8080", "http://localhost:8080"]));
+  });
+
+  test.each(["0.0.0.0", "::", "192.168.1.5", "shop.example", "127.0.0.1.shop.example"])(
+    "on %s with the console, the page alone: others could read the codes",
+    (host) => {
+      const { url, origins, paths: there } = served(host, true);
+      expect({ there, url }).toEqual({ there: files, url: "http://localhost:8080/demo" });
+      expect(origins.join()).not.toContain(host === "127.0.0.1.shop.example" ? "shop" : `${host}:8080`);
+    },
+  );
+
+  test("an origin is written as a browser writes it, without a default port", () => {
+    expect(served("127.0.0.1", true, 80).origins).toEqual(["http://127.0.0.1", "http://localhost", "http://[::1]"]);
+  });
+
+  test("where SMS are really sent, the page alone", () => {
+    expect(served("127.0.0.1", false).paths).toEqual(files);
+  });
+
+  test("where SMS are really sent and strangers can ask, neither", () => {
+    expect(served("0.0.0.0", false)).toEqual({ url: undefined, origins: [], paths: [] });
+  });
+
+  test.each(["webhook", "console,webhook"])(
+    "with OTP_PROVIDERS=%s the page says that there is no inbox",
+    async (names) => {
+      const { OTP_WEBHOOK_URL, OTP_WEBHOOK_SECRET } = production;
+      const other = await startDemo({
+        OTP_PROVIDERS: names,
+        OTP_WEBHOOK_URL,
+        OTP_WEBHOOK_SECRET,
+        OTP_ALLOWED_COUNTRIES: "*",
+      });
+      const page = await (await fetch(`${other.url}/demo`)).text();
+      expect(page).toContain('<meta name="otpd-inbox" content="sent" />');
+      expect((await fetch(`${other.url}/demo/inbox`)).status).toBe(404);
+      await other.stop();
+    },
+  );
+});
+
+describe("nothing private is in the page", () => {
+  test("no secret key, no number but the example, no address of elsewhere", async () => {
+    await demo.call("SendOtp", { phone: newPhone() });
+    const texts = await Promise.all(files.map(async (path) => (await fetch(demo.url + path)).text()));
+    const all = texts.join("\n").replace(await demo.pageKey(), "");
+    expect(all).not.toMatch(/otp_(live|test|pub)_\w/);
+    expect(new Set(all.match(/\+\d{7,15}/g))).toEqual(new Set(["+14155552671"]));
+    expect(new Set(all.match(/\b(?:https?|wss?):\/\/[\w.]+/g))).toEqual(new Set(["http://www.w3.org"]));
+    const [, firstKey = "?"] = /(otp_live_\w+)/.exec(demo.printed[0] ?? "") ?? [];
+    expect(all).not.toContain(firstKey.split("_")[2]);
+  });
+});
