@@ -1,0 +1,81 @@
+/**
+ * A real browser for the demo page: Debian's Chromium, without a window, driven by playwright. Every page writes down what
+ * it should not have done.
+ */
+import { existsSync } from "node:fs";
+import { chromium, type Browser, type Page } from "playwright-core";
+
+const path = process.env["CHROMIUM_PATH"] ?? "/usr/bin/chromium";
+
+/** Why there is no browser here; undefined when there is one. */
+export const whyNoBrowser = existsSync(path)
+  ? undefined
+  : `skipped: no chromium at ${path}; apt-get install chromium, or say where it is by CHROMIUM_PATH`;
+
+/** Starts the browser. It asks nobody for anything but what a page asks for. */
+export function startBrowser(): Promise<Browser> {
+  const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
+  const args = [...quiet, "--disable-component-update", "--disable-sync"];
+  // Chromium has no sandbox for root.
+  return chromium.launch({ executablePath: path, args, chromiumSandbox: process.getuid?.() !== 0 });
+}
+
+export interface Visitor {
+  readonly page: Page;
+  /** What the page should not have done: thrown, complained, broken its policy, or asked somebody else. */
+  readonly misdeeds: string[];
+  /** What a screen reader was told, in order. */
+  announced(): Promise<string[]>;
+  leave(): Promise<void>;
+}
+
+/** Opens `url` on a fresh page; the clock is the page's own, and can be moved. */
+export async function visit(browser: Browser, url: string, options: { clipboard?: boolean } = {}): Promise<Visitor> {
+  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce" });
+  if (options.clipboard === true) await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const page = await context.newPage();
+  page.setDefaultTimeout(20_000);
+  const misdeeds: string[] = [];
+  page.on("pageerror", (error) => misdeeds.push(`threw ${error.message}`));
+  page.on("console", (message) => {
+    // Chromium notes every status from 400 on, and every call that got no answer; to the page both are answers.
+    const isRefusal = message.text().startsWith("Failed to load resource: ") && message.location().url !== url;
+    if (!isRefusal) misdeeds.push(`said ${message.type()} ${message.text()}`);
+  });
+  page.on("request", (request) => {
+    if (new URL(request.url()).origin !== new URL(url).origin) misdeeds.push(`asked for ${request.url()}`);
+  });
+  await page.clock.install();
+  await page.addInitScript(() => {
+    const kept = { announced: [] as string[], violations: [] as string[] };
+    Object.assign(globalThis, { kept });
+    document.addEventListener("securitypolicyviolation", (event) => kept.violations.push(event.violatedDirective));
+    document.addEventListener("DOMContentLoaded", () => {
+      const region = document.querySelector("[aria-live]") as Element;
+      const note = () => {
+        if (region.textContent !== "") kept.announced.push(region.textContent);
+      };
+      new MutationObserver(note).observe(region, { childList: true, characterData: true, subtree: true });
+    });
+  });
+  await page.goto(url);
+  type Kept = { kept: { announced: string[]; violations: string[] } };
+  const kept = () => page.evaluate(() => (globalThis as unknown as Kept).kept);
+  return {
+    page,
+    misdeeds,
+    announced: async () => (await kept()).announced,
+    async leave() {
+      misdeeds.push(...(await kept()).violations.map((directive) => `broke ${directive}`));
+      await context.close();
+    },
+  };
+}
+
+/** The text of the element that has the focus, or its id where it has none. */
+export function focused(page: Page): Promise<string> {
+  return page.evaluate(() => {
+    const { textContent, id } = document.activeElement as HTMLElement;
+    return textContent.trim() === "" ? `#${id}` : textContent.trim().replaceAll(/\s+/g, " ");
+  });
+}
