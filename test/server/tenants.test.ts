@@ -4,6 +4,7 @@
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { decodeJwt } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { runHere } from "../support/command-line.ts";
 import { inDatabase } from "../support/database.ts";
@@ -162,6 +163,27 @@ describe("a tenant's origins", () => {
     expect(latestText()).toMatch(/@bolt\.example #\d+$/);
     expect(await from("")).not.toHaveProperty("reason");
     await otpd("tenants", "set", "bolt", "--unset", "origin");
+  });
+});
+
+describe("a tenant's receipts", () => {
+  test("are for its audience, which is its name unless it has another; its sandbox's too", async () => {
+    await otpd("tenants", "create", "proven");
+    const live = (await world.makeKey({ tenant: "proven" })).text;
+    const tested = (await world.makeKey({ tenant: "proven", kind: "test" })).text;
+    const audienceOf = async (key: string, phone: string, code: () => string) => {
+      const { request_id } = await send(key, phone);
+      const { value } = await call(key, "VerifyOtp", { request_id, code: code() });
+      return decodeJwt(String(value?.["receipt"])).aud;
+    };
+    const phone = newPhone();
+    const audiences = async () => [
+      await audienceOf(live, phone, () => world.network.codeFor(phone)),
+      await audienceOf(tested, "+14155550100", () => "123456"),
+    ];
+    expect(await audiences()).toEqual(["proven", "proven"]);
+    await otpd("tenants", "set", "proven", "--audience", "https://shop.example");
+    expect(await audiences()).toEqual(["https://shop.example", "https://shop.example"]);
   });
 });
 
