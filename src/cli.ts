@@ -7,6 +7,7 @@ import { complain, Misused, say, version, withStore, type Command } from "./comm
 import { doctor } from "./commands/doctor.ts";
 import { keyCommands } from "./commands/keys.ts";
 import { phoneCommands } from "./commands/phones.ts";
+import { prefixCommands } from "./commands/prefixes.ts";
 import { prune } from "./commands/prune.ts";
 import { serve } from "./commands/serve.ts";
 import { tenantCommands } from "./commands/tenants.ts";
@@ -35,6 +36,7 @@ Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve
   doctor,
   ...keyCommands,
   ...phoneCommands,
+  ...prefixCommands,
   ...tenantCommands,
 };
 

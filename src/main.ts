@@ -18,6 +18,7 @@ import { ownMasterKey } from "./master-key.ts";
 import { scopes } from "./otp/api-key.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { receiptKeys } from "./otp/receipt.ts";
+import { isTrip } from "./otp/pumping-guard.ts";
 import type { Secret } from "./otp/secret.ts";
 import { jsonOptions } from "./server/decoding.ts";
 import { createDemo } from "./server/demo.ts";
@@ -78,7 +79,14 @@ export async function startService(config: Config, surroundings: Surroundings): 
   const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
   mkdirSync(dirname(config.databasePath), { recursive: true, mode: 0o700 });
   const openStore = surroundings.openStore ?? openSqlite;
-  const store = await openStore({ path: config.databasePath, system, exclusive: true });
+  const store = await openStore({
+    path: config.databasePath,
+    system,
+    exclusive: true,
+    onPrefix: (news) => {
+      if (isTrip(news.decision)) telemetry.tripped(news);
+    },
+  });
   try {
     const keys = createKeyRing(
       config.masterKeys ?? [ownMasterKey(config.databasePath, (count) => system.randomBytes(count))],
@@ -123,7 +131,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onCall: telemetry.providerCall,
       onFault: onFault("worker"),
     });
-    const sweeper = createSweeper(store, system, config.policy.retentionMs, onFault("sweeper"));
+    const sweeper = createSweeper(store, system, config.policy.retentionMs, phoneOf, onFault("sweeper"));
     const sprayWatch = createSprayWatch({
       store,
       system,

@@ -4,6 +4,7 @@
  */
 import { pino, type Logger } from "pino";
 import type { SendOutcome } from "./otp/message.ts";
+import type { PrefixDecision } from "./otp/pumping-guard.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -24,6 +25,8 @@ export interface Telemetry {
   providerCall(provider: string, outcome: SendOutcome, durationMs: number): void;
   /** Something failed that a caller was told nothing about. */
   fault(where: string, error: unknown, callId?: string): void;
+  /** The pumping guard blocked a prefix, or would have if it were not to observe only. */
+  tripped(news: { readonly tenant: string; readonly prefix: string; readonly decision: PrefixDecision }): void;
   /** The machine's clock was set, by so many milliseconds. */
   clockJump(jumpMs: number): void;
   /** A turn in the service's life, such as "listening". */
@@ -61,6 +64,14 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
     },
     fault(where, error, callId) {
       log.error({ where, call_id: callId, error: describe(error) }, "fault");
+    },
+    tripped({ tenant, prefix, decision }) {
+      const { matured, verified, untilMs, enforced } = decision;
+      const until = untilMs === null ? undefined : new Date(untilMs).toISOString();
+      log.warn(
+        { tenant, prefix, matured, verified, until, enforced },
+        "few of a prefix's codes are typed, as when somebody pumps messages: npx otpd destinations explain tells more",
+      );
     },
     clockJump(jumpMs) {
       log.warn({ jump_ms: jumpMs }, "the machine's clock was set; time goes on from the latest moment seen");

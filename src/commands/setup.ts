@@ -4,10 +4,13 @@
  */
 import { readFileSync } from "node:fs";
 import { parseConfig, type Config } from "../config/config.ts";
+import { readTenant } from "../config/tenant-settings.ts";
 import { existingMasterKey } from "../master-key.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
 import { isTenantName, type TenantRecord } from "../otp/tenant.ts";
-import type { Store } from "../store/store.ts";
+import type { Verification } from "../otp/verification.ts";
+import { phoneRefs } from "../service/verifications.ts";
+import type { PhoneRef, Store } from "../store/store.ts";
 import { Unusable, valueOf } from "./command.ts";
 
 /** The configuration as `serve` would have it. */
@@ -41,4 +44,26 @@ export async function findTenant(store: Store, name: string): Promise<TenantReco
 
 export function noTenant(name: string): Unusable {
   return new Unusable(`There is no tenant ${name}: otpd tenants list shows those there are.`);
+}
+
+/**
+ * Where the phones of verifications are kept, for a command that can do without: undefined when the configuration has
+ * faults or no key is at hand.
+ */
+export function phonesAtHand(): ((verification: Verification) => PhoneRef) | undefined {
+  const parsed = parseConfig(process.env, (path) => readFileSync(path, "utf8"));
+  if (!parsed.ok) return undefined;
+  const config = parsed.value;
+  const { databasePath, masterKeys } = config;
+  const own = masterKeys === undefined ? existingMasterKey(databasePath) : undefined;
+  const keys = masterKeys ?? (own === undefined ? undefined : [own]);
+  if (keys === undefined) return undefined;
+  const ring = createKeyRing(keys);
+  // What a tenant sets for itself does not matter here.
+  const phoneOf = phoneRefs(ring, (id) => readTenant({ id, settings: "{}", disableMs: null }, config).tenant);
+  return (verification) => {
+    const ref = phoneOf(verification);
+    // Another database's key, or one that was taken out of the list: nothing of it can be read.
+    return ring.find(verification.kid) === undefined ? { ...ref, prefix: undefined } : ref;
+  };
 }

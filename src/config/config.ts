@@ -95,6 +95,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
         resendGapsMs: given.OTP_RESEND_GAPS,
         phoneLimits: given.OTP_PHONE_LIMITS,
         allowedCountries: countryList === undefined || countryList === "*" ? undefined : new Set<string>(countryList),
+        fraudGuard: given.OTP_FRAUD_GUARD,
         retentionMs: given.OTP_RETENTION_HOURS * hourMs,
       },
     },

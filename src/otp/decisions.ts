@@ -18,6 +18,7 @@ import { newMessage, type Message } from "./message.ts";
 import { openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
+import { admitResend, admitSend, type Admission, type PrefixRecord } from "./pumping-guard.ts";
 import { giveBackAll, spendAll } from "./rate-limit.ts";
 import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
@@ -59,6 +60,16 @@ function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: 
   return tatsMs === undefined ? nothing(result) : { writes: { tats: tatsMs }, result };
 }
 
+/** Refuses for the prefix, if the guard is to enforce what it finds. Nothing but the refusal is counted. */
+function guarded(admission: Admission | undefined, policy: Policy) {
+  if (admission === undefined || admission.kind === "admitted" || policy.fraudGuard === "observe") return undefined;
+  const result =
+    admission.kind === "blocked"
+      ? refused("DESTINATION_BLOCKED", { field: "phone" })
+      : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: admission.retryAfterMs });
+  return { writes: { prefix: admission.change }, result };
+}
+
 // ---- send -----------------------------------------------------------------------------------------------------------
 
 export interface SendView {
@@ -70,6 +81,8 @@ export interface SendView {
   readonly phone?: PhoneView | undefined;
   /** The codes compared in the tenant's window (`oldestMinute`); absent like the phone. */
   readonly guesses?: Guesses | undefined;
+  /** Absent for a send that the guard does not judge. */
+  readonly prefix?: PrefixRecord | undefined;
 }
 
 /** A send that passed the door: everything about it that takes randomness or a key. */
@@ -114,7 +127,7 @@ export function decideAdmission(
   return nothing(facts.ok ? { kind: "admitted" } : { kind: "refused", refusal: facts.refusal });
 }
 
-/** Decides a send. In order: idempotency, what the door said (channel, phone, destination), guess budget, limits. */
+/** Decides a send. In order: idempotency, what the door said (channel, phone, destination), prefix, guess budget, limits. */
 export function decideSend(
   view: SendView,
   facts: Result<SendFacts>,
@@ -127,6 +140,10 @@ export function decideSend(
   if (view.phone === undefined) throw new Error("a send that passed the door has a phone");
 
   const { now, phone } = view;
+  const admission =
+    view.prefix === undefined ? undefined : admitSend(view.prefix, now, policy.fraudGuard === "enforce");
+  const stopped = guarded(admission, policy);
+  if (stopped !== undefined) return stopped;
   const digits = isSandbox(facts.value.tenant)
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)
     : nextDigits(view, phone, policy);
@@ -138,6 +155,8 @@ export function decideSend(
   const verification: Verification = {
     ...kept,
     region: number.region,
+    // What would have been refused counts for nothing, so that a guard that observes sees what an enforcing one would.
+    tally: admission?.kind === "admitted" ? admission.tally : "none",
     state: "PENDING",
     delivery: "SENDING",
     digits,
@@ -151,7 +170,13 @@ export function decideSend(
   };
   const message = newMessage(verification.id, 0, now, verification.expireMs - policies.sendLifeMinMs);
   return {
-    writes: { verification, message, tats: spent.tatsMs, ...recordOf(claim, verification.id, null, now) },
+    writes: {
+      verification,
+      message,
+      tats: spent.tatsMs,
+      ...guardOf(admission),
+      ...recordOf(claim, verification.id, null, now),
+    },
     result: { kind: "opened", verification, message, now },
   };
 }
@@ -171,6 +196,8 @@ export interface UpdateView {
   readonly verification?: Verification | undefined;
   /** Present whenever the verification is. */
   readonly phone?: PhoneView | undefined;
+  /** Present when it was asked for, and the verification counts for one. */
+  readonly prefix?: PrefixRecord | undefined;
 }
 
 export interface VerifyFacts {
@@ -260,7 +287,7 @@ export type ResendResult =
 
 /**
  * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry (also with under 60 s
- * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, the phone's limits. Never extends the lifetime, never resets attempts.
+ * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, the prefix, the phone's limits. Never extends the lifetime, never resets attempts.
  */
 export function decideResend(
   view: UpdateView,
@@ -275,6 +302,9 @@ export function decideResend(
   if (now < verification.nextResendMs) {
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
+  const admission = view.prefix === undefined ? undefined : admitResend(view.prefix, now);
+  const stopped = guarded(admission, policy);
+  if (stopped !== undefined) return stopped;
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
 
@@ -287,7 +317,13 @@ export function decideResend(
   };
   const message = newMessage(resent.id, resends, now, resent.expireMs - policies.sendLifeMinMs);
   return {
-    writes: { verification: resent, message, tats: spent.tatsMs, ...recordOf(claim, resent.id, null, now) },
+    writes: {
+      verification: resent,
+      message,
+      tats: spent.tatsMs,
+      ...guardOf(admission),
+      ...recordOf(claim, resent.id, null, now),
+    },
     result: { kind: "resent", verification: resent, message, now },
   };
 }
@@ -309,6 +345,10 @@ export function decideCancel(view: UpdateView, claim: IdempotencyClaim | undefin
     writes: { verification: canceled, ...recordOf(claim, canceled.id, { at: standing.now }, standing.now) },
     result: { kind: "canceled", verification: canceled },
   };
+}
+
+function guardOf(admission: Admission | undefined): Pick<Writes, "prefix"> {
+  return admission === undefined ? {} : { prefix: admission.change };
 }
 
 type Standing =

@@ -8,6 +8,7 @@
  * would hand an attacker a fresh budget whenever the owner signs in.
  */
 import type { Instant } from "../system.ts";
+import type { GuardMode } from "./pumping-guard.ts";
 import type { Limit } from "./rate-limit.ts";
 
 export interface Policy {
@@ -27,6 +28,8 @@ export interface Policy {
   readonly phoneLimits: readonly Limit[];
   /** Countries served, ISO 3166-1 alpha-2, or undefined for all. */
   readonly allowedCountries: ReadonlySet<string> | undefined;
+  /** Whether the pumping guard refuses what it finds, or only notes it. */
+  readonly fraudGuard: GuardMode;
   /** How long a terminal verification stays readable, 24 to 2160 hours in milliseconds. */
   readonly retentionMs: number;
 }

@@ -6,6 +6,7 @@ import type { Instant } from "../system.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import type { Delivery, Message } from "./message.ts";
 import type { PhoneHistory, Policy } from "./policy.ts";
+import type { PrefixChange, Tally } from "./pumping-guard.ts";
 import type { Reason } from "./reason.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
 
@@ -36,6 +37,8 @@ export interface Verification {
   readonly webOrigin: WebOrigin | undefined;
   readonly appHash: AndroidAppHash | undefined;
   readonly knownUser: boolean;
+  /** What its outcome counts for at its prefix. */
+  readonly tally: Tally;
   readonly state: State;
   /** How far the latest message got. */
   readonly delivery: Delivery;
@@ -63,6 +66,8 @@ export interface Writes {
   /** The TATs of the phone's buckets, one per phone limit in the policy's order. */
   readonly tats?: readonly Instant[];
   readonly history?: PhoneHistory;
+  /** The prefix as a send leaves it. What an end means for it, the store works out by itself. */
+  readonly prefix?: PrefixChange;
   readonly record?: IdempotencyRecord;
   /** A code that was compared, for its tenant's count. */
   readonly guess?: { readonly tenant: string; readonly isRight: boolean };

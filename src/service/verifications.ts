@@ -15,6 +15,7 @@ import {
   type E164,
   type PhoneNumber,
 } from "../otp/phone-number.ts";
+import { prefixOf } from "../otp/pumping-guard.ts";
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import { receiptOf } from "../otp/receipt.ts";
@@ -32,7 +33,7 @@ import {
   type State,
   type Verification,
 } from "../otp/verification.ts";
-import type { Job, PhoneRef, Store, UpdateScope } from "../store/store.ts";
+import type { Job, PhoneRef, PrefixRef, Store, UpdateScope } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { createBotGate } from "./bot-gate.ts";
 import type { BotCheck } from "./challenge.ts";
@@ -148,8 +149,25 @@ export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): (verification: Ver
       keys.all.length === 1
         ? [index]
         : keys.all.map((key) => phoneIndex(key, tenant, openPhone(keys, kid, id, phoneBox)));
-    return { indexes, kid: keys.current.kid, knownUser, buckets: bucketsOf(tenant, tenantOf(tenant).policy) };
+    const { policy } = tenantOf(tenant);
+    const prefix = prefixRef(policy, tenant, () => openPhone(keys, kid, id, phoneBox));
+    return { indexes, kid: keys.current.kid, knownUser, buckets: bucketsOf(tenant, policy), prefix };
   };
+}
+
+/** Where the prefix of a phone is kept. The sandbox has none: nothing is sent there, and nothing can be pumped. */
+function prefixRef(policy: Policy, tenant: string, phone: () => E164): PrefixRef | undefined {
+  if (isSandbox(tenant)) return undefined;
+  return { name: () => ({ tenant, prefix: prefixOf(phone()) }), enforced: policy.fraudGuard === "enforce" };
+}
+
+/**
+ * Whether the guard judges a send. A known user has passed a first factor, so this lane always sends; and what is not
+ * judged is not counted, else whoever has an account could verify a prefix clean. `isExempt` for a number that the
+ * operator has allowed.
+ */
+function isGuarded(knownUser: boolean, isExempt: boolean): boolean {
+  return !knownUser && !isExempt;
 }
 
 /** How many buckets a phone has. The sandbox is for test runs, which send to one number all day. */
@@ -241,6 +259,9 @@ export function createVerifications(options: VerificationsOptions): Verification
             kid: keys.current.kid,
             knownUser: command.knownUser,
             buckets: bucketsOf(caller.tenant, policy),
+            prefix: isGuarded(command.knownUser, false)
+              ? prefixRef(policy, caller.tenant, () => facts.value.phone.e164)
+              : undefined,
           }
         : undefined;
       const { tenant, isPublishable, address } = caller;
@@ -277,7 +298,8 @@ export function createVerifications(options: VerificationsOptions): Verification
 
     async resend(caller, id) {
       const claim = claimOf(caller, "ResendOtp", [id]);
-      const decided = await store.updateVerification(scopeOf(caller, id, claim), (view) =>
+      const scope = { ...scopeOf(caller, id, claim), withPrefix: true };
+      const decided = await store.updateVerification(scope, (view) =>
         decideResend(view, claim, policyOf(caller.tenant)),
       );
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });

@@ -8,6 +8,7 @@ import type { Delivery, Message } from "../otp/message.ts";
 import type { PhoneHistory } from "../otp/policy.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { TenantRecord } from "../otp/tenant.ts";
+import type { Tally } from "../otp/pumping-guard.ts";
 import type { State, Verification } from "../otp/verification.ts";
 
 /** Stored by position: append only. */
@@ -21,6 +22,8 @@ const deliveries: readonly Delivery[] = [
   "REJECTED",
   "EXPIRED",
 ];
+
+const tallies: readonly Tally[] = ["none", "block", "beyond"];
 
 export function idBytes(id: string): Buffer | undefined {
   // 16 bytes are 22 characters, of which the last carries 4 unused bits: only the one canonical spelling is an id.
@@ -54,6 +57,7 @@ export interface VerificationRow {
   web_origin: string | null;
   app_hash: string | null;
   known_user: number;
+  tally: number;
   state: number;
   delivery: number;
   digits: number;
@@ -81,6 +85,7 @@ export const verificationColumns = [
   "web_origin",
   "app_hash",
   "known_user",
+  "tally",
   "state",
   "delivery",
   "digits",
@@ -109,6 +114,7 @@ export function toVerification(row: VerificationRow): Verification {
     webOrigin: (row.web_origin ?? undefined) as WebOrigin | undefined,
     appHash: (row.app_hash ?? undefined) as AndroidAppHash | undefined,
     knownUser: row.known_user === 1,
+    tally: at(tallies, row.tally),
     state: at(states, row.state),
     delivery: at(deliveries, row.delivery),
     digits: row.digits,
@@ -139,6 +145,7 @@ export function verificationValues(v: Verification): (string | number | Uint8Arr
     v.webOrigin ?? null,
     v.appHash ?? null,
     v.knownUser ? 1 : 0,
+    tallies.indexOf(v.tally),
     states.indexOf(v.state),
     deliveries.indexOf(v.delivery),
     v.digits,
@@ -331,7 +338,7 @@ export function bucketKey(index: Uint8Array, knownUser: boolean, place: number):
   return Buffer.concat([index, Uint8Array.of((knownUser ? 0x20 : 0x10) | place)]);
 }
 
-function at<T>(list: readonly T[], position: number): T {
+export function at<T>(list: readonly T[], position: number): T {
   const value = list[position];
   if (value === undefined) throw new Error(`the database holds a value from a newer version: ${position}`);
   return value;

@@ -7,6 +7,7 @@ import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
+import type { PrefixChange, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import { minuteOf, oldestMinute, type Guesses } from "../otp/spray.ts";
 import { stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
@@ -14,6 +15,7 @@ import type { Instant, System } from "../system.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import * as rows from "./rows.ts";
 import type { Registry } from "./registry.ts";
+import { createPrefixes } from "./sqlite-prefixes.ts";
 import { createRegistry } from "./sqlite-registry.ts";
 import { createSweep } from "./sqlite-sweep.ts";
 import { prepare } from "./statements.ts";
@@ -22,6 +24,9 @@ import {
   type Job,
   type OpenScope,
   type PhoneRef,
+  type PrefixName,
+  type PrefixNews,
+  type PrefixView,
   type Store,
   type Swept,
   type UpdateScope,
@@ -38,16 +43,25 @@ export class SqliteStore implements Store {
   readonly #lock: Database | undefined;
   readonly #sql: ReturnType<typeof prepare>;
   readonly #commits: GroupCommit;
+  readonly #prefixes: ReturnType<typeof createPrefixes>;
+  readonly #onPrefix: (news: PrefixNews) => void;
   readonly #sweep: ReturnType<typeof createSweep>;
   readonly registry: Registry;
   #clockNotedMs: Instant = 0;
-  constructor(db: Database, system: System, lock: Database | undefined) {
+  constructor(
+    db: Database,
+    system: System,
+    lock: Database | undefined,
+    onPrefix: (news: PrefixNews) => void = () => {},
+  ) {
     this.#db = db;
     this.#system = system;
     this.#lock = lock;
     this.#sql = prepare(db);
     this.#commits = new GroupCommit(db);
-    this.#sweep = createSweep(this.#sql);
+    this.#prefixes = createPrefixes(this.#sql);
+    this.#onPrefix = onPrefix;
+    this.#sweep = createSweep(this.#sql, this.#prefixes.mature);
     this.registry = createRegistry(
       this.#sql,
       (act) => this.#act(act),
@@ -66,7 +80,9 @@ export class SqliteStore implements Store {
       const recorded = record === undefined ? undefined : this.#verification(record.verificationId);
       const phone = scope.phone === undefined ? undefined : this.#phone(scope.phone, now);
       const guesses = phone === undefined ? undefined : this.#sql.guesses.get(scope.tenant, oldestMinute(now));
-      const { writes, result } = decide({ now, record, recorded, phone, guesses });
+      const name = scope.phone?.prefix?.name();
+      const prefix = name === undefined ? undefined : this.#prefixes.load(name);
+      const { writes, result } = decide({ now, record, recorded, phone, guesses, prefix });
       this.#apply(writes, scope.phone, undefined, now);
       return result;
     });
@@ -78,7 +94,10 @@ export class SqliteStore implements Store {
       const verification = found?.tenant === scope.tenant ? found : undefined;
       const ref = verification === undefined ? undefined : scope.phoneOf(verification);
       const phone = ref === undefined ? undefined : this.#phone(ref, now);
-      const { writes, result } = decide({ now, record: this.#record(scope.slot), verification, phone });
+      const isCounted = scope.withPrefix === true && verification !== undefined && verification.tally !== "none";
+      const name = isCounted ? ref?.prefix?.name() : undefined;
+      const prefix = name === undefined ? undefined : this.#prefixes.load(name);
+      const { writes, result } = decide({ now, record: this.#record(scope.slot), verification, phone, prefix });
       this.#apply(writes, ref, verification, now);
       return result;
     });
@@ -119,6 +138,21 @@ export class SqliteStore implements Store {
           for (const knownUser of [false, true]) this.#sql.deleteTat.run(rows.bucketKey(index, knownUser, place));
         }
       }
+    });
+  }
+
+  async readPrefix(name: PrefixName): Promise<PrefixView | undefined> {
+    return this.#read(() => this.#prefixes.view(name));
+  }
+
+  changePrefix(
+    name: PrefixName,
+    change: (record: PrefixRecord, now: Instant) => PrefixChange | undefined,
+  ): Promise<boolean> {
+    return this.#act((now) => {
+      const changed = change(this.#prefixes.load(name), now);
+      if (changed !== undefined) this.#prefixes.put(name, changed);
+      return changed !== undefined;
     });
   }
 
@@ -188,8 +222,8 @@ export class SqliteStore implements Store {
     return this.#read(() => this.#sql.nextDue.get()?.due ?? undefined);
   }
 
-  sweep(max: number, retentionMs: number): Promise<Swept> {
-    return this.#act((now) => this.#sweep(now, max, retentionMs));
+  sweep(max: number, retentionMs: number, phoneOf?: (verification: Verification) => PhoneRef): Promise<Swept> {
+    return this.#act((now) => this.#sweep(now, max, retentionMs, phoneOf));
   }
 
   ping(): Promise<void> {
@@ -212,7 +246,17 @@ export class SqliteStore implements Store {
         this.#clockNotedMs = now;
         noted = now;
       }
-      return act(now);
+      // What an act before this one decided and then failed to write is no news.
+      this.#prefixes.takeNews();
+      const value = act(now);
+      const news = this.#prefixes.takeNews();
+      // Told once it is durable, and not at all when it is taken back.
+      if (news.length > 0)
+        done.then(
+          () => news.forEach(this.#onPrefix),
+          () => {},
+        );
+      return value;
     });
     // A note that was rolled back with its act has to be written again at once.
     done.catch(() => {
@@ -278,6 +322,13 @@ export class SqliteStore implements Store {
     if (writes.guess !== undefined) {
       const count = writes.guess.isRight ? this.#sql.countRightCode : this.#sql.countWrongCode;
       count.run(writes.guess.tenant, minuteOf(now));
+    }
+    // Last, as the order of locks is.
+    if (writes.prefix !== undefined && ref?.prefix !== undefined) {
+      this.#prefixes.put(ref.prefix.name(), writes.prefix);
+    }
+    if (before?.state === "PENDING" && writes.verification !== undefined && writes.verification.state !== "PENDING") {
+      this.#prefixes.mature(writes.verification, ref?.prefix, now);
     }
     if (writes.record !== undefined) this.#sql.putRecord.run(...rows.recordValues(writes.record));
   }

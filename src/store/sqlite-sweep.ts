@@ -2,25 +2,46 @@
  * The sweep on SQLite: what has lapsed is ended, and what no longer matters is deleted, a bounded number of rows at a time.
  */
 import { isForgettable } from "../otp/policy.ts";
+import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
 import { oldestMinute } from "../otp/spray.ts";
-import { expire } from "../otp/verification.ts";
+import { expire, type Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
+import { toPrefix, type PrefixRow } from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
 import type { prepare } from "./statements.ts";
-import type { Swept } from "./store.ts";
+import type { PhoneRef, PrefixRef, Swept } from "./store.ts";
 
 /** A sweep's round begins before every key. */
 const beforeAll = new Uint8Array();
-const newRound = { buckets: beforeAll, phones: beforeAll, records: beforeAll };
+const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: beforeAll, prefixes: ["", ""] };
 
-/** Makes the sweep, which runs within an act. It remembers where its round has come to. */
-export function createSweep(sql: ReturnType<typeof prepare>) {
-  /** Where the round through each table without an index on time goes on; undefined once it is through. */
-  let sweepFrom: Record<"buckets" | "phones" | "records", Uint8Array | undefined> = newRound;
+/** Where the round through each table without an index on time goes on; undefined once it is through. */
+interface Round extends Record<"buckets" | "phones" | "records", Uint8Array | undefined> {
+  readonly prefixes: readonly [tenant: string, prefix: string] | undefined;
+}
 
-  return function sweep(now: Instant, max: number, retentionMs: number): Swept {
+/**
+ * Makes the sweep, which runs within an act. It remembers where its round has come to. `mature` counts the outcome of a
+ * verification that has ended.
+ */
+export function createSweep(
+  sql: ReturnType<typeof prepare>,
+  mature: (ended: Verification, ref: PrefixRef | undefined, now: Instant) => void,
+) {
+  let sweepFrom = newRound;
+
+  return function sweep(
+    now: Instant,
+    max: number,
+    retentionMs: number,
+    phoneOf?: (verification: Verification) => PhoneRef,
+  ): Swept {
     const lapsed = sql.lapsed.all(now, max);
-    for (const row of lapsed) sql.updateVerification.run(...rows.verificationChanges(expire(rows.toVerification(row))));
+    for (const row of lapsed) {
+      const expired = expire(rows.toVerification(row));
+      sql.updateVerification.run(...rows.verificationChanges(expired));
+      mature(expired, phoneOf?.(expired).prefix, now);
+    }
 
     const outlived = sql.outlived.all(now - retentionMs, max);
     for (const { id } of outlived) {
@@ -33,7 +54,7 @@ export function createSweep(sql: ReturnType<typeof prepare>) {
     // Each table is gone through once a round. Were a short one begun again while a long one is not yet through, the
     // two could miss each other's ends, and the round would last for ever.
     const from = sweepFrom;
-    const nextFrom = <Row>(found: readonly Row[], keyOf: (row: Row) => Uint8Array) => {
+    const nextFrom = <Row, Key>(found: readonly Row[], keyOf: (row: Row) => Key) => {
       const last = found.at(-1);
       return found.length < max || last === undefined ? undefined : keyOf(last);
     };
@@ -49,17 +70,32 @@ export function createSweep(sql: ReturnType<typeof prepare>) {
     const stale = records.filter(({ expire_ms }) => expire_ms <= now);
     for (const { slot } of stale) sql.deleteRecord.run(slot);
 
-    const next = {
+    const prefixes: PrefixRow[] = from.prefixes === undefined ? [] : sql.prefixesFrom.all(...from.prefixes, max);
+    const silent = prefixes.filter((row) => isPrefixForgettable(toPrefix(row), now));
+    for (const { tenant, prefix } of silent) sql.deletePrefix.run(tenant, prefix);
+
+    const decisions = sql.outlivedPrefixDecisions.all(now - prefixMemoryMs, max);
+    for (const { id } of decisions) sql.deletePrefixDecision.run(id);
+
+    const next: Round = {
       buckets: nextFrom(buckets, ({ bucket }) => bucket),
       phones: nextFrom(phones, ({ phone_index }) => phone_index),
       records: nextFrom(records, ({ slot }) => slot),
+      prefixes: nextFrom(prefixes, ({ tenant, prefix }) => [tenant, prefix] as const),
     };
     const through = Object.values(next).every((key) => key === undefined);
     sweepFrom = through ? newRound : next;
     return {
       expired: lapsed.length,
-      deleted: outlived.length + full.length + forgettable.length + stale.length + past.length,
-      more: !through || [lapsed, outlived, past].some((found) => found.length === max),
+      deleted:
+        outlived.length +
+        full.length +
+        forgettable.length +
+        stale.length +
+        past.length +
+        silent.length +
+        decisions.length,
+      more: !through || [lapsed, outlived, past, decisions].some((found) => found.length === max),
     };
   };
 }

@@ -4,6 +4,7 @@
  */
 import type { Database } from "better-sqlite3";
 import type { Guesses } from "../otp/spray.ts";
+import * as prefixes from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
 
 const list = (columns: readonly string[]) => columns.join(", ");
@@ -53,6 +54,30 @@ export function prepare(db: Database) {
     phone: statement<rows.PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
     putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds, kid) VALUES (?, ?, ?, ?)`),
     deletePhone: statement(`DELETE FROM phones WHERE phone_index = ?`),
+    prefix: statement<prefixes.PrefixRow>(
+      `SELECT ${list(prefixes.prefixColumns)} FROM prefixes WHERE tenant = ? AND prefix = ?`,
+    ),
+    putPrefix: statement(
+      `INSERT OR REPLACE INTO prefixes (${list(prefixes.prefixColumns)}) VALUES (${marks(prefixes.prefixColumns)})`,
+    ),
+    deletePrefix: statement(`DELETE FROM prefixes WHERE tenant = ? AND prefix = ?`),
+    prefixesFrom: statement<prefixes.PrefixRow>(
+      `SELECT ${list(prefixes.prefixColumns)} FROM prefixes WHERE (tenant, prefix) > (?, ?) ORDER BY tenant, prefix LIMIT ?`,
+    ),
+    prefixDecisions: statement<prefixes.DecisionRow>(
+      `SELECT ${list(prefixes.decisionColumns)} FROM prefix_decisions WHERE tenant = ? AND prefix = ? ORDER BY id DESC LIMIT ?`,
+    ),
+    insertPrefixDecision: statement(
+      `INSERT INTO prefix_decisions (${list(prefixes.decisionColumns)}) VALUES (${marks(prefixes.decisionColumns)})`,
+    ),
+    trimPrefixDecisions: statement(
+      `DELETE FROM prefix_decisions WHERE tenant = ? AND prefix = ? AND id <=
+       (SELECT id FROM prefix_decisions WHERE tenant = ? AND prefix = ? ORDER BY id DESC LIMIT 1 OFFSET ?)`,
+    ),
+    outlivedPrefixDecisions: statement<{ id: number }>(
+      `SELECT id FROM prefix_decisions WHERE at_ms <= ? ORDER BY at_ms LIMIT ?`,
+    ),
+    deletePrefixDecision: statement(`DELETE FROM prefix_decisions WHERE id = ?`),
     record: statement<rows.RecordRow>(
       `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency WHERE slot = ?`,
     ),

@@ -15,6 +15,10 @@
  *   database be unable to say so (a lost connection during commit), the act may have been written, but its result is
  *   never handed out.
  *
+ * - Rows are locked in one order: verification, phone, prefix.
+ * - When a verification comes to its end, by whatever act, its outcome is counted at its prefix (`mature`, in
+ *   otp/pumping-guard.ts) in the same transaction, and so exactly once.
+ *
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
 import type { StoredAnswer } from "../otp/idempotency.ts";
@@ -22,6 +26,7 @@ import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { Guesses } from "../otp/spray.ts";
+import type { PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Decided, PhoneView, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import type { Registry } from "./registry.ts";
@@ -44,6 +49,34 @@ export interface PhoneRef {
   readonly knownUser: boolean;
   /** How many buckets there are: the number of phone limits in the policy. */
   readonly buckets: number;
+  /** The prefix that its sends are judged and counted by. Undefined where none is. */
+  readonly prefix?: PrefixRef | undefined;
+}
+
+/** A prefix of a tenant. It is kept in the clear, and no row of a verification or a phone leads to it. */
+export interface PrefixName {
+  readonly tenant: string;
+  readonly prefix: string;
+}
+
+/** Where a phone's prefix is kept. */
+export interface PrefixRef {
+  /** Tells its name. It may have to decrypt the phone, so it is asked only when the prefix is needed. Pure. */
+  readonly name: () => PrefixName;
+  /** Whether what the guard finds is refused, or only noted. */
+  readonly enforced: boolean;
+}
+
+/** A decision about a prefix that was made and written. */
+export interface PrefixNews extends PrefixName {
+  readonly decision: PrefixDecision;
+}
+
+/** What is known of a prefix. */
+export interface PrefixView {
+  readonly record: PrefixRecord;
+  /** The latest first, at most `decisionsMax`. */
+  readonly decisions: readonly PrefixDecision[];
 }
 
 export interface OpenScope {
@@ -61,6 +94,8 @@ export interface UpdateScope {
   readonly slot: Uint8Array | undefined;
   /** Tells where the loaded verification's phone is kept. Pure. */
   readonly phoneOf: (verification: Verification) => PhoneRef;
+  /** Whether the view is to hold the verification's prefix. */
+  readonly withPrefix?: boolean;
 }
 
 /** A message in hand: claimed, and to be settled before its lease (`message.dueMs`) ends. */
@@ -109,6 +144,15 @@ export interface Store {
   /** Fills every bucket of a phone and forgets its past. Its verifications stay as they are. */
   resetPhone(phone: PhoneRef): Promise<void>;
 
+  /** Reads what is known of a prefix, or undefined if that is nothing. */
+  readPrefix(name: PrefixName): Promise<PrefixView | undefined>;
+
+  /** Changes a prefix, as an operator does: `change` gets its record and the store's clock. False when it changes nothing. */
+  changePrefix(
+    name: PrefixName,
+    change: (record: PrefixRecord, now: Instant) => PrefixChange | undefined,
+  ): Promise<boolean>;
+
   /** Reads the messages of a verification, oldest first. */
   readMessages(id: string): Promise<Message[]>;
 
@@ -140,9 +184,10 @@ export interface Store {
 
   /**
    * Brings up to `max` rows of each kind up to date: pending verifications past their time become EXPIRED and lose their
-   * salt; what is past its retention is deleted, and so is every bucket, history, record and count that no longer matters.
+   * salt; what is past its retention is deleted, and so is every bucket, history, prefix, record and count that no longer
+   * matters. Without `phoneOf`, where the keys are not at hand, expired ones are not counted at their prefixes.
    */
-  sweep(max: number, retentionMs: number): Promise<Swept>;
+  sweep(max: number, retentionMs: number, phoneOf?: (verification: Verification) => PhoneRef): Promise<Swept>;
 
   /** Resolves when the database takes a write. */
   ping(): Promise<void>;

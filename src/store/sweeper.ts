@@ -3,8 +3,9 @@
  * salt, and what is past its retention is deleted. It works in small batches with pauses between them, so that a backlog
  * of a million rows costs the calls under way no more than one row would.
  */
+import type { Verification } from "../otp/verification.ts";
 import { sleep, type System } from "../system.ts";
-import type { Store, Swept } from "./store.ts";
+import type { PhoneRef, Store, Swept } from "./store.ts";
 
 export interface Sweeper {
   start(): void;
@@ -25,9 +26,10 @@ export async function sweepThrough(
   system: System,
   retentionMs: number,
   told: (swept: Swept) => boolean,
+  phoneOf?: (verification: Verification) => PhoneRef,
 ): Promise<void> {
   for (;;) {
-    const swept = await store.sweep(batchRowsMax, retentionMs);
+    const swept = await store.sweep(batchRowsMax, retentionMs, phoneOf);
     if (!told(swept) || !swept.more) return;
     await sleep(system, pauseMs);
   }
@@ -37,6 +39,7 @@ export function createSweeper(
   store: Store,
   system: System,
   retentionMs: number,
+  phoneOf: (verification: Verification) => PhoneRef,
   onFault: (error: unknown) => void,
 ): Sweeper {
   let stopping = false;
@@ -45,7 +48,7 @@ export function createSweeper(
 
   async function sweep(): Promise<void> {
     try {
-      await sweepThrough(store, system, retentionMs, () => !stopping);
+      await sweepThrough(store, system, retentionMs, () => !stopping, phoneOf);
     } catch (error) {
       onFault(error);
     }

@@ -13,6 +13,7 @@ import type { Verification } from "../../src/otp/verification.ts";
 import * as rows from "../../src/store/rows.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Budget } from "./budget.ts";
+import { inspectPrefixes } from "./prefixes.ts";
 import { hold, Violation } from "./violation.ts";
 import type { World } from "./world.ts";
 
@@ -229,6 +230,7 @@ export class Invariants {
     }
     this.#inspectMessages(inDatabase, now);
     this.#inspectPhones(now);
+    inspectPrefixes(world, inDatabase.values(), (id) => this.#knownOf(id).phone);
     for (const v of inDatabase.values()) if (v.state !== "PENDING") this.#over.add(v.id);
   }
 

@@ -19,6 +19,7 @@
  * | I12 | one Idempotency-Key has one effect and one answer | callers, steps |
  * | I13 | no code in an answer, no code or number in a text at rest | callers, invariants |
  * | I14 | another tenant's id does not exist and cannot be touched | steps |
+ * | I16 | a send counts once at its prefix, and its outcome once, whatever its end; what the guard refuses is not sent, but for known users | prefixes |
  * | I15 | every refusal for now says how long to wait, and waiting that long is enough | callers, simulate |
  *
  * A clock that was set back may lose up to 20 s in a crash (the age of the database's note of it), and the time that the

@@ -61,6 +61,7 @@ export function drawPolicy(chance: Chance): Policy {
     resendGapsMs: chance.pick(policies.gapsMs),
     phoneLimits: chance.pick(policies.limits),
     allowedCountries: undefined,
+    fraudGuard: chance.pick(["observe", "enforce"]),
     retentionMs: 24 * hour,
   };
 }
@@ -153,7 +154,7 @@ export class World {
     const phoneOf = phoneRefs(keys, tenantOf);
     const common = { store, system, keys, tenantOf };
     const worker = createWorker({ ...common, providers, phoneOf, refreshTenants: async () => {}, onCall, onFault });
-    const sweeper = createSweeper(store, system, policy.retentionMs, onFault);
+    const sweeper = createSweeper(store, system, policy.retentionMs, phoneOf, onFault);
     this.life = {
       store,
       system,

@@ -8,6 +8,7 @@ import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
 import { phoneIndex, sealPhone, type E164 } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
+import { prefixOf } from "../../src/otp/pumping-guard.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
@@ -25,6 +26,7 @@ export const testPolicy: Policy = {
   ttlMs: 600_000,
   attemptsMax: 5,
   resendGapsMs: [30_000, 60_000],
+  fraudGuard: "observe",
   phoneLimits: [
     { burst: 1_000, intervalMs: 1_000 },
     { burst: 2_000, intervalMs: 60_000 },
@@ -77,7 +79,14 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
 
   function refOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): PhoneRef {
     const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone));
-    return { indexes, kid: keys.current.kid, knownUser, buckets: policy.phoneLimits.length };
+    const prefix = { name: () => ({ tenant, prefix: prefixOf(phone) }), enforced: policy.fraudGuard === "enforce" };
+    return {
+      indexes,
+      kid: keys.current.kid,
+      knownUser,
+      buckets: policy.phoneLimits.length,
+      prefix: knownUser ? undefined : prefix,
+    };
   }
 
   function factsOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): SendFacts {
@@ -139,7 +148,7 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
       return result.kind === "refused" ? result.refusal.reason : result.kind;
     },
     async resend(verification) {
-      const result = await store.updateVerification(scopeOf(verification), (view) =>
+      const result = await store.updateVerification({ ...scopeOf(verification), withPrefix: true }, (view) =>
         decideResend(view, undefined, policy),
       );
       if (result.kind !== "resent") throw new Error(`not resent: ${JSON.stringify(result)}`);

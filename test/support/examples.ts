@@ -32,6 +32,7 @@ export const policy: Policy = {
   ttlMs: 600 * secondMs,
   attemptsMax: 5,
   resendGapsMs: [30 * secondMs, 60 * secondMs],
+  fraudGuard: "observe",
   phoneLimits: [
     { burst: 5, intervalMs: 10 * minuteMs },
     { burst: 6, intervalMs: 4 * hourMs },
@@ -78,6 +79,7 @@ export function verificationOf(changes: Partial<Verification> = {}): Verificatio
   return {
     ...facts,
     region: phone.region,
+    tally: "none",
     state: "PENDING",
     delivery: "ACCEPTED",
     digits: 6,

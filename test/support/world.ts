@@ -60,6 +60,7 @@ export function createTestTelemetry(told: Told[]): Telemetry {
     call: tell("call"),
     providerCall: tell("providerCall"),
     fault: tell("fault"),
+    tripped: tell("tripped"),
     clockJump: tell("clockJump"),
     lifecycle: tell("lifecycle"),
     warning: tell("warning"),

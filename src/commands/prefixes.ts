@@ -1,0 +1,191 @@
+/**
+ * `otpd destinations explain` and `unblock`: why the pumping guard blocks a prefix, or would, and lifting that. What is
+ * printed never holds more of a number than its prefix.
+ */
+import { parseArgs } from "node:util";
+import { parsePhoneNumber } from "../otp/phone-number.ts";
+import {
+  allowance,
+  blockSends,
+  probesMax,
+  provenVerifiedMin,
+  tripVerifiedMax,
+  unprovenLimit,
+  unverifiedSendsMax,
+  type DecisionKind,
+  type GuardMode,
+} from "../otp/pumping-guard.ts";
+import { sentenceOf } from "../otp/reason.ts";
+import { explainPrefix, prefixName, unblockPrefix, type PrefixReport } from "../service/prefixes.ts";
+import type { PrefixName, Store } from "../store/store.ts";
+import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { configuration } from "./setup.ts";
+
+export const prefixCommands: Record<string, Command> = {
+  "destinations explain": {
+    summary: "tell why the pumping guard blocks a prefix, or would",
+    help: `Usage: otpd destinations explain PHONE [--tenant NAME] [--json]
+
+Shows what the pumping guard knows of a prefix, that is, of the numbers that differ in their last four digits, and every
+decision it kept, with the numbers that decided. PHONE is a number such as +31612345678, or the prefix itself.
+
+  --tenant  whose prefix; default unless given
+  --json    print all of it as one JSON object`,
+    run: explain,
+  },
+  "destinations unblock": {
+    summary: "lift a block of the pumping guard",
+    help: `Usage: otpd destinations unblock PHONE [--tenant NAME]
+
+Lifts the guard's block of a prefix. It counts at once, and is kept as a decision. The guard goes on judging: sends that
+nobody verifies will block the prefix again. PHONE is a number such as +31612345678, or the prefix itself.
+
+  --tenant  whose prefix; default unless given`,
+    run: unblock,
+  },
+};
+
+async function explain(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { tenant: { type: "string", default: "default" }, json: { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
+  const text = onePhone(positionals);
+  const { fraudGuard } = configuration().policy;
+  await withStore(async (store) => {
+    const name = await findPrefix(store, values.tenant, text);
+    const report = await explainPrefix(store, name);
+    if (report === undefined) return say(values.json ? JSON.stringify({ known: false }) : nothingKnown);
+    say(values.json ? JSON.stringify(asJson(report, fraudGuard)) : describe(report, fraudGuard));
+  });
+}
+
+async function unblock(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { tenant: { type: "string", default: "default" } },
+    allowPositionals: true,
+  });
+  const text = onePhone(positionals);
+  const { fraudGuard } = configuration().policy;
+  await withStore(async (store) => {
+    const name = await findPrefix(store, values.tenant, text);
+    if (!(await unblockPrefix(store, name, fraudGuard))) throw new Unusable("The guard does not block this prefix.");
+    say(`${name.prefix}•••• is not blocked any more.`);
+  });
+}
+
+const nothingKnown = "Nothing is known of this prefix: no send to it was judged in the last 30 days.";
+
+function onePhone(positionals: readonly string[]): string {
+  const [text, ...more] = positionals;
+  if (text === undefined || more.length > 0) throw new Misused("Give one phone in international form, or a prefix.");
+  return text;
+}
+
+/** A number's prefix, or the text itself where it is a prefix that is known. */
+async function findPrefix(store: Store, tenant: string, text: string): Promise<PrefixName> {
+  const parsed = parsePhoneNumber(text);
+  if (parsed.ok) return prefixName(tenant, parsed.value.e164);
+  const name = { tenant, prefix: text.replaceAll(/[ ().-]/g, "") };
+  if ((await store.readPrefix(name)) !== undefined) return name;
+  // Whether it is a prefix of which nothing is known or no number at all, it cannot be told.
+  throw new Unusable(`${nothingKnown} If it is meant to be a number: ${sentenceOf(parsed.refusal)}`);
+}
+
+const words: Record<DecisionKind, string> = {
+  passed: "the block passed",
+  tripped: "blocked",
+  "half-opened": `block over, ${probesMax} probes let through`,
+  "tripped-again": "no probe was verified, blocked again",
+  closed: "a probe was verified, open again",
+  unblocked: "unblocked by an operator",
+};
+
+function describe(report: PrefixReport, mode: GuardMode): string {
+  const { record, decisions } = report;
+  const { burst, intervalMs } = unprovenLimit;
+  const lines = [
+    `${report.prefix}••••, tenant ${report.tenant}: ${standing(report, mode)}`,
+    "",
+    ...numbers(report),
+    ...(record.refused === 0
+      ? []
+      : [
+          `${mode === "enforce" ? "Refused" : "It would have refused"} ${record.refused} sends, from ${timeOf(record.refusedFirstMs)} to ${timeOf(record.refusedLastMs)}, by the minute.`,
+        ]),
+    "",
+    `The rule: of every ${blockSends} sends, ${tripVerifiedMax} verified or fewer block the prefix, for an hour at first and doubling to a day. Then ${probesMax}`,
+    `probes decide. Until ${provenVerifiedMin} of ${blockSends} were verified it takes ${burst} sends and one more every ${intervalMs / 1_000} s; and at most ${unverifiedSendsMax} as long as`,
+    `${tripVerifiedMax} or fewer are verified.`,
+    "",
+  ];
+  if (decisions.length === 0) return [...lines, "No decision was made yet."].join("\n");
+  const head = ["TIME", "DECISION", "VERIFIED", "OF", "REFUSED", "UNTIL", "ENFORCED"];
+  const rows = decisions.map((d) => [
+    timeOf(d.atMs) ?? "",
+    words[d.kind],
+    `${d.verified}`,
+    `${d.matured}`,
+    `${d.refused}`,
+    timeOf(d.untilMs) ?? "-",
+    d.enforced ? "yes" : "no",
+  ]);
+  return [...lines, table([head, ...rows])].join("\n");
+}
+
+function standing({ record, isDue }: PrefixReport, mode: GuardMode): string {
+  const observed = mode === "observe" ? " It only observes (OTP_FRAUD_GUARD=observe), so nothing is refused." : "";
+  if (record.phase === "open") return `the guard lets its sends through.${observed}`;
+  if (record.phase === "half-open") return `the guard waits for its probes, and blocks all other sends.${observed}`;
+  if (isDue) return `the guard's block is over, and the next ${probesMax} sends are probes.${observed}`;
+  return `the guard blocks it until ${timeOf(record.untilMs)}, ${ordinal(record.trips)} time in a row.${observed}`;
+}
+
+function numbers({ record }: PrefixReport): string[] {
+  const { phase, sent, matured, verified, beyondSent, beyondVerified, proven } = record;
+  if (phase === "tripped") return [];
+  if (phase === "half-open")
+    return [`Of ${probesMax} probes ${sent} are sent; ${matured} of them have ended, ${verified} verified.`];
+  const room = allowance(verified + beyondVerified) - sent - beyondSent;
+  return [
+    `The block under way: ${sent} of ${blockSends} sends; ${matured} of them have ended, ${verified} verified. Beyond it: ${beyondSent} sends, ${beyondVerified} verified.`,
+    `It has ${proven ? "" : "not "}proven itself, and would take ${Math.max(0, room)} more sends before the next is verified.`,
+  ];
+}
+
+function ordinal(count: number): string {
+  return ["the first", "the second", "the third"][count - 1] ?? `the ${count}th`;
+}
+
+function asJson({ tenant, prefix, record, decisions, isDue }: PrefixReport, mode: GuardMode) {
+  return {
+    known: true,
+    tenant,
+    prefix,
+    mode,
+    state: record.phase,
+    block_over: isDue,
+    until_time: timeOf(record.untilMs || null),
+    trips_in_a_row: record.trips,
+    proven: record.proven,
+    sent: record.sent,
+    matured: record.matured,
+    verified: record.verified,
+    beyond_sent: record.beyondSent,
+    beyond_verified: record.beyondVerified,
+    refused: record.refused,
+    refused_first_time: timeOf(record.refusedFirstMs || null),
+    refused_last_time: timeOf(record.refusedLastMs || null),
+    decisions: decisions.map((d) => ({
+      time: timeOf(d.atMs),
+      decision: d.kind,
+      matured: d.matured,
+      verified: d.verified,
+      refused: d.refused,
+      until_time: timeOf(d.untilMs),
+      enforced: d.enforced,
+    })),
+  };
+}

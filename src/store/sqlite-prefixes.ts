@@ -1,0 +1,56 @@
+/**
+ * What the pumping guard keeps, on SQLite. All of it runs within an act: at most one read and one write for each send and
+ * for each end of a verification, and a row more for each decision, of which there is one in 30 sends at most.
+ */
+import { decisionsMax, mature, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
+import type { Verification } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+import { decisionValues, prefixValues, toDecision, toPrefix } from "./prefix-rows.ts";
+import type { prepare } from "./statements.ts";
+import type { PrefixName, PrefixNews, PrefixRef, PrefixView } from "./store.ts";
+
+export function createPrefixes(sql: ReturnType<typeof prepare>) {
+  let news: PrefixNews[] = [];
+
+  function load({ tenant, prefix }: PrefixName): PrefixRecord {
+    const row = sql.prefix.get(tenant, prefix);
+    return row === undefined ? newPrefix : toPrefix(row);
+  }
+
+  function put(name: PrefixName, { record, decisions }: PrefixChange): void {
+    sql.putPrefix.run(...prefixValues(name, record));
+    for (const decision of decisions) {
+      sql.insertPrefixDecision.run(...decisionValues(name, decision));
+      const { tenant, prefix } = name;
+      sql.trimPrefixDecisions.run(tenant, prefix, tenant, prefix, decisionsMax);
+      news.push({ ...name, decision });
+    }
+  }
+
+  return {
+    load,
+    put,
+
+    view(name: PrefixName): PrefixView | undefined {
+      const row = sql.prefix.get(name.tenant, name.prefix);
+      const decisions = sql.prefixDecisions.all(name.tenant, name.prefix, decisionsMax).map(toDecision);
+      if (row === undefined && decisions.length === 0) return undefined;
+      return { record: row === undefined ? newPrefix : toPrefix(row), decisions };
+    },
+
+    /** Counts the outcome of a verification that has ended in this very act. */
+    mature(ended: Verification, ref: PrefixRef | undefined, now: Instant): void {
+      if (ended.tally === "none" || ref === undefined) return;
+      const name = ref.name();
+      const change = mature(load(name), ended, now, ref.enforced);
+      if (change !== undefined) put(name, change);
+    },
+
+    /** The decisions that were written since it was asked last. */
+    takeNews(): readonly PrefixNews[] {
+      const taken = news;
+      if (taken.length > 0) news = [];
+      return taken;
+    },
+  };
+}

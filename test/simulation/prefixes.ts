@@ -1,0 +1,36 @@
+/**
+ * What must hold of the pumping guard after every step (I16): each send that counts is counted once as sent and once as
+ * matured, whatever its end was; and what the guard refuses is not sent.
+ */
+import { blockSends, probesMax, type PrefixRecord } from "../../src/otp/pumping-guard.ts";
+import type { Verification } from "../../src/otp/verification.ts";
+import { toPrefix, type PrefixRow } from "../../src/store/prefix-rows.ts";
+import { hold } from "./violation.ts";
+import type { World } from "./world.ts";
+
+/** Looks at every prefix. `phoneOf` tells the number of a verification in the database. */
+export function inspectPrefixes(world: World, verifications: Iterable<Verification>, phoneOf: (id: string) => string) {
+  const waiting = new Map<string, Verification[]>();
+  for (const v of verifications) {
+    const isJudged = v.tally !== "none";
+    hold(!v.knownUser || !isJudged, "I16", "a known user's send is not judged");
+    hold(v.knownUser || isJudged || world.policy.fraudGuard === "observe", "I16", "what the guard refuses is not sent");
+    if (v.tally !== "block" || v.state !== "PENDING") continue;
+    const prefix = phoneOf(v.id).slice(0, -4);
+    waiting.set(prefix, [...(waiting.get(prefix) ?? []), v]);
+  }
+  for (const row of world.db.prepare<unknown[], PrefixRow>("SELECT * FROM prefixes").all()) {
+    const record = toPrefix(row);
+    inspectCounts(record);
+    const open = (waiting.get(row.prefix) ?? []).filter(({ createMs }) => createMs >= record.sinceMs).length;
+    const owed = record.sent - record.matured;
+    const isExact = record.phase === "tripped" || open === owed;
+    hold(isExact, "I16", `${owed} outcomes are to come of ${open} pending sends, ${record.phase}`);
+  }
+}
+
+function inspectCounts({ phase, sent, matured, verified, beyondSent, beyondVerified }: PrefixRecord): void {
+  const sentMax = { open: blockSends, tripped: 0, "half-open": probesMax }[phase];
+  const isSound = sent <= sentMax && matured <= sent && verified <= matured && beyondVerified <= beyondSent;
+  hold(isSound, "I16", `${verified} of ${matured} of ${sent}, ${beyondVerified} of ${beyondSent}, ${phase}`);
+}
