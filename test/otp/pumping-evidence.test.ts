@@ -41,7 +41,7 @@ function pumped(
   });
 }
 
-function noTraffic(_: Traffic): void {}
+const noTraffic: (traffic: Traffic) => void = () => {};
 
 const shareWithin = (sends: readonly number[], most: number) => sends.filter((count) => count <= most).length / seeds;
 

@@ -10,6 +10,7 @@ import { decisionCases } from "./contract-decisions.ts";
 import { guessCases } from "./contract-guesses.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
+import { prefixCases } from "./contract-prefixes.ts";
 import { upkeepCases } from "./contract-upkeep.ts";
 
 /** A store on a fresh database, and what a test may do to it. */
@@ -52,5 +53,6 @@ export function storeContract(name: string, openStore: OpenStore): void {
     upkeepCases(onGround);
     guessCases(onGround);
     tenantCases(onGround);
+    prefixCases(onGround);
   });
 }

@@ -1,0 +1,95 @@
+/**
+ * `otpd destinations explain` and `unblock`, as an operator runs them beside the service: every decision with its
+ * numbers, in words and in JSON, and never more of a number than its prefix.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { keyText } from "../support/environment.ts";
+import { runOtpd } from "../support/process.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
+import { createManualSystem } from "../support/system.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
+const phone = "+31612345678";
+
+let world: World;
+let env: Record<string, string>;
+beforeAll(async () => {
+  const settings = { OTP_MASTER_KEY: keyText, OTP_PHONE_LIMITS: "1000@1s", OTP_FRAUD_GUARD: "enforce" };
+  // The command has the machine's clock; the service's ends where the command's begins.
+  world = await startWorld(settings, createManualSystem(1, Date.now() - 30 * 60_000));
+  env = { ...settings, OTP_DATABASE_URL: `file:${world.databasePath}` };
+  for (let i = 0; i < 30; i++) {
+    const { value } = await call("SendOtp", { phone: `+3161234${String(i).padStart(4, "0")}` });
+    const request_id = String(value?.["request_id"]);
+    const code = world.network.received.at(-1)?.text.slice(0, 6) ?? "";
+    await (i === 0 ? call("VerifyOtp", { request_id, code }) : call("CancelOtp", { request_id }));
+    world.system.advance(60_000);
+  }
+  await call("SendOtp", { phone });
+});
+afterAll(() => world.stop());
+
+const call = (rpc: Rpc, message: Message): Promise<Outcome> => rest.call(world.url, rpc, message, { key: world.key });
+const otpd = (...args: string[]) => runOtpd(world.folder, args, env);
+
+describe("destinations explain", () => {
+  test("tells why a number is blocked, with the numbers that decided, and no more of it than its prefix", async () => {
+    const { code, output, errors } = await otpd("destinations", "explain", phone);
+    expect({ code, errors }).toEqual({ code: 0, errors: "" });
+    expect(output).toMatch(
+      /^\+3161234••••, tenant default: the guard blocks it until \S+Z, the first time in a row\.\n/,
+    );
+    expect(output).toMatch(/\nRefused 1 sends, from \S+Z to \S+Z, by the minute\.\n/);
+    expect(output).toMatch(
+      /\nTIME +DECISION +VERIFIED +OF +REFUSED +UNTIL +ENFORCED\n\S+Z +blocked +1 +30 +0 +\S+Z +yes\n$/,
+    );
+    expect(output).not.toContain(phone);
+  });
+
+  test("takes the prefix itself, and tells all of it as JSON", async () => {
+    const { output } = await otpd("destinations", "explain", "+31 61 234", "--json");
+    expect(JSON.parse(output)).toMatchObject({
+      known: true,
+      tenant: "default",
+      prefix: "+3161234",
+      mode: "enforce",
+      state: "tripped",
+      trips_in_a_row: 1,
+      refused: 1,
+      decisions: [{ decision: "tripped", matured: 30, verified: 1, refused: 0, enforced: true }],
+    });
+  });
+
+  test("says so where nothing is known, of another tenant's above all, and does not repeat what it was given", async () => {
+    const other = await otpd("destinations", "explain", phone, "--tenant", "other");
+    expect(other).toEqual({
+      code: 0,
+      output: expect.stringMatching(/^Nothing is known of this prefix/) as string,
+      errors: "",
+    });
+    const wrong = await otpd("destinations", "explain", "+31099912345678");
+    expect(wrong).toEqual({ code: 1, output: "", errors: expect.stringMatching(/^Nothing is known/) as string });
+    expect(wrong.errors).not.toContain("99912345678");
+    expect((await otpd("destinations", "explain")).code).toBe(2);
+  });
+});
+
+test("destinations unblock lifts a block at once, is kept as a decision, and is refused where there is none", async () => {
+  expect((await call("SendOtp", { phone })).reason).toBe("DESTINATION_BLOCKED");
+  expect(await otpd("destinations", "unblock", phone)).toEqual({
+    code: 0,
+    output: "+3161234•••• is not blocked any more.\n",
+    errors: "",
+  });
+  expect((await call("SendOtp", { phone })).value).toMatchObject({ state: "STATE_PENDING" });
+  expect(await otpd("destinations", "unblock", phone)).toEqual({
+    code: 1,
+    output: "",
+    errors: "The guard does not block this prefix.\n",
+  });
+  const { output } = await otpd("destinations", "explain", phone);
+  expect(output).toMatch(/: the guard lets its sends through\.\n/);
+  expect(output).toMatch(/\n\S+Z +unblocked by an operator +0 +0 +2 +- +yes\n/);
+  expect(output).toMatch(/The block under way: 1 of 30 sends; 0 of them have ended, 0 verified\./);
+});
