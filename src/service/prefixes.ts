@@ -1,7 +1,9 @@
 /**
- * The acts of an operator on a prefix: what the pumping guard knows of it and why it decided as it did, and lifting a trip.
+ * Prefixes, for the pumping guard: which sends it judges and where, and the acts of an operator, who asks what it knows of
+ * a prefix and why it decided as it did, and who lifts a trip.
  */
 import type { E164 } from "../otp/phone-number.ts";
+import type { Policy } from "../otp/policy.ts";
 import {
   prefixOf,
   recall,
@@ -10,7 +12,23 @@ import {
   type PrefixDecision,
   type PrefixRecord,
 } from "../otp/pumping-guard.ts";
-import type { PrefixName, Store } from "../store/store.ts";
+import { isSandbox } from "../otp/sandbox.ts";
+import type { PrefixName, PrefixRef, Store } from "../store/store.ts";
+
+/** Where the prefix of a phone is kept. The sandbox has none: nothing is sent there, and nothing can be pumped. */
+export function prefixRef(policy: Policy, tenant: string, phone: () => E164): PrefixRef | undefined {
+  if (isSandbox(tenant)) return undefined;
+  return { name: () => ({ tenant, prefix: prefixOf(phone()) }), enforced: policy.fraudGuard === "enforce" };
+}
+
+/**
+ * Whether the guard judges a send. A known user has passed a first factor, so this lane always sends; and what is not
+ * judged is not counted, else whoever has an account could verify a prefix clean. `isExempt` for a number that the
+ * operator has allowed.
+ */
+export function isGuarded(knownUser: boolean, isExempt: boolean): boolean {
+  return !knownUser && !isExempt;
+}
 
 /** What is known of a prefix now. */
 export interface PrefixReport extends PrefixName {

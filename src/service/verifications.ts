@@ -15,7 +15,6 @@ import {
   type E164,
   type PhoneNumber,
 } from "../otp/phone-number.ts";
-import { prefixOf } from "../otp/pumping-guard.ts";
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import { receiptOf } from "../otp/receipt.ts";
@@ -33,10 +32,11 @@ import {
   type State,
   type Verification,
 } from "../otp/verification.ts";
-import type { Job, PhoneRef, PrefixRef, Store, UpdateScope } from "../store/store.ts";
+import type { Job, PhoneRef, Store, UpdateScope } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { createBotGate } from "./bot-gate.ts";
 import type { BotCheck } from "./challenge.ts";
+import { isGuarded, prefixRef } from "./prefixes.ts";
 
 /** Who is asking: an authenticated API key. */
 export interface Caller {
@@ -153,21 +153,6 @@ export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): (verification: Ver
     const prefix = prefixRef(policy, tenant, () => openPhone(keys, kid, id, phoneBox));
     return { indexes, kid: keys.current.kid, knownUser, buckets: bucketsOf(tenant, policy), prefix };
   };
-}
-
-/** Where the prefix of a phone is kept. The sandbox has none: nothing is sent there, and nothing can be pumped. */
-function prefixRef(policy: Policy, tenant: string, phone: () => E164): PrefixRef | undefined {
-  if (isSandbox(tenant)) return undefined;
-  return { name: () => ({ tenant, prefix: prefixOf(phone()) }), enforced: policy.fraudGuard === "enforce" };
-}
-
-/**
- * Whether the guard judges a send. A known user has passed a first factor, so this lane always sends; and what is not
- * judged is not counted, else whoever has an account could verify a prefix clean. `isExempt` for a number that the
- * operator has allowed.
- */
-function isGuarded(knownUser: boolean, isExempt: boolean): boolean {
-  return !knownUser && !isExempt;
 }
 
 /** How many buckets a phone has. The sandbox is for test runs, which send to one number all day. */
