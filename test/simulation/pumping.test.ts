@@ -21,7 +21,7 @@ async function play(seed: number, fraudGuard: GuardMode): Promise<Map<string, nu
   try {
     await world.boot();
     for (let round = 0; round < 7; round++) {
-      for (const provider of world.providers) provider.mood = chance.happens(0.8) ? "kind" : chance.pick(moods);
+      for (const provider of world.providers) provider.mood = chance.pick(["kind", "kind", "slow", chance.pick(moods)]);
       if (chance.happens(0.2)) world.faults.unheard = 0.2;
       const typed = chance.pick([0, 0, 0, 0.5]);
       const calls = Array.from({ length: 14 }, () => {

@@ -99,6 +99,19 @@ export function prefixCases(onGround: OnGround): void {
     );
 
     test(
+      "does not count an end once more when the message is settled after it",
+      onGround(async ({ store, acts }) => {
+        const { message, verification } = await acts.send(ann);
+        await acts.send(ann);
+        await acts.guess(verification, acts.rightCode(verification));
+        await store.settleMessage({ verificationId: message.verificationId, copy: 0 }, acts.phoneOf, (view) =>
+          decideSettle(view, { kind: "accepted" }, "test", 1, testPolicy),
+        );
+        expect(await counts(store)).toEqual({ sent: 2, matured: 1, verified: 1 });
+      }),
+    );
+
+    test(
       "takes a send back that never left",
       onGround(async ({ store, acts }) => {
         const { message } = await acts.send(ann);
