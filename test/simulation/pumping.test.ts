@@ -21,9 +21,10 @@ async function play(seed: number, fraudGuard: GuardMode): Promise<Map<string, nu
   try {
     await world.boot();
     for (let round = 0; round < 7; round++) {
-      for (const provider of world.providers) provider.mood = chance.pick(["kind", "kind", "slow", chance.pick(moods)]);
+      for (const provider of world.providers)
+        provider.mood = chance.pick(["kind", "kind", "kind", "slow", chance.pick(moods)]);
       if (chance.happens(0.2)) world.faults.unheard = 0.2;
-      const typed = chance.pick([0, 0, 0, 0.5]);
+      const typed = chance.pick([0, 0, 0, 0.6]);
       const calls = Array.from({ length: 14 }, () => {
         const phone = `+3161111${String(chance.below(10_000)).padStart(4, "0")}`;
         return callers.call({ rpc: "send", phone, knownUser: chance.happens(0.05), purpose: "" });
@@ -46,6 +47,9 @@ async function play(seed: number, fraudGuard: GuardMode): Promise<Map<string, nu
       await world.rest();
       world.faults.unheard = 0;
       callers.inspect();
+      world.invariants.inspect();
+      // What is told late of some is told while others are still to come.
+      await world.advance(5_000);
       world.invariants.inspect();
       if (chance.happens(0.1)) world.setWall(chance.pick([-1, 1]) * hour);
       await world.advance(chance.pick([world.policy.ttlMs + 20_000, world.policy.ttlMs + 20_000, hour]));
