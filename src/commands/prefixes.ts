@@ -19,7 +19,7 @@ import { sentenceOf } from "../otp/reason.ts";
 import { explainPrefix, prefixName, unblockPrefix, type PrefixReport } from "../service/prefixes.ts";
 import type { PrefixName, Store } from "../store/store.ts";
 import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
-import { configuration } from "./setup.ts";
+import { configuration, findTenant } from "./setup.ts";
 
 export const prefixCommands: Record<string, Command> = {
   "destinations explain": {
@@ -54,7 +54,7 @@ async function explain(args: string[]): Promise<void> {
   const text = onePhone(positionals);
   const { fraudGuard } = configuration().policy;
   await withStore(async (store) => {
-    const name = await findPrefix(store, values.tenant, text);
+    const name = await findPrefix(store, (await findTenant(store, values.tenant)).id, text);
     const report = await explainPrefix(store, name);
     if (report === undefined) return say(values.json ? JSON.stringify({ known: false }) : nothingKnown);
     say(values.json ? JSON.stringify(asJson(report, fraudGuard)) : describe(report, fraudGuard));
@@ -70,7 +70,7 @@ async function unblock(args: string[]): Promise<void> {
   const text = onePhone(positionals);
   const { fraudGuard } = configuration().policy;
   await withStore(async (store) => {
-    const name = await findPrefix(store, values.tenant, text);
+    const name = await findPrefix(store, (await findTenant(store, values.tenant)).id, text);
     if (!(await unblockPrefix(store, name, fraudGuard))) throw new Unusable("The guard does not block this prefix.");
     say(`${name.prefix}•••• is not blocked any more.`);
   });

@@ -61,12 +61,18 @@ describe("destinations explain", () => {
     });
   });
 
-  test("says so where nothing is known, of another tenant's above all, and does not repeat what it was given", async () => {
-    const other = await otpd("destinations", "explain", phone, "--tenant", "other");
-    expect(other).toEqual({
+  test("says so where nothing is known, or where there is no such tenant, and does not repeat what it was given", async () => {
+    const elsewhere = await otpd("destinations", "explain", "+31687654321");
+    expect(elsewhere).toEqual({
       code: 0,
       output: expect.stringMatching(/^Nothing is known of this prefix/) as string,
       errors: "",
+    });
+    const other = await otpd("destinations", "explain", phone, "--tenant", "other");
+    expect(other).toMatchObject({
+      code: 1,
+      output: "",
+      errors: expect.stringMatching(/^There is no tenant/) as string,
     });
     const wrong = await otpd("destinations", "explain", "+31099912345678");
     expect(wrong).toEqual({ code: 1, output: "", errors: expect.stringMatching(/^Nothing is known/) as string });
