@@ -3,6 +3,7 @@
  * printed never holds more of a number than its prefix.
  */
 import { parseArgs } from "node:util";
+import { readTenant } from "../config/tenant-settings.ts";
 import { parsePhoneNumber } from "../otp/phone-number.ts";
 import {
   allowance,
@@ -52,12 +53,13 @@ async function explain(args: string[]): Promise<void> {
     allowPositionals: true,
   });
   const text = onePhone(positionals);
-  const { fraudGuard } = configuration().policy;
+  const config = configuration();
   await withStore(async (store) => {
-    const name = await findPrefix(store, (await findTenant(store, values.tenant)).id, text);
+    const { id, policy } = readTenant(await findTenant(store, values.tenant), config).tenant;
+    const name = await findPrefix(store, id, text);
     const report = await explainPrefix(store, name);
     if (report === undefined) return say(values.json ? JSON.stringify({ known: false }) : nothingKnown);
-    say(values.json ? JSON.stringify(asJson(report, fraudGuard)) : describe(report, fraudGuard));
+    say(values.json ? JSON.stringify(asJson(report, policy.fraudGuard)) : describe(report, policy.fraudGuard));
   });
 }
 
@@ -68,10 +70,12 @@ async function unblock(args: string[]): Promise<void> {
     allowPositionals: true,
   });
   const text = onePhone(positionals);
-  const { fraudGuard } = configuration().policy;
+  const config = configuration();
   await withStore(async (store) => {
-    const name = await findPrefix(store, (await findTenant(store, values.tenant)).id, text);
-    if (!(await unblockPrefix(store, name, fraudGuard))) throw new Unusable("The guard does not block this prefix.");
+    const { id, policy } = readTenant(await findTenant(store, values.tenant), config).tenant;
+    const name = await findPrefix(store, id, text);
+    if (!(await unblockPrefix(store, name, policy.fraudGuard)))
+      throw new Unusable("The guard does not block this prefix.");
     say(`${name.prefix}•••• is not blocked any more.`);
   });
 }

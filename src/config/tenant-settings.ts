@@ -35,6 +35,7 @@ const shapes = v.object({
   ttl_seconds: v.optional(entries.OTP_TTL_SECONDS.wrapped),
   max_attempts: v.optional(entries.OTP_MAX_ATTEMPTS.wrapped),
   daily_cap: v.optional(integer(0, 100_000_000)),
+  fraud_guard: v.optional(entries.OTP_FRAUD_GUARD.wrapped),
   audience: v.optional(audience),
   origins: v.optional(listOf(parseOrigin, 1, 50, "https://shop.example,http://localhost:5173 (without a path)")),
 });
@@ -54,6 +55,7 @@ export const settingVariables: Readonly<Record<SettingName, keyof typeof entries
   ttl_seconds: "OTP_TTL_SECONDS",
   max_attempts: "OTP_MAX_ATTEMPTS",
   daily_cap: undefined,
+  fraud_guard: "OTP_FRAUD_GUARD",
   audience: undefined,
   origins: undefined,
 };
@@ -141,6 +143,7 @@ export function readTenant(
       ttlMs: own.ttl_seconds === undefined ? operator.policy.ttlMs : own.ttl_seconds * 1_000,
       attemptsMax: own.max_attempts ?? operator.policy.attemptsMax,
       resendGapsMs: own.resend_gaps ?? operator.policy.resendGapsMs,
+      fraudGuard: own.fraud_guard ?? operator.policy.fraudGuard,
       phoneLimits: own.phone_limits ?? operator.policy.phoneLimits,
       // 0 is no cap, as it is for the operator.
       ...(own.daily_cap === undefined ? {} : { dailyMessagesMax: own.daily_cap || undefined }),

@@ -50,6 +50,7 @@ test("every setting takes the place of the operator's, and leaves the rest", () 
     ttl_seconds: "300",
     max_attempts: "3",
     daily_cap: "500",
+    fraud_guard: "enforce",
     audience: "https://acme.example",
     origins: "https://Acme.example:443,http://localhost:5173",
   });
@@ -65,6 +66,7 @@ test("every setting takes the place of the operator's, and leaves the rest", () 
     ttlMs: 300_000,
     attemptsMax: 3,
     dailyMessagesMax: 500,
+    fraudGuard: "enforce",
   });
   expect(tenant).toMatchObject({ brand: "Acme", audience: "https://acme.example" });
   expect(tenant.origins).toEqual(new Set(["https://acme.example", "http://localhost:5173"]));
@@ -101,6 +103,7 @@ describe("a setting that cannot be read", () => {
     ["code_length_max", "11"],
     ["ttl_seconds", "601"],
     ["max_attempts", "many"],
+    ["fraud_guard", "off"],
   ];
 
   test.each(wrong)("%s %j is told of as the operator's is at start", (name, value) => {
