@@ -15,7 +15,7 @@ import type { Provider } from "./delivery/provider.ts";
 import { makeProvider, type ProviderName } from "./delivery/providers.ts";
 import { createWorker } from "./delivery/worker.ts";
 import { ownMasterKey } from "./master-key.ts";
-import { scopes } from "./otp/api-key.ts";
+import { publishableScopes, secretScopes } from "./otp/api-key.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { receiptKeys } from "./otp/receipt.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
@@ -27,12 +27,16 @@ import { gate, guard } from "./server/interceptors.ts";
 import { createKeySetVisit } from "./server/key-set.ts";
 import { createOtpService } from "./server/otp-service.ts";
 import { createReportVisits } from "./server/reports.ts";
+import { createAdmission } from "./server/admission.ts";
+import { createClientAddress } from "./server/client-address.ts";
 import { createConnections } from "./server/connections.ts";
+import { createCors } from "./server/cors.ts";
 import { connectionLimits, startServer, type Address, type Certificate } from "./server/server.ts";
 import { createAuthenticate, issueKey } from "./service/api-keys.ts";
 import { createBotCheck } from "./service/challenge.ts";
 import { createOwnKeys } from "./service/own-keys.ts";
 import { createNoteReport } from "./service/reports.ts";
+import { createQuotas } from "./service/quotas.ts";
 import { createSprayWatch } from "./service/spray-watch.ts";
 import { createTenants } from "./service/tenants.ts";
 import { createVerifications, phoneRefs } from "./service/verifications.ts";
@@ -116,7 +120,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       ? createDemo({
           inbox,
           host: config.host,
-          makeKey: () => ownKeys.make({ kind: "live", tenant: "default", name: "demo page", scopes }),
+          makeKey: (origins) => ownKeys.make({ ...everythingPublic, tenant: "default", name: "demo page", origins }),
         })
       : undefined;
     const phoneOf = phoneRefs(keys, tenantOf);
@@ -149,13 +153,14 @@ export async function startService(config: Config, surroundings: Surroundings): 
       issuer: config.providerSettings.publicUrl ?? ownName,
       botCheck: config.challenge && createBotCheck(config.challenge, onFault("bot-check")),
     });
+    const quotas = createQuotas(now, config.keyLimit);
     const router = createConnectRouter({
       acceptCompression: [compressionGzip],
       readMaxBytes: bodyBytesMax,
       jsonOptions,
       requestGate: gate,
       interceptors: [guard((call, error) => telemetry.fault(call.rpc, error, call.id))],
-    }).service(OtpService, createOtpService(verifications));
+    }).service(OtpService, createOtpService(verifications, quotas));
     const connections = createConnections({
       ...connectionLimits,
       idleMs: config.idleMs,
@@ -166,13 +171,25 @@ export async function startService(config: Config, surroundings: Surroundings): 
       providers,
       createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
     );
-    const authenticate = createAuthenticate(store, onFault("api-keys"), ownKeys);
+    const authenticate = createAuthenticate({
+      store,
+      ownKeys,
+      failureLimit: config.authFailureLimit,
+      onFault: onFault("api-keys"),
+    });
     const gateway = createGateway({
       router,
       system,
       onAuthenticated: connections.authenticated,
       visitOf: (path) => keySetVisit(path) ?? reportVisit(path) ?? demo?.visitOf(path),
-      authenticate: async (header) => tenants.admit(await authenticate(header)),
+      admit: createAdmission({
+        authenticate: async (header, addressOf) => tenants.admit(await authenticate(header, addressOf)),
+        addressOf: createClientAddress(config.trustedProxies),
+        quotas,
+        now,
+        warn: telemetry.warning,
+      }),
+      cors: createCors((origin) => store.registry.listsOrigin(origin, store.now())),
       bodyBytesMax,
       deadlineMs,
       callsMax,
@@ -189,7 +206,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       beforeAccept: async (address) => {
         // The key is made last: one that was made for a start that then failed would never be shown.
         const demoUrl = demo?.open(address);
-        if (isDevelopment) print(banner(address, await firstApiKey(), config.providers, demoUrl));
+        if (isDevelopment) print(banner(address, await firstApiKeys(), config.providers, demoUrl));
       },
       onFault: onFault("server"),
     });
@@ -225,18 +242,29 @@ export async function startService(config: Config, surroundings: Surroundings): 
     throw error;
   }
 
-  /** A key with all scopes, for a first start on an empty database. */
-  async function firstApiKey(): Promise<Secret | undefined> {
+  /** Keys that may do everything, for a first start on an empty database. */
+  async function firstApiKeys(): Promise<FirstKeys | undefined> {
     if ((await store.registry.listApiKeys()).length > 0) return undefined;
-    const { text } = await issueKey(store, system, {
-      kind: "live",
-      tenant: "default",
-      name: "first start",
-      scopes,
-      expireMs: null,
+    const common = { tenant: "default", name: "first start", expireMs: null };
+    const secret = await issueKey(store, system, { ...common, kind: "live", scopes: secretScopes });
+    const publishable = await issueKey(store, system, {
+      ...common,
+      ...everythingPublic,
+      origins: [firstOrigin],
     });
-    return text;
+    return { secret: secret.text, publishable: publishable.text };
   }
+}
+
+/** What a page in development may do: all that a publishable key can. */
+const everythingPublic = { kind: "pub", scopes: ["send", ...publishableScopes] } as const;
+
+/** Where a web client in development is served from, by the build tool that most of them use. */
+const firstOrigin = "http://localhost:5173";
+
+interface FirstKeys {
+  readonly secret: Secret;
+  readonly publishable: Secret;
 }
 
 function certificateReader({ certFile, keyFile }: { certFile: string; keyFile: string }): () => Certificate {
@@ -246,16 +274,16 @@ function certificateReader({ certFile, keyFile }: { certFile: string; keyFile: s
 /** What a first-time user reads. Plain text, every command on a line of its own. */
 function banner(
   { scheme, host, port }: Address,
-  firstKey: Secret | undefined,
+  firstKeys: FirstKeys | undefined,
   providers: readonly ProviderName[],
   demoUrl: string | undefined,
 ): string {
   const at = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const bearer = firstKey?.reveal() ?? "$API_KEY";
+  const bearer = firstKeys?.secret.reveal() ?? "$API_KEY";
   const curl = (path: string, body: string) =>
     `  curl -s ${at}${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${body}'`;
   const key =
-    firstKey === undefined
+    firstKeys === undefined
       ? [
           "Your API key was shown at the first start; npx otpd keys create makes another. The commands below take it from",
           "the shell:",
@@ -263,7 +291,15 @@ function banner(
           // Not OTP_API_KEY: the server refuses OTP_ variables that it does not know.
           "  export API_KEY=otp_live_...",
         ]
-      : ["Your API key, shown this once:", "", `  ${bearer}`];
+      : [
+          "Your API key, shown this once:",
+          "",
+          `  ${bearer}`,
+          "",
+          `A publishable key for a web page on ${firstOrigin}, which may also send, shown this once:`,
+          "",
+          `  ${firstKeys.publishable.reveal()}`,
+        ];
   const lines = [
     `otpd listens on ${at}`,
     "",

@@ -81,8 +81,8 @@ describe("a command line", () => {
     { args: ["keys", "create", "--name"], says: "--name" },
     { args: ["keys", "create", "--name", "x".repeat(65)], says: "--name must be one line" },
     { args: ["keys", "create", "--name", "a\nb"], says: "--name must be one line" },
-    { args: ["keys", "create", "--scopes", "send,admin"], says: "--scopes must be a list of send,verify,read,cancel" },
-    { args: ["keys", "create", "--scopes", ""], says: "--scopes must be a list of send,verify,read,cancel" },
+    { args: ["keys", "create", "--scopes", "send,admin"], says: "--scopes must be a list of send,verify,resend,read" },
+    { args: ["keys", "create", "--scopes", ""], says: "--scopes must be a list of send,verify,resend,read,cancel" },
     { args: ["keys", "create", "--expires", "soon"], says: "--expires must be a date to come" },
     { args: ["keys", "create", "--expires", "2020-01-31"], says: "--expires must be a date to come" },
     { args: ["keys", "create", "--expires", "2100-02-31"], says: "--expires must be a date to come" },
@@ -144,9 +144,12 @@ describe("keys", () => {
     expect(made).toEqual({
       id: made.key.slice("otp_live_".length, "otp_live_".length + 10),
       key: made.key,
+      kind: "live",
       tenant: "default",
       name: "",
       scopes: ["send", "verify", "read", "cancel"],
+      origins: [],
+      app: false,
       expire_time: null,
     });
     expect(output).toBe(`${JSON.stringify(made)}\n`);
@@ -186,14 +189,16 @@ describe("keys", () => {
       tenant: "default",
       name: "listed",
       scopes: ["read"],
+      origins: [],
+      app: false,
       state: "active",
       create_time: expect.stringMatching(/^\d{4}-.*Z$/) as string,
       expire_time: null,
       last_use_time: null,
     });
     const { output } = await runOtpd(folder, ["keys", "list"]);
-    expect(output).toMatch(/^ID +KIND +TENANT +NAME +STATE +SCOPES +LAST USED +EXPIRES\n/);
-    expect(output).toMatch(new RegExp(`^${id} +live +default +listed +active +read +never +never$`, "m"));
+    expect(output).toMatch(/^ID +KIND +TENANT +NAME +STATE +SCOPES +LAST USED +EXPIRES +ORIGINS\n/);
+    expect(output).toMatch(new RegExp(`^${id} +live +default +listed +active +read +never +never +-$`, "m"));
     const secret = key.slice(-38);
     expect(output + JSON.stringify(await listKeys())).not.toContain(secret);
   });

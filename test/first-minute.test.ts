@@ -16,6 +16,8 @@ import { configOf, createTestTelemetry } from "./support/world.ts";
 
 const masterKey = Buffer.alloc(32, 9).toString("base64url");
 const keyInBanner = /^Your API key, shown this once:\n\n {2}(otp_live_\w{10}_\w{38})$/m;
+const publishableInBanner =
+  /^A publishable key for a web page on http:\/\/localhost:5173, which may also send, shown this once:\n\n {2}(otp_pub_\w{10}_\w{38})$/m;
 const box =
   /^┌─ SMS to \+14•{7}71 ─+┐\n│ (\d{6}) is your otpd verification code\. It expires in \d+ minutes?\. Never share it\. │\n└─+┘$/m;
 
@@ -71,6 +73,20 @@ describe("the first start in an empty folder", () => {
     expect(banner).toContain(`\n\nOr try it in a browser: ${otpd.url}/demo\n\n`);
   });
 
+  test("the banner's publishable key serves a page on http://localhost:5173, and no other", async () => {
+    const [, key = ""] = otpd.output().match(publishableInBanner) ?? [];
+    const send = async (origin: string) => {
+      const answer = await fetch(`${otpd.url}/v1/otp/send`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${key}`, "content-type": "application/json", origin },
+        body: '{"phone":"+14155552672"}',
+      });
+      return [answer.status, answer.headers.get("access-control-allow-origin")];
+    };
+    expect(await send("http://localhost:5173")).toEqual([200, "http://localhost:5173"]);
+    expect(await send("http://localhost:5174")).toEqual([403, null]);
+  });
+
   test("the banner's line for send sends, as it stands", async () => {
     const [send] = curlLines(otpd.output());
     const sent = await paste(send);
@@ -93,7 +109,7 @@ describe("the first start in an empty folder", () => {
     otpd = await startOtpd(place, { OTP_PORT: new URL(old.url).port });
     const banner = otpd.output();
     expect(banner).not.toContain("otp_live_" + key.slice("otp_live_".length));
-    expect(banner).not.toMatch(/otp_live_\w/);
+    expect(banner).not.toMatch(/otp_(live|pub)_\w/);
     expect(banner).toContain("Your API key was shown at the first start");
 
     const [, verify] = curlLines(banner);

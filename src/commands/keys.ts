@@ -3,7 +3,8 @@
  */
 import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
-import { scopes, type ApiKey, type Scope } from "../otp/api-key.ts";
+import { publishableScopes, scopes, secretScopes, type ApiKey, type KeyKind, type Scope } from "../otp/api-key.ts";
+import { originsMax, parseOrigin } from "../otp/origin.ts";
 import { issueKey } from "../service/api-keys.ts";
 import { createSystem, type Instant } from "../system.ts";
 import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
@@ -15,15 +16,22 @@ export const keyCommands: Record<string, Command> = {
   "keys create": {
     summary: "make an API key",
     help: `Usage: otpd keys create [--name NAME] [--tenant NAME] [--scopes LIST] [--expires WHEN] [--test] [--json]
+       otpd keys create --publishable [--origin ORIGIN]... [--app] [--allow-send] [--name NAME] [--tenant NAME]
+                        [--expires WHEN] [--test] [--json]
 
 Makes an API key and prints it, this once.
 
   --name NAME      what the key is for, at most 64 characters
   --tenant NAME    whose it is; default unless given
-  --scopes LIST    what it may do, of ${allScopes}; all of them unless given
+  --scopes LIST    what it may do, of ${allScopes};
+                   ${secretScopes.join(",")} unless given; send includes resend
   --expires WHEN   when it stops working: a date such as 2030-01-31 (in UTC), or a time from now such as 90d
   --test           a key for the sandbox: fictional numbers only, nothing is ever sent (docs/testing.md)
-  --json           print {"id","key","tenant","name","scopes","expire_time"}`,
+  --publishable    a key for web pages and apps (docs/browsers.md): may ${publishableScopes.join(", ")}
+  --origin ORIGIN  a site that may use it, such as https://shop.example or http://localhost:5173; at most ${originsMax}
+  --app            apps may use it too, which have no origin
+  --allow-send     it may send as well: strangers then cause messages, within the limits of each address
+  --json           print {"id","key","kind","tenant","name","scopes","origins","app","expire_time"}`,
     run: createKey,
   },
   "keys list": {
@@ -33,8 +41,8 @@ Makes an API key and prints it, this once.
 Lists every API key, without its secret.
 
   --tenant NAME   only the keys of this tenant
-  --json          print an array of {"id","kind","tenant","name","scopes","state","create_time","expire_time",
-                  "last_use_time"}`,
+  --json          print an array of {"id","kind","tenant","name","scopes","origins","app","state","create_time",
+                  "expire_time","last_use_time"}`,
     run: listKeys,
   },
   "keys revoke": {
@@ -52,37 +60,83 @@ async function createKey(args: string[]): Promise<void> {
     options: {
       name: { type: "string", default: "" },
       tenant: { type: "string", default: "default" },
-      scopes: { type: "string", default: allScopes },
+      scopes: { type: "string" },
       expires: { type: "string" },
       test: { type: "boolean", default: false },
+      publishable: { type: "boolean", default: false },
+      origin: { type: "string", multiple: true, default: [] },
+      app: { type: "boolean", default: false },
+      "allow-send": { type: "boolean", default: false },
       json: { type: "boolean", default: false },
     },
   });
   if (values.name.length > 64 || /\p{Cc}/u.test(values.name))
     throw new Misused("--name must be one line of at most 64 characters.");
-  const wanted = values.scopes.split(",").map((scope) => scope.trim());
-  const unknown = wanted.filter((scope) => !scopes.some((known) => known === scope));
-  if (unknown.length > 0) throw new Misused(`--scopes must be a list of ${allScopes}.`);
+  const rights = values.publishable ? publishableRights(values) : secretRights(values);
   const expireMs = values.expires === undefined ? null : parseExpiry(values.expires, createSystem().now());
   await withStore(async (store, system) => {
     const { id: tenant } = await findTenant(store, values.tenant);
-    const wish = {
-      kind: values.test ? ("test" as const) : ("live" as const),
-      tenant,
-      name: values.name,
-      scopes: scopes.filter((scope: Scope) => wanted.includes(scope)),
-      expireMs,
-    };
-    const { key, text } = await issueKey(store, system, wish);
+    const { key, text } = await issueKey(store, system, { ...rights, tenant, name: values.name, expireMs });
     if (values.json) {
-      const { id, name, scopes: granted } = key;
-      say(JSON.stringify({ id, key: text.reveal(), tenant, name, scopes: granted, expire_time: timeOf(expireMs) }));
+      const { id, kind, name, scopes: granted, origins, isApp: app } = key;
+      const expire_time = timeOf(expireMs);
+      say(JSON.stringify({ id, key: text.reveal(), kind, tenant, name, scopes: granted, origins, app, expire_time }));
     } else {
-      say(
-        `The API key, shown this once:\n\n  ${text.reveal()}\n\nid ${key.id}${tenant === "default" ? "" : `, of ${tenant}`}, may ${key.scopes.join(", ")}, ${expireMs === null ? "does not expire" : `expires ${timeOf(expireMs)}`}`,
-      );
+      const where = [...key.origins, ...(key.isApp ? ["apps"] : [])].join(", ");
+      const facts = [
+        `id ${key.id}`,
+        ...(tenant === "default" ? [] : [`of ${tenant}`]),
+        `may ${key.scopes.join(", ")}`,
+        ...(where === "" ? [] : [`for ${where}`]),
+        expireMs === null ? "does not expire" : `expires ${timeOf(expireMs)}`,
+      ];
+      const which = values.publishable ? "The publishable API key" : "The API key";
+      say(`${which}, shown this once:\n\n  ${text.reveal()}\n\n${facts.join(", ")}`);
     }
   });
+}
+
+/** What the command line says about what a key may do. */
+interface Asked {
+  readonly scopes?: string | undefined;
+  readonly origin: readonly string[];
+  readonly app: boolean;
+  readonly "allow-send": boolean;
+  readonly test: boolean;
+}
+
+interface Rights {
+  readonly kind: KeyKind;
+  readonly scopes: readonly Scope[];
+  readonly origins: readonly string[];
+  readonly isApp: boolean;
+}
+
+function secretRights({ scopes: list, origin, app, "allow-send": maySend, test }: Asked): Rights {
+  if (origin.length > 0 || app || maySend) {
+    throw new Misused("--origin, --app and --allow-send are for keys made with --publishable.");
+  }
+  const wanted = list?.split(",").map((scope) => scope.trim()) ?? secretScopes;
+  const unknown = wanted.filter((scope) => !scopes.some((known) => known === scope));
+  if (unknown.length > 0) throw new Misused(`--scopes must be a list of ${allScopes}.`);
+  const granted = scopes.filter((scope: Scope) => wanted.includes(scope));
+  return { kind: test ? "test" : "live", scopes: granted, origins: [], isApp: false };
+}
+
+function publishableRights({ scopes: list, origin, app, "allow-send": maySend, test }: Asked): Rights {
+  if (list !== undefined) throw new Misused("--scopes is for secret keys; --allow-send lets a publishable one send.");
+  const read = origin.map(parseOrigin);
+  if (read.includes(undefined)) {
+    throw new Misused(
+      "--origin must be a site such as https://shop.example, without a path, or http://localhost:PORT.",
+    );
+  }
+  const origins = [...new Set(read)].filter((each) => each !== undefined);
+  if (origins.length > originsMax) throw new Misused(`--origin may name ${originsMax} sites at most.`);
+  if (origins.length === 0 && !app)
+    throw new Misused("--publishable needs an --origin that may use the key, or --app.");
+  const granted = scopes.filter((scope) => publishableScopes.includes(scope) || (maySend && scope === "send"));
+  return { kind: test ? "pubtest" : "pub", scopes: granted, origins, isApp: app };
 }
 
 async function listKeys(args: string[]): Promise<void> {
@@ -101,6 +155,8 @@ async function listKeys(args: string[]): Promise<void> {
         tenant: key.tenant,
         name: key.name,
         scopes: key.scopes,
+        origins: key.origins,
+        app: key.isApp,
         state: stateOf(key, store.now()),
         create_time: timeOf(key.createMs),
         expire_time: timeOf(key.expireMs),
@@ -111,7 +167,7 @@ async function listKeys(args: string[]): Promise<void> {
       const [whose, flag] = only === undefined ? ["", ""] : [` of ${only.id}`, ` --tenant ${only.id}`];
       return say(`There are no API keys${whose}. Make one: npx otpd keys create${flag} --name me`);
     }
-    const head = ["ID", "KIND", "TENANT", "NAME", "STATE", "SCOPES", "LAST USED", "EXPIRES"];
+    const head = ["ID", "KIND", "TENANT", "NAME", "STATE", "SCOPES", "LAST USED", "EXPIRES", "ORIGINS"];
     const lines = keys.map((k) => [
       k.id,
       k.kind,
@@ -121,6 +177,7 @@ async function listKeys(args: string[]): Promise<void> {
       k.scopes.join(","),
       k.last_use_time ?? "never",
       k.expire_time ?? "never",
+      [...k.origins, ...(k.app ? ["apps"] : [])].join(",") || "-",
     ]);
     say(table([head, ...lines]));
   });

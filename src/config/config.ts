@@ -5,12 +5,14 @@
 import * as v from "valibot";
 import { type ProviderName, type ProviderSettings } from "../delivery/providers.ts";
 import type { Policy } from "../otp/policy.ts";
+import type { Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import { createTemplates, type Templates } from "../otp/template/template.ts";
 import type { LogLevel } from "../telemetry.ts";
 import { collect, type Environment } from "./names.ts";
+import type { AddressRange } from "./shapes.ts";
 import { variables, type Given } from "./variables.ts";
 
 export interface Config {
@@ -36,6 +38,12 @@ export interface Config {
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
   /** Where the bot check of browsers is asked, and with what; undefined where none is set up. */
   readonly challenge: { readonly verifyUrl: URL; readonly secret: Secret } | undefined;
+  /** Calls with one API key; undefined for no limit. */
+  readonly keyLimit: Limit | undefined;
+  /** Refused API keys from one address. */
+  readonly authFailureLimit: Limit;
+  /** Whose X-Forwarded-For is believed. */
+  readonly trustedProxies: readonly AddressRange[];
   readonly logLevel: LogLevel;
   readonly policy: Policy;
 }
@@ -85,6 +93,9 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
         verifyUrl === undefined || challengeSecret === undefined
           ? undefined
           : { verifyUrl, secret: new Secret(challengeSecret) },
+      keyLimit: given.OTP_KEY_LIMIT === "none" ? undefined : given.OTP_KEY_LIMIT,
+      authFailureLimit: given.OTP_AUTH_FAILURE_LIMIT,
+      trustedProxies: given.OTP_TRUSTED_PROXIES ?? [],
       logLevel: given.OTP_LOG_LEVEL,
       policy: {
         codeLength: given.OTP_CODE_LENGTH,

@@ -3,6 +3,7 @@
  * answered with. No sentence repeats a value.
  */
 import { getCountries, type CountryCode } from "libphonenumber-js/max";
+import { isIP } from "node:net";
 import * as v from "valibot";
 import { masterKeyBytes } from "../otp/key-ring.ts";
 import type { Limit } from "../otp/rate-limit.ts";
@@ -35,12 +36,44 @@ export function parseDurationMs(text: string): number | undefined {
 const limitIntervalMsMax = 90 * 86_400_000;
 
 export function parseLimit(text: string): Limit | undefined {
-  const [, burst, interval] = /^(\d{1,4})@(\w+)$/.exec(text) ?? [];
-  const intervalMs = parseDurationMs(interval ?? "");
+  const limit = parseFastLimit(text);
+  return limit === undefined || limit.intervalMs < 1_000 ? undefined : limit;
+}
+
+/** A limit whose interval may also be in milliseconds: `1000@1ms` is a thousand a second. */
+export function parseFastLimit(text: string): Limit | undefined {
+  const [, burst, interval = ""] = /^(\d{1,4})@(\w+)$/.exec(text) ?? [];
+  const ms = /^(\d{1,6})ms$/.exec(interval)?.[1];
+  const intervalMs = ms === undefined ? parseDurationMs(interval) : Number(ms);
   // Its burst times its interval has to stay a whole number of milliseconds.
-  return intervalMs === undefined || intervalMs < 1_000 || intervalMs > limitIntervalMsMax || Number(burst) < 1
+  return intervalMs === undefined || intervalMs < 1 || intervalMs > limitIntervalMsMax || Number(burst) < 1
     ? undefined
     : { burst: Number(burst), intervalMs };
+}
+
+/** One limit. */
+export const limit = v.pipe(
+  v.string(),
+  v.rawTransform<string, Limit>(({ dataset, addIssue, NEVER }) => {
+    const parsed = parseFastLimit(dataset.value);
+    if (parsed !== undefined) return parsed;
+    addIssue({ message: "must be a limit such as 60@1s or 1000@1ms (burst@interval)" });
+    return NEVER;
+  }),
+);
+
+/** An address or a range of them, such as 10.0.0.0/8: what is between the clients and this server. */
+export interface AddressRange {
+  readonly address: string;
+  /** How many of its leading bits count. */
+  readonly bits: number;
+}
+
+export function parseAddressRange(text: string): AddressRange | undefined {
+  const [, address = "", suffix] = /^([0-9a-f:.]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? [];
+  const bitsMax = { 4: 32, 6: 128 }[isIP(address)];
+  const bits = suffix === undefined ? bitsMax : Number(suffix);
+  return bitsMax === undefined || bits === undefined || bits > bitsMax ? undefined : { address, bits };
 }
 
 /** A list whose every entry parses; `shape` says what an entry looks like. */

@@ -6,6 +6,8 @@ import {
   integer,
   oneOf,
   commaList,
+  limit,
+  parseAddressRange,
   parseLimit,
   listOf,
   parseGapMs,
@@ -72,6 +74,12 @@ export const variables = v.object({
   OTP_TTL_SECONDS: v.optional(integer(180, 600, " seconds"), "600"),
   OTP_MAX_ATTEMPTS: v.optional(integer(1, 10), "5"),
   OTP_PHONE_LIMITS: v.optional(listOf(parseLimit, 1, 4, "5@10m,6@4h (burst@interval)"), "5@10m,6@4h"),
+  OTP_KEY_LIMIT: v.optional(
+    v.union([v.literal("none"), limit], "must be a limit such as 1000@1ms, or none"),
+    "1000@1ms",
+  ),
+  OTP_AUTH_FAILURE_LIMIT: v.optional(limit, "60@1s"),
+  OTP_TRUSTED_PROXIES: v.optional(listOf(parseAddressRange, 1, 100, "10.0.0.0/8,2001:db8::7 (addresses and ranges)")),
   OTP_RESEND_GAPS: v.optional(listOf(parseGapMs, 1, 5, "30s,60s (1s to 10m each)"), "30s,60s"),
   OTP_RETENTION_HOURS: v.optional(integer(24, 2160, " hours"), "72"),
   OTP_ALLOWED_COUNTRIES: v.optional(

@@ -1,8 +1,12 @@
 /**
- * API keys: `otp_live_<id>_<secret><crc>`, or `otp_test_…` for the sandbox. The id (10 characters) finds the key, the secret (32 characters of base62,
- * 190 bits) proves it, and the checksum (6 characters) lets a scanner or this server reject a typo without a look into
- * the database. Only a SHA-256 digest of the secret is stored: at 190 random bits a slow hash would guard nothing. Keys
- * do not depend on the master key.
+ * API keys: `otp_live_<id>_<secret><crc>`, or `otp_test_…` for the sandbox. The id (10 characters) finds the key, the
+ * secret (32 characters of base62, 190 bits) proves it, and the checksum (6 characters) lets a scanner or this server
+ * reject a typo without a look into the database. Only a SHA-256 digest of the secret is stored: at 190 random bits a
+ * slow hash would guard nothing. Keys do not depend on the master key.
+ *
+ * A publishable key (`otp_pub_…`, `otp_pubtest_…`) stands in web pages and apps, where everybody can read it. Its secret
+ * is one by name only; what guards it is that it may do little, from the origins it lists, and under the limits of the
+ * caller's address.
  */
 import { timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
@@ -11,13 +15,31 @@ import { digest } from "./key-ring.ts";
 import { ok, refuse, type Result } from "./reason.ts";
 import { Secret } from "./secret.ts";
 
-export const scopes = ["send", "verify", "read", "cancel"] as const;
+export const scopes = ["send", "verify", "resend", "read", "cancel"] as const;
 
-/** What a key may do. Resending needs `send`. */
+/** What a key may do. `send` includes `resend`. */
 export type Scope = (typeof scopes)[number];
 
-/** What a key works on: the real thing, or the sandbox (otp/sandbox.ts). */
-export type KeyKind = "live" | "test";
+/** What a secret key may do unless told otherwise. */
+export const secretScopes: readonly Scope[] = ["send", "verify", "read", "cancel"];
+
+/** What a publishable key may do; `send` only where its maker allowed it. */
+export const publishableScopes: readonly Scope[] = ["verify", "resend", "read", "cancel"];
+
+export const keyKinds = ["live", "test", "pub", "pubtest"] as const;
+
+/** Secret or publishable, and what the key works on: the real thing, or the sandbox (otp/sandbox.ts). */
+export type KeyKind = (typeof keyKinds)[number];
+
+/** True for a key that everybody can read. Pure. */
+export function isPublishable(kind: KeyKind): boolean {
+  return kind === "pub" || kind === "pubtest";
+}
+
+/** True for a key of the sandbox. Pure. */
+export function isTest(kind: KeyKind): boolean {
+  return kind === "test" || kind === "pubtest";
+}
 
 /** What is stored of a key. */
 export interface ApiKey {
@@ -26,6 +48,10 @@ export interface ApiKey {
   readonly tenant: string;
   readonly name: string;
   readonly scopes: readonly Scope[];
+  /** Where a publishable key may be used from, in canonical form (otp/origin.ts). None for a secret key. */
+  readonly origins: readonly string[];
+  /** True for a publishable key of native apps, which send no Origin. */
+  readonly isApp: boolean;
   readonly digest: Uint8Array;
   readonly createMs: Instant;
   readonly expireMs: Instant | null;
@@ -39,7 +65,7 @@ const secretChars = 32;
 const crcChars = 6;
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const shape = new RegExp(
-  `^otp_(live|test)_([0-9A-Za-z]{${idChars}})_([0-9A-Za-z]{${secretChars}})([0-9A-Za-z]{${crcChars}})$`,
+  `^otp_(${keyKinds.join("|")})_([0-9A-Za-z]{${idChars}})_([0-9A-Za-z]{${secretChars}})([0-9A-Za-z]{${crcChars}})$`,
 );
 
 /** Random bytes that a new key takes. */
@@ -60,6 +86,11 @@ export function makeApiKey(kind: KeyKind, random: Uint8Array): { id: string; tex
 /** A key's kind is part of what is proven: a test key does not become a live one by its first letters. */
 function digestOf(kind: string, secret: string): Uint8Array {
   return digest("otp/v1/api-key", kind, secret);
+}
+
+/** Whether a key may do what needs this scope. Pure. */
+export function mayDo(key: Pick<ApiKey, "scopes">, scope: Scope): boolean {
+  return key.scopes.includes(scope) || (scope === "resend" && key.scopes.includes("send"));
 }
 
 /** A key that a caller presented, well-formed but not yet compared. */

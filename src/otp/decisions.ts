@@ -25,7 +25,6 @@ import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox
 import type { Secret } from "./secret.ts";
 import { lengthAmid, noGuesses, type Guesses } from "./spray.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
-
 import {
   end,
   expire,
@@ -50,7 +49,12 @@ export interface Replay {
   readonly kid: number;
 }
 
-function refused(reason: Reason, particulars: Omit<Refusal, "reason"> = {}): { kind: "refused"; refusal: Refusal } {
+interface Refused {
+  readonly kind: "refused";
+  readonly refusal: Refusal;
+}
+
+function refused(reason: Reason, particulars: Omit<Refusal, "reason"> = {}): Refused {
   return { kind: "refused", refusal: refuse(reason, particulars).refusal };
 }
 
@@ -106,12 +110,9 @@ export interface SendFacts {
 export type SendResult =
   | { readonly kind: "opened"; readonly verification: Verification; readonly message: Message; readonly now: Instant }
   | Replay
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+  | Refused;
 
-export type AdmissionResult =
-  | { readonly kind: "admitted" }
-  | Replay
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+export type AdmissionResult = { readonly kind: "admitted" } | Replay | Refused;
 
 /**
  * Decides what comes first of a send: idempotency, then what the door said. Whoever has to be asked something of the
@@ -127,12 +128,16 @@ export function decideAdmission(
   return nothing(facts.ok ? { kind: "admitted" } : { kind: "refused", refusal: facts.refusal });
 }
 
-/** Decides a send. In order: idempotency, what the door said (channel, phone, destination), prefix, guess budget, limits. */
+/**
+ * Decides a send. In order: idempotency, what the door said (channel, phone, destination), prefix, guess budget, limits.
+ * `limited` is what the limits outside the store have to say, if they refuse.
+ */
 export function decideSend(
   view: SendView,
   facts: Result<SendFacts>,
   claim: IdempotencyClaim | undefined,
   policy: Policy,
+  limited?: Refusal,
 ): Decided<SendResult> {
   const precedent = precedentFor(view, claim, view.recorded);
   if (precedent !== undefined) return nothing(precedent);
@@ -148,6 +153,7 @@ export function decideSend(
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)
     : nextDigits(view, phone, policy);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
+  if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
 
@@ -206,10 +212,7 @@ export interface VerifyFacts {
   readonly bind: string;
 }
 
-export type VerifyResult =
-  | { readonly kind: "verified"; readonly verification: Verification }
-  | Replay
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+export type VerifyResult = { readonly kind: "verified"; readonly verification: Verification } | Replay | Refused;
 
 /**
  * Decides a verify. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry, CODE_MALFORMED,
@@ -283,16 +286,18 @@ function stagedEnd({ tenant, kid, id, phoneBox }: Verification, keys: KeyRing): 
 export type ResendResult =
   | { readonly kind: "resent"; readonly verification: Verification; readonly message: Message; readonly now: Instant }
   | Replay
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+  | Refused;
 
 /**
  * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry (also with under 60 s
- * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, the prefix, the phone's limits. Never extends the lifetime, never resets attempts.
+ * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, the prefix, `limited` as in `decideSend`, the phone's limits. Never extends
+ * the lifetime, never resets attempts.
  */
 export function decideResend(
   view: UpdateView,
   claim: IdempotencyClaim | undefined,
   policy: Policy,
+  limited?: Refusal,
 ): Decided<ResendResult> {
   const standing = standingOf(view, claim);
   if (standing.kind !== "pending") return decidedBy(standing);
@@ -305,6 +310,7 @@ export function decideResend(
   const admission = view.prefix === undefined ? undefined : admitResend(view.prefix, now);
   const stopped = guarded(admission, policy);
   if (stopped !== undefined) return stopped;
+  if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
 
@@ -328,10 +334,7 @@ export function decideResend(
   };
 }
 
-export type CancelResult =
-  | { readonly kind: "canceled"; readonly verification: Verification }
-  | Replay
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+export type CancelResult = { readonly kind: "canceled"; readonly verification: Verification } | Replay | Refused;
 
 /** Decides a cancel: a pending verification becomes CANCELED, a canceled one is answered again, any other is refused. */
 export function decideCancel(view: UpdateView, claim: IdempotencyClaim | undefined): Decided<CancelResult> {
@@ -356,7 +359,7 @@ type Standing =
   | { readonly kind: "terminal"; readonly verification: Verification; readonly writes: Writes }
   | { readonly kind: "missing" }
   | Replay
-  | { readonly kind: "refused"; readonly refusal: Refusal };
+  | Refused;
 
 /** The checks that verify, resend and cancel share, in their order. */
 function standingOf(view: UpdateView, claim: IdempotencyClaim | undefined): Standing {
@@ -372,9 +375,7 @@ function standingOf(view: UpdateView, claim: IdempotencyClaim | undefined): Stan
   return { kind: "pending", verification, phone, now };
 }
 
-function decidedBy(
-  standing: Exclude<Standing, { kind: "pending" }>,
-): Decided<Replay | { kind: "refused"; refusal: Refusal }> {
+function decidedBy(standing: Exclude<Standing, { kind: "pending" }>): Decided<Replay | Refused> {
   if (standing.kind === "missing") return nothing(refused("REQUEST_NOT_FOUND"));
   if (standing.kind !== "terminal") return nothing(standing);
   const { state } = standing.verification;
@@ -386,7 +387,7 @@ function precedentFor(
   view: { readonly now: Instant; readonly record?: IdempotencyRecord | undefined },
   claim: IdempotencyClaim | undefined,
   verification: Verification | undefined,
-): Replay | { kind: "refused"; refusal: Refusal } | undefined {
+): Replay | Refused | undefined {
   if (claim === undefined) return undefined;
   const precedent = precedentOf(claim, view.record, view.now);
   if (precedent.kind === "refused") return precedent;

@@ -5,6 +5,7 @@
 import { createContextKey, type ContextKey } from "@connectrpc/connect";
 import type { ApiKey } from "../otp/api-key.ts";
 import type { Refusal } from "../otp/reason.ts";
+import type { ClientAddress } from "./client-address.ts";
 
 /** How a call reached us. */
 export type Surface = "rest" | "connect" | "grpc" | "grpc-web";
@@ -17,6 +18,8 @@ export interface Call {
   readonly rpc: string;
   /** The authenticated key. */
   caller?: ApiKey;
+  /** The address whose limits the call counts for, as far as its headers tell. */
+  address?: ClientAddress | undefined;
   /** Set by the gateway: why the call is refused before its message is read. */
   refusedAtGate?: Refusal;
   /** True once the message was decoded and the call got past the gate. */

@@ -1,7 +1,7 @@
 /**
  * The gateway: one HTTP request becomes one call of one RPC, whichever of the four surfaces it came by.
  *
- *   route → method → type → size → key → body → Connect's own handler for that RPC → answer
+ *   route → method → type → size → key → scope, origin → body → Connect's own handler for that RPC → answer
  *
  * Connect's router does all the protocol work; this is the Node adapter in front of it. It is not connect-node's own,
  * because every OtpService message is small and whole: reading the body here puts one bound on it for every protocol,
@@ -9,8 +9,7 @@
  * an answer with one call instead of a chunk at a time, which saves a third of the CPU of a call.
  */
 import { createContextValues, type ConnectRouter } from "@connectrpc/connect";
-import type { UniversalHandler } from "@connectrpc/connect/protocol";
-import type { ApiKey } from "../otp/api-key.ts";
+import { isPublishable } from "../otp/api-key.ts";
 import { invalid, refuse, type Refusal, type Result } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
@@ -27,11 +26,14 @@ import {
   type Response,
   type Sendable,
 } from "./answer.ts";
-import { callKey, type Call, type Surface } from "./call.ts";
+import type { Admit } from "./admission.ts";
+import { callKey, type Call } from "./call.ts";
+import { isPreflight, type Cors } from "./cors.ts";
 import { whyUndecodable } from "./decoding.ts";
 import { discard, readBody } from "./request-body.ts";
 import { headersOf } from "./request-headers.ts";
-import { matchRest, plainError, restErrorBody } from "./rest.ts";
+import { plainError, restErrorBody } from "./rest.ts";
+import { createRouter, envelopeBytes, pathOf, type Routed } from "./route.ts";
 import { httpStatus } from "./status.ts";
 import { createTurns } from "./turns.ts";
 
@@ -50,10 +52,12 @@ export interface Visit {
 export interface GatewayOptions {
   readonly router: ConnectRouter;
   readonly system: System;
-  readonly authenticate: (authorization: string | undefined) => Promise<Result<ApiKey>>;
+  /** Judges a call by its headers. */
+  readonly admit: Admit;
+  readonly cors: Cors;
   /** Finds the visit of a path that is no RPC. */
   readonly visitOf: (path: string) => Visit | undefined;
-  /** Told of a request that brought a valid key. */
+  /** Told of a request that brought a valid secret key. Everybody can read a publishable one: it proves nobody. */
   readonly onAuthenticated: (request: Request) => void;
   /** The most bytes of a message, headers and envelopes apart. */
   readonly bodyBytesMax: number;
@@ -74,8 +78,6 @@ export interface Gateway {
   drain(): Promise<void>;
 }
 
-/** What a gRPC frame adds to its message: a flag and a length. */
-const envelopeBytes = 5;
 /** Calls begun in one turn of the event loop: 5 to 10 ms of work. */
 const callsPerTurn = 32;
 /**
@@ -91,10 +93,8 @@ const fullHouseAnswersMax = 32;
 const retryAfterMs = 1_000;
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { router, system, authenticate, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, onCall, onFault } =
-    options;
-  const handlers = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
-  const byRpc = new Map(router.handlers.map((handler) => [handler.method.name, handler]));
+  const { system, admit, cors, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, onCall, onFault } = options;
+  const router = createRouter(options.router.handlers, bodyBytesMax);
   const fullHouseAnswers = new Map<string, Sendable>();
   const takeTurn = createTurns(callsPerTurn);
   const takeRefusalTurn = createTurns(refusalsPerTurn);
@@ -113,9 +113,13 @@ export function createGateway(options: GatewayOptions): Gateway {
   async function serve(request: Request, response: Response): Promise<void> {
     const visit = options.visitOf(pathOf(request));
     if (visit !== undefined) return receive(visit, request, response);
-    const routed = route(request);
+    if (isPreflight(request) && router.knows(request.headers["access-control-request-method"] ?? "", pathOf(request))) {
+      return preflight(request, response);
+    }
+    const routed = router.route(request);
     if (!routed.ok) {
       discard(request);
+      await mark(request, response);
       answerPlain(response, routed.refusal, routed.allow === undefined ? {} : { allow: routed.allow });
       return;
     }
@@ -128,6 +132,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       if (draining) call.refusedAtGate = refuse("SHUTTING_DOWN", { retryAfterMs }).refusal;
       const turn = takeTurn();
       if (turn !== undefined) await turn;
+      if (request.headers.origin !== undefined) await mark(request, response);
       const answer = await perform(request, response, routed, call);
       if (answer !== undefined) {
         write(response, answer);
@@ -150,6 +155,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       refusalsWaiting -= 1;
     }
     discard(request);
+    await mark(request, response);
     writeWhole(response, fullHouseAnswers.get(fullHouseName(request, routed)) ?? (await fullHouse(request, routed)));
   }
 
@@ -251,13 +257,44 @@ export function createGateway(options: GatewayOptions): Gateway {
   async function refusalAtDoor(request: Request, call: Call): Promise<Refusal | undefined> {
     if (call.refusedAtGate !== undefined) return call.refusedAtGate;
     try {
-      const key = await authenticate(request.headers.authorization);
-      if (!key.ok) return key.refusal;
-      call.caller = key.value;
-      onAuthenticated(request);
+      const { key, result } = await admit(request, call.rpc);
+      if (key !== undefined) {
+        call.caller = key;
+        if (!isPublishable(key.kind)) onAuthenticated(request);
+      }
+      if (!result.ok) return result.refusal;
+      call.address = result.value.address;
       return undefined;
     } catch (error) {
       return faultRefusal(error);
+    }
+  }
+
+  /** Lets a page read the answer. Whatever is wrong with the store, the call itself is told. */
+  async function mark(request: Request, response: Response): Promise<void> {
+    if (request.headers.origin === undefined) return;
+    try {
+      await cors.mark(request, response);
+    } catch (error) {
+      onFault(error);
+    }
+  }
+
+  /** Answers what a browser asks before it sends a page's call. There is no key yet. */
+  async function preflight(request: Request, response: Response): Promise<void> {
+    discard(request);
+    const isFull = callsUnderWay >= callsMax;
+    if (draining || isFull) {
+      const reason = draining ? "SHUTTING_DOWN" : "STORE_UNAVAILABLE";
+      return answerPlain(response, refuse(reason, { retryAfterMs }).refusal);
+    }
+    callsUnderWay += 1;
+    try {
+      await cors.answerPreflight(request, response);
+    } catch (error) {
+      answerPlain(response, faultRefusal(error));
+    } finally {
+      callEnded();
     }
   }
 
@@ -301,45 +338,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     if (draining && callsUnderWay === 0) drained();
   }
 
-  /** route → method → type → size, before authentication. */
-  function route(request: Request): RouteResult {
-    const method = request.method ?? "";
-    const url = request.url ?? "";
-    const path = pathOf(request);
-    const rest = matchRest(method, path);
-    if (rest?.kind === "method-not-allowed") return { ...refuse("METHOD_NOT_ALLOWED"), allow: rest.allow };
-    const handler = rest === undefined ? handlers.get(path) : byRpc.get(rest.rpc);
-    if (handler === undefined) return refuse("ROUTE_NOT_FOUND");
-    if (rest === undefined && !handler.allowedMethods.includes(method)) {
-      return { ...refuse("METHOD_NOT_ALLOWED"), allow: handler.allowedMethods.join(", ") };
-    }
-    const type = request.headers["content-type"] ?? "";
-    const isRead = method === "GET";
-    const surface = rest !== undefined ? "rest" : isRead ? "connect" : surfaceOf(type);
-    if (!isRead) {
-      const typeFits =
-        surface === "rest"
-          ? /^application\/json *(; *charset=utf-8 *)?$/i.test(type)
-          : handler.supportedContentType(type) && !isGrpcWebText.test(type);
-      const encoding = request.headers["content-encoding"] ?? "identity";
-      const encodingFits = encoding === "identity" || (encoding === "gzip" && surface !== "rest");
-      // gRPC needs trailers, which HTTP/1.1 clients do not read.
-      if (!typeFits || !encodingFits || (surface === "grpc" && request.httpVersionMajor < 2)) {
-        return refuse("MEDIA_TYPE_UNSUPPORTED");
-      }
-      if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax + envelopeBytes)
-        return refuse("BODY_TOO_LARGE");
-    }
-    const query = isRead && rest === undefined ? url.slice(path.length) : "";
-    return {
-      ok: true,
-      handler,
-      surface,
-      url: `http://otpd${handler.requestPath}${query}`,
-      body: rest?.body,
-    };
-  }
-
   return {
     handle,
     drain() {
@@ -349,31 +347,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   };
 }
 
-interface Routed {
-  readonly ok: true;
-  readonly handler: UniversalHandler;
-  readonly surface: Surface;
-  readonly url: string;
-  /** The message, where the path itself carries it. */
-  readonly body: Uint8Array | undefined;
-}
-
-type RouteResult = Routed | { readonly ok: false; readonly refusal: Refusal; readonly allow?: string };
-
 const empty = new Uint8Array();
 const clientGone = new Error("the client is gone");
-
-function pathOf(request: Request): string {
-  return request.url?.split("?", 1)[0] ?? "";
-}
-
-/** Connect takes this type for gRPC-web's and then does not know it. */
-const isGrpcWebText = /^application\/grpc-web-text/i;
-
-function surfaceOf(contentType: string): Surface {
-  if (contentType.startsWith("application/grpc-web")) return "grpc-web";
-  return contentType.startsWith("application/grpc") ? "grpc" : "connect";
-}
 
 function fullHouseName(request: Request, { surface }: Routed): string {
   return `${surface} ${request.method} ${request.headers["content-type"]}`;

@@ -1,39 +1,22 @@
 /**
  * What wraps every RPC. The gate refuses a call before its message is read, for the reason the gateway found in the
- * headers or for a missing scope; the interceptor sees to the deadline, and turns whatever else goes wrong into a
- * refusal that tells a caller nothing about our insides.
+ * headers; the interceptor sees to the deadline, and turns whatever else goes wrong into a refusal that tells a caller
+ * nothing about our insides.
  */
 import { Code, ConnectError, type HandlerContext, type Interceptor } from "@connectrpc/connect";
-import type { Scope } from "../otp/api-key.ts";
 import { refuse, type Refusal } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import { callKey, type Call } from "./call.ts";
 import { toConnectError } from "./status.ts";
 
-/** The scope each RPC needs. An RPC without a row here is refused to everybody. */
-const scopeOf: Record<string, Scope> = {
-  SendOtp: "send",
-  ResendOtp: "send",
-  VerifyOtp: "verify",
-  GetOtp: "read",
-  CancelOtp: "cancel",
-};
-
 const storeRetryMs = 1_000;
 
-/** The request gate: throws for a call that the gateway refused, that nobody is behind, or that lacks its scope. */
+/** The request gate: throws for a call that the gateway refused, or that nobody is behind. */
 export function gate(context: HandlerContext): void {
   const call = context.values.get(callKey);
   if (call === undefined) throw toConnectError(refuse("INTERNAL").refusal);
-  const refusal = call.refusedAtGate ?? scopeRefusal(call);
+  const refusal = call.refusedAtGate ?? (call.caller === undefined ? refuse("API_KEY_MISSING").refusal : undefined);
   if (refusal !== undefined) throw refused(call, refusal);
-}
-
-function scopeRefusal(call: Call): Refusal | undefined {
-  if (call.caller === undefined) return refuse("API_KEY_MISSING").refusal;
-  const scope = scopeOf[call.rpc];
-  if (scope !== undefined && call.caller.scopes.includes(scope)) return undefined;
-  return refuse("SCOPE_MISSING", { message: `The API key lacks the scope ${scope ?? "for this call"}.` }).refusal;
 }
 
 function refused(call: Call, refusal: Refusal): ConnectError {

@@ -12,15 +12,47 @@ import {
   type OtpService,
   type SendOtpResponseSchema,
 } from "../../gen/otp/v1/otp_service_pb.ts";
-import { invalid, ok, type Result } from "../otp/reason.ts";
+import { isPublishable, isTest, type ApiKey } from "../otp/api-key.ts";
+import { maskPhone } from "../otp/phone-number.ts";
+import { invalid, ok, refuse, type Result } from "../otp/reason.ts";
 import { sandboxOf } from "../otp/sandbox.ts";
 import { Secret } from "../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin } from "../otp/template/last-line.ts";
+import type { Quotas } from "../service/quotas.ts";
 import type { Answer, Caller, Sent, Verifications } from "../service/verifications.ts";
 import { callKey } from "./call.ts";
+import { canonicalAddress } from "./client-address.ts";
 import { protoReasons, toConnectError } from "./status.ts";
 
-export function createOtpService(verifications: Verifications): ServiceImpl<typeof OtpService> {
+export function createOtpService(verifications: Verifications, quotas: Quotas): ServiceImpl<typeof OtpService> {
+  /** Runs the act for the authenticated caller, unless the shape was refused already. */
+  async function answered<T>(
+    shape: Result<unknown>,
+    context: HandlerContext,
+    act: (caller: Caller) => Promise<Answer<T>>,
+    clientIp = "",
+  ): Promise<Answer<T>> {
+    if (!shape.ok) return { result: shape, replayed: false };
+    const key = keyOf(context);
+    const idempotencyKey = idempotencyKeyOf(context.requestHeader);
+    if (!idempotencyKey.ok) return { result: idempotencyKey, replayed: false };
+    const tenant = isTest(key.kind) ? sandboxOf(key.tenant) : key.tenant;
+    const from = context.values.get(callKey)?.address;
+    const caller = {
+      tenant,
+      keyId: key.id,
+      idempotencyKey: idempotencyKey.value,
+      isPublishable: isPublishable(key.kind),
+      address: from?.text,
+    };
+    const address = clientIp === "" ? from?.name : canonicalAddress(clientIp);
+    if (address === undefined) return act(caller);
+    const isSend = context.method.name === "SendOtp" || context.method.name === "ResendOtp";
+    if (isSend) return act({ ...caller, place: quotas.send(tenant, address) });
+    const refusal = quotas.call(tenant, address);
+    return refusal === undefined ? act(caller) : { result: { ok: false, refusal }, replayed: false };
+  }
+
   return {
     async sendOtp(request, context) {
       const webOrigin = parseWebOrigin(request.webOrigin);
@@ -35,6 +67,9 @@ export function createOtpService(verifications: Verifications): ServiceImpl<type
         appHash,
         lastLineShape(request.webOrigin, request.androidAppHash),
         atMost("challenge_token", request.challengeToken, 4096),
+        knownUserShape(request.knownUser, keyOf(context)),
+        clientIpShape(request.clientIp, keyOf(context)),
+        ownOrigin(webOrigin, keyOf(context)),
       );
       const { phone, channel, locale, purpose, bind, knownUser } = request;
       const command = {
@@ -49,7 +84,10 @@ export function createOtpService(verifications: Verifications): ServiceImpl<type
         challengeToken: new Secret(request.challengeToken),
       };
       return sentMessage(
-        unwrap(await answered(shape, context, (caller) => verifications.send(caller, command)), context),
+        unwrap(
+          await answered(shape, context, (caller) => verifications.send(caller, command), request.clientIp),
+          context,
+        ),
       );
     },
 
@@ -59,26 +97,27 @@ export function createOtpService(verifications: Verifications): ServiceImpl<type
         required("code", request.code, 256),
         purposeShape(request.purpose),
         bindShape(request.bind),
+        clientIpShape(request.clientIp, keyOf(context)),
       );
       const { requestId: id, purpose, bind } = request;
       const command = { id, code: new Secret(request.code), purpose, bind };
       const verified = unwrap(
-        await answered(shape, context, (caller) => verifications.verify(caller, command)),
+        await answered(shape, context, (caller) => verifications.verify(caller, command), request.clientIp),
         context,
       );
       return {
         requestId: verified.id,
         state: State.VERIFIED,
-        phone: verified.phone,
+        phone: isPublishable(keyOf(context).kind) ? maskPhone(verified.phone) : verified.phone,
         verifyTime: timestampFromMs(verified.verifyMs),
         receipt: verified.receipt,
       };
     },
 
-    async resendOtp({ requestId }, context) {
-      const shape = required("request_id", requestId, 256);
+    async resendOtp({ requestId, clientIp }, context) {
+      const shape = all(required("request_id", requestId, 256), clientIpShape(clientIp, keyOf(context)));
       return sentMessage(
-        unwrap(await answered(shape, context, (caller) => verifications.resend(caller, requestId)), context),
+        unwrap(await answered(shape, context, (caller) => verifications.resend(caller, requestId), clientIp), context),
       );
     },
 
@@ -95,17 +134,19 @@ export function createOtpService(verifications: Verifications): ServiceImpl<type
       const shape = required("request_id", requestId, 256);
       const seen = unwrap(await answered(shape, context, (caller) => verifications.get(caller, requestId)), context);
       const message = sentMessage(seen);
+      // How messages leave is between the operator and those who hold a secret key.
+      const isPublic = isPublishable(keyOf(context).kind);
       return {
         ...message,
         expiresInSeconds: seen.state === "PENDING" ? message.expiresInSeconds : 0,
         reason: seen.reason === undefined ? Reason.UNSPECIFIED : protoReasons[seen.reason],
-        phone: seen.phone,
+        phone: isPublic ? maskPhone(seen.phone) : seen.phone,
         channel: "sms",
         purpose: seen.purpose,
         createTime: timestampFromMs(seen.createMs),
         attemptsRemaining: seen.attemptsRemaining,
-        provider: seen.provider,
-        deliveryDetail: seen.deliveryDetail,
+        provider: isPublic ? "" : seen.provider,
+        deliveryDetail: isPublic ? "" : seen.deliveryDetail,
         ...(seen.endMs === null ? {} : { endTime: timestampFromMs(seen.endMs) }),
       };
     },
@@ -124,25 +165,6 @@ function sentMessage(sent: Sent) {
     resendsRemaining: sent.resendsRemaining,
     ...(sent.nextResendMs === null ? {} : { nextResendTime: timestampFromMs(sent.nextResendMs) }),
   } satisfies MessageInitShape<typeof SendOtpResponseSchema>;
-}
-
-/** Runs the act for the authenticated caller, unless the shape was refused already. */
-async function answered<T>(
-  shape: Result<unknown>,
-  context: HandlerContext,
-  act: (caller: Caller) => Promise<Answer<T>>,
-): Promise<Answer<T>> {
-  if (!shape.ok) return { result: shape, replayed: false };
-  const key = context.values.get(callKey)?.caller;
-  if (key === undefined) throw new Error("a call without an authenticated key got past the gate");
-  const idempotencyKey = idempotencyKeyOf(context.requestHeader);
-  if (!idempotencyKey.ok) return { result: idempotencyKey, replayed: false };
-  return act({
-    tenant: key.kind === "test" ? sandboxOf(key.tenant) : key.tenant,
-    keyId: key.id,
-    idempotencyKey: idempotencyKey.value,
-    isPublishable: false,
-  });
 }
 
 /** Gives the value out, or throws the refusal for Connect to encode. */
@@ -165,6 +187,12 @@ function idempotencyKeyOf(headers: Headers): Result<string | undefined> {
   return /^[\x21-\x7e]{1,255}$/.test(key)
     ? ok(key)
     : invalid("Idempotency-Key", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
+}
+
+function keyOf(context: HandlerContext): ApiKey {
+  const key = context.values.get(callKey)?.caller;
+  if (key === undefined) throw new Error("a call without an authenticated key got past the gate");
+  return key;
 }
 
 // ---- shapes ---------------------------------------------------------------------------------------------------------
@@ -192,6 +220,26 @@ function lastLineShape(webOrigin: string, androidAppHash: string): Result<unknow
   return webOrigin === "" || androidAppHash === ""
     ? ok(undefined)
     : invalid("android_app_hash", "web_origin and android_app_hash both want the last line; give one of them.");
+}
+
+/** A stranger must not get into the lane that is kept free of strangers. */
+function knownUserShape(knownUser: boolean, { kind }: ApiKey): Result<unknown> {
+  return knownUser && isPublishable(kind) ? invalid("known_user", "known_user is for secret API keys.") : ok(undefined);
+}
+
+function clientIpShape(clientIp: string, { kind }: ApiKey): Result<unknown> {
+  if (clientIp === "") return ok(undefined);
+  if (isPublishable(kind)) return invalid("client_ip", "client_ip is for secret API keys.");
+  return canonicalAddress(clientIp) === undefined
+    ? invalid("client_ip", "client_ip must be an IPv4 or IPv6 address of at most 64 characters.")
+    : ok(undefined);
+}
+
+/** Or a page could have its users' browsers offer the code to another site. */
+function ownOrigin(webOrigin: Result<string | undefined>, { kind, origins }: ApiKey): Result<unknown> {
+  const named = webOrigin.ok ? webOrigin.value : undefined;
+  if (!isPublishable(kind) || named === undefined || origins.length === 0) return ok(undefined);
+  return origins.includes(named) ? ok(undefined) : refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin" });
 }
 
 function bindShape(bind: Readonly<Record<string, string>>): Result<unknown> {

@@ -8,13 +8,17 @@ import {
   parseAuthorization,
   type ApiKey,
   type KeyKind,
+  type PresentedKey,
   type Scope,
 } from "../otp/api-key.ts";
+import type { Limit } from "../otp/rate-limit.ts";
 import type { Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
+import { createMoments } from "./moments.ts";
 import type { OwnKeys } from "./own-keys.ts";
+import { createQuota, unlimited } from "./quotas.ts";
 
 /** The use of a key is noted at most this often. */
 const lastUseNoteMs = 60_000;
@@ -29,22 +33,56 @@ export async function issueKey(
     readonly name: string;
     readonly scopes: readonly Scope[];
     readonly expireMs: Instant | null;
+    /** For a publishable key: the origins it lists, in canonical form, and whether apps may use it. */
+    readonly origins?: readonly string[];
+    readonly isApp?: boolean;
   },
 ): Promise<{ key: ApiKey; text: Secret }> {
   const { id, text, digest } = makeApiKey(wish.kind, system.randomBytes(apiKeyBytes));
-  const key: ApiKey = { ...wish, id, digest, createMs: store.now(), revokeMs: null, lastUseMs: null };
+  const key: ApiKey = {
+    origins: [],
+    isApp: false,
+    ...wish,
+    id,
+    digest,
+    createMs: store.now(),
+    revokeMs: null,
+    lastUseMs: null,
+  };
   await store.registry.addApiKey(key);
   return { key, text };
+}
+
+/** How long a key that was found valid is remembered. */
+const seenValidMs = 300_000;
+/** And how many of them. */
+const seenValidMax = 10_000;
+
+export interface AuthenticateOptions {
+  readonly store: Pick<Store, "now" | "registry">;
+  readonly ownKeys?: OwnKeys;
+  /** Refused keys from one address. */
+  readonly failureLimit: Limit;
+  readonly onFault: (error: unknown) => void;
 }
 
 /**
  * Makes the function that authenticates a call by its `Authorization` header. A key is looked up at every call, so that
  * one revoked by another process counts at once; a malformed one is refused before any look-up. The process's own keys
  * are known to it beside those of the store.
+ *
+ * Every refused key counts for the address it came from, and beyond the limit keys from there are IP_RATE_LIMITED, again
+ * before any look-up; but never one that was valid in the last five minutes, or a stranger behind the same address could
+ * have a backend refused.
  */
-export function createAuthenticate(store: Store, onFault: (error: unknown) => void, ownKeys?: OwnKeys) {
+export function createAuthenticate({ store, ownKeys, failureLimit, onFault }: AuthenticateOptions) {
+  const failures = createQuota(failureLimit, "IP_RATE_LIMITED", () => store.now());
+  /** Until when a key counts as seen valid, by its digest. */
+  const seenValid = createMoments(seenValidMax);
   /** Notes under way: many calls arrive before the first note is committed. */
   const noting = new Set<string>();
+  /** How many look for a key now. They share one place, or the first calls of a busy backend would take them all. */
+  const looking = new Map<string, number>();
 
   function noteUse(id: string, now: Instant): void {
     if (noting.has(id)) return;
@@ -55,14 +93,46 @@ export function createAuthenticate(store: Store, onFault: (error: unknown) => vo
       .finally(() => noting.delete(id));
   }
 
-  return async function authenticate(header: string | undefined): Promise<Result<ApiKey>> {
-    const presented = parseAuthorization(header);
-    if (!presented.ok) return presented;
-    const now = store.now();
-    const own = ownKeys?.find(presented.value.id);
-    if (own !== undefined) return judgeKey(presented.value, own, now);
-    const judged = judgeKey(presented.value, await store.registry.findApiKey(presented.value.id), now);
+  async function look(presented: PresentedKey, now: Instant): Promise<Result<ApiKey>> {
+    const own = ownKeys?.find(presented.id);
+    if (own !== undefined) return judgeKey(presented, own, now);
+    const judged = judgeKey(presented, await store.registry.findApiKey(presented.id), now);
     if (judged.ok && now - (judged.value.lastUseMs ?? 0) >= lastUseNoteMs) noteUse(judged.value.id, now);
     return judged;
+  }
+
+  return async function authenticate(header: string | undefined, addressOf: () => string): Promise<Result<ApiKey>> {
+    const presented = parseAuthorization(header);
+    if (!presented.ok) {
+      const isKey = presented.refusal.reason !== "API_KEY_MISSING";
+      const tooMany = isKey ? failures.take(addressOf()).refusal : undefined;
+      return tooMany === undefined ? presented : { ok: false, refusal: tooMany };
+    }
+    const now = store.now();
+    const name = Buffer.from(presented.value.digest).toString("base64");
+    if (seenValid.get(name) > now) {
+      const judged = await look(presented.value, now);
+      seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
+      if (!judged.ok) failures.take(addressOf());
+      return judged;
+    }
+    const others = looking.get(name) ?? 0;
+    const place = others === 0 ? failures.take(addressOf()) : unlimited;
+    if (place.refusal !== undefined) return { ok: false, refusal: place.refusal };
+    looking.set(name, others + 1);
+    let isRefused = false;
+    try {
+      const judged = await look(presented.value, now);
+      isRefused = !judged.ok;
+      if (judged.ok) seenValid.set(name, now + seenValidMs, now);
+      else if (place === unlimited) failures.take(addressOf());
+      return judged;
+    } finally {
+      // A look-up that failed says nothing of the key.
+      if (!isRefused) place.giveBack();
+      const left = (looking.get(name) ?? 1) - 1;
+      if (left === 0) looking.delete(name);
+      else looking.set(name, left);
+    }
   };
 }

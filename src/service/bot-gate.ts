@@ -5,7 +5,7 @@
  */
 import { decideAdmission, type SendFacts, type SendResult } from "../otp/decisions.ts";
 import { newRecord, precedentOf, type IdempotencyClaim, type IdempotencyRecord } from "../otp/idempotency.ts";
-import type { Result } from "../otp/reason.ts";
+import type { Refusal, Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { BotCheck } from "./challenge.ts";
@@ -19,6 +19,8 @@ export interface Visitor {
   readonly brought: Secret;
   readonly facts: Result<SendFacts>;
   readonly claim: IdempotencyClaim | undefined;
+  /** What the limits of its address have to say, if they refuse: the far end is not asked for those. */
+  readonly limited?: Refusal | undefined;
 }
 
 /** Runs `open` once a visitor has passed; answers instead of it for one who has not, or who was here before. */
@@ -30,10 +32,11 @@ export function createBotGate(store: Store, check: BotCheck | undefined): BotGat
   /** First calls that are being asked about, by their slot: nothing is stored of them yet. */
   const asking = new Map<string, IdempotencyRecord>();
 
-  const ask: BotGate = async ({ tenant, facts, claim, brought, address }, open) => {
+  const ask: BotGate = async ({ tenant, facts, claim, brought, address, limited }, open) => {
     const scope = { tenant, slot: claim?.slot, phone: undefined };
     const admitted = await store.openVerification(scope, (view) => decideAdmission(view, facts, claim));
     if (admitted.kind !== "admitted") return admitted;
+    if (limited !== undefined) return { kind: "refused", refusal: limited };
     const refusal = await check(brought, address);
     return refusal === undefined ? open() : { kind: "refused", refusal };
   };

@@ -8,7 +8,7 @@ import type { System } from "../system.ts";
 
 export interface OwnKeys {
   /** Makes a key, and returns its text. */
-  make(wish: Pick<ApiKey, "kind" | "tenant" | "name" | "scopes">): Secret;
+  make(wish: Pick<ApiKey, "kind" | "tenant" | "name" | "scopes" | "origins">): Secret;
   /** The key of that id, if it is one of these. */
   find(id: string): ApiKey | undefined;
 }
@@ -18,7 +18,8 @@ export function createOwnKeys(system: System): OwnKeys {
   return {
     make(wish) {
       const { id, text, digest } = makeApiKey(wish.kind, system.randomBytes(apiKeyBytes));
-      keys.set(id, { ...wish, id, digest, createMs: system.now(), expireMs: null, revokeMs: null, lastUseMs: null });
+      const life = { createMs: system.now(), expireMs: null, revokeMs: null, lastUseMs: null };
+      keys.set(id, { ...wish, ...life, id, digest, isApp: false });
       return text;
     },
     find: (id) => keys.get(id),

@@ -37,6 +37,7 @@ import type { Instant, System } from "../system.ts";
 import { createBotGate } from "./bot-gate.ts";
 import type { BotCheck } from "./challenge.ts";
 import { isGuarded, prefixRef } from "./prefixes.ts";
+import { keptIfSpent, unlimited, type Place } from "./quotas.ts";
 
 /** Who is asking: an authenticated API key. */
 export interface Caller {
@@ -48,6 +49,8 @@ export interface Caller {
   readonly isPublishable: boolean;
   /** The address that the call comes from, where it is known. */
   readonly address?: string | undefined;
+  /** Its place in the limit of the address it sends for; absent where there is no such limit. */
+  readonly place?: Place;
 }
 
 export interface SendCommand {
@@ -235,7 +238,11 @@ export function createVerifications(options: VerificationsOptions): Verification
         command.webOrigin ?? "",
         command.appHash ?? "",
       ]);
-      if (!facts.ok && claim === undefined) return answer(facts);
+      const { place = unlimited } = caller;
+      if (!facts.ok && claim === undefined) {
+        place.giveBack();
+        return answer(facts);
+      }
       // Once for the whole send: the buckets that are loaded are those of the limits that are spent.
       const policy = policyOf(caller.tenant);
       const phone = facts.ok
@@ -250,12 +257,14 @@ export function createVerifications(options: VerificationsOptions): Verification
           }
         : undefined;
       const { tenant, isPublishable, address } = caller;
-      const visitor = { tenant, isPublishable, address, brought: command.challengeToken, facts, claim };
-      const decided = await botGate(visitor, () =>
-        store.openVerification({ tenant: caller.tenant, slot: claim?.slot, phone }, (view) =>
-          decideSend(view, facts, claim, policy),
+      const about = { tenant, isPublishable, address, facts, claim };
+      const visitor = { ...about, brought: command.challengeToken, limited: place.refusal };
+      const deciding = botGate(visitor, () =>
+        store.openVerification({ tenant, slot: claim?.slot, phone }, (view) =>
+          decideSend(view, facts, claim, policy, place.refusal),
         ),
       );
+      const decided = await keptIfSpent(place, deciding);
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       if (decided.kind === "replay") return replaySent(decided);
       return handOver(decided, claim);
@@ -283,9 +292,11 @@ export function createVerifications(options: VerificationsOptions): Verification
 
     async resend(caller, id) {
       const claim = claimOf(caller, "ResendOtp", [id]);
+      const { place = unlimited } = caller;
       const scope = { ...scopeOf(caller, id, claim), withPrefix: true };
-      const decided = await store.updateVerification(scope, (view) =>
-        decideResend(view, claim, policyOf(caller.tenant)),
+      const decided = await keptIfSpent(
+        place,
+        store.updateVerification(scope, (view) => decideResend(view, claim, policyOf(caller.tenant), place.refusal)),
       );
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       if (decided.kind === "replay") return replaySent(decided);
@@ -327,12 +338,9 @@ export function createVerifications(options: VerificationsOptions): Verification
     const refusal = storedRefusal(replayed);
     if (refusal !== undefined) return replay({ ok: false, refusal });
     // The first call crashed before it could note its answer: the verification as it stands now is the answer.
-    return replay(
-      ok(
-        (replayed.answer?.sent as Sent | undefined) ??
-          sentAt(replayed.verification, policyOf(replayed.verification.tenant), store.now()),
-      ),
-    );
+    const { verification, answer: first } = replayed;
+    const sent = first?.sent as Sent | undefined;
+    return replay(ok(sent ?? sentAt(verification, policyOf(verification.tenant), store.now())));
   }
 }
 

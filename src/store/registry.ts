@@ -35,6 +35,11 @@ export interface Registry {
   listApiKeys(): Promise<ApiKey[]>;
   /** Revokes a key; false if there is none with this id. Revoking twice keeps the first time. */
   revokeApiKey(id: string, now: Instant): Promise<boolean>;
+  /**
+   * Tells whether any key that is neither revoked nor expired lists this origin. Sees at once what another process wrote,
+   * and takes the same time however many keys there are.
+   */
+  listsOrigin(origin: string, now: Instant): Promise<boolean>;
   /** Notes when a key was last used. */
   touchApiKey(id: string, now: Instant): Promise<void>;
 

@@ -2,7 +2,7 @@
  * Between rows and the domain: the numbers that stand for states, and one function per table and direction. An id is 16
  * bytes in the database and 22 characters of base64url everywhere else.
  */
-import { scopes, type ApiKey, type Scope } from "../otp/api-key.ts";
+import { keyKinds, scopes, type ApiKey, type Scope } from "../otp/api-key.ts";
 import type { IdempotencyRecord, StoredAnswer } from "../otp/idempotency.ts";
 import type { Delivery, Message } from "../otp/message.ts";
 import type { PhoneHistory } from "../otp/policy.ts";
@@ -297,6 +297,8 @@ export interface ApiKeyRow {
   tenant: string;
   name: string;
   scopes: string;
+  origins: string;
+  is_app: number;
   digest: Uint8Array;
   create_ms: number;
   expire_ms: number | null;
@@ -308,10 +310,13 @@ export function toApiKey(row: ApiKeyRow): ApiKey {
   const named = new Set(row.scopes.split(" "));
   return {
     id: row.id,
-    kind: row.kind === "test" ? "test" : "live",
+    // Not taken for some other kind: every kind may do what another may not.
+    kind: at(keyKinds, keyKinds.indexOf(row.kind as ApiKey["kind"])),
     tenant: row.tenant,
     name: row.name,
     scopes: scopes.filter((scope: Scope) => named.has(scope)),
+    origins: row.origins === "" ? [] : row.origins.split(" "),
+    isApp: row.is_app === 1,
     digest: row.digest,
     createMs: row.create_ms,
     expireMs: row.expire_ms,

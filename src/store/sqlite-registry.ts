@@ -8,6 +8,9 @@ import * as rows from "./rows.ts";
 import { MasterKeyMismatch, type Registry, type TenantDecided, type TenantView } from "./registry.ts";
 import type { prepare } from "./statements.ts";
 
+/** When the origins of a key that does not expire end. */
+const neverMs = Number.MAX_SAFE_INTEGER;
+
 /** `act` runs a write within the next transaction, `read` a read on what is committed. */
 export function createRegistry(
   sql: ReturnType<typeof prepare>,
@@ -24,8 +27,10 @@ export function createRegistry(
 
     addApiKey(key: ApiKey): Promise<void> {
       return act(() => {
-        const { id, kind, tenant, name, scopes, digest, createMs, expireMs } = key;
-        sql.insertApiKey.run(id, kind, tenant, name, scopes.join(" "), digest, createMs, expireMs);
+        const { id, kind, tenant, name, scopes, origins, isApp, digest, createMs, expireMs } = key;
+        const [granted, listed] = [scopes.join(" "), origins.join(" ")];
+        sql.insertApiKey.run(id, kind, tenant, name, granted, listed, isApp ? 1 : 0, digest, createMs, expireMs);
+        for (const origin of origins) sql.insertKeyOrigin.run(origin, expireMs ?? neverMs, id);
       });
     },
 
@@ -34,7 +39,17 @@ export function createRegistry(
     },
 
     revokeApiKey(id: string, now: Instant): Promise<boolean> {
-      return act(() => sql.revokeApiKey.run(now, id).changes === 1);
+      return act(() => {
+        const row = sql.apiKey.get(id);
+        if (row === undefined) return false;
+        const { origins, expireMs } = rows.toApiKey(row);
+        for (const origin of origins) sql.deleteKeyOrigin.run(origin, expireMs ?? neverMs, id);
+        return sql.revokeApiKey.run(now, id).changes === 1;
+      });
+    },
+
+    async listsOrigin(origin: string, now: Instant): Promise<boolean> {
+      return read(() => sql.listsOrigin.get(origin, now) !== undefined);
     },
 
     touchApiKey(id: string, now: Instant): Promise<void> {

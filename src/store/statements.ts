@@ -126,15 +126,19 @@ export function prepare(db: Database) {
       `SELECT slot, expire_ms FROM idempotency WHERE slot > ? ORDER BY slot LIMIT ?`,
     ),
     apiKey: statement<rows.ApiKeyRow>(
-      `SELECT id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys WHERE id = ?`,
+      `SELECT id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys WHERE id = ?`,
     ),
     apiKeys: statement<rows.ApiKeyRow>(
-      `SELECT id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys
+      `SELECT id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys
        ORDER BY create_ms, id`,
     ),
     insertApiKey: statement(
-      `INSERT INTO api_keys (id, kind, tenant, name, scopes, digest, create_ms, expire_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT INTO api_keys (id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms)
+       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     ),
+    listsOrigin: statement(`SELECT 1 FROM key_origins WHERE origin = ? AND end_ms > ? LIMIT 1`),
+    insertKeyOrigin: statement(`INSERT OR IGNORE INTO key_origins (origin, end_ms, key_id) VALUES (?, ?, ?)`),
+    deleteKeyOrigin: statement(`DELETE FROM key_origins WHERE origin = ? AND end_ms = ? AND key_id = ?`),
     revokeApiKey: statement(`UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, ?) WHERE id = ?`),
     touchApiKey: statement(`UPDATE api_keys SET last_use_ms = ? WHERE id = ?`),
     tenant: statement<rows.TenantRow>(`SELECT id, settings, create_ms, disable_ms, revision FROM tenants WHERE id = ?`),

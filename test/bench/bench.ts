@@ -35,7 +35,11 @@ interface Round {
 }
 
 const codes = await openCodeBox(join(folder, "codes.sock"));
-const service = await start("service.ts", [join(folder, "otp.db"), codes.path], { OTP_SEND_WAIT_MS: "0" });
+const service = await start("service.ts", [join(folder, "otp.db"), codes.path], {
+  OTP_SEND_WAIT_MS: "0",
+  // One key does all the calls here, which are more than a key is allowed.
+  OTP_KEY_LIMIT: "none",
+});
 const noop = await start("noop.ts", []);
 if (canPin) execFileSync("taskset", ["-a", "-p", "-c", "1", `${process.pid}`], { stdio: "ignore" });
 try {

@@ -23,6 +23,9 @@ describe("without any variable", () => {
         connectionMaxAgeMs: 0,
         connectionsMax: 10_000,
         tls: undefined,
+        keyLimit: { burst: 1_000, intervalMs: 1 },
+        authFailureLimit: { burst: 60, intervalMs: secondMs },
+        trustedProxies: [],
         logLevel: "info",
       },
     });
@@ -113,6 +116,21 @@ describe("a variable of a kind", () => {
     ["OTP_ALLOWED_COUNTRIES", "*", (config) => config.policy.allowedCountries, undefined],
     ["OTP_ALLOWED_COUNTRIES", "NL", (config) => config.policy.allowedCountries, new Set(["NL"])],
     ["OTP_ALLOWED_COUNTRIES", "nl, GG,XK", (config) => config.policy.allowedCountries, new Set(["NL", "GG", "XK"])],
+    ["OTP_KEY_LIMIT", "1000@1ms", ({ keyLimit }) => keyLimit, { burst: 1_000, intervalMs: 1 }],
+    ["OTP_KEY_LIMIT", "1@999999ms", ({ keyLimit }) => keyLimit, { burst: 1, intervalMs: 999_999 }],
+    ["OTP_KEY_LIMIT", "none", ({ keyLimit }) => keyLimit, undefined],
+    ["OTP_AUTH_FAILURE_LIMIT", "5@1m", (config) => config.authFailureLimit, { burst: 5, intervalMs: minuteMs }],
+    [
+      "OTP_TRUSTED_PROXIES",
+      "10.0.0.0/8, 192.0.2.7,2001:DB8::/32,::1",
+      ({ trustedProxies }) => trustedProxies,
+      [
+        { address: "10.0.0.0", bits: 8 },
+        { address: "192.0.2.7", bits: 32 },
+        { address: "2001:DB8::", bits: 32 },
+        { address: "::1", bits: 128 },
+      ],
+    ],
     ["OTP_LOG_LEVEL", "silent", ({ logLevel }) => logLevel, "silent"],
   ])("%s=%j is read", (name, text, read, value) => {
     expect(read(configOf({ [name]: text }))).toEqual(value);
@@ -180,6 +198,7 @@ describe("a variable of a kind", () => {
         "5@999999d",
         "10000@1s",
         "5@1.5h",
+        "5@999ms",
       ],
       "must be a list such as 5@10m,6@4h (burst@interval)",
     ],
@@ -194,6 +213,21 @@ describe("a variable of a kind", () => {
       "OTP_ALLOWED_COUNTRIES",
       ["NLD", "Netherlands", "31", "NL;BE", "NL,,BE", "*,NL", "EU", "UK"],
       "must be a list such as NL,BE,DE (ISO 3166-1 alpha-2), or *",
+    ],
+    [
+      "OTP_KEY_LIMIT",
+      ["1000", "0@1ms", "1@0ms", "10000@1ms", "off", "1000@1ms,1@1s"],
+      "must be a limit such as 1000@1ms, or none",
+    ],
+    [
+      "OTP_AUTH_FAILURE_LIMIT",
+      ["60", "none", "60@1us", "60@1000000000ms"],
+      "must be a limit such as 60@1s or 1000@1ms (burst@interval)",
+    ],
+    [
+      "OTP_TRUSTED_PROXIES",
+      ["10.0.0.0/33", "10.0.0", "10.0.0.0/8;192.0.2.7", "proxy.internal", "*", "10.0.0.0/8,"],
+      "must be a list such as 10.0.0.0/8,2001:db8::7 (addresses and ranges)",
     ],
     ["OTP_LOG_LEVEL", ["verbose", "INFO"], "must be one of trace, debug, info, warn, error, fatal, silent"],
   ])("%s refuses %j", (name, texts, sentence) => {

@@ -28,7 +28,12 @@ const launcher = fileURLToPath(new URL("../../src/otpd.js", import.meta.url));
 
 export async function startTarget(): Promise<Target> {
   const folder = mkdtempSync(join(tmpdir(), "otpd-fuzz-"));
-  const env = cleanEnv({ OTP_PORT: "0", OTP_PHONE_LIMITS: "1000@1s" });
+  const env = cleanEnv({
+    OTP_PORT: "0",
+    OTP_PHONE_LIMITS: "1000@1s",
+    OTP_KEY_LIMIT: "none",
+    OTP_AUTH_FAILURE_LIMIT: "9999@1s",
+  });
   const child = spawn(process.execPath, [launcher, "serve"], { cwd: folder, env, stdio: ["ignore", "pipe", "pipe"] });
   const { promise: listening, resolve: onPort, reject } = Promise.withResolvers<number>();
   const { promise: keyShown, resolve: onKey } = Promise.withResolvers<string>();

@@ -35,6 +35,8 @@ const stored: ApiKey = {
   tenant: "default",
   name: "test",
   scopes,
+  origins: [],
+  isApp: false,
   digest: made.digest,
   createMs: now,
   expireMs: null,
@@ -193,7 +195,7 @@ describe("a presented key is judged, and what wins is", () => {
     expect(judgeKey(right, stored, now)).toEqual({ ok: true, value: stored });
   });
 
-  test("scopes are these four", () => {
-    expect(scopes).toEqual(["send", "verify", "read", "cancel"]);
+  test("scopes are these five", () => {
+    expect(scopes).toEqual(["send", "verify", "resend", "read", "cancel"]);
   });
 });

@@ -5,8 +5,10 @@
 import { createConnectRouter } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
+import type { ApiKey } from "../../src/otp/api-key.ts";
 import { refuse } from "../../src/otp/reason.ts";
 import { createConnections } from "../../src/server/connections.ts";
+import { createCors } from "../../src/server/cors.ts";
 import { createGateway } from "../../src/server/gateway.ts";
 import { gate, guard } from "../../src/server/interceptors.ts";
 import { connectionLimits, startServer } from "../../src/server/server.ts";
@@ -55,6 +57,21 @@ describe.each(surfaces)("over $name", (surface) => {
   });
 });
 
+const key: ApiKey = {
+  id: "k",
+  kind: "live",
+  tenant: "default",
+  name: "",
+  scopes: ["send"],
+  origins: [],
+  isApp: false,
+  digest: new Uint8Array(),
+  createMs: 0,
+  expireMs: null,
+  revokeMs: null,
+  lastUseMs: null,
+};
+
 /** A gateway whose calls live for 80 ms, in front of nothing. */
 async function startImpatient() {
   const faults: unknown[] = [];
@@ -64,24 +81,11 @@ async function startImpatient() {
   const gateway = createGateway({
     router: createConnectRouter({ requestGate: gate, interceptors: [guard(() => {})] }).service(OtpService, {}),
     system: createManualSystem(),
-    authenticate: async (header) =>
-      header === undefined
-        ? refuse("API_KEY_MISSING")
-        : {
-            ok: true,
-            value: {
-              id: "k",
-              kind: "live" as const,
-              tenant: "default",
-              name: "",
-              scopes: ["send"],
-              digest: new Uint8Array(),
-              createMs: 0,
-              expireMs: null,
-              revokeMs: null,
-              lastUseMs: null,
-            },
-          },
+    admit: async ({ headers }) =>
+      headers.authorization === undefined
+        ? { key: undefined, result: refuse("API_KEY_MISSING") }
+        : { key, result: { ok: true, value: { key, address: undefined } } },
+    cors: createCors(() => Promise.resolve(false)),
     visitOf: () => undefined,
     onAuthenticated: connections.authenticated,
     bodyBytesMax: 16_384,

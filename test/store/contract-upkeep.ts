@@ -150,6 +150,8 @@ export function upkeepCases(onGround: OnGround): void {
       tenant: "default",
       name: "shop – winkel",
       scopes: ["send", "verify"],
+      origins: [],
+      isApp: false,
       digest: Buffer.alloc(32, 5),
       createMs: 1_000,
       expireMs: 9_000,
@@ -188,6 +190,31 @@ export function upkeepCases(onGround: OnGround): void {
         expect(await store.registry.revokeApiKey(key.id, 6_000)).toBe(true);
         expect((await store.registry.findApiKey(key.id))?.revokeMs).toBe(5_000);
         expect(await store.registry.revokeApiKey("9999999999", 5_000)).toBe(false);
+      }),
+    );
+
+    test(
+      "list their origins until they are revoked or expire, and what one lists another may list too",
+      onGround(async ({ store, beside }) => {
+        const [shop, forum] = ["https://shop.example", "http://localhost:5173"];
+        const page: ApiKey = { ...key, kind: "pub", origins: [shop, forum], isApp: true };
+        const other: ApiKey = { ...key, id: "1111111111", kind: "pubtest", expireMs: null, origins: [shop] };
+        const listed = (now: number) =>
+          Promise.all(
+            [shop, forum, "https://SHOP.example", ""].map((origin) => store.registry.listsOrigin(origin, now)),
+          );
+        expect(await listed(5_000)).toEqual([false, false, false, false]);
+        const cli = await beside();
+        await cli.registry.addApiKey(page);
+        await cli.registry.addApiKey(other);
+        expect(await store.registry.findApiKey(page.id)).toEqual(page);
+        expect(await listed(8_999)).toEqual([true, true, false, false]);
+        expect(await listed(9_000)).toEqual([true, false, false, false]);
+        await cli.registry.revokeApiKey(other.id, 5_000);
+        expect(await listed(5_000)).toEqual([true, true, false, false]);
+        await cli.registry.revokeApiKey(page.id, 5_000);
+        expect(await listed(5_000)).toEqual([false, false, false, false]);
+        expect((await store.registry.findApiKey(page.id))?.origins).toEqual([shop, forum]);
       }),
     );
 

@@ -188,7 +188,14 @@ describe("a database of the first schema", () => {
     expect(await acts.trySend(ann, { claim })).toBe("replay");
     const jobs = await acts.claim();
     expect(jobs.map(({ verification }) => verification.id)).toEqual([pending.id]);
-    const authenticate = createAuthenticate(store, (error) => expect.unreachable(String(error)));
-    expect(await authenticate(`Bearer ${fixtureApiKey}`)).toMatchObject({ ok: true, value: { name: "first" } });
+    const authenticate = createAuthenticate({
+      store,
+      failureLimit: { burst: 1, intervalMs: 1_000 },
+      onFault: (error) => expect.unreachable(String(error)),
+    });
+    expect(await authenticate(`Bearer ${fixtureApiKey}`, () => "192.0.2.1")).toMatchObject({
+      ok: true,
+      value: { name: "first" },
+    });
   });
 });

@@ -7,6 +7,9 @@ import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import type { ApiKey } from "../../src/otp/api-key.ts";
 import { ok, refuse } from "../../src/otp/reason.ts";
 import type { Call } from "../../src/server/call.ts";
+import { createAdmission } from "../../src/server/admission.ts";
+import { createClientAddress } from "../../src/server/client-address.ts";
+import { createCors } from "../../src/server/cors.ts";
 import { createConnections, type ConnectionLimits, type Connections } from "../../src/server/connections.ts";
 import { createGateway } from "../../src/server/gateway.ts";
 import { gate, guard } from "../../src/server/interceptors.ts";
@@ -18,6 +21,7 @@ import {
   type Certificate,
   type RunningServer,
 } from "../../src/server/server.ts";
+import { createQuotas } from "../../src/service/quotas.ts";
 import type { Verifications } from "../../src/service/verifications.ts";
 import { createManualSystem, testEpochMs } from "./system.ts";
 
@@ -60,6 +64,8 @@ const apiKey: ApiKey = {
   name: "test",
   digest: new Uint8Array(32),
   scopes: ["send", "verify", "read", "cancel"],
+  origins: [],
+  isApp: false,
   createMs: testEpochMs,
   expireMs: null,
   revokeMs: null,
@@ -119,12 +125,13 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     at: testEpochMs,
   } as const;
 
+  const quotas = createQuotas(() => system.now(), undefined);
   const router = createConnectRouter({
     readMaxBytes: 16_384,
     jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true, ignoreUnknownFields: false },
     requestGate: gate,
     interceptors: [guard((_, error) => faults.push(error))],
-  }).service(OtpService, createOtpService(verifications as Verifications));
+  }).service(OtpService, createOtpService(verifications as Verifications, quotas));
   const connections = createConnections({
     ...connectionLimits,
     idleMs: 1_800_000,
@@ -162,8 +169,15 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     gateway: createGateway({
       router,
       system,
-      authenticate: (header) =>
-        Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
+      admit: createAdmission({
+        authenticate: (header) =>
+          Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
+        addressOf: createClientAddress([]),
+        quotas,
+        now: () => system.now(),
+        warn: () => {},
+      }),
+      cors: createCors(() => Promise.resolve(false)),
       onAuthenticated: connections.authenticated,
       visitOf: () => undefined,
       bodyBytesMax: 16_384,

@@ -28,7 +28,7 @@ export interface Stopped {
 /** One round. `pauseMs` is how long the load runs before the stop; with `twice`, the signal comes again at once. */
 export async function stopUnderLoad(pauseMs: number, twice: boolean): Promise<Stopped> {
   const folder = temporaryFolder();
-  const otpd = await startOtpd(folder, { OTP_PHONE_LIMITS: "1000@1s" });
+  const otpd = await startOtpd(folder, { OTP_PHONE_LIMITS: "1000@1s", OTP_KEY_LIMIT: "none" });
   try {
     const key = await firstKey(otpd);
     const loops = { rest: 4, connect: 4, "grpc-web": 4, grpc: 4, "connect-h2": 4 };

@@ -8,10 +8,11 @@ import { join } from "node:path";
 import { parseConfig, type Config } from "../../src/config/config.ts";
 import type { Provider, Sms } from "../../src/delivery/provider.ts";
 import { startService } from "../../src/main.ts";
-import { scopes, type KeyKind, type Scope } from "../../src/otp/api-key.ts";
+import { isPublishable, publishableScopes, secretScopes, type KeyKind, type Scope } from "../../src/otp/api-key.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { issueKey } from "../../src/service/api-keys.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Store } from "../../src/store/store.ts";
 import type { Telemetry } from "../../src/telemetry.ts";
 import { createManualSystem, type ManualSystem } from "./system.ts";
 
@@ -68,6 +69,15 @@ export function createTestTelemetry(told: Told[]): Telemetry {
   };
 }
 
+export interface KeyWish {
+  readonly scopes?: readonly Scope[];
+  readonly expireMs?: number | null;
+  readonly tenant?: string;
+  readonly kind?: KeyKind;
+  readonly origins?: readonly string[];
+  readonly isApp?: boolean;
+}
+
 export interface World {
   readonly url: string;
   /** An API key with all scopes. */
@@ -79,13 +89,10 @@ export interface World {
   readonly databasePath: string;
   /** What was printed on standard output. */
   readonly printed: string[];
-  /** Makes another key; beside the running service, as the CLI does. */
-  makeKey(wish?: {
-    scopes?: readonly Scope[];
-    expireMs?: number | null;
-    tenant?: string;
-    kind?: KeyKind;
-  }): Promise<{ id: string; text: string }>;
+  /** Makes another key, with the scopes of its kind; beside the running service, as the CLI does. */
+  makeKey(wish?: KeyWish): Promise<{ id: string; text: string }>;
+  /** Revokes a key, as the CLI does. */
+  revokeKey(id: string): Promise<void>;
   /** Stops the service and starts it again on the same files and clock; `more` changes its configuration. */
   restart(more?: Record<string, string>): Promise<void>;
   stop(): Promise<void>;
@@ -102,7 +109,7 @@ export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), "otpd-test-"));
 }
 
-/** Starts a world. `env` adds to a configuration of one key and generous phone limits. */
+/** Starts a world. `env` adds to a configuration of one key and generous limits: the clock stands still. */
 export async function startWorld(env: Record<string, string> = {}, system = createManualSystem()): Promise<World> {
   const folder = temporaryFolder();
   const databasePath = join(folder, "otp.db");
@@ -114,6 +121,8 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     OTP_DATABASE_URL: `file:${databasePath}`,
     OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
     OTP_PHONE_LIMITS: "1000@1s",
+    OTP_KEY_LIMIT: "none",
+    OTP_AUTH_FAILURE_LIMIT: "9999@1s",
     ...env,
   };
   const start = () =>
@@ -124,16 +133,22 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
       providers: [network],
     });
   let service = await start();
-  const makeKey: World["makeKey"] = async (wish = {}) => {
+  async function beside<T>(act: (store: Store) => Promise<T>): Promise<T> {
     const store = await openSqlite({ path: databasePath, system, exclusive: false });
     try {
-      const full = { kind: "live" as const, tenant: "default", name: "test", scopes, expireMs: null, ...wish };
-      const { key, text } = await issueKey(store, system, full);
-      return { id: key.id, text: text.reveal() };
+      return await act(store);
     } finally {
       await store.close();
     }
-  };
+  }
+  const makeKey = (wish: KeyWish = {}) =>
+    beside(async (store) => {
+      const { kind = "live" } = wish;
+      const scopes = isPublishable(kind) ? publishableScopes : secretScopes;
+      const full = { kind, tenant: "default", name: "test", scopes, expireMs: null, ...wish };
+      const { key, text } = await issueKey(store, system, full);
+      return { id: key.id, text: text.reveal() };
+    });
   const { text: key } = await makeKey();
   return {
     get url() {
@@ -147,6 +162,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     databasePath,
     printed,
     makeKey,
+    revokeKey: (id) => beside(async (store) => void (await store.registry.revokeApiKey(id, store.now()))),
     async restart(more = {}) {
       await service.stop();
       Object.assign(given, more);

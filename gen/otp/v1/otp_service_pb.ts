@@ -1167,7 +1167,7 @@ export const OtpService: GenService<{
   /**
    * Texts the same code for the same verification once more. Never extends the lifetime, never resets attempts.
    *
-   * Needs scope `send`. Errors: REQUEST_NOT_FOUND, RESEND_TOO_SOON, RESENDS_EXHAUSTED, PHONE_RATE_LIMITED,
+   * Needs scope `resend` or `send`. Errors: REQUEST_NOT_FOUND, RESEND_TOO_SOON, RESENDS_EXHAUSTED, PHONE_RATE_LIMITED,
    * OTP_EXPIRED (also with less than 60 seconds left), and the reason of any other terminal state.
    *
    * @generated from rpc otp.v1.OtpService.ResendOtp

@@ -127,6 +127,7 @@ export async function startStation(
     OTP_DATABASE_URL: `file:${databasePath}`,
     OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
     OTP_PHONE_LIMITS: "1000@1s",
+    OTP_KEY_LIMIT: "none",
     OTP_ALLOWED_COUNTRIES: "*",
     OTP_PROVIDERS: webhook === undefined ? "messagebird" : "messagebird,webhook",
     OTP_MESSAGEBIRD_ACCESS_KEY: "live-key",

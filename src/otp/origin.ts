@@ -1,0 +1,55 @@
+/**
+ * Web origins: where a publishable key may be used from, and where a secret key must not be.
+ *
+ * An origin is no secret, and no proof: a script can send any. It is what a browser says truthfully about the page that
+ * asks, so it keeps a key that was copied from working in other people's pages, and nothing else.
+ */
+import { isPublishable, type ApiKey } from "./api-key.ts";
+import { ok, refuse, type Result } from "./reason.ts";
+
+/** The most origins that one key may list. */
+export const originsMax = 20;
+
+/** A host name's 253 characters, with a scheme and a port around them. A longer origin is nobody's. */
+export const originCharsMax = 267;
+
+/** Scheme, host and an optional port; no path, not even a slash, as `location.origin` writes it. */
+const shape = /^https?:\/\/(?:\[[0-9a-f:.]+\](?::\d+)?|[^\s/?#@\\%*[\]]+)$/i;
+
+const local = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/**
+ * Reads an origin that a key is to list: https, or http with a port on this machine (localhost, 127.0.0.1, [::1]). Gives
+ * it as a browser sends it, in lower case, in punycode and without a default port; undefined for anything else. Pure.
+ */
+export function parseOrigin(text: string): string | undefined {
+  const url = text.length <= originCharsMax && shape.test(text) ? URL.parse(text) : null;
+  if (url === null) return undefined;
+  const fits = url.protocol === "https:" || (local.has(url.hostname) && url.port !== "");
+  return fits && url.origin.length <= originCharsMax ? url.origin : undefined;
+}
+
+/**
+ * Judges where a call with this key comes from: `origin` is its Origin header, `host` the server's name as the caller
+ * wrote it. A publishable key from a page it does not list, or from no page unless it is an app's, is
+ * ORIGIN_NOT_ALLOWED; a secret key from a page of another host is SECRET_KEY_IN_BROWSER. Pure.
+ */
+export function judgeOrigin(
+  key: Pick<ApiKey, "kind" | "origins" | "isApp">,
+  origin: string | undefined,
+  host: string | undefined,
+): Result<undefined> {
+  if (isPublishable(key.kind)) {
+    const isFine = origin === undefined ? key.isApp : key.origins.includes(origin);
+    return isFine ? ok(undefined) : refuse("ORIGIN_NOT_ALLOWED");
+  }
+  return origin === undefined || isOwn(origin, host) ? ok(undefined) : refuse("SECRET_KEY_IN_BROWSER");
+}
+
+/** Whether a page of this origin was served by the very host that it calls. `null` is an origin of no host. */
+function isOwn(origin: string, host: string | undefined): boolean {
+  const page = URL.parse(origin);
+  // Read with the page's scheme: its default port is left out of an origin, and may stand in a Host header.
+  const server = page === null ? null : URL.parse(`${page.protocol}//${host}`);
+  return page !== null && server !== null && page.host !== "" && page.host === server.host;
+}

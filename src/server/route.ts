@@ -1,0 +1,85 @@
+/**
+ * Where a request leads, by its first lines: route → method → type → size, before anybody's key is looked at.
+ */
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { refuse, type Refusal } from "../otp/reason.ts";
+import type { Request } from "./answer.ts";
+import type { Surface } from "./call.ts";
+import { matchRest } from "./rest.ts";
+
+/** A request that leads to an RPC. */
+export interface Routed {
+  readonly ok: true;
+  readonly handler: UniversalHandler;
+  readonly surface: Surface;
+  readonly url: string;
+  /** The message, where the path itself carries it. */
+  readonly body: Uint8Array | undefined;
+}
+
+export type RouteResult = Routed | { readonly ok: false; readonly refusal: Refusal; readonly allow?: string };
+
+export interface Router {
+  /** Finds the RPC. ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED, MEDIA_TYPE_UNSUPPORTED or BODY_TOO_LARGE without one. */
+  route(request: Request): RouteResult;
+  /** Whether a path is one of ours, when it is asked for with this method or another. */
+  knows(method: string, path: string): boolean;
+}
+
+/** What a gRPC frame adds to its message: a flag and a length. */
+export const envelopeBytes = 5;
+
+/** `bodyBytesMax` is the most that a message may have. */
+export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax: number): Router {
+  const byPath = new Map(handlers.map((handler) => [handler.requestPath, handler]));
+  const byRpc = new Map(handlers.map((handler) => [handler.method.name, handler]));
+
+  return {
+    knows: (method, path) => byPath.has(path) || matchRest(method, path) !== undefined,
+
+    route(request) {
+      const method = request.method ?? "";
+      const url = request.url ?? "";
+      const path = pathOf(request);
+      const rest = matchRest(method, path);
+      if (rest?.kind === "method-not-allowed") return { ...refuse("METHOD_NOT_ALLOWED"), allow: rest.allow };
+      const handler = rest === undefined ? byPath.get(path) : byRpc.get(rest.rpc);
+      if (handler === undefined) return refuse("ROUTE_NOT_FOUND");
+      if (rest === undefined && !handler.allowedMethods.includes(method)) {
+        return { ...refuse("METHOD_NOT_ALLOWED"), allow: handler.allowedMethods.join(", ") };
+      }
+      const type = request.headers["content-type"] ?? "";
+      const isRead = method === "GET";
+      const surface = rest !== undefined ? "rest" : isRead ? "connect" : surfaceOf(type);
+      if (!isRead) {
+        const typeFits =
+          surface === "rest"
+            ? /^application\/json *(; *charset=utf-8 *)?$/i.test(type)
+            : handler.supportedContentType(type) && !isGrpcWebText.test(type);
+        const encoding = request.headers["content-encoding"] ?? "identity";
+        const encodingFits = encoding === "identity" || (encoding === "gzip" && surface !== "rest");
+        // gRPC needs trailers, which HTTP/1.1 clients do not read.
+        if (!typeFits || !encodingFits || (surface === "grpc" && request.httpVersionMajor < 2)) {
+          return refuse("MEDIA_TYPE_UNSUPPORTED");
+        }
+        if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax + envelopeBytes)
+          return refuse("BODY_TOO_LARGE");
+      }
+      const query = isRead && rest === undefined ? url.slice(path.length) : "";
+      return { ok: true, handler, surface, url: `http://otpd${handler.requestPath}${query}`, body: rest?.body };
+    },
+  };
+}
+
+/** The path of a request, without its query. */
+export function pathOf(request: Request): string {
+  return request.url?.split("?", 1)[0] ?? "";
+}
+
+/** Connect takes this type for gRPC-web's and then does not know it. */
+const isGrpcWebText = /^application\/grpc-web-text/i;
+
+function surfaceOf(contentType: string): Surface {
+  if (contentType.startsWith("application/grpc-web")) return "grpc-web";
+  return contentType.startsWith("application/grpc") ? "grpc" : "connect";
+}

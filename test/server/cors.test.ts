@@ -1,0 +1,197 @@
+/**
+ * CORS: a page of an origin that some active publishable key lists may ask and may read every answer; any other page is
+ * told nothing.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
+import { publishableScopes } from "../../src/otp/api-key.ts";
+import { inDatabase } from "../support/database.ts";
+import { newPhone } from "../support/phones.ts";
+import { runOtpd } from "../support/process.ts";
+import { surfaces, type Message, type Rpc } from "../support/surfaces.ts";
+import { overHttp1, overHttp2 } from "../support/wire.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+let key: string;
+const shop = "https://shop.example";
+beforeAll(async () => {
+  world = await startWorld();
+  key = (await world.makeKey({ kind: "pub", scopes: ["send", ...publishableScopes], origins: [shop] })).text;
+});
+afterAll(() => world.stop());
+
+const wires = [
+  ["HTTP/1.1", overHttp1],
+  ["HTTP/2", overHttp2],
+] as const;
+
+const request_id = "AAAAAAAAAAAAAAAAAAAAAA";
+const paths: readonly (readonly [path: string, method: string])[] = [
+  ...OtpService.methods.map(({ name }) => [`/otp.v1.OtpService/${name}`, "POST"] as const),
+  ["/otp.v1.OtpService/GetOtp?connect=v1&encoding=json&message=%7B%7D", "GET"],
+  ["/v1/otp/send", "POST"],
+  ["/v1/otp/verify", "POST"],
+  ["/v1/otp/resend", "POST"],
+  ["/v1/otp/cancel", "POST"],
+  [`/v1/otp/${request_id}`, "GET"],
+];
+
+const preflight = (origin: string, path = "/v1/otp/send", method = "POST") => ({
+  method: "OPTIONS",
+  path,
+  headers: { origin, "access-control-request-method": method, "access-control-request-headers": "authorization" },
+});
+
+/** What a page's browser goes by. */
+const corsHeaders = (headers: Headers) =>
+  Object.fromEntries([...headers].filter(([name]) => name.startsWith("access-control-") || name === "vary"));
+
+const named = (headers: Headers, name: string) => (headers.get(name) ?? "").toLowerCase().split(/, */);
+
+describe.each(wires)("a preflight over %s", (_, wire) => {
+  test.each(paths)("to %s for %s is allowed to a listed origin, without a key", async (path, method) => {
+    const answer = await wire(world.url, preflight(shop, path, method));
+    expect([answer.status, answer.text]).toEqual([204, ""]);
+    expect(corsHeaders(answer.headers)).toEqual({
+      "access-control-allow-origin": shop,
+      "access-control-allow-methods": "POST, GET",
+      "access-control-allow-headers": expect.any(String) as string,
+      "access-control-max-age": "7200",
+      vary: "Origin",
+    });
+    expect(named(answer.headers, "access-control-allow-headers")).toEqual(
+      expect.arrayContaining([
+        "authorization",
+        "content-type",
+        "idempotency-key",
+        "connect-protocol-version",
+        "connect-timeout-ms",
+        "x-grpc-web",
+        "x-user-agent",
+        "grpc-timeout",
+      ]),
+    );
+  });
+
+  test.each([
+    "https://evil.example",
+    "null",
+    "*",
+    "https://SHOP.example",
+    `${shop}/`,
+    "",
+    `https://${"a".repeat(9_000)}`,
+  ])("of origin %j is refused, and tells a browser nothing", async (origin) => {
+    const answer = await wire(world.url, preflight(origin));
+    expect([answer.status, corsHeaders(answer.headers)]).toEqual([403, {}]);
+    expect(JSON.parse(answer.text)).toMatchObject({ reason: "ORIGIN_NOT_ALLOWED" });
+  });
+
+  test("to a path that there is not, or an OPTIONS that is no preflight, is no preflight's business", async () => {
+    expect((await wire(world.url, preflight(shop, "/nowhere"))).status).toBe(404);
+    expect((await wire(world.url, preflight(shop, "/webhooks/test"))).status).toBe(404);
+    const plain = await wire(world.url, { method: "OPTIONS", path: "/v1/otp/send", headers: { origin: shop } });
+    expect([plain.status, plain.headers.get("allow")]).toEqual([405, "POST"]);
+  });
+});
+
+describe.each(surfaces)("an answer over $name", (surface) => {
+  const messages: [Rpc, Message][] = [
+    ["SendOtp", { phone: newPhone() }],
+    ["SendOtp", { phone: "+310" }],
+    ["VerifyOtp", { request_id, code: "123456" }],
+    ["ResendOtp", { request_id }],
+    ["CancelOtp", { request_id }],
+    ["GetOtp", { request_id }],
+  ];
+
+  const wanted = new Set(["grpc-status", "grpc-message", "retry-after", "idempotency-replayed", "x-call-id"]);
+
+  test("lets a page of a listed origin read it, whatever it says, and no other page", async () => {
+    for (const [rpc, message] of messages) {
+      world.system.advance(60_000);
+      const asked: [who: string, key: string | null, origin: string, allowed: string | null][] = [
+        ["its own key", key, shop, shop],
+        ["a secret key", world.key, shop, shop],
+        ["no key", null, shop, shop],
+        ["no such key", "otp_pub_nonsense", shop, shop],
+        ["another page", key, "https://evil.example", null],
+        ["no page", key, "null", null],
+      ];
+      for (const [who, by, origin, allowed] of asked) {
+        const { headers } = await surface.call(world.url, rpc, message, { key: by, headers: { origin } });
+        const told = [headers.get("access-control-allow-origin"), headers.get("vary")];
+        expect([rpc, who, ...told]).toEqual([rpc, who, allowed, allowed === null ? null : "Origin"]);
+        expect(headers.get("access-control-allow-credentials")).toBeNull();
+        const exposed = named(headers, "access-control-expose-headers");
+        expect(exposed.filter((name) => wanted.has(name))).toEqual(allowed === null ? [] : [...wanted]);
+      }
+    }
+  });
+
+  test("to a caller without an origin has nothing of it", async () => {
+    const { headers } = await surface.call(world.url, "GetOtp", { request_id }, { key: world.key });
+    expect(corsHeaders(headers)).toEqual({});
+  });
+});
+
+test.each<[what: string, path: string, headers: Record<string, string>, status: number]>([
+  ["an unknown path", "/nowhere", {}, 404],
+  ["a wrong type", "/v1/otp/send", { "content-type": "text/plain" }, 415],
+  ["too large a body", "/v1/otp/send", { "content-type": "application/json", "content-length": "99999" }, 413],
+])("an answer about %s can be read too", async (_, path, headers, status) => {
+  const answer = await overHttp1(world.url, { path, headers: { origin: shop, ...headers } });
+  expect([answer.status, answer.headers.get("access-control-allow-origin")]).toEqual([status, shop]);
+});
+
+test("a limit's refusal can be read, and says when to come back", async () => {
+  const send = () =>
+    overHttp1(world.url, {
+      path: "/v1/otp/send",
+      headers: { origin: shop, authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ phone: newPhone() }),
+    });
+  const answers = [];
+  for (let i = 0; i < 11; i++) answers.push(await send());
+  const last = answers.at(-1);
+  expect([last?.status, last?.headers.get("retry-after")]).toEqual([429, "60"]);
+  expect(last?.headers.get("access-control-allow-origin")).toBe(shop);
+});
+
+const allowed = async (origin: string) => (await overHttp1(world.url, preflight(origin))).status === 204;
+
+test("a key that has expired lists nothing any more", async () => {
+  const origin = "https://brief.example";
+  await world.makeKey({ kind: "pub", origins: [origin], expireMs: world.system.now() + 1_000 });
+  expect(await allowed(origin)).toBe(true);
+  world.system.advance(1_000);
+  expect(await allowed(origin)).toBe(false);
+});
+
+describe("what the command line writes", () => {
+  const cli = (...args: string[]) => runOtpd(world.folder, args, { OTP_DATABASE_URL: `file:${world.databasePath}` });
+  test("counts from the next preflight on, for as long as any key lists the origin", async () => {
+    const origin = "https://new.example";
+    const made = async () => {
+      const { output } = await cli("keys", "create", "--publishable", "--origin", origin, "--json");
+      return (JSON.parse(output) as { id: string }).id;
+    };
+    expect(await allowed(origin)).toBe(false);
+    const [first, second] = [await made(), await made()];
+    expect(await allowed(origin)).toBe(true);
+    await cli("keys", "revoke", first);
+    expect(await allowed(origin)).toBe(true);
+    await cli("keys", "revoke", second);
+    expect(await allowed(origin)).toBe(false);
+  });
+});
+
+test("the question behind a preflight is one seek, however many keys there are", () => {
+  const plan = inDatabase(world.databasePath, (db) =>
+    db.prepare("EXPLAIN QUERY PLAN SELECT 1 FROM key_origins WHERE origin = ? AND end_ms > ? LIMIT 1").all("x", 1),
+  );
+  expect(plan).toEqual([
+    expect.objectContaining({ detail: "SEARCH key_origins USING PRIMARY KEY (origin=? AND end_ms>?)" }),
+  ]);
+});

@@ -1,0 +1,78 @@
+/**
+ * The limits on callers: what a place costs, when it comes back, and that a flood of strangers takes neither memory nor
+ * time without end.
+ */
+import { expect, test } from "vitest";
+import { createMoments } from "../../src/service/moments.ts";
+import { createQuota, createQuotas } from "../../src/service/quotas.ts";
+import { createManualSystem } from "../support/system.ts";
+
+const limit = { burst: 3, intervalMs: 1_000 };
+
+function startQuota(entriesMax?: number) {
+  const system = createManualSystem();
+  return { system, quota: createQuota(limit, "IP_RATE_LIMITED", () => system.now(), entriesMax) };
+}
+
+test("a limit lets its burst through, then one an interval, for each name apart", () => {
+  const { system, quota } = startQuota();
+  const taken = (name: string) => quota.take(name).refusal;
+  for (let i = 0; i < 3; i++) expect(taken("a")).toBeUndefined();
+  expect(taken("a")).toEqual({ reason: "IP_RATE_LIMITED", retryAfterMs: 1_000 });
+  expect(taken("b")).toBeUndefined();
+  system.advance(999);
+  expect(taken("a")).toEqual({ reason: "IP_RATE_LIMITED", retryAfterMs: 1 });
+  system.advance(1);
+  expect([taken("a"), taken("a")?.reason]).toEqual([undefined, "IP_RATE_LIMITED"]);
+});
+
+test("a place is given back once, and never makes a bucket fuller than full", () => {
+  const { quota } = startQuota();
+  const places = Array.from({ length: 3 }, () => quota.take("a"));
+  expect(quota.take("a").refusal).toBeDefined();
+  places[0]?.giveBack();
+  places[0]?.giveBack();
+  expect(quota.take("a").refusal).toBeUndefined();
+  expect(quota.take("a").refusal).toBeDefined();
+  quota.take("a").giveBack();
+  expect(quota.take("a").refusal).toBeDefined();
+  for (const place of places) place.giveBack();
+  expect([1, 2, 3, 4].map(() => quota.take("a").refusal === undefined)).toEqual([true, true, false, false]);
+});
+
+test("a tenant's callers are its own, and so are a key's calls", () => {
+  const system = createManualSystem();
+  const quotas = createQuotas(() => system.now(), { burst: 1, intervalMs: 1 });
+  const sends = (tenant: string) =>
+    Array.from({ length: 12 }, () => quotas.send(tenant, "192.0.2.1").refusal === undefined).filter(Boolean).length;
+  expect([sends("one"), sends("two"), sends("one")]).toEqual([10, 10, 0]);
+  expect([quotas.key("a"), quotas.key("b")]).toEqual([undefined, undefined]);
+  expect(quotas.key("a")).toEqual({ reason: "KEY_RATE_LIMITED", retryAfterMs: 1 });
+  expect(createQuotas(() => system.now(), undefined).key("a")).toBeUndefined();
+});
+
+test("of 100,000 names no more are kept than there is room for, and what has lapsed goes first", () => {
+  const kept = createMoments(1_000);
+  for (let i = 0; i < 500; i++) kept.set(`held ${i}`, 10_000_000, 1);
+  for (let i = 0; i < 100_000; i++) {
+    kept.set(`stranger ${i}`, 100 + i, 1 + i);
+    if (kept.size > 1_000) throw new Error(`${kept.size} are kept`);
+  }
+  expect(Array.from({ length: 500 }, (_, i) => kept.get(`held ${i}`)).every((moment) => moment > 0)).toBe(true);
+});
+
+test("full of moments to come it makes room for a newcomer all the same", () => {
+  const kept = createMoments(100);
+  for (let i = 0; i < 10_000; i++) {
+    kept.set(`name ${i}`, 1_000_000 + i, 1);
+    expect(kept.get(`name ${i}`)).toBe(1_000_000 + i);
+    expect(kept.size).toBeLessThanOrEqual(100);
+  }
+});
+
+test("a moment that has passed is not kept", () => {
+  const kept = createMoments(10);
+  kept.set("a", 5, 1);
+  kept.set("a", 5, 5);
+  expect([kept.get("a"), kept.size]).toEqual([0, 0]);
+});
