@@ -4,6 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { complain, Misused, say, version, withStore, type Command } from "./commands/command.ts";
+import { destinationCommands } from "./commands/destinations.ts";
 import { doctor } from "./commands/doctor.ts";
 import { keyCommands } from "./commands/keys.ts";
 import { phoneCommands } from "./commands/phones.ts";
@@ -36,6 +37,7 @@ Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve
   doctor,
   ...keyCommands,
   ...phoneCommands,
+  ...destinationCommands,
   ...prefixCommands,
   ...tenantCommands,
 };

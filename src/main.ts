@@ -16,6 +16,7 @@ import { makeProvider, type ProviderName } from "./delivery/providers.ts";
 import { createWorker } from "./delivery/worker.ts";
 import { ownMasterKey } from "./master-key.ts";
 import { publishableScopes, secretScopes } from "./otp/api-key.ts";
+import type { Share } from "./otp/daily-cap.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { receiptKeys } from "./otp/receipt.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
@@ -109,6 +110,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
     });
     await tenants.refresh();
     const { tenantOf } = tenants;
+    const onDailyShare = (tenant: string, share: Share) =>
+      telemetry.dailyShare(tenant, share, tenantOf(tenant).policy.dailyMessagesMax);
     const now = () => system.now();
     const waysOut =
       surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print));
@@ -133,6 +136,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       phoneOf,
       refreshTenants: tenants.refresh,
       onCall: telemetry.providerCall,
+      onDailyShare,
       onFault: onFault("worker"),
     });
     const sweeper = createSweeper(store, system, config.policy.retentionMs, phoneOf, onFault("sweeper"));
@@ -152,6 +156,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       sendWaitMs: config.sendWaitMs,
       issuer: config.providerSettings.publicUrl ?? ownName,
       botCheck: config.challenge && createBotCheck(config.challenge, onFault("bot-check")),
+      onDailyShare,
     });
     const quotas = createQuotas(now, config.keyLimit);
     const router = createConnectRouter({

@@ -3,6 +3,7 @@
  * keys have no way in here. Logs are JSON lines on standard error.
  */
 import { pino, type Logger } from "pino";
+import type { Share } from "./otp/daily-cap.ts";
 import type { SendOutcome } from "./otp/message.ts";
 import type { PrefixDecision } from "./otp/pumping-guard.ts";
 
@@ -31,6 +32,8 @@ export interface Telemetry {
   clockJump(jumpMs: number): void;
   /** A turn in the service's life, such as "listening". */
   lifecycle(event: string, fields?: Record<string, string | number>): void;
+  /** A tenant's messages of this UTC day have come to a share of its cap: told once a day for each share. */
+  dailyShare(tenant: string, share: Share, cap: number | undefined): void;
   warning(message: string): void;
   /** Writes out what is buffered. */
   flush(): void;
@@ -78,6 +81,12 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
     },
     lifecycle(event, fields = {}) {
       log.info(fields, event);
+    },
+    dailyShare(tenant, share, cap) {
+      log.warn(
+        { tenant, share_percent: share, cap },
+        share === 100 ? "the daily cap is reached" : "the daily cap is near",
+      );
     },
     warning(message) {
       log.warn(message);

@@ -193,7 +193,7 @@ describe("in production", () => {
     const place = emptyFolder();
     const { code, output, errors } = await runOtpd(place, ["serve"], { OTP_ENV: "production", OTP_PORT: "0" });
     expect({ code, output, made: readdirSync(place) }).toEqual({ code: 1, output: "", made: [] });
-    for (const name of ["OTP_PROVIDERS", "OTP_MASTER_KEY", "OTP_ALLOWED_COUNTRIES"])
+    for (const name of ["OTP_PROVIDERS", "OTP_MASTER_KEY", "OTP_ALLOWED_COUNTRIES", "OTP_DAILY_MESSAGE_CAP"])
       expect(errors).toContain(`- ${name} `);
   });
 
@@ -203,6 +203,7 @@ describe("in production", () => {
       OTP_ENV: "production",
       OTP_MASTER_KEY: masterKey,
       OTP_ALLOWED_COUNTRIES: "NL",
+      OTP_DAILY_MESSAGE_CAP: "5000",
       OTP_PROVIDERS: "webhook",
       OTP_WEBHOOK_URL: "https://sms.example.com/otp",
       OTP_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 3).toString("base64")}`,

@@ -3,6 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import { readTenant } from "../config/tenant-settings.ts";
+import type { Destination } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
@@ -14,8 +15,8 @@ export const phoneCommands: Record<string, Command> = {
     summary: "tell what became of the messages to a phone",
     help: `Usage: otpd phones show PHONE [--tenant NAME] [--json]
 
-Shows the latest requests of a phone and what became of their messages, how many it may still get, and how long its next
-code is and why. PHONE is in international form, such as +31612345678.
+Shows the latest requests of a phone and what became of their messages, how many it may still get, how long its next code
+is and why, and whether a list of destinations blocks or allows it. PHONE is in international form, such as +31612345678.
 
   --tenant NAME   as this tenant knows it; default unless given
   --json          print all of it as one JSON object`,
@@ -75,7 +76,8 @@ function describe(phone: PhoneNumber, report: PhoneReport): string {
   const { codeLength, wrongCodes, openAttempts } = report;
   const why = `${wrongCodes} wrong ${wrongCodes === 1 ? "code" : "codes"} in 90 days, ${openAttempts} ${openAttempts === 1 ? "attempt" : "attempts"} open on live requests${report.isTenantGuessedAt ? "; many phones are being guessed at" : ""}`;
   const lines = [
-    `${maskPhone(phone.e164)}, ${phone.region}${report.isCountryAllowed ? "" : ": this country is not allowed, so nothing is sent"}`,
+    `${maskPhone(phone.e164)}, ${phone.region}${report.refusal?.reason === "COUNTRY_NOT_ALLOWED" ? ": this country is not allowed, so nothing is sent" : ""}`,
+    ...listLines(phone, report),
     "",
     codeLength === "refuse" ? `No code is sent: ${why}.` : `The next code has ${codeLength} digits: ${why}.`,
     ...report.allowances.map(allowanceLine),
@@ -98,10 +100,29 @@ function describe(phone: PhoneNumber, report: PhoneReport): string {
   return [...lines, table([head, ...rows])].join("\n");
 }
 
+/** What the lists of destinations say, and what else speaks against the number. The entry is the operator's own text. */
+function listLines(phone: PhoneNumber, { entry, refusal }: PhoneReport): string[] {
+  const shown = entry === undefined ? "" : shownPrefix(phone, entry);
+  const why = entry?.note ? ` (${entry.note})` : "";
+  if (refusal?.reason === "DESTINATION_BLOCKED") return [`Blocked by the entry ${shown}${why}: nothing is sent.`];
+  if (refusal !== undefined && refusal.reason !== "COUNTRY_NOT_ALLOWED")
+    return [`Nothing is sent: ${sentenceOf(refusal)}`];
+  return entry?.verdict === "allow" ? [`Allowed by the entry ${shown}${why}.`] : [];
+}
+
 function allowanceLine({ knownUser, burst, intervalMs, available, retryAfterMs }: Allowance): string {
   const wait = available === 0 ? `, the next in ${Math.ceil(retryAfterMs / 1_000)} s` : "";
   const lane = knownUser ? "Sends for a known user" : "Sends";
   return `${lane}: ${available} of ${burst} left, one more every ${Math.round(intervalMs / 1_000)} s${wait}.`;
+}
+
+function listed(phone: PhoneNumber, entry: Destination) {
+  return { prefix: shownPrefix(phone, entry), verdict: entry.verdict, note: entry.note };
+}
+
+/** An entry as it was written, unless that would show the phone. */
+function shownPrefix({ e164 }: PhoneNumber, { prefix }: Destination): string {
+  return prefix.length > e164.length - 4 ? maskPhone(prefix) : prefix;
 }
 
 function asJson(phone: PhoneNumber, report: PhoneReport) {
@@ -109,6 +130,8 @@ function asJson(phone: PhoneNumber, report: PhoneReport) {
     phone: maskPhone(phone.e164),
     country: phone.region,
     country_allowed: report.isCountryAllowed,
+    refusal: report.refusal?.reason ?? null,
+    destination: report.entry === undefined ? null : listed(phone, report.entry),
     code_length: report.codeLength,
     wrong_codes: report.wrongCodes,
     open_attempts: report.openAttempts,

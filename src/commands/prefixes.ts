@@ -91,11 +91,14 @@ function onePhone(positionals: readonly string[]): string {
 /** A number's prefix, or the text itself where it is a prefix that is known. */
 async function findPrefix(store: Store, tenant: string, text: string): Promise<PrefixName> {
   const parsed = parsePhoneNumber(text);
-  if (parsed.ok) return prefixName(tenant, parsed.value.e164);
+  const refusal = parsed.ok ? parsed.value.objection : parsed.refusal;
+  if (parsed.ok && refusal === undefined) return prefixName(tenant, parsed.value.e164);
   const name = { tenant, prefix: text.replaceAll(/[ ().-]/g, "") };
   if ((await store.readPrefix(name)) !== undefined) return name;
   // Whether it is a prefix of which nothing is known or no number at all, it cannot be told.
-  throw new Unusable(`${nothingKnown} If it is meant to be a number: ${sentenceOf(parsed.refusal)}`);
+  throw new Unusable(
+    `${nothingKnown} If it is meant to be a number: ${refusal === undefined ? "" : sentenceOf(refusal)}`,
+  );
 }
 
 const words: Record<DecisionKind, string> = {

@@ -99,7 +99,7 @@ function valueOf(name: SettingName, tenant: Tenant, written: string | undefined)
 const unset: Readonly<Partial<Record<SettingName, string>>> = {
   texts: "those that come with the service",
   countries: "all",
-  daily_cap: "the operator's",
+  daily_cap: "none",
   origins: "any",
 };
 

@@ -33,7 +33,7 @@ const settingsHelp = `What is not set is the operator's, from the environment:
   --code-length-max N       digits after wrong guesses, 6 to 10
   --ttl-seconds N           lifetime of a code, 180 to 600
   --max-attempts N          wrong codes until the lock, 1 to 10
-  --daily-cap N             SMS a day; 0 for no cap
+  --daily-cap N             SMS in a UTC day, at least 1 where OTP_DAILY_MESSAGE_CAP is set
   --fraud-guard MODE        observe or enforce
   --audience TEXT           whom its receipts are for; its name unless given
   --origin ORIGIN           an origin of its web pages, once for each; any unless given`;

@@ -107,6 +107,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
         phoneLimits: given.OTP_PHONE_LIMITS,
         allowedCountries: countryList === undefined || countryList === "*" ? undefined : new Set<string>(countryList),
         fraudGuard: given.OTP_FRAUD_GUARD,
+        dailyMessagesMax: given.OTP_DAILY_MESSAGE_CAP || undefined,
         retentionMs: given.OTP_RETENTION_HOURS * hourMs,
       },
     },
@@ -157,6 +158,10 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
   if ((isProduction || isLive) && !named.has("OTP_ALLOWED_COUNTRIES")) {
     const where = isProduction ? "in production" : "with a provider that sends";
     faults.push(`OTP_ALLOWED_COUNTRIES is required ${where}: a list such as NL,BE,DE, or * for all.`);
+  }
+  // One that cannot be read is told of as such.
+  if (isProduction && (read("OTP_DAILY_MESSAGE_CAP") === 0 || !named.has("OTP_DAILY_MESSAGE_CAP"))) {
+    faults.push("OTP_DAILY_MESSAGE_CAP is required in production: how many SMS a day you would pay for, such as 5000.");
   }
   if (new Set(providers).size < providers.length) faults.push("OTP_PROVIDERS names a provider twice.");
   for (const provider of new Set(providers)) {

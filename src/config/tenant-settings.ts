@@ -9,7 +9,7 @@ import { parseWebOrigin, type WebOrigin } from "../otp/template/last-line.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import type { Tenant, TenantRecord } from "../otp/tenant.ts";
 import type { Config } from "./config.ts";
-import { integer, listOf } from "./shapes.ts";
+import { listOf } from "./shapes.ts";
 import { variables } from "./variables.ts";
 
 const { entries } = variables;
@@ -34,7 +34,7 @@ const shapes = v.object({
   code_length_max: v.optional(entries.OTP_CODE_LENGTH_MAX.wrapped),
   ttl_seconds: v.optional(entries.OTP_TTL_SECONDS.wrapped),
   max_attempts: v.optional(entries.OTP_MAX_ATTEMPTS.wrapped),
-  daily_cap: v.optional(integer(0, 100_000_000)),
+  daily_cap: v.optional(entries.OTP_DAILY_MESSAGE_CAP.wrapped),
   fraud_guard: v.optional(entries.OTP_FRAUD_GUARD.wrapped),
   audience: v.optional(audience),
   origins: v.optional(listOf(parseOrigin, 1, 50, "https://shop.example,http://localhost:5173 (without a path)")),
@@ -54,7 +54,7 @@ export const settingVariables: Readonly<Record<SettingName, keyof typeof entries
   code_length_max: "OTP_CODE_LENGTH_MAX",
   ttl_seconds: "OTP_TTL_SECONDS",
   max_attempts: "OTP_MAX_ATTEMPTS",
-  daily_cap: undefined,
+  daily_cap: "OTP_DAILY_MESSAGE_CAP",
   fraud_guard: "OTP_FRAUD_GUARD",
   audience: undefined,
   origins: undefined,
@@ -128,6 +128,10 @@ export function readTenant(
   if (own.code_length_max !== undefined && own.code_length_max < codeLength) {
     faults.push({ setting: "code_length_max", rest: `must be at least the code length, ${codeLength}` });
   }
+  // Where the operator has a cap, as production must, no tenant is without one.
+  if (own.daily_cap === 0 && operator.policy.dailyMessagesMax !== undefined) {
+    faults.push({ setting: "daily_cap", rest: "must be at least 1, since OTP_DAILY_MESSAGE_CAP is set" });
+  }
   const countries = own.countries;
   const tenant: Tenant = {
     id: record.id,
@@ -145,8 +149,7 @@ export function readTenant(
       resendGapsMs: own.resend_gaps ?? operator.policy.resendGapsMs,
       fraudGuard: own.fraud_guard ?? operator.policy.fraudGuard,
       phoneLimits: own.phone_limits ?? operator.policy.phoneLimits,
-      // 0 is no cap, as it is for the operator.
-      ...(own.daily_cap === undefined ? {} : { dailyMessagesMax: own.daily_cap || undefined }),
+      dailyMessagesMax: own.daily_cap || operator.policy.dailyMessagesMax,
       allowedCountries:
         countries === undefined
           ? operator.policy.allowedCountries

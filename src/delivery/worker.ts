@@ -4,6 +4,7 @@
  * polling. At least once: see otp/message.ts.
  */
 import { deriveCode } from "../otp/code.ts";
+import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isDone, isInHand, type SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
@@ -29,6 +30,8 @@ export interface WorkerOptions {
   readonly refreshTenants: () => Promise<void>;
   /** Told of each provider call, for logs and metrics. */
   readonly onCall: (provider: string, outcome: SendOutcome, durationMs: number) => void;
+  /** Told once a tenant and day that a share of its daily cap is reached. */
+  readonly onDailyShare: (tenant: string, share: Share) => void;
   /** Told of a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
 }
@@ -59,7 +62,8 @@ const callTimeoutMs = 5_000;
 const pollMs = 1_000;
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { store, system, keys, tenantOf, providers, phoneOf, refreshTenants, onCall, onFault } = options;
+  const { store, system, keys, tenantOf, providers, phoneOf, refreshTenants, onCall, onDailyShare, onFault } = options;
+  const capOf = (tenant: string) => dailyMaxOf(tenant, tenantOf(tenant).policy);
   const waiting: Job[] = [];
   let calls = 0;
   /** All that was begun and is not done, for a stop to wait for. Nothing in it rejects. */
@@ -204,7 +208,11 @@ export function createWorker(options: WorkerOptions): Worker {
       const free = callsMax + waitingMax - calls - waiting.length;
       if (!stopping && due !== undefined && due <= store.now() && free > 0) {
         await refreshTenants();
-        for (const job of await store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate)) take(job);
+        const jobs = await store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate, capOf);
+        for (const job of jobs) {
+          if (job.share !== undefined) onDailyShare(job.verification.tenant, job.share);
+          take(job);
+        }
         nextMs = 0;
       } else if (due !== undefined) {
         nextMs = Math.max(0, Math.min(pollMs, due - store.now()));

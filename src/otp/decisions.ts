@@ -6,13 +6,9 @@
  */
 import type { Instant } from "../system.ts";
 import { codesMatch, deriveCode, parseCode } from "./code.ts";
-import {
-  precedentOf,
-  recordOf,
-  type IdempotencyClaim,
-  type IdempotencyRecord,
-  type StoredAnswer,
-} from "./idempotency.ts";
+import { dailyMaxOf, takePlace, type DailyCount, type Place, type Share } from "./daily-cap.ts";
+import { blocked, refusalOf, type Verdict } from "./destination.ts";
+import { recordOf, type IdempotencyClaim, type IdempotencyRecord } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { newMessage, type Message } from "./message.ts";
 import { openPhone, type PhoneNumber } from "./phone-number.ts";
@@ -20,43 +16,24 @@ import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
 import { admitResend, admitSend, type Admission, type PrefixRecord } from "./pumping-guard.ts";
 import { giveBackAll, spendAll } from "./rate-limit.ts";
-import { refuse, type Reason, type Refusal, type Result } from "./reason.ts";
+import type { Refusal, Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
 import { lengthAmid, noGuesses, type Guesses } from "./spray.ts";
+import { decidedBy, precedentFor, refused, standingOf, type Replay, type UpdateView } from "./standing.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
 import {
   end,
-  expire,
   nothing,
   resendsRemaining,
-  stateAt,
   terminalReason,
-  noWrites,
   type Decided,
   type PhoneView,
   type Verification,
   type Writes,
 } from "./verification.ts";
 
-/** An answer to be built again: the verification as it stands, and what was kept of the first answer. */
-export interface Replay {
-  readonly kind: "replay";
-  readonly verification: Verification;
-  /** Null when the first call never noted its answer. */
-  readonly answer: StoredAnswer | null;
-  /** The master key that was current at the first call. */
-  readonly kid: number;
-}
-
-interface Refused {
-  readonly kind: "refused";
-  readonly refusal: Refusal;
-}
-
-function refused(reason: Reason, particulars: Omit<Refusal, "reason"> = {}): Refused {
-  return { kind: "refused", refusal: refuse(reason, particulars).refusal };
-}
+export type { Replay, UpdateView };
 
 /** Refuses for a phone's limits. Moments that were found too far ahead are corrected; nothing is spent. */
 function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {
@@ -74,6 +51,17 @@ function guarded(admission: Admission | undefined, policy: Policy) {
   return { writes: { prefix: admission.change }, result };
 }
 
+/** Refuses for the daily cap. Nothing is spent. */
+function spendLimited({ retryAfterMs, daily, share }: Extract<Place, { taken: false }>) {
+  const result = { ...refused("SPEND_LIMIT", { retryAfterMs }), share };
+  return daily === undefined ? nothing(result) : { writes: { daily }, result };
+}
+
+/** What a place under the daily cap adds to a decision's writes. */
+function dailyOf({ daily }: Place): Pick<Writes, "daily"> {
+  return daily === undefined ? {} : { daily };
+}
+
 // ---- send -----------------------------------------------------------------------------------------------------------
 
 export interface SendView {
@@ -87,6 +75,10 @@ export interface SendView {
   readonly guesses?: Guesses | undefined;
   /** Absent for a send that the guard does not judge. */
   readonly prefix?: PrefixRecord | undefined;
+  /** What the longest entry of the lists says of the number; undefined when there is none. */
+  readonly verdict?: Verdict | undefined;
+  /** The tenant's day; present under a daily cap. */
+  readonly daily?: DailyCount | undefined;
 }
 
 /** A send that passed the door: everything about it that takes randomness or a key. */
@@ -107,29 +99,44 @@ export interface SendFacts {
   readonly knownUser: boolean;
 }
 
-export type SendResult =
-  | { readonly kind: "opened"; readonly verification: Verification; readonly message: Message; readonly now: Instant }
-  | Replay
-  | Refused;
+/** A message that is owed from now on, in its worker's hand. `share` of the daily cap is to be warned of. */
+interface Owed {
+  readonly verification: Verification;
+  readonly message: Message;
+  readonly now: Instant;
+  readonly share?: Share | undefined;
+}
+
+interface Refused {
+  readonly kind: "refused";
+  readonly refusal: Refusal;
+  readonly share?: Share | undefined;
+}
 
 export type AdmissionResult = { readonly kind: "admitted" } | Replay | Refused;
 
 /**
- * Decides what comes first of a send: idempotency, then what the door said. Whoever has to be asked something of the
- * outside before a send is asked between this and `decideSend`, which decides it again.
+ * Decides what comes first of a send: idempotency, then what the door said, then the destination. Whoever has to be asked
+ * something of the outside before a send is asked between this and `decideSend`, which decides it again.
  */
 export function decideAdmission(
   view: SendView,
   facts: Result<SendFacts>,
   claim: IdempotencyClaim | undefined,
+  policy: Policy,
 ): Decided<AdmissionResult> {
   const precedent = precedentFor(view, claim, view.recorded);
   if (precedent !== undefined) return nothing(precedent);
-  return nothing(facts.ok ? { kind: "admitted" } : { kind: "refused", refusal: facts.refusal });
+  if (!facts.ok) return nothing({ kind: "refused", refusal: facts.refusal });
+  const refusal = refusalOf(facts.value.tenant, facts.value.phone, view.verdict, policy);
+  return nothing(refusal === undefined ? { kind: "admitted" } : { kind: "refused", refusal });
 }
 
+export type SendResult = ({ readonly kind: "opened" } & Owed) | Replay | Refused;
+
 /**
- * Decides a send. In order: idempotency, what the door said (channel, phone, destination), prefix, guess budget, limits.
+ * Decides a send. In order: idempotency, what the door said (channel, phone), the destination, the prefix (of a number that
+ * no entry allows), guess budget, limits, the daily cap.
  * `limited` is what the limits outside the store have to say, if they refuse.
  */
 export function decideSend(
@@ -145,8 +152,9 @@ export function decideSend(
   if (view.phone === undefined) throw new Error("a send that passed the door has a phone");
 
   const { now, phone } = view;
-  const admission =
-    view.prefix === undefined ? undefined : admitSend(view.prefix, now, policy.fraudGuard === "enforce");
+  const misdirected = refusalOf(facts.value.tenant, facts.value.phone, view.verdict, policy);
+  if (misdirected !== undefined) return nothing({ kind: "refused", refusal: misdirected });
+  const admission = isJudged(view) ? admitSend(view.prefix, now, policy.fraudGuard === "enforce") : undefined;
   const stopped = guarded(admission, policy);
   if (stopped !== undefined) return stopped;
   const digits = isSandbox(facts.value.tenant)
@@ -156,6 +164,8 @@ export function decideSend(
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
+  const place = takePlace(view.daily, dailyMaxOf(facts.value.tenant, policy), now);
+  if (!place.taken) return spendLimited(place);
 
   const { phone: number, ...kept } = facts.value;
   const verification: Verification = {
@@ -174,16 +184,17 @@ export function decideSend(
     expireMs: now + policy.ttlMs,
     endMs: null,
   };
-  const message = newMessage(verification.id, 0, now, verification.expireMs - policies.sendLifeMinMs);
+  const message = newMessage(verification.id, 0, now, verification.expireMs - policies.sendLifeMinMs, place.day);
   return {
     writes: {
       verification,
       message,
       tats: spent.tatsMs,
       ...guardOf(admission),
+      ...dailyOf(place),
       ...recordOf(claim, verification.id, null, now),
     },
-    result: { kind: "opened", verification, message, now },
+    result: { kind: "opened", verification, message, now, share: place.share },
   };
 }
 
@@ -194,17 +205,6 @@ function nextDigits({ now, guesses }: SendView, phone: PhoneView, policy: Policy
 }
 
 // ---- verify, resend, cancel -----------------------------------------------------------------------------------------
-
-export interface UpdateView {
-  readonly now: Instant;
-  readonly record?: IdempotencyRecord | undefined;
-  /** Undefined when there is none with this id in this tenant. */
-  readonly verification?: Verification | undefined;
-  /** Present whenever the verification is. */
-  readonly phone?: PhoneView | undefined;
-  /** Present when it was asked for, and the verification counts for one. */
-  readonly prefix?: PrefixRecord | undefined;
-}
 
 export interface VerifyFacts {
   readonly code: Secret;
@@ -283,15 +283,12 @@ function stagedEnd({ tenant, kid, id, phoneBox }: Verification, keys: KeyRing): 
   return outcome === "expired" ? "EXPIRED" : outcome === "locked" ? "LOCKED" : undefined;
 }
 
-export type ResendResult =
-  | { readonly kind: "resent"; readonly verification: Verification; readonly message: Message; readonly now: Instant }
-  | Replay
-  | Refused;
+export type ResendResult = ({ readonly kind: "resent" } & Owed) | Replay | Refused;
 
 /**
  * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry (also with under 60 s
- * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, the prefix, `limited` as in `decideSend`, the phone's limits. Never extends
- * the lifetime, never resets attempts.
+ * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, DESTINATION_BLOCKED (by an entry made since), the prefix, `limited` as in `decideSend`,
+ * the phone's limits, the daily cap. Never extends the lifetime, never resets attempts.
  */
 export function decideResend(
   view: UpdateView,
@@ -307,12 +304,15 @@ export function decideResend(
   if (now < verification.nextResendMs) {
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
-  const admission = view.prefix === undefined ? undefined : admitResend(view.prefix, now);
+  if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });
+  const admission = isJudged(view) ? admitResend(view.prefix, now) : undefined;
   const stopped = guarded(admission, policy);
   if (stopped !== undefined) return stopped;
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
+  const place = takePlace(view.daily, dailyMaxOf(verification.tenant, policy), now);
+  if (!place.taken) return spendLimited(place);
 
   const resends = verification.resends + 1;
   const resent: Verification = {
@@ -321,16 +321,17 @@ export function decideResend(
     delivery: "SENDING",
     nextResendMs: now + (policy.resendGapsMs[resends] ?? 0),
   };
-  const message = newMessage(resent.id, resends, now, resent.expireMs - policies.sendLifeMinMs);
+  const message = newMessage(resent.id, resends, now, resent.expireMs - policies.sendLifeMinMs, place.day);
   return {
     writes: {
       verification: resent,
       message,
       tats: spent.tatsMs,
       ...guardOf(admission),
+      ...dailyOf(place),
       ...recordOf(claim, resent.id, null, now),
     },
-    result: { kind: "resent", verification: resent, message, now },
+    result: { kind: "resent", verification: resent, message, now, share: place.share },
   };
 }
 
@@ -350,49 +351,11 @@ export function decideCancel(view: UpdateView, claim: IdempotencyClaim | undefin
   };
 }
 
+/** Whether the guard judges: numbers that the operator allows it leaves alone. */
+function isJudged<View extends SendView | UpdateView>(view: View): view is View & { readonly prefix: PrefixRecord } {
+  return view.prefix !== undefined && view.verdict !== "allow";
+}
+
 function guardOf(admission: Admission | undefined): Pick<Writes, "prefix"> {
   return admission === undefined ? {} : { prefix: admission.change };
-}
-
-type Standing =
-  | { readonly kind: "pending"; readonly verification: Verification; readonly phone: PhoneView; readonly now: Instant }
-  | { readonly kind: "terminal"; readonly verification: Verification; readonly writes: Writes }
-  | { readonly kind: "missing" }
-  | Replay
-  | Refused;
-
-/** The checks that verify, resend and cancel share, in their order. */
-function standingOf(view: UpdateView, claim: IdempotencyClaim | undefined): Standing {
-  const precedent = precedentFor(view, claim, view.verification);
-  if (precedent !== undefined) return precedent;
-  const { verification, phone, now } = view;
-  if (verification === undefined || phone === undefined) return { kind: "missing" };
-  if (verification.state !== "PENDING") return { kind: "terminal", verification, writes: noWrites };
-  if (stateAt(verification, now) === "EXPIRED") {
-    const expired = expire(verification);
-    return { kind: "terminal", verification: expired, writes: { verification: expired } };
-  }
-  return { kind: "pending", verification, phone, now };
-}
-
-function decidedBy(standing: Exclude<Standing, { kind: "pending" }>): Decided<Replay | Refused> {
-  if (standing.kind === "missing") return nothing(refused("REQUEST_NOT_FOUND"));
-  if (standing.kind !== "terminal") return nothing(standing);
-  const { state } = standing.verification;
-  if (state === "PENDING") throw new Error("a terminal standing is not pending");
-  return { writes: standing.writes, result: refused(terminalReason(state)) };
-}
-
-function precedentFor(
-  view: { readonly now: Instant; readonly record?: IdempotencyRecord | undefined },
-  claim: IdempotencyClaim | undefined,
-  verification: Verification | undefined,
-): Replay | Refused | undefined {
-  if (claim === undefined) return undefined;
-  const precedent = precedentOf(claim, view.record, view.now);
-  if (precedent.kind === "refused") return precedent;
-  // A record outlives its verification only when the retention was shortened: then the call counts as a first one.
-  if (precedent.kind === "none" || verification === undefined) return undefined;
-  const { answer, kid } = precedent.record;
-  return { kind: "replay", verification, answer, kid };
 }

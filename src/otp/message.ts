@@ -30,6 +30,8 @@ export interface Message {
   readonly dueMs: Instant | null;
   /** Not sent at or after this moment. */
   readonly deadlineMs: Instant;
+  /** The UTC day of which it has a place under the daily cap for its next call or the one under way; null for none. */
+  readonly placeDay: number | null;
   /** The provider that took it, or answered last. */
   readonly provider: string | null;
   /** What the provider that took it calls it, as far as that is known; null again once another has answered in vain. */
@@ -82,7 +84,13 @@ export const retryDelayMs = 500;
 const detailCharsMax = 200;
 
 /** A new message, claimed by the process that creates it: it goes straight to that process's worker. Pure. */
-export function newMessage(verificationId: string, copy: number, now: Instant, deadlineMs: Instant): Message {
+export function newMessage(
+  verificationId: string,
+  copy: number,
+  now: Instant,
+  deadlineMs: Instant,
+  placeDay: number | null = null,
+): Message {
   return {
     verificationId,
     copy,
@@ -94,6 +102,7 @@ export function newMessage(verificationId: string, copy: number, now: Instant, d
     providerIndex: 0,
     dueMs: now + leaseMs,
     deadlineMs,
+    placeDay,
     provider: null,
     providerMessageId: null,
     detail: null,
@@ -123,7 +132,7 @@ export function isDone(message: Message): boolean {
   return message.dueMs === null || message.dueMs >= message.deadlineMs;
 }
 
-/** The message after its deadline or its verification's end came before it was sent. Pure. */
+/** The message after its deadline, its verification's end or the daily cap came before it was sent. Pure. */
 export function giveUp(message: Message): Message {
   const cutShort = message.calls > message.failures;
   return { ...message, delivery: "EXPIRED", maybeSent: message.maybeSent || cutShort, dueMs: null };
@@ -162,6 +171,7 @@ export function settle(
       delivery: forward(message.delivery, outcome.delivery ?? "ACCEPTED"),
       maybeSent: true,
       dueMs: null,
+      placeDay: null,
       provider,
       providerMessageId: outcome.providerMessageId ?? null,
     };
@@ -175,6 +185,7 @@ export function settle(
     ...message,
     failures: message.failures + 1,
     maybeSent: message.maybeSent || outcome.kind === "ambiguous",
+    placeDay: outcome.kind === "ambiguous" ? null : message.placeDay,
     recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
     provider,
     providerMessageId: null,
@@ -218,7 +229,7 @@ export function report(
 
 /** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */
 function failOver(message: Message, providers: number, now: Instant): Message {
-  const failed = { ...message, failures: message.failures + 1, dueMs: null };
+  const failed = { ...message, failures: message.failures + 1, dueMs: null, placeDay: null };
   const other = message.providerIndex + 1;
   const goesOn = failed.failures < failuresMax && other < providers && now < message.deadlineMs;
   return goesOn ? { ...failed, delivery: "QUEUED", providerIndex: other, dueMs: now } : failed;

@@ -8,24 +8,51 @@
 import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
 import { parsePhoneNumberFromString } from "libphonenumber-js/max";
 import { hmac, type KeyRing, type MasterKey } from "./key-ring.ts";
-import { ok, refuse, type Result } from "./reason.ts";
+import { ok, refuse, type Refusal, type Result } from "./reason.ts";
 
-/** A valid number that can get an SMS, in E.164, such as `+31612345678`. */
+/** A number in E.164, such as `+31612345678`. */
 export type E164 = string & { readonly brand: "E164" };
 
 export interface PhoneNumber {
   readonly e164: E164;
-  /** ISO 3166-1 alpha-2, upper case, such as "NL"; `+44 7911…` is Guernsey's GG. "001" for a number of no country. */
+  /**
+   * ISO 3166-1 alpha-2, upper case, such as "NL"; `+44 7911…` is Guernsey's GG. Where the number plans do not say, the
+   * calling code's country; "001" for a number of no country.
+   */
   readonly region: string;
+  /**
+   * Why it gets no SMS as far as the number plans know: PHONE_INVALID or PHONE_NOT_MOBILE. Plans grow stale, so an
+   * operator's word may overturn it (destination.ts).
+   */
+  readonly objection?: Refusal;
 }
 
 /** Longer input is refused unread. */
 const inputCharsMax = 32;
 
+/** The region of a number that no country has: satellite and other international networks. */
+export const noCountry = "001";
+
+/** The country that a calling code which several share stands for, where a number itself does not tell. */
+export const mainCountries: Readonly<Record<string, string>> = {
+  "1": "US",
+  "7": "RU",
+  "39": "IT",
+  "44": "GB",
+  "47": "NO",
+  "61": "AU",
+  "212": "MA",
+  "262": "RE",
+  "290": "SH",
+  "358": "FI",
+  "590": "GP",
+  "599": "CW",
+};
+
 /**
  * Reads a number as a person or a program may write it: `+`, then digits, spaces and the usual punctuation.
- * Refuses as PHONE_INVALID what is not a valid number in international form, has an extension or text around it;
- * as PHONE_NOT_MOBILE a number of a kind that gets no SMS. Pure.
+ * Refuses as PHONE_INVALID what is not in international form or has text around it. What is in that form and yet no
+ * valid number, or of a kind that gets no SMS, comes with an objection. Pure.
  */
 export function parsePhoneNumber(input: string): Result<PhoneNumber> {
   // libphonenumber folds full-width and Arabic-Indic digits into ASCII; a caller that sends those has not read the
@@ -33,12 +60,26 @@ export function parsePhoneNumber(input: string): Result<PhoneNumber> {
   if (input.length > inputCharsMax || !/^\+[0-9 ().-]+$/.test(input))
     return refuse("PHONE_INVALID", { field: "phone" });
   const parsed = parsePhoneNumberFromString(input, { extract: false });
-  if (parsed === undefined || !parsed.isValid() || parsed.ext !== undefined) {
-    return refuse("PHONE_INVALID", { field: "phone" });
+  if (parsed?.isValid() === true && parsed.ext === undefined) {
+    const region = parsed.country ?? noCountry;
+    const objection = objectionTo(parsed.getType(), region);
+    return ok({ e164: parsed.number as E164, region, ...(objection === undefined ? {} : { objection }) });
   }
-  const type = parsed.getType();
-  if (type !== "MOBILE" && type !== "FIXED_LINE_OR_MOBILE") return refuse("PHONE_NOT_MOBILE", { field: "phone" });
-  return ok({ e164: parsed.number as E164, region: parsed.country ?? "001" });
+  // Without a plan there is no telling a trunk prefix from a digit, so such a number has one spelling: its digits as they
+  // are. Where the plan would take one away, both would reach the same phone, with a bucket each.
+  const e164 = `+${input.replaceAll(/\D/g, "")}`;
+  if (!/^\+[1-9]\d{6,14}$/.test(e164) || (parsed !== undefined && parsed.number !== e164))
+    return refuse("PHONE_INVALID", { field: "phone" });
+  const region = parsed?.country ?? mainCountries[parsed?.countryCallingCode ?? ""] ?? noCountry;
+  return ok({ e164: e164 as E164, region, objection: { reason: "PHONE_INVALID", field: "phone" } });
+}
+
+/** What speaks against a valid number of this type. */
+function objectionTo(type: string | undefined, region: string): Refusal | undefined {
+  if (type !== "MOBILE" && type !== "FIXED_LINE_OR_MOBILE") return { reason: "PHONE_NOT_MOBILE", field: "phone" };
+  if (region !== noCountry) return undefined;
+  const message = "phone is of a satellite or international network, which gets no SMS from here.";
+  return { reason: "PHONE_NOT_MOBILE", field: "phone", message };
 }
 
 /** Hides a number for people: `+31612345678` becomes `+31••••••78`. */

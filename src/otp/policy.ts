@@ -30,6 +30,8 @@ export interface Policy {
   readonly allowedCountries: ReadonlySet<string> | undefined;
   /** Whether the pumping guard refuses what it finds, or only notes it. */
   readonly fraudGuard: GuardMode;
+  /** Messages of a tenant in one UTC day, 1 to 100 000 000, or undefined for no cap. */
+  readonly dailyMessagesMax: number | undefined;
   /** How long a terminal verification stays readable, 24 to 2160 hours in milliseconds. */
   readonly retentionMs: number;
 }
@@ -45,7 +47,7 @@ export const sendLifeMinMs = 60_000;
 /** How many of its messages a phone gets back in any 24 hours for requests it verified. */
 export const refundsPerDayMax = 10;
 
-const dayMs = 86_400_000;
+export const dayMs = 86_400_000;
 const forgetDays = 90;
 
 /** What is remembered of a phone. Empty for most. */
@@ -120,6 +122,7 @@ export function nextCodeLength(
   return Math.max(policy.codeLength, Math.min(digits, policy.codeLengthMax));
 }
 
-function dayOf(now: Instant): number {
+/** The number of a moment's UTC day since the epoch. Pure. */
+export function dayOf(now: Instant): number {
   return Math.floor(now / dayMs);
 }

@@ -3,6 +3,7 @@
  * decisions like those in verification.ts.
  */
 import type { Instant } from "../system.ts";
+import { withPlaceBack, type DailyCount } from "./daily-cap.ts";
 import {
   forward,
   giveUp,
@@ -22,6 +23,8 @@ export interface SettleView {
   readonly message: Message;
   readonly verification: Verification;
   readonly phone: PhoneView;
+  /** The day of which the message has a place; undefined when it has none, or of a day that is over. */
+  readonly daily?: DailyCount | undefined;
 }
 
 /** A message and its verification after a provider's answer was noted. */
@@ -33,7 +36,7 @@ export interface Settled {
 /**
  * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it is the
  * only one of its verification, there is no code out there to wait for: the verification becomes FAILED. A resend that
- * never left does not count.
+ * never left does not count. Its place under the daily cap comes back, too, while the day lasts.
  */
 export function decideSettle(
   view: SettleView,
@@ -58,13 +61,17 @@ export function decideSettle(
   return concluded(view, message, policy);
 }
 
-/** Gives up a message that is too late to send: past its deadline, or after the end of its verification. */
+/** Gives up a message that is too late to send (past its deadline, or after the end of its verification), or over the cap. */
 export function decideGiveUp(view: SettleView, policy: Policy): Decided<Settled> {
   return concluded(view, giveUp(view.message), policy);
 }
 
 /** The message as it has become, and what follows from that for its verification and its phone. */
-function concluded({ now, verification, phone }: SettleView, message: Message, policy: Policy): Decided<Settled> {
+function concluded(
+  { now, verification, phone, daily: day }: SettleView,
+  message: Message,
+  policy: Policy,
+): Decided<Settled> {
   const pending = stateAt(verification, now) === "PENDING";
   const latest = message.copy === verification.resends;
   const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
@@ -78,9 +85,16 @@ function concluded({ now, verification, phone }: SettleView, message: Message, p
   // A success gives back all messages that the verification still counts, so this one would come back twice.
   const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
   const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
+  const daily = day === undefined ? undefined : withPlaceBack(day);
+  const unplaced: Message = { ...message, placeDay: null };
   return {
-    writes: { message, verification: withdrawn, ...(comesBackOtherwise ? {} : { tats }) },
-    result: { message, verification: withdrawn },
+    writes: {
+      message: unplaced,
+      verification: withdrawn,
+      ...(comesBackOtherwise ? {} : { tats }),
+      ...(daily === undefined ? {} : { daily }),
+    },
+    result: { message: unplaced, verification: withdrawn },
   };
 }
 

@@ -3,6 +3,7 @@
  * a decision about it may write. The decisions are in decisions.ts and settlement.ts.
  */
 import type { Instant } from "../system.ts";
+import type { DailyCount } from "./daily-cap.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import type { Delivery, Message } from "./message.ts";
 import type { PhoneHistory, Policy } from "./policy.ts";
@@ -71,6 +72,8 @@ export interface Writes {
   readonly record?: IdempotencyRecord;
   /** A code that was compared, for its tenant's count. */
   readonly guess?: { readonly tenant: string; readonly isRight: boolean };
+  /** The tenant's day under the daily cap. */
+  readonly daily?: DailyCount;
 }
 
 /** A decision: what to write, and what to answer. */

@@ -4,7 +4,9 @@
  * Idempotency-Key only one asks.
  */
 import { decideAdmission, type SendFacts, type SendResult } from "../otp/decisions.ts";
+import { listedNumber } from "../otp/destination.ts";
 import { newRecord, precedentOf, type IdempotencyClaim, type IdempotencyRecord } from "../otp/idempotency.ts";
+import type { Policy } from "../otp/policy.ts";
 import type { Refusal, Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
@@ -19,6 +21,7 @@ export interface Visitor {
   readonly brought: Secret;
   readonly facts: Result<SendFacts>;
   readonly claim: IdempotencyClaim | undefined;
+  readonly policy: Policy;
   /** What the limits of its address have to say, if they refuse: the far end is not asked for those. */
   readonly limited?: Refusal | undefined;
 }
@@ -32,9 +35,10 @@ export function createBotGate(store: Store, check: BotCheck | undefined): BotGat
   /** First calls that are being asked about, by their slot: nothing is stored of them yet. */
   const asking = new Map<string, IdempotencyRecord>();
 
-  const ask: BotGate = async ({ tenant, facts, claim, brought, address, limited }, open) => {
-    const scope = { tenant, slot: claim?.slot, phone: undefined };
-    const admitted = await store.openVerification(scope, (view) => decideAdmission(view, facts, claim));
+  const ask: BotGate = async ({ tenant, facts, claim, policy, brought, address, limited }, open) => {
+    const number = facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined;
+    const scope = { tenant, slot: claim?.slot, phone: undefined, number };
+    const admitted = await store.openVerification(scope, (view) => decideAdmission(view, facts, claim, policy));
     if (admitted.kind !== "admitted") return admitted;
     if (limited !== undefined) return { kind: "refused", refusal: limited };
     const refusal = await check(brought, address);

@@ -1,10 +1,12 @@
 /**
  * The acts of support: what became of the messages to one phone, how much it may still get, and a fresh start for it.
  */
+import { refusalOf, type Destination } from "../otp/destination.ts";
 import { phoneIndex, type PhoneNumber } from "../otp/phone-number.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Message } from "../otp/message.ts";
 import { nextCodeLength, wrongCodesOf, type Policy } from "../otp/policy.ts";
+import type { Refusal } from "../otp/reason.ts";
 import { available, spend } from "../otp/rate-limit.ts";
 import { isSpray, lengthAmid, noGuesses } from "../otp/spray.ts";
 import { stateAt, type State, type Verification } from "../otp/verification.ts";
@@ -31,6 +33,10 @@ export interface Allowance {
 
 export interface PhoneReport {
   readonly isCountryAllowed: boolean;
+  /** The entry of the lists that speaks for it. */
+  readonly entry: Destination | undefined;
+  /** Why its sends are refused before any limit is asked; undefined when they are not. */
+  readonly refusal: Refusal | undefined;
   /** Digits of a new code, or "refuse" under the strict policy. */
   readonly codeLength: number | "refuse";
   /** True while guesses all over the tenant make every new code of it longer. */
@@ -63,7 +69,10 @@ export async function showPhone(options: PhonesOptions, tenant: string, phone: P
   const codeLength = nextCodeLength(policy, view.history, view.openAttempts, now);
   const allowances = await Promise.all(refs.map((ref) => allowancesOf(options, ref, now)));
   const verifications = await store.listVerifications(stranger.indexes, requestsMax);
+  const entry = await store.registry.findDestination(tenant, phone.e164);
   return {
+    entry,
+    refusal: refusalOf(tenant, phone, entry?.verdict, policy),
     isCountryAllowed: policy.allowedCountries?.has(phone.region) ?? true,
     codeLength: codeLength === "refuse" ? codeLength : lengthAmid(guesses, codeLength, policy),
     isTenantGuessedAt: isSpray(guesses),

@@ -23,11 +23,11 @@ export function prefixRef(policy: Policy, tenant: string, phone: () => E164): Pr
 
 /**
  * Whether the guard judges a send. A known user has passed a first factor, so this lane always sends; and what is not
- * judged is not counted, else whoever has an account could verify a prefix clean. `isExempt` for a number that the
- * operator has allowed.
+ * judged is not counted, else whoever has an account could verify a prefix clean. A number that the operator has allowed
+ * is left alone by the decision, which knows the lists.
  */
-export function isGuarded(knownUser: boolean, isExempt: boolean): boolean {
-  return !knownUser && !isExempt;
+export function isGuarded(knownUser: boolean): boolean {
+  return !knownUser;
 }
 
 /** What is known of a prefix now. */

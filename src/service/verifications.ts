@@ -7,18 +7,13 @@ import { saltBytes } from "../otp/code.ts";
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isProvenUnsent, type Delivery } from "../otp/message.ts";
-import {
-  openPhone,
-  parsePhoneNumber,
-  phoneIndex,
-  sealPhone,
-  type E164,
-  type PhoneNumber,
-} from "../otp/phone-number.ts";
+import { openPhone, parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
+import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
+import { admitNumber, listedNumber } from "../otp/destination.ts";
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import { receiptOf } from "../otp/receipt.ts";
-import { isFictional, isSandbox, realTenantOf, sandboxOutcome } from "../otp/sandbox.ts";
+import { isSandbox, realTenantOf } from "../otp/sandbox.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Settled } from "../otp/settlement.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
@@ -140,6 +135,8 @@ export interface VerificationsOptions {
   readonly issuer: string;
   /** Asks about what browsers bring, if the operator has set that up. */
   readonly botCheck?: BotCheck | undefined;
+  /** Told once a tenant and day that a share of its daily cap is reached. */
+  readonly onDailyShare: (tenant: string, share: Share) => void;
 }
 
 /** A retry after DELIVERY_FAILED is worth trying this much later. */
@@ -164,20 +161,19 @@ function bucketsOf(tenant: string, policy: Policy): number {
 }
 
 export function createVerifications(options: VerificationsOptions): Verifications {
-  const { store, system, keys, tenantOf, deliver, sendWaitMs, issuer } = options;
+  const { store, system, keys, tenantOf, deliver, sendWaitMs, issuer, onDailyShare } = options;
   const botGate = createBotGate(store, options.botCheck);
   const phoneOf = phoneRefs(keys, tenantOf);
   const policyOf = (tenant: string) => tenantOf(tenant).policy;
 
-  /** The door: channel, then phone, then destination. What passes has everything that takes randomness or a key. */
+  /** The door: channel, then the phone's form. What passes has everything that takes randomness or a key. */
   function admit(caller: Caller, command: SendCommand): Result<SendFacts> {
-    const { policy, templates, origins } = tenantOf(caller.tenant);
+    const { templates, origins } = tenantOf(caller.tenant);
     if (command.webOrigin !== undefined && origins?.has(command.webOrigin) === false) {
       return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
     }
     if (command.channel !== "" && command.channel !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
-    const parsed = parsePhoneNumber(command.phone);
-    const phone = isSandbox(caller.tenant) ? admitToSandbox(parsed) : admitDestination(policy, parsed);
+    const phone = admitNumber(caller.tenant, parsePhoneNumber(command.phone));
     if (!phone.ok) return phone;
     const id = Buffer.from(system.randomBytes(16)).toString("base64url");
     return ok({
@@ -205,6 +201,14 @@ export function createVerifications(options: VerificationsOptions): Verification
 
   function scopeOf(caller: Caller, id: string, claim: IdempotencyClaim | undefined): UpdateScope {
     return { tenant: caller.tenant, id, slot: claim?.slot, phoneOf };
+  }
+
+  function warn(tenant: string, { share }: { readonly share?: Share | undefined }): void {
+    if (share !== undefined) onDailyShare(tenant, share);
+  }
+
+  function numberOf({ tenant, kid, id, phoneBox }: Verification): string | undefined {
+    return listedNumber(tenant, openPhone(keys, kid, id, phoneBox));
   }
 
   /** Hands a new message over, waits a little for what becomes of it, and answers. */
@@ -251,22 +255,28 @@ export function createVerifications(options: VerificationsOptions): Verification
             kid: keys.current.kid,
             knownUser: command.knownUser,
             buckets: bucketsOf(caller.tenant, policy),
-            prefix: isGuarded(command.knownUser, false)
+            prefix: isGuarded(command.knownUser)
               ? prefixRef(policy, caller.tenant, () => facts.value.phone.e164)
               : undefined,
           }
         : undefined;
       const { tenant, isPublishable, address } = caller;
-      const about = { tenant, isPublishable, address, facts, claim };
+      const about = { tenant, isPublishable, address, facts, claim, policy };
       const visitor = { ...about, brought: command.challengeToken, limited: place.refusal };
+      const scope = {
+        tenant,
+        slot: claim?.slot,
+        phone,
+        number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
+        isCapped: facts.ok && dailyMaxOf(tenant, policy) !== undefined,
+      };
       const deciding = botGate(visitor, () =>
-        store.openVerification({ tenant, slot: claim?.slot, phone }, (view) =>
-          decideSend(view, facts, claim, policy, place.refusal),
-        ),
+        store.openVerification(scope, (view) => decideSend(view, facts, claim, policy, place.refusal)),
       );
       const decided = await keptIfSpent(place, deciding);
-      if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       if (decided.kind === "replay") return replaySent(decided);
+      warn(caller.tenant, decided);
+      if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       return handOver(decided, claim);
     },
 
@@ -293,13 +303,16 @@ export function createVerifications(options: VerificationsOptions): Verification
     async resend(caller, id) {
       const claim = claimOf(caller, "ResendOtp", [id]);
       const { place = unlimited } = caller;
-      const scope = { ...scopeOf(caller, id, claim), withPrefix: true };
+      const policy = policyOf(caller.tenant);
+      const isCapped = dailyMaxOf(caller.tenant, policy) !== undefined;
+      const scope = { ...scopeOf(caller, id, claim), withPrefix: true, numberOf, isCapped };
       const decided = await keptIfSpent(
         place,
-        store.updateVerification(scope, (view) => decideResend(view, claim, policyOf(caller.tenant), place.refusal)),
+        store.updateVerification(scope, (view) => decideResend(view, claim, policy, place.refusal)),
       );
-      if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       if (decided.kind === "replay") return replaySent(decided);
+      warn(caller.tenant, decided);
+      if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       return handOver(decided, claim);
     },
 
@@ -354,33 +367,6 @@ function replay<T>(result: Result<T>): Answer<T> {
 
 function storedRefusal(decided: { readonly kind: string; readonly answer?: StoredAnswer | null }): Refusal | undefined {
   return decided.kind === "replay" ? decided.answer?.refusal : undefined;
-}
-
-/** The sandbox takes the numbers it has an outcome for, and no others. Pure. */
-function admitToSandbox(phone: Result<PhoneNumber>): Result<PhoneNumber> {
-  const outcome = phone.ok ? sandboxOutcome(phone.value.e164) : undefined;
-  if (outcome === undefined) {
-    return refuse("PHONE_INVALID", {
-      field: "phone",
-      message: "A test key takes fictional numbers only, such as +14155550100.",
-    });
-  }
-  return outcome === "rate-limited" ? refuse("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: 60_000 }) : phone;
-}
-
-/** The country list. Judged by region, not by calling code: `+44 7911…` is Guernsey's. Pure. */
-function admitDestination(policy: Policy, phone: Result<PhoneNumber>): Result<PhoneNumber> {
-  if (!phone.ok) return phone;
-  if (isFictional(phone.value.e164)) {
-    return refuse("PHONE_INVALID", {
-      field: "phone",
-      message: "phone is a fictional number, which only test keys may use.",
-    });
-  }
-  const { allowedCountries: allowed } = policy;
-  return allowed === undefined || allowed.has(phone.value.region)
-    ? phone
-    : refuse("COUNTRY_NOT_ALLOWED", { field: "phone" });
 }
 
 function sentAt(v: Verification, policy: Policy, at: Instant): Sent {

@@ -153,24 +153,28 @@ export const migrations: readonly Migration[] = [
     `,
   },
   {
-    name: "0006-guesses",
+    name: "0004-destinations",
     sqlite: `
-      -- Codes that were compared, by tenant and by minute since the epoch. Minutes past the window are swept.
-      CREATE TABLE guesses (
-        tenant TEXT NOT NULL,
-        minute INTEGER NOT NULL,
-        wrong_codes INTEGER NOT NULL,
-        right_codes INTEGER NOT NULL,
-        PRIMARY KEY (tenant, minute)
+      -- The operator's lists: what a prefix or a whole number is told, before anything is spent on it.
+      CREATE TABLE destinations (
+        tenant TEXT NOT NULL REFERENCES tenants (id),
+        prefix TEXT NOT NULL,
+        verdict TEXT NOT NULL CHECK (verdict IN ('block', 'allow')),
+        note TEXT NOT NULL,
+        create_ms INTEGER NOT NULL,
+        PRIMARY KEY (tenant, prefix)
       ) WITHOUT ROWID;
-      CREATE INDEX guesses_minute ON guesses (minute);
 
-      -- The master key that a row is found under. It is not to be dropped while the row matters. Of rows from before it
-      -- is known where one key wrote them all; the others count as anyone's, and are gone in 90 days.
-      ALTER TABLE phones ADD COLUMN kid INTEGER;
-      ALTER TABLE buckets ADD COLUMN kid INTEGER;
-      UPDATE phones SET kid = (SELECT kid FROM master_keys) WHERE (SELECT count(*) FROM master_keys) = 1;
-      UPDATE buckets SET kid = (SELECT kid FROM master_keys) WHERE (SELECT count(*) FROM master_keys) = 1;
+      -- Messages of a tenant in a UTC day (its number since the epoch), and the share of the cap that was warned of.
+      CREATE TABLE daily_messages (
+        tenant TEXT NOT NULL,
+        day INTEGER NOT NULL,
+        count INTEGER NOT NULL,
+        warned INTEGER NOT NULL,
+        PRIMARY KEY (tenant, day)
+      ) WITHOUT ROWID;
+      -- The day of which a message has a place that no call has used up yet.
+      ALTER TABLE messages ADD COLUMN place_day INTEGER;
     `,
   },
   {
@@ -216,6 +220,27 @@ export const migrations: readonly Migration[] = [
 
       -- What a verification counts for at its prefix; nothing, for those that were there before.
       ALTER TABLE verifications ADD COLUMN tally INTEGER NOT NULL DEFAULT 0;
+    `,
+  },
+  {
+    name: "0006-guesses",
+    sqlite: `
+      -- Codes that were compared, by tenant and by minute since the epoch. Minutes past the window are swept.
+      CREATE TABLE guesses (
+        tenant TEXT NOT NULL,
+        minute INTEGER NOT NULL,
+        wrong_codes INTEGER NOT NULL,
+        right_codes INTEGER NOT NULL,
+        PRIMARY KEY (tenant, minute)
+      ) WITHOUT ROWID;
+      CREATE INDEX guesses_minute ON guesses (minute);
+
+      -- The master key that a row is found under. It is not to be dropped while the row matters. Of rows from before it
+      -- is known where one key wrote them all; the others count as anyone's, and are gone in 90 days.
+      ALTER TABLE phones ADD COLUMN kid INTEGER;
+      ALTER TABLE buckets ADD COLUMN kid INTEGER;
+      UPDATE phones SET kid = (SELECT kid FROM master_keys) WHERE (SELECT count(*) FROM master_keys) = 1;
+      UPDATE buckets SET kid = (SELECT kid FROM master_keys) WHERE (SELECT count(*) FROM master_keys) = 1;
     `,
   },
 ];

@@ -3,6 +3,7 @@
  * writes, another sees at its next call. The promises of store.ts hold here too.
  */
 import type { ApiKey } from "../otp/api-key.ts";
+import type { Destination } from "../otp/destination.ts";
 import type { TenantRecord } from "../otp/tenant.ts";
 import type { Instant } from "../system.ts";
 
@@ -57,6 +58,14 @@ export interface Registry {
    * next revision. `decide` is pure and may be run again.
    */
   changeTenant<R>(id: string, decide: (view: TenantView) => TenantDecided<R>): Promise<R>;
+  /** Adds an entry to a tenant's lists of destinations, or replaces the one with its prefix; false if there is no such tenant. */
+  putDestination(entry: Destination): Promise<boolean>;
+  /** Removes an entry; false if there is none. */
+  removeDestination(tenant: string, prefix: string): Promise<boolean>;
+  /** A tenant's entries, in the order of their prefixes. */
+  listDestinations(tenant: string): Promise<Destination[]>;
+  /** Finds the longest entry that a number begins with. `e164` is canonical. */
+  findDestination(tenant: string, e164: string): Promise<Destination | undefined>;
 
   /**
    * Compares the configured master keys, the current one first, with those the database was written with. Rejects with

@@ -3,6 +3,8 @@
  * bytes in the database and 22 characters of base64url everywhere else.
  */
 import { keyKinds, scopes, type ApiKey, type Scope } from "../otp/api-key.ts";
+import type { DailyCount } from "../otp/daily-cap.ts";
+import type { Destination, Verdict } from "../otp/destination.ts";
 import type { IdempotencyRecord, StoredAnswer } from "../otp/idempotency.ts";
 import type { Delivery, Message } from "../otp/message.ts";
 import type { PhoneHistory } from "../otp/policy.ts";
@@ -176,6 +178,7 @@ export interface MessageRow {
   provider_index: number;
   due_ms: number | null;
   deadline_ms: number;
+  place_day: number | null;
   provider: string | null;
   provider_message_id: string | null;
   detail: string | null;
@@ -192,6 +195,7 @@ export const messageColumns = [
   "provider_index",
   "due_ms",
   "deadline_ms",
+  "place_day",
   "provider",
   "provider_message_id",
   "detail",
@@ -209,6 +213,7 @@ export function toMessage(row: MessageRow): Message {
     providerIndex: row.provider_index,
     dueMs: row.due_ms,
     deadlineMs: row.deadline_ms,
+    placeDay: row.place_day,
     provider: row.provider,
     providerMessageId: row.provider_message_id,
     detail: row.detail,
@@ -228,6 +233,7 @@ export function messageValues(m: Message): (string | number | Uint8Array | null)
     m.providerIndex,
     m.dueMs,
     m.deadlineMs,
+    m.placeDay,
     m.provider,
     m.providerMessageId,
     m.detail,
@@ -336,6 +342,24 @@ export interface TenantRow {
 export function toTenant(row: TenantRow): TenantRecord {
   const { id, settings, create_ms: createMs, disable_ms: disableMs, revision } = row;
   return { id, settings, createMs, disableMs, revision };
+}
+
+export interface DestinationRow {
+  tenant: string;
+  prefix: string;
+  verdict: Verdict;
+  note: string;
+  create_ms: number;
+}
+
+export function toDestination({ create_ms: createMs, ...rest }: DestinationRow): Destination {
+  return { ...rest, createMs };
+}
+
+export interface DailyRow {
+  day: number;
+  count: number;
+  warned: DailyCount["warned"];
 }
 
 /** A bucket's key: the phone's index and one byte for the lane and the limit's place. */

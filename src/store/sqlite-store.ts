@@ -3,7 +3,9 @@
  * applies its writes, synchronously and in one transaction. Plain reads see what is committed.
  */
 import type { Database } from "better-sqlite3";
+import { hasPlace, hasPlaceToGiveBack, newDay, takePlace, type DailyCount, type Place } from "../otp/daily-cap.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
+import type { Verdict } from "../otp/destination.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
@@ -16,7 +18,7 @@ import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import * as rows from "./rows.ts";
 import type { Registry } from "./registry.ts";
 import { createPrefixes } from "./sqlite-prefixes.ts";
-import { createRegistry } from "./sqlite-registry.ts";
+import { createRegistry, longestDestination } from "./sqlite-registry.ts";
 import { createSweep } from "./sqlite-sweep.ts";
 import { prepare } from "./statements.ts";
 import {
@@ -36,6 +38,9 @@ import {
 const clockNoteMs = 5_000;
 /** No verification lives longer than this, so an older one of a phone cannot be open. */
 const lifeMaxMs = 600_000;
+/** A tenant's days are kept for so long: a clock that was set back may come by one again. */
+const keptDays = 7;
+const atDailyCap = "the daily cap on messages was reached";
 
 export class SqliteStore implements Store {
   readonly #db: Database;
@@ -82,8 +87,10 @@ export class SqliteStore implements Store {
       const guesses = phone === undefined ? undefined : this.#sql.guesses.get(scope.tenant, oldestMinute(now));
       const name = scope.phone?.prefix?.name();
       const prefix = name === undefined ? undefined : this.#prefixes.load(name);
-      const { writes, result } = decide({ now, record, recorded, phone, guesses, prefix });
+      const [verdict, daily] = this.#destinationAndDay(scope, scope.number, now);
+      const { writes, result } = decide({ now, record, recorded, phone, guesses, prefix, verdict, daily });
       this.#apply(writes, scope.phone, undefined, now);
+      this.#putDaily(scope.tenant, writes.daily);
       return result;
     });
   }
@@ -97,8 +104,12 @@ export class SqliteStore implements Store {
       const isCounted = scope.withPrefix === true && verification !== undefined && verification.tally !== "none";
       const name = isCounted ? ref?.prefix?.name() : undefined;
       const prefix = name === undefined ? undefined : this.#prefixes.load(name);
-      const { writes, result } = decide({ now, record: this.#record(scope.slot), verification, phone, prefix });
+      const number = verification === undefined ? undefined : scope.numberOf?.(verification);
+      const [verdict, daily] = this.#destinationAndDay(scope, number, now);
+      const record = this.#record(scope.slot);
+      const { writes, result } = decide({ now, record, verification, phone, prefix, verdict, daily });
       this.#apply(writes, ref, verification, now);
+      this.#putDaily(scope.tenant, writes.daily);
       return result;
     });
   }
@@ -171,6 +182,7 @@ export class SqliteStore implements Store {
     max: number,
     phoneOf: (verification: Verification) => PhoneRef,
     decideLate: (view: SettleView) => Decided<unknown>,
+    dailyMaxOf: (tenant: string) => number | undefined,
   ): Promise<Job[]> {
     return this.#act((now) => {
       const jobs: Job[] = [];
@@ -178,14 +190,28 @@ export class SqliteStore implements Store {
         const message = rows.toMessage(row);
         const verification = this.#verification(message.verificationId);
         if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
-          const claimed = claim(message, now);
-          this.#putMessage(claimed);
-          jobs.push({ message: claimed, verification, now });
+          const place = this.#placeFor(message, verification.tenant, dailyMaxOf, now);
+          this.#putDaily(verification.tenant, place.daily);
+          if (place.taken) {
+            const claimed = { ...claim(message, now), placeDay: place.day };
+            this.#putMessage(claimed);
+            jobs.push({ message: claimed, verification, now, share: place.share });
+          } else {
+            const unplaced = { ...message, detail: atDailyCap };
+            this.#settle({ message: unplaced, verification, now }, phoneOf(verification), decideLate);
+          }
         } else if (verification === undefined) this.#putMessage(giveUp(message));
         else this.#settle({ message, verification, now }, phoneOf(verification), decideLate);
       }
       return jobs;
     });
+  }
+
+  /** The place under the daily cap for a message's next call: the one it has, or a new one. */
+  #placeFor(message: Message, tenant: string, dailyMaxOf: (tenant: string) => number | undefined, now: Instant): Place {
+    if (hasPlace(message, now)) return { taken: true, day: message.placeDay };
+    const max = dailyMaxOf(tenant);
+    return takePlace(max === undefined ? undefined : this.#daily(tenant, now), max, now);
   }
 
   releaseMessages(jobs: readonly Job[]): Promise<void> {
@@ -213,7 +239,10 @@ export class SqliteStore implements Store {
   }
 
   #settle<R>(job: Job, ref: PhoneRef, decide: (view: SettleView) => Decided<R>): R {
-    const { writes, result } = decide({ ...job, phone: this.#phone(ref, job.now) });
+    const { message, verification, now } = job;
+    const daily = hasPlaceToGiveBack(message, now) ? this.#daily(verification.tenant, now) : undefined;
+    const { writes, result } = decide({ message, verification, now, phone: this.#phone(ref, now), daily });
+    this.#putDaily(verification.tenant, writes.daily);
     this.#apply(writes, ref, job.verification, job.now);
     return result;
   }
@@ -340,6 +369,27 @@ export class SqliteStore implements Store {
 
   #updateVerification(v: Verification): void {
     this.#sql.updateVerification.run(...rows.verificationChanges(v));
+  }
+
+  /** What a decision about spending asks for: the word of the lists on a number, and the tenant's day. */
+  #destinationAndDay(
+    { tenant, isCapped }: OpenScope | UpdateScope,
+    number: string | undefined,
+    now: Instant,
+  ): [Verdict | undefined, DailyCount | undefined] {
+    const verdict = number === undefined ? undefined : longestDestination(this.#sql, tenant, number)?.verdict;
+    return [verdict, isCapped === true ? this.#daily(tenant, now) : undefined];
+  }
+
+  #daily(tenant: string, now: Instant): DailyCount {
+    const today = newDay(now);
+    return this.#sql.daily.get(tenant, today.day) ?? today;
+  }
+
+  #putDaily(tenant: string, daily: DailyCount | undefined): void {
+    if (daily === undefined) return;
+    this.#sql.putDaily.run(tenant, daily.day, daily.count, daily.warned);
+    if (daily.count === 1) this.#sql.deleteDays.run(tenant, daily.day - keptDays);
   }
 
   #putMessage(message: Message): void {

@@ -3,6 +3,7 @@
  * them, are in sqlite.ts; what a row means is in rows.ts.
  */
 import type { Database } from "better-sqlite3";
+import { prefixDigitsMax } from "../otp/destination.ts";
 import type { Guesses } from "../otp/spray.ts";
 import * as prefixes from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
@@ -152,6 +153,29 @@ export function prepare(db: Database) {
        VALUES (?, ?, ?, ?, (SELECT coalesce(max(revision), 0) + 1 FROM tenants))
        ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, disable_ms = excluded.disable_ms, revision = excluded.revision`,
     ),
+    anyDestination: statement(`SELECT 1 FROM destinations WHERE tenant = ? LIMIT 1`),
+    longestDestination: statement<rows.DestinationRow>(
+      `SELECT tenant, prefix, verdict, note, create_ms FROM destinations
+       WHERE tenant = ? AND prefix IN (${marks(Array.from({ length: prefixDigitsMax }, String))})
+       ORDER BY length(prefix) DESC LIMIT 1`,
+    ),
+    destinations: statement<rows.DestinationRow>(
+      `SELECT tenant, prefix, verdict, note, create_ms FROM destinations WHERE tenant = ? ORDER BY prefix`,
+    ),
+    // Nothing is added for a tenant that there is not.
+    putDestination: statement(
+      `INSERT INTO destinations (tenant, prefix, verdict, note, create_ms)
+       SELECT id, ?, ?, ?, ? FROM tenants WHERE id = ?
+       ON CONFLICT (tenant, prefix) DO UPDATE
+       SET verdict = excluded.verdict, note = excluded.note, create_ms = excluded.create_ms`,
+    ),
+    deleteDestination: statement(`DELETE FROM destinations WHERE tenant = ? AND prefix = ?`),
+    daily: statement<rows.DailyRow>(`SELECT day, count, warned FROM daily_messages WHERE tenant = ? AND day = ?`),
+    putDaily: statement(
+      `INSERT INTO daily_messages (tenant, day, count, warned) VALUES (?, ?, ?, ?)
+       ON CONFLICT (tenant, day) DO UPDATE SET count = excluded.count, warned = excluded.warned`,
+    ),
+    deleteDays: statement(`DELETE FROM daily_messages WHERE tenant = ? AND day < ?`),
     clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
     noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),
     masterKeys: statement<{ kid: number; key_check: Uint8Array }>(`SELECT kid, key_check FROM master_keys`),

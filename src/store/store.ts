@@ -21,6 +21,7 @@
  *
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
+import type { Share } from "../otp/daily-cap.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
@@ -86,6 +87,10 @@ export interface OpenScope {
   readonly slot: Uint8Array | undefined;
   /** Undefined when the call was refused at the door and only its idempotency is to be looked up. */
   readonly phone: PhoneRef | undefined;
+  /** The number whose longest entry in the tenant's lists the view is to tell of; undefined where no list is asked. */
+  readonly number?: string | undefined;
+  /** True under a daily cap: the view is to hold the tenant's day. */
+  readonly isCapped?: boolean;
 }
 
 export interface UpdateScope {
@@ -96,6 +101,10 @@ export interface UpdateScope {
   readonly phoneOf: (verification: Verification) => PhoneRef;
   /** Whether the view is to hold the verification's prefix. */
   readonly withPrefix?: boolean;
+  /** Tells the number whose longest entry the view is to tell of, as in OpenScope. Pure. */
+  readonly numberOf?: (verification: Verification) => string | undefined;
+  /** True under a daily cap: the view is to hold the tenant's day. */
+  readonly isCapped?: boolean;
 }
 
 /** A message in hand: claimed, and to be settled before its lease (`message.dueMs`) ends. */
@@ -104,6 +113,8 @@ export interface Job {
   readonly verification: Verification;
   /** When it was claimed. */
   readonly now: Instant;
+  /** The share of the daily cap that it reached, where operators have not been warned of it yet. */
+  readonly share?: Share | undefined;
 }
 
 /** How many rows a sweep went over, and whether there are more. */
@@ -161,12 +172,15 @@ export interface Store {
 
   /**
    * Claims up to `max` messages that are due, each for one worker alone. Those past their deadline, or whose
-   * verification is no longer pending, come to what `decideLate` decides instead; it must leave them not due.
+   * verification is no longer pending, come to what `decideLate` decides instead; it must leave them not due. So do those
+   * that need a place under their tenant's daily cap when none is left (otp/daily-cap.ts), with a detail that says so.
+   * `dailyMaxOf` tells a tenant's cap, undefined for none. Pure.
    */
   claimMessages(
     max: number,
     phoneOf: (verification: Verification) => PhoneRef,
     decideLate: (view: SettleView) => Decided<unknown>,
+    dailyMaxOf: (tenant: string) => number | undefined,
   ): Promise<Job[]>;
 
   /** Gives claimed messages back unsent, due at once. One that is no longer claimed by this very claim is left alone. */

@@ -60,7 +60,7 @@ code_length      7                     OTP_CODE_LENGTH
 code_length_max  8                     default
 ttl_seconds      600                   default
 max_attempts     5                     default
-daily_cap        the operator's        default
+daily_cap        none                  default
 fraud_guard      observe               default
 audience         ${name.padEnd(20)}  default
 origins          https://a.example     tenant

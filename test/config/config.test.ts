@@ -59,6 +59,7 @@ describe("a variable with bounds", () => {
     ["OTP_MAX_ATTEMPTS", 1, 10, "", (config) => config.policy.attemptsMax, 1],
     ["OTP_RETENTION_HOURS", 24, 2_160, " hours", (config) => config.policy.retentionMs, hourMs],
     ["OTP_SEND_WAIT_MS", 0, 10_000, " ms", ({ sendWaitMs }) => sendWaitMs, 1],
+    ["OTP_DAILY_MESSAGE_CAP", 0, 100_000_000, "", (config) => config.policy.dailyMessagesMax ?? 0, 1],
     ["OTP_IDLE_SECONDS", 60, 86_400, " seconds", ({ idleMs }) => idleMs, secondMs],
     ["OTP_CONNECTION_MAX_AGE_SECONDS", 0, 86_400, " seconds", (config) => config.connectionMaxAgeMs, secondMs],
     ["OTP_MAX_CONNECTIONS", 1, 100_000, "", ({ connectionsMax }) => connectionsMax, 1],
@@ -316,15 +317,16 @@ describe("production", () => {
     console: "OTP_PROVIDERS must not name console in production: it prints every code.",
     key: "OTP_MASTER_KEY (or OTP_MASTER_KEY_FILE) is required in production: 32 random bytes in base64url, kept apart from the database.",
     countries: "OTP_ALLOWED_COUNTRIES is required in production: a list such as NL,BE,DE, or * for all.",
+    cap: "OTP_DAILY_MESSAGE_CAP is required in production: how many SMS a day you would pay for, such as 5000.",
   };
 
-  test("starts with a way out, a key and a country list", () => {
+  test("starts with a way out, a key, a country list and a daily cap", () => {
     expect(configOf(production)).toMatchObject({ environment: "production", providers: ["webhook"] });
     expect(configOf({ ...production, OTP_ALLOWED_COUNTRIES: "*" }).policy.allowedCountries).toBeUndefined();
   });
 
-  test("refuses the console provider, a generated key and a missing country list, all three at once", () => {
-    expect(faultsOf({ OTP_ENV: "production" })).toEqual([refusals.console, refusals.key, refusals.countries]);
+  test("refuses the console provider, a generated key, a missing country list and no daily cap, all at once", () => {
+    expect(faultsOf({ OTP_ENV: "production" })).toEqual(Object.values(refusals));
   });
 
   test.each([
@@ -332,6 +334,13 @@ describe("production", () => {
     ["the console provider behind another", { OTP_PROVIDERS: "webhook,console" }, refusals.console],
     ["a generated key", { OTP_MASTER_KEY: "" }, refusals.key],
     ["a missing country list", { OTP_ALLOWED_COUNTRIES: "" }, refusals.countries],
+    ["a missing daily cap", { OTP_DAILY_MESSAGE_CAP: "" }, refusals.cap],
+    ["a daily cap of none", { OTP_DAILY_MESSAGE_CAP: "0" }, refusals.cap],
+    [
+      "a daily cap that is no number",
+      { OTP_DAILY_MESSAGE_CAP: "many" },
+      "OTP_DAILY_MESSAGE_CAP must be a whole number.",
+    ],
   ])("refuses %s alone", (_, change, sentence) => {
     expect(faultsOf({ ...production, ...change })).toEqual([sentence]);
   });
@@ -362,5 +371,6 @@ test("all that is wrong is told together, whatever kind it is", () => {
     "OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE go together; set both or neither.",
     "OTP_PROVIDERS must not name console in production: it prints every code.",
     "OTP_ALLOWED_COUNTRIES is required in production: a list such as NL,BE,DE, or * for all.",
+    "OTP_DAILY_MESSAGE_CAP is required in production: how many SMS a day you would pay for, such as 5000.",
   ]);
 });

@@ -79,8 +79,12 @@ test("* opens all countries to a tenant", () => {
   expect(read({ countries: "*" }).tenant.policy.allowedCountries).toBeUndefined();
 });
 
-test("a daily cap of 0 is none", () => {
+test("a daily cap of 0 is none where the operator has none, and else the operator's", () => {
   expect(read({ daily_cap: "0" }).tenant.policy).toHaveProperty("dailyMessagesMax", undefined);
+  const capped = { ...operator, policy: { ...operator.policy, dailyMessagesMax: 5_000 } };
+  const { tenant, faults } = readTenant({ id: "acme", settings: '{"daily_cap":"0"}', disableMs: null }, capped);
+  expect(tenant.policy.dailyMessagesMax).toBe(5_000);
+  expect(faults).toEqual([{ setting: "daily_cap", rest: "must be at least 1, since OTP_DAILY_MESSAGE_CAP is set" }]);
 });
 
 test("a tenant with longer codes has them, whatever the operator's maximum", () => {
@@ -173,9 +177,9 @@ describe("a record", () => {
   });
 });
 
-test("every setting but daily_cap, audience and origins stands in for a variable of the operator's", () => {
+test("every setting but audience and origins stands in for a variable of the operator's", () => {
   const own = settingNames.filter((name) => settingVariables[name] === undefined);
-  expect(own).toEqual(["daily_cap", "audience", "origins"]);
+  expect(own).toEqual(["audience", "origins"]);
 });
 
 test("a brand outside GSM-7 and a dear text are warned of", () => {

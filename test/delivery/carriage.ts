@@ -107,6 +107,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       providers,
       phoneOf: acts.phoneOf,
       onCall: (provider, outcome) => void calls.push(`${provider} ${outcome.kind}`),
+      onDailyShare: () => {},
       onFault: (error) => void faults.push(error),
     });
     workers.push(worker);

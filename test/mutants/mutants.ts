@@ -3,6 +3,7 @@
  * breaks. `npm run test:mutants` makes each in a copy of the tree and demands that a test fails; `npm test` holds that
  * every text still stands where it is said to, so that the list cannot rot.
  */
+import { spendingMutants } from "./spending.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -65,7 +66,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "consume without state check",
     breaks: "terminal verifications change again",
-    file: decisions,
+    file: "src/otp/standing.ts",
     text: `if (verification.state !== "PENDING") return { kind: "terminal", verification, writes: noWrites };`,
     replacement: ``,
   },
@@ -388,4 +389,5 @@ export const mutants: readonly Mutant[] = [
     replacement: `const isOfBlock = true;`,
     suites: ["test/otp/pumping-guard.test.ts"],
   },
+  ...spendingMutants,
 ];

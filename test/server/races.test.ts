@@ -80,6 +80,22 @@ test("of 200 sends at once to one phone, in every spelling, the limit's 100 go o
   expect(world.network.received.filter(({ to }) => to === "+31612000999")).toHaveLength(100);
 });
 
+test("of 1,000 sends at once to as many phones, the day's cap of 137 go out, and of those resent none", async () => {
+  await world.stop();
+  world = await startWorld({ OTP_DAILY_MESSAGE_CAP: "137" });
+  const phones = Array.from({ length: 1_000 }, newPhone);
+  const hits = await volley(phones.map((phone) => ({ rpc: "SendOtp", message: { phone } })));
+  expect(tally(hits)).toEqual({ OK: 137, SPEND_LIMIT: 863 });
+  expect(world.network.received).toHaveLength(137);
+  world.system.advance(30_000);
+  const ids = hits.flatMap(({ requestId }) => requestId ?? []);
+  const again = await volley(ids.map((request_id) => ({ rpc: "ResendOtp", message: { request_id } })));
+  expect(tally(again)).toEqual({ SPEND_LIMIT: 137 });
+  expect(world.network.received).toHaveLength(137);
+  const warned = world.told.filter(({ event }) => event === "dailyShare").map((told) => told.with[1]);
+  expect(warned).toEqual([80, 100]);
+});
+
 test("of 100 resends at once one goes out", async () => {
   const { id } = await send();
   world.system.advance(30_000);

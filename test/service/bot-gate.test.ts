@@ -40,6 +40,7 @@ beforeAll(async () => {
     deliver: async () => void (texted += 1),
     sendWaitMs: 0,
     issuer: "otpd",
+    onDailyShare: () => {},
     botCheck: createBotCheck(settings, () => {}),
   });
 });

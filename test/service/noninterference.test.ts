@@ -95,6 +95,7 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
     deliver: async () => undefined,
     sendWaitMs: 0,
     issuer: "otpd",
+    onDailyShare: () => {},
   });
   const opened: Record<Name, string[]> = { acme: [], bolt: [] };
   const answers = new Map<number, string>();

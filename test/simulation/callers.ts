@@ -40,6 +40,7 @@ export interface Told {
 const withHint = new Set<Reason>([
   "RESEND_TOO_SOON",
   "PHONE_RATE_LIMITED",
+  "SPEND_LIMIT",
   "DELIVERY_FAILED",
   "STORE_UNAVAILABLE",
   "IDEMPOTENCY_IN_PROGRESS",
@@ -53,6 +54,7 @@ export const harmless = new Set<Reason>([
   "RESENDS_EXHAUSTED",
   "RESEND_TOO_SOON",
   "PHONE_RATE_LIMITED",
+  "SPEND_LIMIT",
   "PHONE_INVALID",
   "PHONE_NOT_MOBILE",
   "DESTINATION_BLOCKED",

@@ -6,7 +6,12 @@ import { expect, test } from "vitest";
 import { Callers } from "./callers.ts";
 import { World } from "./world.ts";
 
-const life = { ttlMs: 180_000, fraudGuard: "observe" as const, phoneLimits: [{ burst: 1000, intervalMs: 1_000 }] };
+const life = {
+  dailyMessagesMax: undefined,
+  ttlMs: 180_000,
+  fraudGuard: "observe" as const,
+  phoneLimits: [{ burst: 1000, intervalMs: 1_000 }],
+};
 
 /** Sends to `count` phones at once, before a provider that never answers. */
 async function sendToMany(count: number): Promise<{ world: World; callers: Callers; ids: string[] }> {

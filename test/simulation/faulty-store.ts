@@ -3,6 +3,7 @@
  * so that those of parallel calls change places; some are refused, some are done but never heard of; and after a crash
  * nothing gets through in either direction.
  */
+import type { SettleView } from "../../src/otp/settlement.ts";
 import { StoreUnavailable, type Job, type Store } from "../../src/store/store.ts";
 import type { Chance } from "./chance.ts";
 import { turn } from "./machine.ts";
@@ -60,14 +61,15 @@ export function createFaultyStore(
     },
   };
   /** What is given up while messages are claimed is a settlement like any other. */
-  const claimMessages: Store["claimMessages"] = (max, phoneOf, decideLate) =>
+  const claimMessages: Store["claimMessages"] = (max, phoneOf, decideLate, dailyMaxOf) =>
     through("claimMessages", async () => {
       const settled: unknown[] = [];
-      const jobs = await store.claimMessages(max, phoneOf, (view) => {
+      const heard = (view: SettleView) => {
         const decided = decideLate(view);
         settled.push(decided.result);
         return decided;
-      });
+      };
+      const jobs = await store.claimMessages(max, phoneOf, heard, dailyMaxOf);
       for (const result of settled) onDone("settleMessage", result);
       return jobs;
     }) as Promise<Job[]>;

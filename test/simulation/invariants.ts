@@ -7,11 +7,12 @@
  * a salt stands for.
  */
 import { deriveCode } from "../../src/otp/code.ts";
-import type { Message } from "../../src/otp/message.ts";
+import type { Message, SendOutcome } from "../../src/otp/message.ts";
 import { openPhone } from "../../src/otp/phone-number.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import * as rows from "../../src/store/rows.ts";
 import type { Store } from "../../src/store/store.ts";
+import { Bill } from "./bill.ts";
 import { Budget } from "./budget.ts";
 import { inspectPrefixes } from "./prefixes.ts";
 import { hold, Violation } from "./violation.ts";
@@ -53,6 +54,7 @@ const dayMs = 86_400_000;
 export class Invariants {
   readonly known = new Map<string, Known>();
   readonly budget: Budget;
+  readonly bill: Bill;
   readonly #world: World;
   readonly #byCode = new Map<string, Set<string>>();
   readonly #messages = new Map<string, Message>();
@@ -67,6 +69,7 @@ export class Invariants {
   constructor(world: World) {
     this.#world = world;
     this.budget = new Budget(() => world.policy.phoneLimits);
+    this.bill = new Bill(world.policy.dailyMessagesMax);
   }
 
   get smsCount(): number {
@@ -140,11 +143,12 @@ export class Invariants {
   }
 
   /** Hears of a provider call as it begins; returns what is to be told of its end. */
-  onProviderCall(sms: { to: string; text: string }, provider: string): () => void {
+  onProviderCall(sms: { to: string; text: string }, provider: string): (outcome?: SendOutcome) => void {
     this.#smsCount += 1;
     this.#world.note("sms", sms.to, provider);
-    let over = () => {};
+    let over = (_outcome?: SendOutcome) => {};
     this.#catching(() => {
+      const unsent = this.bill.called(this.#world.now());
       const code = /^\d{6,10}/.exec(sms.text)?.[0] ?? "";
       const ids = [...(this.#byCode.get(`${sms.to} ${code}`) ?? [])];
       hold(ids.length > 0, "I8", "every SMS carries the code of a verification of its phone");
@@ -159,12 +163,15 @@ export class Invariants {
       const callsMax = 2 * known.messages + 3 * (disturbances - known.disturbancesBefore);
       hold(known.calls <= callsMax, "I8", `${known.calls} calls for ${known.messages} messages`);
       known.inFlight.push(disturbances);
-      over = () => {
+      over = (outcome) => {
         const at = known.inFlight.indexOf(disturbances);
         if (at >= 0) known.inFlight.splice(at, 1);
+        // What it says after the worker's patience has ended is heard by nobody.
+        over = () => {};
+        if (["refused", "throttled", "unavailable"].includes(outcome?.kind ?? "")) unsent();
       };
     });
-    return () => over();
+    return (outcome) => over(outcome);
   }
 
   #callFault(id: string): string | undefined {
@@ -231,6 +238,7 @@ export class Invariants {
     this.#inspectMessages(inDatabase, now);
     this.#inspectPhones(now);
     inspectPrefixes(world, inDatabase.values(), (id) => this.#knownOf(id).phone);
+    this.bill.inspect(world.db, now, world.disturbances > 0);
     for (const v of inDatabase.values()) if (v.state !== "PENDING") this.#over.add(v.id);
   }
 

@@ -11,7 +11,11 @@ import { moods } from "./scripted-provider.ts";
 import { World } from "./world.ts";
 
 const hour = 3_600_000;
-const life = { phoneLimits: [{ burst: 1000, intervalMs: 1_000 }], guessPolicy: "lengthen" as const };
+const life = {
+  phoneLimits: [{ burst: 1000, intervalMs: 1_000 }],
+  guessPolicy: "lengthen" as const,
+  dailyMessagesMax: undefined,
+};
 
 /** Plays one seed, and resolves with how often each decision was made. */
 async function play(seed: number, fraudGuard: GuardMode): Promise<Map<string, number>> {

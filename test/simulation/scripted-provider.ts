@@ -14,8 +14,8 @@ export interface ScriptedProvider extends Provider {
 }
 
 export interface ProviderEvents {
-  /** A call begins; what is returned is told when it ends. */
-  readonly onCall: (sms: Sms, provider: string) => () => void;
+  /** A call begins; what is returned is told when it ends, with the outcome if there is one. */
+  readonly onCall: (sms: Sms, provider: string) => (outcome?: SendOutcome) => void;
   readonly after: (ms: number, act: () => void) => () => void;
 }
 
@@ -93,9 +93,9 @@ export function createScriptedProvider(name: string, chance: Chance, events: Pro
       const ended = events.onCall(sms, name);
       const { promise, resolve } = Promise.withResolvers<SendOutcome>();
       // For the outside the call is over once the worker has given it up.
-      signal.addEventListener("abort", ended);
+      signal.addEventListener("abort", () => ended());
       const answer = (outcome: SendOutcome) => {
-        ended();
+        ended(outcome);
         resolve(outcome);
       };
       try {

@@ -21,6 +21,7 @@
  * | I14 | another tenant's id does not exist and cannot be touched | steps |
  * | I16 | a send counts once at its prefix, and its outcome once, whatever its end; what the guard refuses is not sent, but for known users | prefixes |
  * | I15 | every refusal for now says how long to wait, and waiting that long is enough | callers, simulate |
+ * | I17 | no more SMS of a tenant in a UTC day than its cap, and one warning for each share; none to a blocked number, while what is out still verifies | bill, steps |
  *
  * A clock that was set back may lose up to 20 s in a crash (the age of the database's note of it), and the time that the
  * service was down. I10 is measured in the time that really passed: such a loss can only make a bucket refill later, or
@@ -88,6 +89,9 @@ const expected = [
   "REQUEST_NOT_FOUND",
   "PHONE_RATE_LIMITED",
   "PHONE_UNREACHABLE",
+  "PHONE_INVALID",
+  "DESTINATION_BLOCKED",
+  "SPEND_LIMIT",
   "DELIVERY_FAILED",
   "STORE_UNAVAILABLE",
   "IDEMPOTENCY_KEY_REUSED",

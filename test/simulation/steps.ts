@@ -3,6 +3,7 @@
  * can know; what must hold always is checked after every step by whoever runs them.
  */
 import { createKeyRing } from "../../src/otp/key-ring.ts";
+import type { Verdict } from "../../src/otp/destination.ts";
 import type { Reason } from "../../src/otp/reason.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import { harmless, type Ask, type Call, type Callers } from "./callers.ts";
@@ -311,6 +312,39 @@ const crash: Step = async (scene) => {
   await world.boot();
 };
 
+/** An operator blocks a phone for a while, or allows a number that no plan knows. What is out already still verifies. */
+const lists: Step = async (scene) => {
+  const { world, callers, chance } = scene;
+  const { registry } = world.life.store;
+  const entry = (prefix: string, verdict: Verdict) => ({ tenant: "default", prefix, verdict, note: "", createMs: 0 });
+  const phone = chance.pick([...phones, "+3161234567"]);
+  const prefix = phone.slice(0, chance.pick([2, 7, phone.length]));
+  const isAllowed = chance.happens(0.4);
+  await registry.putDestination(entry(prefix, "block"));
+  if (isAllowed) await registry.putDestination(entry(phone, "allow"));
+  const isBlocked = !isAllowed;
+  const before = new Set(world.invariants.known.keys());
+  const sent = await alone(scene, { rpc: "send", phone, knownUser: false, purpose: "" });
+  for (const id of world.invariants.known.keys()) if (isAllowed && !before.has(id)) world.exempt.add(id);
+  const told = sent.answer?.result;
+  const expected = phones.includes(phone) ? "DESTINATION_BLOCKED" : "PHONE_INVALID";
+  const isRefused = told?.ok === false && told.refusal.reason === expected;
+  if (told !== undefined) {
+    const isStrict = world.policy.guessPolicy === "strict";
+    hold(isRefused === isBlocked || (isStrict && isRefused), "I17", `${isBlocked} was to be blocked`);
+  }
+  const pending = world.invariants.allVerifications().filter(({ state }) => state === "PENDING");
+  const theirs = pending.find(({ id }) => world.invariants.known.get(id)?.phone === phone);
+  if (theirs !== undefined) {
+    const again = await alone(scene, { rpc: "resend", id: theirs.id });
+    hold(!isBlocked || again.answer?.result.ok !== true, "I17", "a resend goes to a blocked number");
+    await alone(scene, guessAsk(scene, theirs, 1));
+  }
+  for (const each of [prefix, phone]) await registry.removeDestination("default", each);
+  await world.rest();
+  callers.inspect();
+};
+
 const mood: Step = async ({ world, chance }) => {
   for (const provider of world.providers) provider.mood = chance.pick(moods);
   world.note(
@@ -349,5 +383,6 @@ export const steps: readonly (readonly [weight: number, step: Step])[] = [
   [2, clock],
   [4, crash],
   [5, mood],
+  [3, lists],
   [3, storeFault],
 ];

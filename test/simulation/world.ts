@@ -62,6 +62,7 @@ export function drawPolicy(chance: Chance): Policy {
     phoneLimits: chance.pick(policies.limits),
     allowedCountries: undefined,
     fraudGuard: chance.pick(["observe", "enforce"]),
+    dailyMessagesMax: chance.pick([0, 12, 30, 100]) || undefined,
     retentionMs: 24 * hour,
   };
 }
@@ -81,6 +82,8 @@ export class World {
   /** Crashes, long pauses, faults of the store and leaps of the clock: what may have a message sent once more. */
   disturbances = 0;
   crashes = 0;
+  /** Verifications of numbers that an entry allowed when they were opened: the guard leaves them alone. */
+  readonly exempt = new Set<string>();
   readonly faultsTold: string[] = [];
   readonly jumpsTold: number[] = [];
   readonly #folder = mkdtempSync(join(folderOfFolders, "otpd-simulation-"));
@@ -153,7 +156,9 @@ export class World {
     const tenantOf = ofOneMind(policy);
     const phoneOf = phoneRefs(keys, tenantOf);
     const common = { store, system, keys, tenantOf };
-    const worker = createWorker({ ...common, providers, phoneOf, refreshTenants: async () => {}, onCall, onFault });
+    const onDailyShare = (_tenant: string, share: number) => this.invariants.bill.warned(share, system.now());
+    const refreshTenants = async () => {};
+    const worker = createWorker({ ...common, providers, phoneOf, refreshTenants, onCall, onDailyShare, onFault });
     const sweeper = createSweeper(store, system, policy.retentionMs, phoneOf, onFault);
     this.life = {
       store,
@@ -163,6 +168,7 @@ export class World {
         deliver: worker.deliver,
         sendWaitMs: this.sendWaitMs,
         issuer: "otpd",
+        onDailyShare,
       }),
       end: async () => {
         isAlive = false;

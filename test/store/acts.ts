@@ -6,14 +6,14 @@ import { ofOneMind } from "../support/tenants.ts";
 import { deriveCode } from "../../src/otp/code.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
-import { phoneIndex, sealPhone, type E164 } from "../../src/otp/phone-number.ts";
+import { openPhone, phoneIndex, sealPhone, type E164 } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { prefixOf } from "../../src/otp/pumping-guard.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
 import { decideCancel, decideResend, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
-import { decideGiveUp } from "../../src/otp/settlement.ts";
+import { decideGiveUp, type SettleView } from "../../src/otp/settlement.ts";
 import { type PhoneView, type Verification } from "../../src/otp/verification.ts";
 import { phoneRefs } from "../../src/service/verifications.ts";
 import type { Job, PhoneRef, Store } from "../../src/store/store.ts";
@@ -32,6 +32,7 @@ export const testPolicy: Policy = {
     { burst: 2_000, intervalMs: 60_000 },
   ],
   allowedCountries: undefined,
+  dailyMessagesMax: undefined,
   retentionMs: 72 * 3_600_000,
 };
 
@@ -62,6 +63,8 @@ export interface Acts {
   /** What a guess comes to: "verified", or the reason of its refusal. */
   guess(verification: Verification, code: string): Promise<string>;
   resend(verification: Verification): Promise<Job>;
+  /** What a resend comes to: "resent", or the reason of its refusal. */
+  tryResend(verification: Verification): Promise<string>;
   cancel(verification: Verification): Promise<string>;
   /** Claims what is due, as a worker does. */
   claim(max?: number, from?: Store): Promise<Job[]>;
@@ -111,12 +114,24 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
   }
 
   function decide(phone: E164, wish: SendWish) {
-    const scope = { tenant: wish.tenant ?? "default", slot: wish.claim?.slot, phone: refOf(phone, wish) };
     const facts = factsOf(phone, wish);
+    const { tenant } = facts;
+    const scope = { tenant, slot: wish.claim?.slot, phone: refOf(phone, wish), number: phone, isCapped };
     return store.openVerification(scope, (view) => decideSend(view, ok(facts), wish.claim, policy));
   }
 
+  const isCapped = policy.dailyMessagesMax !== undefined;
   const scopeOf = ({ tenant, id }: Verification) => ({ tenant, id, slot: undefined, phoneOf });
+  const resendScopeOf = (v: Verification) => ({
+    ...scopeOf(v),
+    withPrefix: true,
+    numberOf: ({ kid, id, phoneBox }: Verification) => openPhone(keys, kid, id, phoneBox),
+    isCapped,
+  });
+
+  function resend(verification: Verification) {
+    return store.updateVerification(resendScopeOf(verification), (view) => decideResend(view, undefined, policy));
+  }
 
   function rightCode(verification: Verification): string {
     const code = deriveCode(keys, verification);
@@ -148,18 +163,21 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
       return result.kind === "refused" ? result.refusal.reason : result.kind;
     },
     async resend(verification) {
-      const result = await store.updateVerification({ ...scopeOf(verification), withPrefix: true }, (view) =>
-        decideResend(view, undefined, policy),
-      );
+      const result = await resend(verification);
       if (result.kind !== "resent") throw new Error(`not resent: ${JSON.stringify(result)}`);
       return result;
+    },
+    async tryResend(verification) {
+      const result = await resend(verification);
+      return result.kind === "refused" ? result.refusal.reason : result.kind;
     },
     async cancel(verification) {
       const result = await store.updateVerification(scopeOf(verification), (view) => decideCancel(view, undefined));
       return result.kind === "refused" ? result.refusal.reason : result.kind;
     },
     claim(max = 10, from = store) {
-      return from.claimMessages(max, phoneOf, (view) => decideGiveUp(view, policy));
+      const decideLate = (view: SettleView) => decideGiveUp(view, policy);
+      return from.claimMessages(max, phoneOf, decideLate, () => policy.dailyMessagesMax);
     },
     async read({ tenant, id }) {
       const found = await store.readVerification(tenant, id);

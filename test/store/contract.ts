@@ -11,6 +11,7 @@ import { guessCases } from "./contract-guesses.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
 import { prefixCases } from "./contract-prefixes.ts";
+import { destinationCases } from "./contract-spending.ts";
 import { upkeepCases } from "./contract-upkeep.ts";
 
 /** A store on a fresh database, and what a test may do to it. */
@@ -54,5 +55,6 @@ export function storeContract(name: string, openStore: OpenStore): void {
     guessCases(onGround);
     tenantCases(onGround);
     prefixCases(onGround);
+    destinationCases(onGround);
   });
 }

@@ -127,8 +127,8 @@ function wrap(store: Store): Store {
       tell({ kind: "settled" });
       return settled;
     },
-    async claimMessages(max, phoneOf, decideLate) {
-      const jobs = await store.claimMessages(max, phoneOf, decideLate);
+    async claimMessages(max, phoneOf, decideLate, dailyMaxOf) {
+      const jobs = await store.claimMessages(max, phoneOf, decideLate, dailyMaxOf);
       if (jobs.length > 0) reach("claim.after");
       return jobs;
     },

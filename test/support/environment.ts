@@ -29,6 +29,7 @@ export const production = {
   OTP_ENV: "production",
   OTP_MASTER_KEY: keyText,
   OTP_ALLOWED_COUNTRIES: "NL,BE",
+  OTP_DAILY_MESSAGE_CAP: "5000",
   OTP_PROVIDERS: "webhook",
   OTP_WEBHOOK_URL: "https://example.com/sms",
   OTP_WEBHOOK_SECRET: webhookSecret,

@@ -38,6 +38,7 @@ export const policy: Policy = {
     { burst: 6, intervalMs: 4 * hourMs },
   ],
   allowedCountries: undefined,
+  dailyMessagesMax: undefined,
   retentionMs: 72 * hourMs,
 };
 

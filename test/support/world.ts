@@ -64,6 +64,7 @@ export function createTestTelemetry(told: Told[]): Telemetry {
     tripped: tell("tripped"),
     clockJump: tell("clockJump"),
     lifecycle: tell("lifecycle"),
+    dailyShare: tell("dailyShare"),
     warning: tell("warning"),
     flush: () => {},
   };

@@ -75,6 +75,7 @@ export class Ground {
       deliver: async ({ verification }) => void this.#sms.set(verification.id, verification),
       sendWaitMs: 0,
       issuer: "otpd",
+      onDailyShare: () => {},
     });
   }
 

@@ -1,0 +1,116 @@
+/**
+ * `otpd destinations`: the operator's lists of numbers that get no message, or get one whatever else is said of them.
+ */
+import { parseArgs } from "node:util";
+import { isPrefix, type Verdict } from "../otp/destination.ts";
+import { parsePhoneNumber } from "../otp/phone-number.ts";
+import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+
+const tenantHelp = `  --tenant NAME   whose list it is; default unless given`;
+const noteCharsMax = 200;
+
+export const destinationCommands: Record<string, Command> = {
+  "destinations block": {
+    summary: "send nothing to a prefix or a number",
+    help: `Usage: otpd destinations block PREFIX [--note TEXT] [--tenant NAME]
+
+From the next call on, sends and resends to numbers that begin with PREFIX are refused as DESTINATION_BLOCKED, unless a
+longer entry allows them. Codes that are out already still verify. PREFIX is a + and 1 to 15 digits, calling code first,
+without a trunk zero. An entry with the same PREFIX is replaced.
+
+  --note TEXT     why, at most ${noteCharsMax} characters; shown in the list
+${tenantHelp}`,
+    run: (args) => put("block", args),
+  },
+  "destinations allow": {
+    summary: "send to a prefix or a number, whatever else is said of it",
+    help: `Usage: otpd destinations allow PREFIX [--note TEXT] [--tenant NAME]
+
+From the next call on, numbers that begin with PREFIX are taken, unless a longer entry blocks them: also those that the
+number plans call invalid or not mobile, which they do of ranges that are new, and those of countries that are not in
+OTP_ALLOWED_COUNTRIES. Nobody checks such a number, so make PREFIX as long as it can be. PREFIX is a + and 1 to 15 digits,
+calling code first, without a trunk zero. An entry with the same PREFIX is replaced.
+
+  --note TEXT     why, at most ${noteCharsMax} characters; shown in the list
+${tenantHelp}`,
+    run: (args) => put("allow", args),
+  },
+  "destinations remove": {
+    summary: "take a prefix or a number from the lists",
+    help: `Usage: otpd destinations remove PREFIX [--tenant NAME]
+
+Removes the entry with exactly this PREFIX; longer and shorter ones stay.
+
+${tenantHelp}`,
+    run: remove,
+  },
+  "destinations list": {
+    summary: "list the prefixes and numbers that are blocked or allowed",
+    help: `Usage: otpd destinations list [--json] [--tenant NAME]
+
+Lists the entries. The longest one that a number begins with counts for it.
+
+  --json          print an array of {"prefix","verdict","note","create_time"}
+${tenantHelp}`,
+    run: list,
+  },
+};
+
+const tenant = { type: "string", default: "default" } as const;
+
+async function put(verdict: Verdict, args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { note: { type: "string", default: "" }, tenant },
+    allowPositionals: true,
+  });
+  const prefix = onePrefix(positionals);
+  const { note } = values;
+  if (note.length > noteCharsMax || /\p{Cc}/u.test(note))
+    throw new Misused(`--note must be one line of at most ${noteCharsMax} characters.`);
+  await withStore(async (store) => {
+    const entry = { tenant: values.tenant, prefix, verdict, note, createMs: store.now() };
+    if (!(await store.registry.putDestination(entry))) throw new Unusable("There is no tenant of this name.");
+    say(`${verdict === "block" ? "Blocked" : "Allowed"} ${prefix}.`);
+  });
+}
+
+async function remove(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({ args, options: { tenant }, allowPositionals: true });
+  const prefix = onePrefix(positionals);
+  await withStore(async (store) => {
+    if (!(await store.registry.removeDestination(values.tenant, prefix)))
+      throw new Unusable(`There is no entry ${prefix}.`);
+    say(`Removed ${prefix}.`);
+  });
+}
+
+async function list(args: string[]): Promise<void> {
+  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false }, tenant } });
+  await withStore(async (store) => {
+    const entries = (await store.registry.listDestinations(values.tenant)).map((entry) => ({
+      prefix: entry.prefix,
+      verdict: entry.verdict,
+      note: entry.note,
+      create_time: timeOf(entry.createMs) ?? "",
+    }));
+    if (values.json) return say(JSON.stringify(entries));
+    if (entries.length === 0) return say("No destination is blocked or allowed.");
+    const lines = entries.map((entry) => [entry.prefix, entry.verdict, entry.note || "-", entry.create_time]);
+    say(table([["PREFIX", "VERDICT", "NOTE", "SINCE"], ...lines]));
+  });
+}
+
+function onePrefix(positionals: readonly string[]): string {
+  const [prefix, ...more] = positionals;
+  if (prefix === undefined || more.length > 0) throw new Misused("Give one prefix or number, such as +31612.");
+  if (!isPrefix(prefix)) {
+    throw new Misused("A prefix is a + and 1 to 15 digits, calling code first and nothing between, such as +31612.");
+  }
+  // It would never be met: numbers are judged in their one canonical spelling.
+  const parsed = parsePhoneNumber(prefix);
+  if (parsed.ok && parsed.value.e164 !== prefix) {
+    throw new Misused(`This number is written ${parsed.value.e164}; an entry in another spelling would never count.`);
+  }
+  return prefix;
+}

@@ -1,0 +1,76 @@
+/**
+ * The daily cap: how many messages of a tenant may go on a provider's bill in one UTC day. Every message takes a place of
+ * the day when it is owed, in the transaction that owes it. A further call for a message that may have reached the phone
+ * is another SMS, and takes a place of its own when it is claimed; so does one whose place is of a day that is over. A
+ * message that is proven never to have left gives its place back while the day lasts.
+ */
+import type { Instant } from "../system.ts";
+import type { Message } from "./message.ts";
+import { dayMs, dayOf, type Policy } from "./policy.ts";
+import { isSandbox } from "./sandbox.ts";
+
+/** A share of the cap, in percent, that operators are warned of. */
+export type Share = 80 | 100;
+
+/** What is kept of a tenant's day. */
+export interface DailyCount {
+  /** The UTC day's number since the epoch. */
+  readonly day: number;
+  /** Places taken. */
+  readonly count: number;
+  /** The highest share that was warned of; 0 for none. */
+  readonly warned: Share | 0;
+}
+
+/** What is asked for a place, and what comes of it. `share` is to be warned of, once what is written is durable. */
+export type Place =
+  | { readonly taken: true; readonly day: number | null; readonly daily?: DailyCount; readonly share?: Share }
+  | { readonly taken: false; readonly retryAfterMs: number; readonly daily?: DailyCount; readonly share?: Share };
+
+/** The cap that holds for a tenant; undefined for none. Nothing leaves the sandbox, so nothing of it counts. Pure. */
+export function dailyMaxOf(tenant: string, policy: Policy): number | undefined {
+  return isSandbox(tenant) ? undefined : policy.dailyMessagesMax;
+}
+
+/** A day of which nothing is kept yet. Pure. */
+export function newDay(now: Instant): DailyCount {
+  return { day: dayOf(now), count: 0, warned: 0 };
+}
+
+/** Takes a place of the day if one is left; without a cap (`max` undefined) there is nothing to take. Pure. */
+export function takePlace(daily: DailyCount | undefined, max: number | undefined, now: Instant): Place {
+  if (max === undefined) return { taken: true, day: null };
+  if (daily === undefined || daily.day !== dayOf(now)) throw new Error("under a cap the view has the day's count");
+  const isLeft = daily.count < max;
+  const count = isLeft ? daily.count + 1 : daily.count;
+  const share = shareOf(count, max);
+  const isNews = share > daily.warned;
+  const noted: DailyCount = { day: daily.day, count, warned: isNews ? share : daily.warned };
+  const told = isNews && share !== 0 ? { share } : {};
+  if (isLeft) return { taken: true, day: daily.day, daily: noted, ...told };
+  // At the cap nothing is left to write, unless the cap was lowered below what is taken, and nobody has heard of it.
+  return { taken: false, retryAfterMs: (daily.day + 1) * dayMs - now, ...(isNews ? { daily: noted } : {}), ...told };
+}
+
+/** True for a message that has a place of today, which it gives back if it never leaves. Pure. */
+export function hasPlaceToGiveBack(message: Message, now: Instant): boolean {
+  return message.placeDay === dayOf(now);
+}
+
+/** The day after a place was given back. Pure. */
+export function withPlaceBack(daily: DailyCount): DailyCount {
+  return { ...daily, count: Math.max(0, daily.count - 1) };
+}
+
+/**
+ * True if a message that is about to be claimed has a place for its next call. A waiting one has what its calls so far
+ * did not use up; one that was in another worker's hand may have been sent, and its place with it. Pure.
+ */
+export function hasPlace(message: Message, now: Instant): boolean {
+  return message.delivery === "QUEUED" && message.placeDay === dayOf(now);
+}
+
+function shareOf(count: number, max: number): Share | 0 {
+  if (count >= max) return 100;
+  return count * 100 >= max * 80 ? 80 : 0;
+}

@@ -1,0 +1,75 @@
+/**
+ * Mistakes about who gets a message and how many go on the bill: the lists of destinations and the daily cap.
+ */
+import type { Mutant } from "./mutants.ts";
+
+const cap = "src/otp/daily-cap.ts";
+
+export const spendingMutants: readonly Mutant[] = [
+  {
+    name: "resend to a blocked number",
+    breaks: "a number that was blocked while its request is open goes on costing money",
+    file: "src/otp/decisions.ts",
+    text: `if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });`,
+    replacement: ``,
+  },
+  {
+    name: "shortest entry counts",
+    breaks: "a customer's number in a blocked range cannot be allowed",
+    file: "src/store/statements.ts",
+    text: `ORDER BY length(prefix) DESC LIMIT 1`,
+    replacement: `ORDER BY length(prefix) LIMIT 1`,
+  },
+  {
+    name: "stale plans have the last word",
+    breaks: "a range that is newer than the metadata gets no code, whatever the operator says",
+    file: "src/otp/destination.ts",
+    text: `if (isSandbox(tenant) || verdict === "allow") return undefined;
+  if (phone.objection !== undefined) return phone.objection;`,
+    replacement: `if (phone.objection !== undefined) return phone.objection;
+  if (isSandbox(tenant) || verdict === "allow") return undefined;`,
+  },
+  {
+    name: "allowed and guarded",
+    breaks: "a number that the operator allows waits for the guard's hour to pass",
+    file: "src/otp/decisions.ts",
+    text: `return view.prefix !== undefined && view.verdict !== "allow";`,
+    replacement: `return view.prefix !== undefined;`,
+    suites: ["test/otp/destination.test.ts"],
+  },
+  {
+    name: "one message over the cap",
+    breaks: "the bill of a day is not what the operator said",
+    file: cap,
+    text: `const isLeft = daily.count < max;`,
+    replacement: `const isLeft = daily.count <= max;`,
+  },
+  {
+    name: "a call after a crash is free",
+    breaks: "SMS that were sent twice are counted once",
+    file: cap,
+    text: `return message.delivery === "QUEUED" && message.placeDay === dayOf(now);`,
+    replacement: `return message.placeDay === dayOf(now);`,
+  },
+  {
+    name: "a call after a lost answer is free",
+    breaks: "a provider that loses its answers takes the bill over the cap",
+    file: "src/otp/message.ts",
+    text: `placeDay: outcome.kind === "ambiguous" ? null : message.placeDay,`,
+    replacement: `placeDay: message.placeDay,`,
+  },
+  {
+    name: "worker without a cap",
+    breaks: "second calls are on the bill and not in the count",
+    file: "src/delivery/worker.ts",
+    text: `store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate, capOf)`,
+    replacement: `store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate, () => undefined)`,
+  },
+  {
+    name: "warned at every send",
+    breaks: "the log is full of one warning",
+    file: cap,
+    text: `const isNews = share > daily.warned;`,
+    replacement: `const isNews = share > 0;`,
+  },
+];

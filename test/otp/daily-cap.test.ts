@@ -1,0 +1,169 @@
+/**
+ * The daily cap: who takes a place of a UTC day, who gives it back, and when operators are warned.
+ */
+import { describe, expect, test } from "vitest";
+import { dailyMaxOf, hasPlace, takePlace, type DailyCount } from "../../src/otp/daily-cap.ts";
+import { decideResend, decideSend } from "../../src/otp/decisions.ts";
+import { claim as claimed, settle, unclaim, type SendOutcome } from "../../src/otp/message.ts";
+import type { Policy } from "../../src/otp/policy.ts";
+import { ok } from "../../src/otp/reason.ts";
+import { decideSettle } from "../../src/otp/settlement.ts";
+import {
+  claim,
+  dayMs,
+  exhaustedPhone,
+  freshPhone,
+  messageOf,
+  policy,
+  secondMs,
+  sendFacts,
+  verificationOf,
+} from "../support/examples.ts";
+import { testEpochMs } from "../support/system.ts";
+
+const day = Math.floor(testEpochMs / dayMs);
+const midnight = (day + 1) * dayMs;
+const dailyOf = (count: number, warned: DailyCount["warned"] = 0): DailyCount => ({ day, count, warned });
+const capped: Policy = { ...policy, dailyMessagesMax: 10 };
+
+describe("a place", () => {
+  test.each<
+    [count: number, warned: 0 | 80 | 100, max: number, count2: number, warned2: number, share: number | undefined]
+  >([
+    [0, 0, 10, 1, 0, undefined],
+    [6, 0, 10, 7, 0, undefined],
+    [7, 0, 10, 8, 80, 80],
+    [7, 80, 10, 8, 80, undefined],
+    [8, 80, 10, 9, 80, undefined],
+    [9, 80, 10, 10, 100, 100],
+    [9, 100, 10, 10, 100, undefined],
+    [0, 0, 1, 1, 100, 100],
+    [2, 0, 4, 3, 0, undefined],
+    [79_999_999, 0, 100_000_000, 80_000_000, 80, 80],
+  ])("of a day with %i (warned of %i) at a cap of %i makes it %i (%i), and warns of %s", (...row) => {
+    const [count, warned, max, countAfter, warnedAfter, share] = row;
+    const place = takePlace(dailyOf(count, warned), max, testEpochMs);
+    expect(place).toEqual({
+      taken: true,
+      day,
+      daily: { day, count: countAfter, warned: warnedAfter },
+      ...(share === undefined ? {} : { share }),
+    });
+  });
+
+  test.each([
+    [testEpochMs, midnight - testEpochMs],
+    [midnight - 1, 1],
+    [midnight - dayMs, dayMs],
+  ])("is refused at the cap, until the next UTC day", (now, retryAfterMs) => {
+    expect(takePlace(dailyOf(10, 100), 10, now)).toEqual({ taken: false, retryAfterMs });
+  });
+
+  test("is refused beyond a cap that was lowered, which is told once", () => {
+    const first = takePlace(dailyOf(50, 80), 10, testEpochMs);
+    expect(first).toMatchObject({ taken: false, share: 100, daily: dailyOf(50, 100) });
+    expect(takePlace(dailyOf(50, 100), 10, testEpochMs)).not.toHaveProperty("share");
+  });
+
+  test("is not asked for without a cap or in the sandbox, and is never taken unseen", () => {
+    expect(takePlace(undefined, undefined, testEpochMs)).toEqual({ taken: true, day: null });
+    expect([dailyMaxOf("default", capped), dailyMaxOf("default+test", capped)]).toEqual([10, undefined]);
+    expect(() => takePlace(undefined, 10, testEpochMs)).toThrow(/count/);
+    expect(() => takePlace(dailyOf(0), 10, midnight)).toThrow(/count/);
+  });
+});
+
+describe("a send and a resend", () => {
+  const verification = verificationOf();
+  const due = testEpochMs + 30 * secondMs;
+  const send = (daily: DailyCount, phone = freshPhone, rules = capped) =>
+    decideSend({ now: testEpochMs, phone, daily }, ok(sendFacts), claim, rules);
+  const resend = (daily: DailyCount, phone = freshPhone) =>
+    decideResend({ now: due, verification, phone, daily }, claim, capped);
+
+  test("take a place with the message they owe", () => {
+    for (const { writes, result } of [send(dailyOf(7)), resend(dailyOf(7))]) {
+      expect(writes.daily).toEqual(dailyOf(8, 80));
+      expect(writes.message?.placeDay).toBe(day);
+      expect(result).toMatchObject({ share: 80 });
+    }
+  });
+
+  test("are refused at the cap as SPEND_LIMIT, and write nothing at all", () => {
+    for (const [{ writes, result }, now] of [
+      [send(dailyOf(10, 100)), testEpochMs],
+      [resend(dailyOf(10, 100)), due],
+    ] as const) {
+      expect(writes).toEqual({});
+      expect(result).toMatchObject({ refusal: { reason: "SPEND_LIMIT", retryAfterMs: midnight - now } });
+    }
+  });
+
+  test("are refused for the phone's limits first, and then take no place", () => {
+    const full = exhaustedPhone(due).view;
+    expect(send(dailyOf(10, 100), full).result).toMatchObject({ refusal: { reason: "PHONE_RATE_LIMITED" } });
+    expect(resend(dailyOf(9), full).writes).not.toHaveProperty("daily");
+  });
+
+  test("take none without a cap", () => {
+    const { writes } = send(dailyOf(3), freshPhone, policy);
+    expect([writes.daily, writes.message?.placeDay]).toEqual([undefined, null]);
+  });
+});
+
+describe("a message that a provider answered", () => {
+  const inHand = messageOf({ placeDay: day });
+  const answered = (outcome: SendOutcome, daily: DailyCount | undefined, now = testEpochMs) =>
+    decideSettle(
+      { now, message: inHand, verification: verificationOf(), phone: freshPhone, daily },
+      outcome,
+      "one",
+      1,
+      capped,
+    );
+
+  test("gives its place back when it is proven never to have left, once, while its day lasts", () => {
+    const refused: SendOutcome = { kind: "refused", cause: "recipient", detail: "no" };
+    const { writes } = answered(refused, dailyOf(4, 80));
+    expect([writes.daily, writes.message?.placeDay]).toEqual([dailyOf(3, 80), null]);
+    // The store hands the day in only while it is the message's own.
+    expect(answered(refused, undefined, midnight).writes).not.toHaveProperty("daily");
+  });
+
+  test.each<[SendOutcome, number | null]>([
+    [{ kind: "accepted" }, null],
+    [{ kind: "accepted", delivery: "UNDELIVERED" }, null],
+    [{ kind: "ambiguous", detail: "?" }, null],
+    [{ kind: "unavailable", detail: "down" }, day],
+    [{ kind: "throttled", detail: "slow" }, day],
+  ])("%j keeps the count, and leaves the place of day %s to its next call", (outcome, placeDay) => {
+    const { writes } = answered(outcome, dailyOf(4));
+    expect([writes.daily, writes.message?.placeDay]).toEqual([undefined, placeDay]);
+  });
+});
+
+describe("a further call", () => {
+  const inHand = messageOf({ placeDay: day });
+  const after = (outcome: SendOutcome, providers = 1) => settle(inHand, outcome, "one", providers, testEpochMs);
+
+  test("has the place of the one before if that never left", () => {
+    const waiting = after({ kind: "unavailable", detail: "down" });
+    expect([hasPlace(waiting, testEpochMs), hasPlace(waiting, midnight - 1), hasPlace(waiting, midnight)]).toEqual([
+      true,
+      true,
+      false,
+    ]);
+    const released = unclaim({ ...claimed(waiting, testEpochMs), placeDay: day }, testEpochMs);
+    expect(hasPlace(released, testEpochMs)).toBe(true);
+  });
+
+  test.each<[string, ReturnType<typeof messageOf>]>([
+    ["after an answer that tells nothing", after({ kind: "ambiguous", detail: "?" })],
+    ["to another provider after an undelivered report", after({ kind: "accepted", delivery: "UNDELIVERED" }, 2)],
+    ["of a message that a crash left in a dead worker's hand", inHand],
+    ["of a message from before there was a cap", { ...after({ kind: "unavailable", detail: "" }), placeDay: null }],
+  ])("%s needs one of its own", (_, message) => {
+    expect(message.dueMs).not.toBeNull();
+    expect(hasPlace(message, testEpochMs)).toBe(false);
+  });
+});
