@@ -36,8 +36,10 @@ export interface Life {
 const folderOfFolders = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 const hour = 3_600_000;
-/** The database's note of the clock is renewed with every sweep, unless the store is faulty at the time. */
-const clockNoteSlackMs = 60_000;
+/** The database's note of the clock is older than the last act by this much at most. */
+const clockNoteMs = 5_000;
+/** Acts of the store that write nothing, the clock's note neither. */
+const reading = /^(read|list|next)/;
 const policies = {
   limits: [
     [
@@ -90,7 +92,8 @@ export class World {
   readonly #path = join(this.#folder, "otp.db");
   readonly #randomness: Chance;
   readonly #storeChance: Chance;
-  #lastSeen: { readonly now: number; readonly monotonicMs: number } | undefined;
+  /** When an act was last durable. What was only looked at since then, nobody can hold the service to. */
+  #lastActed: { readonly now: number; readonly monotonicMs: number } | undefined;
   readonly #trace = createHash("sha256");
 
   constructor(seed: number, wish: { policy?: Partial<Policy>; providers?: number; sendWaitMs?: number } = {}) {
@@ -136,20 +139,17 @@ export class World {
     const real = createSystem((jumpMs) => void this.jumpsTold.push(jumpMs), machine);
     const system: System = {
       ...real,
-      now: () => {
-        const now = real.now();
-        this.#lastSeen = { now, monotonicMs: machine.monotonicMs() };
-        return now;
-      },
       after: (ms, act) => (isAlive ? machine.after(ms, act) : () => {}),
       randomBytes: (count) => this.#randomness.bytes(count),
     };
-    const seenBefore = this.#lastSeen;
+    const actedBefore = this.#lastActed;
     const kept = await openSqlite({ path: this.#path, system, exclusive: true });
     await kept.registry.admitMasterKeys(keys.all);
-    const store = createFaultyStore(kept, this.#storeChance, this.faults, (act, result) =>
-      this.invariants.onDone(act, result, system.now()),
-    );
+    const store = createFaultyStore(kept, this.#storeChance, this.faults, (act, result) => {
+      const now = system.now();
+      if (!reading.test(act)) this.#lastActed = { now, monotonicMs: machine.monotonicMs() };
+      this.invariants.onDone(act, result, now);
+    });
     const onFault = (error: unknown) => void this.faultsTold.push(error instanceof Error ? error.name : "?");
     const onCall = (name: string, { kind }: { kind: string }) => this.note("call", name, kind);
     const { providers } = this;
@@ -177,10 +177,10 @@ export class World {
         await kept.close();
       },
     };
-    if (seenBefore !== undefined) {
-      const goneMs = machine.monotonicMs() - seenBefore.monotonicMs;
-      const lostMs = Math.max(0, seenBefore.now + goneMs - system.now());
-      hold(lostMs <= goneMs + clockNoteSlackMs, "I3", `the clock lost ${lostMs} ms in a crash`);
+    if (actedBefore !== undefined) {
+      const goneMs = machine.monotonicMs() - actedBefore.monotonicMs;
+      const lostMs = Math.max(0, actedBefore.now + goneMs - system.now());
+      hold(lostMs <= goneMs + clockNoteMs, "I3", `the clock lost ${lostMs} ms in a crash`);
       this.invariants.budget.lost(lostMs);
     }
     worker.start();
