@@ -3,6 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
+import { originsOf } from "../config/tenant-settings.ts";
 import { publishableScopes, scopes, secretScopes, type ApiKey, type KeyKind, type Scope } from "../otp/api-key.ts";
 import { originsMax, parseOrigin } from "../otp/origin.ts";
 import { issueKey } from "../service/api-keys.ts";
@@ -75,7 +76,12 @@ async function createKey(args: string[]): Promise<void> {
   const rights = values.publishable ? publishableRights(values) : secretRights(values);
   const expireMs = values.expires === undefined ? null : parseExpiry(values.expires, createSystem().now());
   await withStore(async (store, system) => {
-    const { id: tenant } = await findTenant(store, values.tenant);
+    const record = await findTenant(store, values.tenant);
+    const { id: tenant } = record;
+    const strange = rights.origins.find((origin) => originsOf(record)?.has(origin) === false);
+    if (strange !== undefined) {
+      throw new Unusable(`${strange} is not one of the origins of ${tenant}: otpd tenants show ${tenant} lists them.`);
+    }
     const { key, text } = await issueKey(store, system, { ...rights, tenant, name: values.name, expireMs });
     if (values.json) {
       const { id, kind, name, scopes: granted, origins, isApp: app } = key;

@@ -4,8 +4,9 @@
  * kept and again whenever a server takes it up: what cannot be read then gives way to the operator's, and is told of.
  */
 import * as v from "valibot";
+import { parseOrigin } from "../otp/origin.ts";
 import { parseTemplates } from "../otp/template/file.ts";
-import { parseWebOrigin, type WebOrigin } from "../otp/template/last-line.ts";
+import { parseWebOrigin } from "../otp/template/last-line.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import type { Tenant, TenantRecord } from "../otp/tenant.ts";
 import type { Config } from "./config.ts";
@@ -19,9 +20,10 @@ const textsCharsMax = 32_768;
 
 const audience = v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters"));
 
-function parseOrigin(text: string): WebOrigin | undefined {
+/** What an SMS may be bound to, or a publishable key may list: any page's origin, as a browser writes it. */
+function parsePageOrigin(text: string): string | undefined {
   const parsed = parseWebOrigin(text);
-  return parsed.ok ? parsed.value : undefined;
+  return (parsed.ok ? parsed.value : undefined) ?? parseOrigin(text);
 }
 
 const shapes = v.object({
@@ -37,7 +39,7 @@ const shapes = v.object({
   daily_cap: v.optional(entries.OTP_DAILY_MESSAGE_CAP.wrapped),
   fraud_guard: v.optional(entries.OTP_FRAUD_GUARD.wrapped),
   audience: v.optional(audience),
-  origins: v.optional(listOf(parseOrigin, 1, 50, "https://shop.example,http://localhost:5173 (without a path)")),
+  origins: v.optional(listOf(parsePageOrigin, 1, 50, "https://shop.example,http://localhost:5173 (without a path)")),
 });
 type Values = v.InferOutput<typeof shapes>;
 
@@ -97,6 +99,12 @@ export function settingsOf(record: Pick<TenantRecord, "settings">): {
     else settings[known] = value;
   }
   return { settings, faults };
+}
+
+/** The origins that a tenant's pages may have, or undefined for any. Pure. */
+export function originsOf(record: Pick<TenantRecord, "settings">): ReadonlySet<string> | undefined {
+  const parsed = v.safeParse(shapes.entries.origins, settingsOf(record).settings.origins);
+  return parsed.success && parsed.output !== undefined ? new Set(parsed.output) : undefined;
 }
 
 /** How settings are kept. Pure. */

@@ -4,7 +4,6 @@
  */
 import type { Instant } from "../system.ts";
 import type { Policy } from "./policy.ts";
-import type { WebOrigin } from "./template/last-line.ts";
 import type { Templates } from "./template/template.ts";
 
 export interface Tenant {
@@ -15,8 +14,8 @@ export interface Tenant {
   readonly templates: Templates;
   /** Whom its receipts are for: their `aud`. */
   readonly audience: string;
-  /** The origins that its web pages may have, or undefined for any. */
-  readonly origins: ReadonlySet<WebOrigin> | undefined;
+  /** The origins that its web pages may have, in canonical form, or undefined for any. */
+  readonly origins: ReadonlySet<string> | undefined;
   /** True while its keys are refused and nothing of it is sent. */
   readonly isDisabled: boolean;
 }

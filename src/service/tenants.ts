@@ -3,7 +3,7 @@
  * something was written. So what the command line writes counts from the next call on, and a call costs no more than that
  * look.
  */
-import { refuse, type Result } from "../otp/reason.ts";
+import { ok, refuse, type Result } from "../otp/reason.ts";
 import { isSandbox, realTenantOf, sandboxOf } from "../otp/sandbox.ts";
 import type { Tenant, TenantOf, TenantRecord } from "../otp/tenant.ts";
 import type { Store } from "../store/store.ts";
@@ -14,6 +14,13 @@ export interface TenantsOptions {
   readonly read: (record: Pick<TenantRecord, "id" | "settings" | "disableMs">) => Tenant;
 }
 
+/** What is known of a key here. */
+export interface OwnedKey {
+  readonly tenant: string;
+  /** Where a publishable key may be used from. */
+  readonly origins: readonly string[];
+}
+
 export interface Tenants {
   /**
    * The tenant of this id as of the latest refresh, or that of a sandbox. One that nobody has told this server of yet,
@@ -22,8 +29,11 @@ export interface Tenants {
   readonly tenantOf: TenantOf;
   /** Brings this server's knowledge up to date. Rejects with StoreUnavailable, and then knows what it knew. */
   refresh(): Promise<void>;
-  /** Refuses a key as API_KEY_REVOKED while its tenant is disabled; gives any other verdict back as it is. */
-  admit<Key extends { readonly tenant: string }>(judged: Result<Key>): Promise<Result<Key>>;
+  /**
+   * Refuses a key as API_KEY_REVOKED while its tenant is disabled, and leaves it those of its origins that are its tenant's.
+   * A refusal is given back as it is.
+   */
+  admit<Key extends OwnedKey>(judged: Result<Key>): Promise<Result<Key>>;
 }
 
 export function createTenants({ store, read }: TenantsOptions): Tenants {
@@ -65,7 +75,10 @@ export function createTenants({ store, read }: TenantsOptions): Tenants {
       if (!judged.ok) return judged;
       // After the key's look-up: a tenant is there before its keys are.
       await refresh();
-      return tenantOf(judged.value.tenant).isDisabled ? refuse("API_KEY_REVOKED") : judged;
+      const { isDisabled, origins } = tenantOf(judged.value.tenant);
+      if (isDisabled) return refuse("API_KEY_REVOKED");
+      if (origins === undefined) return judged;
+      return ok({ ...judged.value, origins: judged.value.origins.filter((origin) => origins.has(origin)) });
     },
   };
 }

@@ -166,6 +166,25 @@ describe("a tenant's origins", () => {
   });
 });
 
+test("a publishable key works from those of its origins that are its tenant's", async () => {
+  const make = ["keys", "create", "--publishable", "--tenant", "bolt", "--origin"];
+  const shop = "https://shop.example";
+  const { key } = JSON.parse(await otpd(...make, shop, "--json")) as { key: string };
+  const options = { key, headers: { origin: shop } };
+  const get = () => rest.call(world.url, "GetOtp", { request_id: "AAAAAAAAAAAAAAAAAAAAAA" }, options);
+  expect(await get()).toMatchObject({ reason: "REQUEST_NOT_FOUND" });
+  await otpd("tenants", "set", "bolt", "--origin", "https://bolt.example", "--origin", "http://127.0.0.1:5173");
+  expect(await get()).toMatchObject({ reason: "ORIGIN_NOT_ALLOWED" });
+  expect(await runHere([...make, shop])).toEqual({
+    code: 1,
+    output: "",
+    errors: "https://shop.example is not one of the origins of bolt: otpd tenants show bolt lists them.\n",
+  });
+  await otpd(...make, "http://127.0.0.1:5173");
+  await otpd("tenants", "set", "bolt", "--unset", "origin");
+  expect(await get()).toMatchObject({ reason: "REQUEST_NOT_FOUND" });
+});
+
 describe("a tenant's receipts", () => {
   test("are for its audience, which is its name unless it has another; its sandbox's too", async () => {
     await otpd("tenants", "create", "proven");

@@ -129,7 +129,7 @@ describe("a tenant that nobody has told of yet", () => {
 });
 
 describe("a key", () => {
-  const key = { tenant: "acme", id: "key" };
+  const key = { tenant: "acme", id: "key", origins: ["https://a.example", "https://b.example"] };
 
   test("is admitted while its tenant is not disabled, as of this call", async () => {
     await put("acme", {});
@@ -138,6 +138,13 @@ describe("a key", () => {
     expect(await tenants.admit(ok(key))).toEqual(refuse("API_KEY_REVOKED"));
     await put("acme", {});
     expect(await tenants.admit(ok(key))).toEqual(ok(key));
+  });
+
+  test("keeps those of its origins that are its tenant's, once that has any", async () => {
+    await put("acme", { origins: "https://b.example,https://c.example" });
+    expect(await tenants.admit(ok(key))).toEqual(ok({ ...key, origins: ["https://b.example"] }));
+    await put("acme", { origins: "https://c.example" });
+    expect(await tenants.admit(ok(key))).toEqual(ok({ ...key, origins: [] }));
   });
 
   test("that was refused is told nothing of its tenant, and costs no look", async () => {
