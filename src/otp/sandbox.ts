@@ -4,6 +4,7 @@
  * verifications live in a tenant of their own beside the real one, so nothing of them can be seen or used with a live
  * key, or the other way round.
  */
+import { isTest, type ApiKey } from "./api-key.ts";
 import type { SendOutcome } from "./message.ts";
 import { Secret } from "./secret.ts";
 
@@ -45,6 +46,11 @@ const suffix = "+test";
 /** The tenant in which a real tenant's test keys work. */
 export function sandboxOf(tenant: string): string {
   return tenant + suffix;
+}
+
+/** The tenant that a key works in: its own, or the sandbox beside it. Pure. */
+export function tenantOfKey({ kind, tenant }: Pick<ApiKey, "kind" | "tenant">): string {
+  return isTest(kind) ? sandboxOf(tenant) : tenant;
 }
 
 /** The tenant that a sandbox stands beside; any other tenant is its own. */

@@ -1,10 +1,11 @@
 /**
  * What a call's headers alone decide, before its body is read: whose key it is, whether that key may do this, from here,
- * and this often. key → scope, origin → the key's limit.
+ * and this often. key → scope, origin → the address's limit, for a publishable key → the key's limit.
  */
 import { isPublishable, mayDo, type ApiKey, type Scope } from "../otp/api-key.ts";
 import { judgeOrigin } from "../otp/origin.ts";
-import { refuse, type Refusal, type Result } from "../otp/reason.ts";
+import { ok, refuse, type Refusal, type Result } from "../otp/reason.ts";
+import { tenantOfKey } from "../otp/sandbox.ts";
 import { createMoments } from "../service/moments.ts";
 import type { Quotas } from "../service/quotas.ts";
 import type { Instant } from "../system.ts";
@@ -22,7 +23,7 @@ export interface AdmissionOptions {
   readonly authenticate: (authorization: string | undefined, addressOf: () => string) => Promise<Result<ApiKey>>;
   /** Finds the caller's address (client-address.ts). */
   readonly addressOf: (peer: string | undefined, forwardedFor: string | undefined) => ClientAddress;
-  readonly quotas: Pick<Quotas, "key">;
+  readonly quotas: Pick<Quotas, "key" | "call" | "attempt">;
   readonly now: () => Instant;
   /** Told of a secret key that came from a web page, at most once an hour for each. */
   readonly warn: (sentence: string) => void;
@@ -67,8 +68,11 @@ export function createAdmission(options: AdmissionOptions): Admit {
     );
   }
 
-  /** Why a valid key may not make this call. */
-  function refusalOf(request: Request, key: ApiKey, rpc: string): Refusal | undefined {
+  /**
+   * Why a valid key may not make this call. A publishable key is shared by everybody who opens a page, so what is beyond
+   * an address's limit must not be taken from the key's: one visitor could have all others refused.
+   */
+  function refusalOf(request: Request, key: ApiKey, rpc: string, address?: ClientAddress): Refusal | undefined {
     const { origin, host, ":authority": authority } = request.headers;
     const where = judgeOrigin(key, whole(origin), whole(authority) ?? host);
     if (!where.ok && where.refusal.reason === "SECRET_KEY_IN_BROWSER") warnOf(key.id);
@@ -76,19 +80,19 @@ export function createAdmission(options: AdmissionOptions): Admit {
     if (scope === undefined || !mayDo(key, scope)) {
       return refuse("SCOPE_MISSING", { message: `The API key lacks the scope ${scope ?? "for this call"}.` }).refusal;
     }
-    return where.ok ? quotas.key(key.id) : where.refusal;
+    if (!where.ok) return where.refusal;
+    if (address === undefined) return quotas.key(key.id);
+    const limit = scope === "send" || scope === "resend" ? quotas.attempt : quotas.call;
+    return limit(tenantOfKey(key), address.name) ?? quotas.key(key.id);
   }
 
   return async function admit(request, rpc) {
     const found = await authenticate(request.headers.authorization, () => addressOf(request).name);
     if (!found.ok) return { key: undefined, result: found };
     const key = found.value;
-    const refusal = refusalOf(request, key, rpc);
-    if (refusal !== undefined) return { key, result: { ok: false, refusal } };
-    return {
-      key,
-      result: { ok: true, value: { key, address: isPublishable(key.kind) ? addressOf(request) : undefined } },
-    };
+    const address = isPublishable(key.kind) ? addressOf(request) : undefined;
+    const refusal = refusalOf(request, key, rpc, address);
+    return { key, result: refusal === undefined ? ok({ key, address }) : { ok: false, refusal } };
   };
 }
 

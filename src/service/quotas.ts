@@ -14,7 +14,7 @@ import { createMoments } from "./moments.ts";
 
 /** Sends and resends from one address: those that came to something. */
 export const addressSendLimit: Limit = { burst: 10, intervalMs: 60_000 };
-/** All other calls from one address. */
+/** All other calls from one address. And the sends and resends with a publishable key, whatever comes of them. */
 export const addressCallLimit: Limit = { burst: 60, intervalMs: 1_000 };
 
 /** Buckets kept of each kind, about 100 bytes each. One that is full again needs no place. */
@@ -53,6 +53,8 @@ export interface Quotas {
   send(tenant: string, address: string): Place;
   /** Any other call for an address. Never given back. IP_RATE_LIMITED when there are too many. */
   call(tenant: string, address: string): Refusal | undefined;
+  /** A send or resend, whatever will come of it. Never given back. IP_RATE_LIMITED when there are too many. */
+  attempt(tenant: string, address: string): Refusal | undefined;
   /** Any call with an API key. KEY_RATE_LIMITED when there are too many. */
   key(id: string): Refusal | undefined;
 }
@@ -85,12 +87,14 @@ export function createQuota(limit: Limit, reason: Reason, now: () => Instant, en
 export function createQuotas(now: () => Instant, keyLimit: Limit | undefined): Quotas {
   const sends = createQuota(addressSendLimit, "IP_RATE_LIMITED", now);
   const calls = createQuota(addressCallLimit, "IP_RATE_LIMITED", now);
+  const attempts = createQuota(addressCallLimit, "IP_RATE_LIMITED", now);
   const keys = keyLimit === undefined ? undefined : createQuota(keyLimit, "KEY_RATE_LIMITED", now);
   // By tenant: a backend may name any address, and must not use up another tenant's callers.
   const nameOf = (tenant: string, address: string) => `${tenant} ${address}`;
   return {
     send: (tenant, address) => sends.take(nameOf(tenant, address)),
     call: (tenant, address) => calls.take(nameOf(tenant, address)).refusal,
+    attempt: (tenant, address) => attempts.take(nameOf(tenant, address)).refusal,
     key: (id) => keys?.take(id).refusal,
   };
 }

@@ -222,6 +222,27 @@ test("one key is called a thousand times a second, and another has calls of its 
   expect((await call("GetOtp", { request_id }, { key: world.key })).reason).toBe("KEY_RATE_LIMITED");
 });
 
+describe("what one address is refused", () => {
+  const floods: Record<string, (from: Options) => ReturnType<typeof call>> = {
+    "calls for a request that there is not": (from) => call("GetOtp", { request_id }, from),
+    "calls without a request": (from) => call("VerifyOtp", {}, from),
+    "sends to what is no number": (from) => send({ phone: "+310" }, from),
+    "resends of a request that there is not": (from) => call("ResendOtp", { request_id }, from),
+  };
+  test.each(Object.keys(floods))("is not taken from those who share its publishable key: %s", async (name) => {
+    await world.stop();
+    await start({ OTP_KEY_LIMIT: "100@1s", OTP_TRUSTED_PROXIES: "127.0.0.0/8" });
+    const from = (address: string) => ({ headers: { "x-forwarded-for": address } });
+    const phone = newPhone();
+    const sent = await send({ phone }, from("192.0.2.7"));
+    const reasons: (string | undefined)[] = [];
+    for (let i = 0; i < 120; i++) reasons.push((await floods[name]?.(from("203.0.113.9")))?.reason);
+    expect(reasons.slice(60)).toEqual(Array<string>(60).fill("IP_RATE_LIMITED"));
+    const message = { request_id: String(sent.value?.["request_id"]), code: world.network.codeFor(phone) };
+    expect((await call("VerifyOtp", message, from("192.0.2.7"))).value).toMatchObject({ state: "STATE_VERIFIED" });
+  });
+});
+
 test("wrong keys from one address are limited on every surface, and a right one beside them is not", async () => {
   await world.stop();
   await start({ OTP_AUTH_FAILURE_LIMIT: "10@1s" });
