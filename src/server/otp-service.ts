@@ -236,10 +236,10 @@ function clientIpShape(clientIp: string, { kind }: ApiKey): Result<unknown> {
     : ok(undefined);
 }
 
-/** Or a page could have its users' browsers offer the code to another site. */
+/** Or a page could have its users' browsers offer the code to another site; so could whoever took an app's key out of it. */
 function ownOrigin(webOrigin: Result<string | undefined>, { kind, origins }: ApiKey): Result<unknown> {
   const named = webOrigin.ok ? webOrigin.value : undefined;
-  if (!isPublishable(kind) || named === undefined || origins.length === 0) return ok(undefined);
+  if (!isPublishable(kind) || named === undefined) return ok(undefined);
   return origins.includes(named) ? ok(undefined) : refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin" });
 }
 

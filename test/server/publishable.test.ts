@@ -114,6 +114,17 @@ describe.each([...surfaces, connectByFetch])("over $name", (surface) => {
   });
 });
 
+test("an app's key names no web_origin but those it lists", async () => {
+  const { text: bare } = await world.makeKey({ kind: "pub", scopes: may, isApp: true });
+  const { text: both } = await world.makeKey({ kind: "pub", scopes: may, isApp: true, origins: [shop] });
+  const send = (key: string, web_origin: string) =>
+    connectByFetch.call(world.url, "SendOtp", { phone: newPhone(), web_origin }, { key });
+  expectRefusal(await send(bare, "https://evil.example"), "ORIGIN_NOT_ALLOWED", { field: "web_origin" });
+  expectRefusal(await send(both, "https://evil.example"), "ORIGIN_NOT_ALLOWED", { field: "web_origin" });
+  expect((await send(both, shop)).value).toMatchObject({ state: "STATE_PENDING" });
+  expect(world.network.received.map(({ text }) => text.split("\n").at(-1)?.slice(0, 13))).toEqual(["@shop.example"]);
+});
+
 const [rest] = surfaces;
 if (rest === undefined) throw new Error("there are surfaces");
 
