@@ -16,9 +16,13 @@ import { isSandbox } from "../otp/sandbox.ts";
 import type { PrefixName, PrefixRef, Store } from "../store/store.ts";
 
 /** Where the prefix of a phone is kept. The sandbox has none: nothing is sent there, and nothing can be pumped. */
-export function prefixRef(policy: Policy, tenant: string, phone: () => E164): PrefixRef | undefined {
+export function prefixRef(policy: Policy, tenant: string, phone: () => E164 | undefined): PrefixRef | undefined {
   if (isSandbox(tenant)) return undefined;
-  return { name: () => ({ tenant, prefix: prefixOf(phone()) }), enforced: policy.fraudGuard === "enforce" };
+  const name = () => {
+    const e164 = phone();
+    return e164 === undefined ? undefined : prefixName(tenant, e164);
+  };
+  return { name, enforced: policy.fraudGuard === "enforce" };
 }
 
 /**

@@ -7,7 +7,7 @@ import { saltBytes } from "../otp/code.ts";
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isProvenUnsent, type Delivery } from "../otp/message.ts";
-import { openPhone, parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
+import { openPhone, parsePhoneNumber, phoneIndex, readPhone, sealPhone, type E164 } from "../otp/phone-number.ts";
 import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
 import { admitNumber, listedNumber } from "../otp/destination.ts";
 import type { Policy } from "../otp/policy.ts";
@@ -142,16 +142,19 @@ export interface VerificationsOptions {
 /** A retry after DELIVERY_FAILED is worth trying this much later. */
 const deliveryRetryMs = 5_000;
 
-/** Where a phone's limits and past are kept, for a verification at hand. Rotated keys are looked up by the number itself. */
+/**
+ * Where a phone's limits and past are kept, for a verification at hand. Rotated keys are looked up by the number itself; a
+ * number that cannot be read is known by its own row's index alone, and has no prefix.
+ */
 export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): (verification: Verification) => PhoneRef {
   return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser }) => {
-    const indexes =
-      keys.all.length === 1
-        ? [index]
-        : keys.all.map((key) => phoneIndex(key, tenant, openPhone(keys, kid, id, phoneBox)));
+    const read = () => readPhone(keys, kid, id, phoneBox);
     const { policy } = tenantOf(tenant);
-    const prefix = prefixRef(policy, tenant, () => openPhone(keys, kid, id, phoneBox));
-    return { indexes, kid: keys.current.kid, knownUser, buckets: bucketsOf(tenant, policy), prefix };
+    const prefix = prefixRef(policy, tenant, read);
+    const rest = { knownUser, buckets: bucketsOf(tenant, policy), prefix };
+    const phone = keys.all.length === 1 ? undefined : read();
+    if (phone === undefined) return { ...rest, indexes: [index], kid };
+    return { ...rest, indexes: keys.all.map((key) => phoneIndex(key, tenant, phone)), kid: keys.current.kid };
   };
 }
 

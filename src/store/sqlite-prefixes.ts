@@ -40,8 +40,8 @@ export function createPrefixes(sql: ReturnType<typeof prepare>) {
 
     /** Counts the outcome of a verification that has ended in this very act. */
     mature(ended: Verification, ref: PrefixRef | undefined, now: Instant): void {
-      if (ended.tally === "none" || ref === undefined) return;
-      const name = ref.name();
+      const name = ended.tally === "none" ? undefined : ref?.name();
+      if (ref === undefined || name === undefined) return;
       const change = mature(load(name), ended, now, ref.enforced);
       if (change !== undefined) put(name, change);
     },

@@ -353,9 +353,8 @@ export class SqliteStore implements Store {
       count.run(writes.guess.tenant, minuteOf(now));
     }
     // Last, as the order of locks is.
-    if (writes.prefix !== undefined && ref?.prefix !== undefined) {
-      this.#prefixes.put(ref.prefix.name(), writes.prefix);
-    }
+    const name = writes.prefix === undefined ? undefined : ref?.prefix?.name();
+    if (writes.prefix !== undefined && name !== undefined) this.#prefixes.put(name, writes.prefix);
     if (before?.state === "PENDING" && writes.verification !== undefined && writes.verification.state !== "PENDING") {
       this.#prefixes.mature(writes.verification, ref?.prefix, now);
     }

@@ -62,8 +62,11 @@ export interface PrefixName {
 
 /** Where a phone's prefix is kept. */
 export interface PrefixRef {
-  /** Tells its name. It may have to decrypt the phone, so it is asked only when the prefix is needed. Pure. */
-  readonly name: () => PrefixName;
+  /**
+   * Tells its name; undefined when the phone cannot be read. It may have to decrypt it, so it is asked only when the prefix
+   * is needed. Pure.
+   */
+  readonly name: () => PrefixName | undefined;
   /** Whether what the guard finds is refused, or only noted. */
   readonly enforced: boolean;
 }

@@ -1,4 +1,8 @@
-/** What a SQLite store tells of decisions about prefixes: each once, when it is durable, and none that was taken back. */
+/**
+ * What a SQLite store tells of decisions about prefixes: each once, when it is durable, and none that was taken back. And
+ * that a row whose number cannot be read stands in nobody's way.
+ */
+import Database from "better-sqlite3";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
@@ -7,6 +11,7 @@ import { openSqlite } from "../../src/store/sqlite.ts";
 import type { PrefixNews } from "../../src/store/store.ts";
 import { createManualSystem, testEpochMs } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";
+import { ann, ben, createActs, ringOf } from "./acts.ts";
 
 const name = { tenant: "default", prefix: "+3161234" };
 const decision: PrefixDecision = {
@@ -37,3 +42,31 @@ test("a decision is told once, after its commit; one whose act failed is never t
   await store.close();
   rmSync(folder, { recursive: true });
 });
+
+test.each([[[1]], [[2, 1]]])(
+  "a damaged number holds up no sweep and no outbox, under master keys %j",
+  async (bytes) => {
+    const folder = temporaryFolder();
+    const path = join(folder, "otp.db");
+    const system = createManualSystem();
+    const store = await openSqlite({ path, system, exclusive: false });
+    const acts = createActs(store, system, ringOf(...bytes));
+    const damaged = await acts.send(ann);
+    const whole = await acts.send(ben);
+    const db = new Database(path);
+    db.prepare("UPDATE verifications SET phone_box = zeroblob(28) WHERE id = ?").run(
+      Buffer.from(damaged.verification.id, "base64url"),
+    );
+    db.close();
+    system.advance(600_000);
+    // Both are too late to be sent, which ends what they are of.
+    expect(await acts.claim()).toEqual([]);
+    expect(await store.nextDue()).toBeUndefined();
+    expect(await store.sweep(10, 3_600_000, acts.phoneOf)).toMatchObject({ expired: 2 });
+    for (const { verification } of [damaged, whole]) {
+      expect(await acts.read(verification)).toMatchObject({ state: "EXPIRED", salt: null });
+    }
+    await store.close();
+    rmSync(folder, { recursive: true });
+  },
+);
