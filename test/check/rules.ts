@@ -33,7 +33,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   // The demo page's own script runs in a browser: it knows the contract and the Connect client, and nothing of the server.
   demo: ["gen"],
   server: ["system", "otp", "store", "delivery", "service", "gen"],
-  main: [...rooms, "telemetry", "config", "master-key", "server", "gen"],
+  "first-start": [...rooms, "server"],
+  main: [...rooms, "first-start", "telemetry", "config", "master-key", "server", "gen"],
   commands: [...rooms, "telemetry", "config", "master-key", "main"],
   cli: [...rooms, "commands"],
   otpd: ["cli"],
