@@ -42,6 +42,16 @@ export function valueOf<T>(trouble: string, parsed: Parsed<T>): T {
   throw new Unusable(`${trouble}:\n${parsed.faults.map((fault) => `  - ${fault}`).join("\n")}`);
 }
 
+/** The one argument of a command line, or the end of the command with what to give. */
+export function single(positionals: readonly string[], wanted: string): string {
+  const [argument, ...more] = positionals;
+  if (argument === undefined || more.length > 0) throw new Misused(wanted);
+  return argument;
+}
+
+/** The option that says whose something is. */
+export const tenantOption = { type: "string", default: "default" } as const;
+
 /** Rows as lines, in columns as wide as their widest cell. */
 export function table(rows: string[][]): string {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));

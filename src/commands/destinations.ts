@@ -4,7 +4,7 @@
 import { parseArgs } from "node:util";
 import { isPrefix, type Verdict } from "../otp/destination.ts";
 import { parsePhoneNumber } from "../otp/phone-number.ts";
-import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
 
 const tenantHelp = `  --tenant NAME   whose list it is; default unless given`;
 const noteCharsMax = 200;
@@ -56,12 +56,10 @@ ${tenantHelp}`,
   },
 };
 
-const tenant = { type: "string", default: "default" } as const;
-
 async function put(verdict: Verdict, args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { note: { type: "string", default: "" }, tenant },
+    options: { note: { type: "string", default: "" }, tenant: tenantOption },
     allowPositionals: true,
   });
   const prefix = onePrefix(positionals);
@@ -76,7 +74,7 @@ async function put(verdict: Verdict, args: string[]): Promise<void> {
 }
 
 async function remove(args: string[]): Promise<void> {
-  const { values, positionals } = parseArgs({ args, options: { tenant }, allowPositionals: true });
+  const { values, positionals } = parseArgs({ args, options: { tenant: tenantOption }, allowPositionals: true });
   const prefix = onePrefix(positionals);
   await withStore(async (store) => {
     if (!(await store.registry.removeDestination(values.tenant, prefix)))
@@ -86,7 +84,7 @@ async function remove(args: string[]): Promise<void> {
 }
 
 async function list(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false }, tenant } });
+  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false }, tenant: tenantOption } });
   await withStore(async (store) => {
     const entries = (await store.registry.listDestinations(values.tenant)).map((entry) => ({
       prefix: entry.prefix,
@@ -102,8 +100,7 @@ async function list(args: string[]): Promise<void> {
 }
 
 function onePrefix(positionals: readonly string[]): string {
-  const [prefix, ...more] = positionals;
-  if (prefix === undefined || more.length > 0) throw new Misused("Give one prefix or number, such as +31612.");
+  const prefix = single(positionals, "Give one prefix or number, such as +31612.");
   if (!isPrefix(prefix)) {
     throw new Misused("A prefix is a + and 1 to 15 digits, calling code first and nothing between, such as +31612.");
   }

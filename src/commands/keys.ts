@@ -8,7 +8,7 @@ import { publishableScopes, scopes, secretScopes, type ApiKey, type KeyKind, typ
 import { originsMax, parseOrigin } from "../otp/origin.ts";
 import { issueKey } from "../service/api-keys.ts";
 import { createSystem, type Instant } from "../system.ts";
-import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
 import { findTenant } from "./setup.ts";
 
 const allScopes = scopes.join(",");
@@ -60,7 +60,7 @@ async function createKey(args: string[]): Promise<void> {
     args,
     options: {
       name: { type: "string", default: "" },
-      tenant: { type: "string", default: "default" },
+      tenant: tenantOption,
       scopes: { type: "string" },
       expires: { type: "string" },
       test: { type: "boolean", default: false },
@@ -191,9 +191,7 @@ async function listKeys(args: string[]): Promise<void> {
 
 async function revokeKey(args: string[]): Promise<void> {
   const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
-  const [id] = positionals;
-  if (id === undefined || positionals.length > 1)
-    throw new Misused("Give the id of one key: otpd keys list shows them.");
+  const id = single(positionals, "Give the id of one key: otpd keys list shows them.");
   await withStore(async (store) => {
     if (!(await store.registry.revokeApiKey(id, store.now())))
       throw new Unusable(`There is no API key with the id ${id.slice(0, 10)}.`);

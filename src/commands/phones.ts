@@ -2,13 +2,12 @@
  * `otpd phones`: the answer to "the customer says no SMS came".
  */
 import { parseArgs } from "node:util";
-import { readTenant } from "../config/tenant-settings.ts";
 import type { Destination } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
-import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
-import { configuration, findTenant, keyRingOf } from "./setup.ts";
+import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
 export const phoneCommands: Record<string, Command> = {
   "phones show": {
@@ -34,40 +33,36 @@ stay as they are.
   },
 };
 
-const whose = { type: "string", default: "default" } as const;
-
 async function show(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { tenant: whose, json: { type: "boolean", default: false } },
+    options: { tenant: tenantOption, json: { type: "boolean", default: false } },
     allowPositionals: true,
   });
   const phone = onePhone(positionals);
   const config = configuration();
   const keys = keyRingOf(config);
   await withStore(async (store) => {
-    const { tenant } = readTenant(await findTenant(store, values.tenant), config);
-    const report = await showPhone({ store, keys, policy: tenant.policy }, tenant.id, phone);
+    const { id, policy } = await tenantAsRead(store, values.tenant, config);
+    const report = await showPhone({ store, keys, policy }, id, phone);
     say(values.json ? JSON.stringify(asJson(phone, report)) : describe(phone, report));
   });
 }
 
 async function reset(args: string[]): Promise<void> {
-  const { values, positionals } = parseArgs({ args, options: { tenant: whose }, allowPositionals: true });
+  const { values, positionals } = parseArgs({ args, options: { tenant: tenantOption }, allowPositionals: true });
   const phone = onePhone(positionals);
   const config = configuration();
   const keys = keyRingOf(config);
   await withStore(async (store) => {
-    const { tenant } = readTenant(await findTenant(store, values.tenant), config);
-    await resetPhone({ store, keys, policy: tenant.policy }, tenant.id, phone);
+    const { id, policy } = await tenantAsRead(store, values.tenant, config);
+    await resetPhone({ store, keys, policy }, id, phone);
     say(`${maskPhone(phone.e164)} starts afresh: its message limits are full, and its wrong codes are forgotten.`);
   });
 }
 
 function onePhone(positionals: readonly string[]): PhoneNumber {
-  const [text, ...more] = positionals;
-  if (text === undefined || more.length > 0) throw new Misused("Give one phone in international form.");
-  const parsed = parsePhoneNumber(text);
+  const parsed = parsePhoneNumber(single(positionals, "Give one phone in international form."));
   if (!parsed.ok) throw new Unusable(sentenceOf(parsed.refusal));
   return parsed.value;
 }

@@ -3,7 +3,6 @@
  * printed never holds more of a number than its prefix.
  */
 import { parseArgs } from "node:util";
-import { readTenant } from "../config/tenant-settings.ts";
 import { parsePhoneNumber } from "../otp/phone-number.ts";
 import {
   allowance,
@@ -19,8 +18,8 @@ import {
 import { sentenceOf } from "../otp/reason.ts";
 import { explainPrefix, prefixName, unblockPrefix, type PrefixReport } from "../service/prefixes.ts";
 import type { PrefixName, Store } from "../store/store.ts";
-import { Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
-import { configuration, findTenant } from "./setup.ts";
+import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { configuration, tenantAsRead } from "./setup.ts";
 
 export const prefixCommands: Record<string, Command> = {
   "destinations explain": {
@@ -49,13 +48,13 @@ nobody verifies will block the prefix again. PHONE is a number such as +31612345
 async function explain(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { tenant: { type: "string", default: "default" }, json: { type: "boolean", default: false } },
+    options: { tenant: tenantOption, json: { type: "boolean", default: false } },
     allowPositionals: true,
   });
-  const text = onePhone(positionals);
+  const text = single(positionals, "Give one phone in international form, or a prefix.");
   const config = configuration();
   await withStore(async (store) => {
-    const { id, policy } = readTenant(await findTenant(store, values.tenant), config).tenant;
+    const { id, policy } = await tenantAsRead(store, values.tenant, config);
     const name = await findPrefix(store, id, text);
     const report = await explainPrefix(store, name);
     if (report === undefined) return say(values.json ? JSON.stringify({ known: false }) : nothingKnown);
@@ -66,13 +65,13 @@ async function explain(args: string[]): Promise<void> {
 async function unblock(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { tenant: { type: "string", default: "default" } },
+    options: { tenant: tenantOption },
     allowPositionals: true,
   });
-  const text = onePhone(positionals);
+  const text = single(positionals, "Give one phone in international form, or a prefix.");
   const config = configuration();
   await withStore(async (store) => {
-    const { id, policy } = readTenant(await findTenant(store, values.tenant), config).tenant;
+    const { id, policy } = await tenantAsRead(store, values.tenant, config);
     const name = await findPrefix(store, id, text);
     if (!(await unblockPrefix(store, name, policy.fraudGuard)))
       throw new Unusable("The guard does not block this prefix.");
@@ -81,12 +80,6 @@ async function unblock(args: string[]): Promise<void> {
 }
 
 const nothingKnown = "Nothing is known of this prefix: no send to it was judged in the last 30 days.";
-
-function onePhone(positionals: readonly string[]): string {
-  const [text, ...more] = positionals;
-  if (text === undefined || more.length > 0) throw new Misused("Give one phone in international form, or a prefix.");
-  return text;
-}
 
 /** A number's prefix, or the text itself where it is a prefix that is known. */
 async function findPrefix(store: Store, tenant: string, text: string): Promise<PrefixName> {

@@ -3,11 +3,11 @@
  * the tenant that is meant.
  */
 import { readFileSync } from "node:fs";
-import { parseConfig, type Config } from "../config/config.ts";
+import { parseConfig, type Config, type Parsed } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { existingMasterKey } from "../master-key.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
-import { isTenantName, type TenantRecord } from "../otp/tenant.ts";
+import { isTenantName, type Tenant, type TenantRecord } from "../otp/tenant.ts";
 import type { Verification } from "../otp/verification.ts";
 import { phoneRefs } from "../service/verifications.ts";
 import type { PhoneRef, Store } from "../store/store.ts";
@@ -15,16 +15,24 @@ import { Unusable, valueOf } from "./command.ts";
 
 /** The configuration as `serve` would have it. */
 export function configuration(): Config {
-  const parsed = parseConfig(process.env, (path) => readFileSync(path, "utf8"));
-  return valueOf("The configuration has faults", parsed);
+  return valueOf("The configuration has faults", parsed());
+}
+
+function parsed(): Parsed<Config> {
+  return parseConfig(process.env, (path) => readFileSync(path, "utf8"));
 }
 
 /** The keys that the configuration brings, or those of a development setup. */
 export function keyRingOf(config: Config): KeyRing {
-  const own = config.masterKeys === undefined ? existingMasterKey(config.databasePath) : undefined;
-  const keys = config.masterKeys ?? (own === undefined ? undefined : [own]);
-  if (keys === undefined) throw new Unusable("There is no master key: set OTP_MASTER_KEY, or start the service once.");
-  return createKeyRing(keys);
+  const ring = keysAtHand(config);
+  if (ring === undefined) throw new Unusable("There is no master key: set OTP_MASTER_KEY, or start the service once.");
+  return ring;
+}
+
+function keysAtHand({ databasePath, masterKeys }: Config): KeyRing | undefined {
+  if (masterKeys !== undefined) return createKeyRing(masterKeys);
+  const own = existingMasterKey(databasePath);
+  return own === undefined ? undefined : createKeyRing([own]);
 }
 
 /** The name of a tenant as it may be, or the end of the command. */
@@ -42,6 +50,11 @@ export async function findTenant(store: Store, name: string): Promise<TenantReco
   return record;
 }
 
+/** The tenant of this name as a server would read it, or the end of the command. */
+export async function tenantAsRead(store: Store, name: string, config: Config): Promise<Tenant> {
+  return readTenant(await findTenant(store, name), config).tenant;
+}
+
 export function noTenant(name: string): Unusable {
   return new Unusable(`There is no tenant ${name}: otpd tenants list shows those there are.`);
 }
@@ -51,16 +64,12 @@ export function noTenant(name: string): Unusable {
  * faults or no key is at hand.
  */
 export function phonesAtHand(): ((verification: Verification) => PhoneRef) | undefined {
-  const parsed = parseConfig(process.env, (path) => readFileSync(path, "utf8"));
-  if (!parsed.ok) return undefined;
-  const config = parsed.value;
-  const { databasePath, masterKeys } = config;
-  const own = masterKeys === undefined ? existingMasterKey(databasePath) : undefined;
-  const keys = masterKeys ?? (own === undefined ? undefined : [own]);
-  if (keys === undefined) return undefined;
-  const ring = createKeyRing(keys);
+  const config = parsed();
+  if (!config.ok) return undefined;
+  const ring = keysAtHand(config.value);
+  if (ring === undefined) return undefined;
   // What a tenant sets for itself does not matter here.
-  const phoneOf = phoneRefs(ring, (id) => readTenant({ id, settings: "{}", disableMs: null }, config).tenant);
+  const phoneOf = phoneRefs(ring, (id) => readTenant({ id, settings: "{}", disableMs: null }, config.value).tenant);
   return (verification) => {
     const ref = phoneOf(verification);
     // Another database's key, or one that was taken out of the list: nothing of it can be read.

@@ -18,7 +18,7 @@ import { parseTemplates } from "../otp/template/file.ts";
 import { tenantsMax } from "../otp/tenant.ts";
 import type { TenantDecided } from "../store/registry.ts";
 import type { Instant } from "../system.ts";
-import { complain, Misused, say, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { complain, Misused, say, single, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
 import { configuration, findTenant, noTenant, tenantName } from "./setup.ts";
 import { describeTenant, madeTime, stateOf, tenantAsJson } from "./tenant-report.ts";
 
@@ -254,7 +254,5 @@ async function turn(args: string[], next: (now: Instant, since: Instant | null) 
 }
 
 function oneName(positionals: readonly string[]): string {
-  const [name, ...more] = positionals;
-  if (name === undefined || more.length > 0) throw new Misused("Give the name of one tenant.");
-  return name;
+  return single(positionals, "Give the name of one tenant.");
 }
