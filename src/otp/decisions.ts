@@ -42,7 +42,7 @@ function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: 
 }
 
 /** Refuses for the prefix, if the guard is to enforce what it finds. Nothing but the refusal is counted. */
-function guarded(admission: Admission | undefined, policy: Policy) {
+function prefixRefused(admission: Admission | undefined, policy: Policy) {
   if (admission === undefined || admission.kind === "admitted" || policy.fraudGuard === "observe") return undefined;
   const result =
     admission.kind === "blocked"
@@ -136,8 +136,8 @@ export type SendResult = ({ readonly kind: "opened" } & Owed) | Replay | Refused
 
 /**
  * Decides a send. In order: idempotency, what the door said (channel, phone), the destination, the prefix (of a number that
- * no entry allows), guess budget, limits, the daily cap.
- * `limited` is what the limits outside the store have to say, if they refuse.
+ * no entry allows), the guess budget, `limited`, the phone's limits, the daily cap. `limited` is what the limits outside the
+ * store have to say, if they refuse.
  */
 export function decideSend(
   view: SendView,
@@ -146,16 +146,13 @@ export function decideSend(
   policy: Policy,
   limited?: Refusal,
 ): Decided<SendResult> {
-  const precedent = precedentFor(view, claim, view.recorded);
-  if (precedent !== undefined) return nothing(precedent);
-  if (!facts.ok) return nothing({ kind: "refused", refusal: facts.refusal });
-  if (view.phone === undefined) throw new Error("a send that passed the door has a phone");
-
+  const { result: door } = decideAdmission(view, facts, claim, policy);
+  if (door.kind !== "admitted") return nothing(door);
   const { now, phone } = view;
-  const misdirected = refusalOf(facts.value.tenant, facts.value.phone, view.verdict, policy);
-  if (misdirected !== undefined) return nothing({ kind: "refused", refusal: misdirected });
+  if (!facts.ok || phone === undefined) throw new Error("a send that was admitted has a phone");
+
   const admission = isJudged(view) ? admitSend(view.prefix, now, policy.fraudGuard === "enforce") : undefined;
-  const stopped = guarded(admission, policy);
+  const stopped = prefixRefused(admission, policy);
   if (stopped !== undefined) return stopped;
   const digits = isSandbox(facts.value.tenant)
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)
@@ -190,7 +187,7 @@ export function decideSend(
       verification,
       message,
       tats: spent.tatsMs,
-      ...guardOf(admission),
+      ...prefixChangeOf(admission),
       ...dailyOf(place),
       ...recordOf(claim, verification.id, null, now),
     },
@@ -287,8 +284,8 @@ export type ResendResult = ({ readonly kind: "resent" } & Owed) | Replay | Refus
 
 /**
  * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry (also with under 60 s
- * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, DESTINATION_BLOCKED (by an entry made since), the prefix, `limited` as in `decideSend`,
- * the phone's limits, the daily cap. Never extends the lifetime, never resets attempts.
+ * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, DESTINATION_BLOCKED (by an entry made since), the prefix, `limited` as in
+ * `decideSend`, the phone's limits, the daily cap. Never extends the lifetime, never resets attempts.
  */
 export function decideResend(
   view: UpdateView,
@@ -306,7 +303,7 @@ export function decideResend(
   }
   if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });
   const admission = isJudged(view) ? admitResend(view.prefix, now) : undefined;
-  const stopped = guarded(admission, policy);
+  const stopped = prefixRefused(admission, policy);
   if (stopped !== undefined) return stopped;
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
@@ -327,7 +324,7 @@ export function decideResend(
       verification: resent,
       message,
       tats: spent.tatsMs,
-      ...guardOf(admission),
+      ...prefixChangeOf(admission),
       ...dailyOf(place),
       ...recordOf(claim, resent.id, null, now),
     },
@@ -356,6 +353,6 @@ function isJudged<View extends SendView | UpdateView>(view: View): view is View 
   return view.prefix !== undefined && view.verdict !== "allow";
 }
 
-function guardOf(admission: Admission | undefined): Pick<Writes, "prefix"> {
+function prefixChangeOf(admission: Admission | undefined): Pick<Writes, "prefix"> {
   return admission === undefined ? {} : { prefix: admission.change };
 }

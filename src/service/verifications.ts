@@ -1,6 +1,6 @@
 /**
  * The acts of the service: send, verify, resend, cancel, get. Each gathers what takes randomness or a key, runs one
- * decision in the store, and turns its result into an answer. The rules are in otp/verification.ts, the atomicity is the
+ * decision in the store, and turns its result into an answer. The rules are in otp/decisions.ts, the atomicity is the
  * store's; what is here is the order of events.
  */
 import { saltBytes } from "../otp/code.ts";
