@@ -282,20 +282,10 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   /** Answers what a browser asks before it sends a page's call. There is no key yet. */
   async function preflight(request: Request, response: Response): Promise<void> {
-    discard(request);
-    const isFull = callsUnderWay >= callsMax;
-    if (draining || isFull) {
-      const reason = draining ? "SHUTTING_DOWN" : "STORE_UNAVAILABLE";
-      return answerPlain(response, refuse(reason, { retryAfterMs }).refusal);
-    }
-    callsUnderWay += 1;
-    try {
-      await cors.answerPreflight(request, response);
-    } catch (error) {
-      answerPlain(response, faultRefusal(error));
-    } finally {
-      callEnded();
-    }
+    await withPlace(request, response, () => {
+      discard(request);
+      return cors.answerPreflight(request, response);
+    });
   }
 
   /** Answers a request to a path that is no RPC. */
@@ -305,13 +295,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       discard(request);
       return answerPlain(response, refuse("METHOD_NOT_ALLOWED").refusal, { allow: visit.methods.join(", ") });
     }
-    if (draining || callsUnderWay >= callsMax) {
-      discard(request);
-      const reason = draining ? "SHUTTING_DOWN" : "STORE_UNAVAILABLE";
-      return answerPlain(response, refuse(reason, { retryAfterMs }).refusal);
-    }
-    callsUnderWay += 1;
-    try {
+    await withPlace(request, response, async () => {
       const body = await readBody(request, bodyBytesMax, deadlineMs);
       if (body === undefined) return;
       if (body === "too large") return answerPlain(response, refuse("BODY_TOO_LARGE").refusal);
@@ -319,6 +303,19 @@ export function createGateway(options: GatewayOptions): Gateway {
       const answer = await visit.answer({ method, target: request.url ?? "", headers: request.headers, body });
       if (!answer.ok) return answerPlain(response, answer.refusal);
       answerPage(response, answer.value, method === "HEAD");
+    });
+  }
+
+  /** Serves what is no call of an RPC as one of the calls at once, or refuses it where there is no room. */
+  async function withPlace(request: Request, response: Response, act: () => Promise<void>): Promise<void> {
+    if (draining || callsUnderWay >= callsMax) {
+      discard(request);
+      const reason = draining ? "SHUTTING_DOWN" : "STORE_UNAVAILABLE";
+      return answerPlain(response, refuse(reason, { retryAfterMs }).refusal);
+    }
+    callsUnderWay += 1;
+    try {
+      await act();
     } catch (error) {
       answerPlain(response, faultRefusal(error));
     } finally {
