@@ -4,7 +4,7 @@
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ConnectError, HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   Delivery,
   Reason,
@@ -14,7 +14,7 @@ import {
 } from "../../gen/otp/v1/otp_service_pb.ts";
 import { isPublishable, type ApiKey } from "../otp/api-key.ts";
 import { maskPhone } from "../otp/phone-number.ts";
-import { invalid, ok, refuse, type Result } from "../otp/reason.ts";
+import { invalid, ok, refuse, type Refusal, type Result } from "../otp/reason.ts";
 import { tenantOfKey } from "../otp/sandbox.ts";
 import { Secret } from "../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin } from "../otp/template/last-line.ts";
@@ -25,17 +25,17 @@ import { canonicalAddress } from "./client-address.ts";
 import { protoReasons, toConnectError } from "./status.ts";
 
 export function createOtpService(verifications: Verifications, quotas: Quotas): ServiceImpl<typeof OtpService> {
-  /** Runs the act for the authenticated caller, unless the shape was refused already. */
-  async function answered<T>(
+  /** Runs the act for the authenticated caller, unless the shape was refused already. Throws a refusal for Connect. */
+  async function perform<T>(
     shape: Result<unknown>,
     context: HandlerContext,
     act: (caller: Caller) => Promise<Answer<T>>,
     clientIp = "",
-  ): Promise<Answer<T>> {
-    if (!shape.ok) return { result: shape, replayed: false };
+  ): Promise<T> {
+    if (!shape.ok) throw thrown(shape.refusal, context);
     const key = keyOf(context);
     const idempotencyKey = idempotencyKeyOf(context.requestHeader);
-    if (!idempotencyKey.ok) return { result: idempotencyKey, replayed: false };
+    if (!idempotencyKey.ok) throw thrown(idempotencyKey.refusal, context);
     const tenant = tenantOfKey(key);
     const from = context.values.get(callKey)?.address;
     const caller = {
@@ -46,12 +46,13 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
       address: from?.text,
     };
     const address = clientIp === "" ? from?.name : canonicalAddress(clientIp);
-    if (address === undefined) return act(caller);
+    if (address === undefined) return unwrap(await act(caller), context);
     const isSend = context.method.name === "SendOtp" || context.method.name === "ResendOtp";
-    if (isSend) return act({ ...caller, place: quotas.send(tenant, address) });
+    if (isSend) return unwrap(await act({ ...caller, place: quotas.send(tenant, address) }), context);
     // What a publishable key's address may do was asked at the gate.
     const refusal = clientIp === "" ? undefined : quotas.call(tenant, address);
-    return refusal === undefined ? act(caller) : { result: { ok: false, refusal }, replayed: false };
+    if (refusal !== undefined) throw thrown(refusal, context);
+    return unwrap(await act(caller), context);
   }
 
   return {
@@ -85,10 +86,7 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
         challengeToken: new Secret(request.challengeToken),
       };
       return sentMessage(
-        unwrap(
-          await answered(shape, context, (caller) => verifications.send(caller, command), request.clientIp),
-          context,
-        ),
+        await perform(shape, context, (caller) => verifications.send(caller, command), request.clientIp),
       );
     },
 
@@ -102,9 +100,11 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
       );
       const { requestId: id, purpose, bind } = request;
       const command = { id, code: new Secret(request.code), purpose, bind };
-      const verified = unwrap(
-        await answered(shape, context, (caller) => verifications.verify(caller, command), request.clientIp),
+      const verified = await perform(
+        shape,
         context,
+        (caller) => verifications.verify(caller, command),
+        request.clientIp,
       );
       return {
         requestId: verified.id,
@@ -117,23 +117,18 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
 
     async resendOtp({ requestId, clientIp }, context) {
       const shape = all(required("request_id", requestId, 256), clientIpShape(clientIp, keyOf(context)));
-      return sentMessage(
-        unwrap(await answered(shape, context, (caller) => verifications.resend(caller, requestId), clientIp), context),
-      );
+      return sentMessage(await perform(shape, context, (caller) => verifications.resend(caller, requestId), clientIp));
     },
 
     async cancelOtp({ requestId }, context) {
       const shape = required("request_id", requestId, 256);
-      const canceled = unwrap(
-        await answered(shape, context, (caller) => verifications.cancel(caller, requestId)),
-        context,
-      );
+      const canceled = await perform(shape, context, (caller) => verifications.cancel(caller, requestId));
       return { requestId: canceled.id, state: State.CANCELED, cancelTime: timestampFromMs(canceled.cancelMs) };
     },
 
     async getOtp({ requestId }, context) {
       const shape = required("request_id", requestId, 256);
-      const seen = unwrap(await answered(shape, context, (caller) => verifications.get(caller, requestId)), context);
+      const seen = await perform(shape, context, (caller) => verifications.get(caller, requestId));
       const message = sentMessage(seen);
       // How messages leave is between the operator and those who hold a secret key.
       const isPublic = isPublishable(keyOf(context).kind);
@@ -175,11 +170,16 @@ function unwrap<T>({ result, replayed }: Answer<T>, context: HandlerContext): T 
     if (replayed) context.responseHeader.set(replayedHeader, "true");
     return result.value;
   }
-  const call = context.values.get(callKey);
-  if (call !== undefined) call.refusal = result.refusal;
-  const error = toConnectError(result.refusal);
+  const error = thrown(result.refusal, context);
   if (replayed) error.metadata.set(replayedHeader, "true");
   throw error;
+}
+
+/** A refusal as Connect encodes it, noted as what the call came to. */
+function thrown(refusal: Refusal, context: HandlerContext): ConnectError {
+  const call = context.values.get(callKey);
+  if (call !== undefined) call.refusal = refusal;
+  return toConnectError(refusal);
 }
 
 function idempotencyKeyOf(headers: Headers): Result<string | undefined> {
