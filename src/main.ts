@@ -33,7 +33,7 @@ import { createOtpService } from "./server/otp-service.ts";
 import { createReportVisits } from "./server/reports.ts";
 import { connectionLimits, startServer, type Certificate } from "./server/server.ts";
 import { createAuthenticate } from "./service/api-keys.ts";
-import { createBotCheck } from "./service/challenge.ts";
+import { createBotCheck } from "./service/bot-check.ts";
 import { createOwnKeys } from "./service/own-keys.ts";
 import { createQuotas } from "./service/quotas.ts";
 import { createNoteReport } from "./service/reports.ts";
@@ -148,7 +148,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       deliver: worker.deliver,
       sendWaitMs: config.sendWaitMs,
       issuer: config.providerSettings.publicUrl ?? ownName,
-      botCheck: config.challenge && createBotCheck(config.challenge, onFault("bot-check")),
+      botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
       onDailyShare,
     });
 

@@ -7,7 +7,7 @@ import { parseArgs } from "node:util";
 import { makeProvider } from "../delivery/providers.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { Secret } from "../otp/secret.ts";
-import { examineBotCheck } from "../service/challenge.ts";
+import { examineBotCheck } from "../service/bot-check.ts";
 import { openSqlite } from "../store/sqlite.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
@@ -38,7 +38,7 @@ async function examine(args: string[]): Promise<void> {
     ...(await providerFindings(config)),
     ...senderFindings(config),
     ...(await reportFindings(config)),
-    ...(await challengeFindings(config)),
+    ...(await botCheckFindings(config)),
   ];
   if (values.json) say(JSON.stringify(findings));
   else for (const { ok, sentence } of findings) say(`${ok ? "ok  " : "BAD "} ${sentence}`);
@@ -171,6 +171,6 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
 }
 
 /** Asks with something that no browser was given. */
-async function challengeFindings({ challenge }: Config): Promise<Finding[]> {
-  return challenge === undefined ? [] : [await examineBotCheck(challenge, new Secret("made-up"))];
+async function botCheckFindings({ botCheck }: Config): Promise<Finding[]> {
+  return botCheck === undefined ? [] : [await examineBotCheck(botCheck, new Secret("made-up"))];
 }

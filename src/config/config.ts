@@ -37,7 +37,7 @@ export interface Config {
   /** Paths of the certificate chain and its key, PEM; undefined for cleartext. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
   /** Where the bot check of browsers is asked, and with what; undefined where none is set up. */
-  readonly challenge: { readonly verifyUrl: URL; readonly secret: Secret } | undefined;
+  readonly botCheck: { readonly verifyUrl: URL; readonly secret: Secret } | undefined;
   /** Calls with one API key; undefined for no limit. */
   readonly keyLimit: Limit | undefined;
   /** Refused API keys from one address. */
@@ -69,7 +69,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   warnings.push(...texts.warnings);
   if (!parsed.success || faults.length > 0) return { ok: false, faults, warnings };
   const given = parsed.output;
-  const { OTP_CHALLENGE_VERIFY_URL: verifyUrl, OTP_CHALLENGE_SECRET: challengeSecret } = given;
+  const { OTP_CHALLENGE_VERIFY_URL: verifyUrl, OTP_CHALLENGE_SECRET: botCheckSecret } = given;
   const { OTP_ALLOWED_COUNTRIES: countryList, OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile } = given;
   return {
     ok: true,
@@ -89,10 +89,10 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       connectionMaxAgeMs: given.OTP_CONNECTION_MAX_AGE_SECONDS * 1_000,
       connectionsMax: given.OTP_MAX_CONNECTIONS,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
-      challenge:
-        verifyUrl === undefined || challengeSecret === undefined
+      botCheck:
+        verifyUrl === undefined || botCheckSecret === undefined
           ? undefined
-          : { verifyUrl, secret: new Secret(challengeSecret) },
+          : { verifyUrl, secret: new Secret(botCheckSecret) },
       keyLimit: given.OTP_KEY_LIMIT === "none" ? undefined : given.OTP_KEY_LIMIT,
       authFailureLimit: given.OTP_AUTH_FAILURE_LIMIT,
       trustedProxies: given.OTP_TRUSTED_PROXIES ?? [],
@@ -139,8 +139,8 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
   if (named.has("OTP_TLS_CERT_FILE") !== named.has("OTP_TLS_KEY_FILE")) {
     faults.push("OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE go together; set both or neither.");
   }
-  const challenge = ["OTP_CHALLENGE_VERIFY_URL", "OTP_CHALLENGE_SECRET"] as const;
-  const [given, missing] = named.has(challenge[0]) ? challenge : challenge.toReversed();
+  const botCheck = ["OTP_CHALLENGE_VERIFY_URL", "OTP_CHALLENGE_SECRET"] as const;
+  const [given, missing] = named.has(botCheck[0]) ? botCheck : botCheck.toReversed();
   if (given !== undefined && missing !== undefined && named.has(given) && !named.has(missing)) {
     faults.push(`${missing} is required by ${given}; set both or neither.`);
   }

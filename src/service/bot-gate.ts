@@ -10,7 +10,7 @@ import type { Policy } from "../otp/policy.ts";
 import type { Refusal, Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
-import type { BotCheck } from "./challenge.ts";
+import type { BotCheck } from "./bot-check.ts";
 
 /** A send on its way. */
 export interface Visitor {

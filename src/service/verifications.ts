@@ -30,7 +30,7 @@ import {
 import type { Job, PhoneRef, Store, UpdateScope } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { createBotGate } from "./bot-gate.ts";
-import type { BotCheck } from "./challenge.ts";
+import type { BotCheck } from "./bot-check.ts";
 import { isGuarded, prefixRef } from "./prefixes.ts";
 import { keptIfSpent, unlimited, type Place } from "./quotas.ts";
 

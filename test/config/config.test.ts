@@ -274,13 +274,13 @@ describe("variables that go together", () => {
 
   test("the bot check's URL has its secret", () => {
     const url = "https://challenges.example/siteverify?v=0";
-    expect(configOf({}).challenge).toBeUndefined();
+    expect(configOf({}).botCheck).toBeUndefined();
     const both = { OTP_CHALLENGE_VERIFY_URL: url, OTP_CHALLENGE_SECRET: "s3cret" };
-    const { challenge } = configOf(both);
-    expect([challenge?.verifyUrl.href, challenge?.secret.reveal()]).toEqual([url, "s3cret"]);
-    expect(JSON.stringify(challenge)).not.toContain("s3cret");
+    const { botCheck } = configOf(both);
+    expect([botCheck?.verifyUrl.href, botCheck?.secret.reveal()]).toEqual([url, "s3cret"]);
+    expect(JSON.stringify(botCheck)).not.toContain("s3cret");
     const fromFile = { OTP_CHALLENGE_VERIFY_URL: url, OTP_CHALLENGE_SECRET_FILE: "/run/secret" };
-    expect(configOf(fromFile, () => "s3cret\n").challenge?.secret.reveal()).toBe("s3cret");
+    expect(configOf(fromFile, () => "s3cret\n").botCheck?.secret.reveal()).toBe("s3cret");
     expect(faultsOf({ OTP_CHALLENGE_VERIFY_URL: url })).toEqual([
       "OTP_CHALLENGE_SECRET is required by OTP_CHALLENGE_VERIFY_URL; set both or neither.",
     ]);
@@ -295,7 +295,7 @@ describe("variables that go together", () => {
         "OTP_CHALLENGE_VERIFY_URL must be an https URL (http only for this machine).",
       ]);
     }
-    expect(configOf({ ...both, OTP_CHALLENGE_VERIFY_URL: "http://127.0.0.1:8090/" }).challenge).toBeDefined();
+    expect(configOf({ ...both, OTP_CHALLENGE_VERIFY_URL: "http://127.0.0.1:8090/" }).botCheck).toBeDefined();
   });
 
   test("a provider that sends has all it needs, and a country list", () => {

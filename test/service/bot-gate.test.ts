@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Secret } from "../../src/otp/secret.ts";
-import { createBotCheck } from "../../src/service/challenge.ts";
+import { createBotCheck } from "../../src/service/bot-check.ts";
 import {
   createVerifications,
   type Caller,

@@ -6,7 +6,7 @@ import { inspect } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
-import { createBotCheck, examineBotCheck, type BotCheck, type CheckNotMade } from "../../src/service/challenge.ts";
+import { createBotCheck, examineBotCheck, type BotCheck, type CheckNotMade } from "../../src/service/bot-check.ts";
 import { deadOrigin } from "../support/gateway.ts";
 import { secretText, startSiteverify, type Siteverify } from "../support/siteverify.ts";
 

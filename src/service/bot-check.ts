@@ -6,7 +6,7 @@
 import { refuse, type Refusal } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 
-export interface ChallengeSettings {
+export interface BotCheckSettings {
   readonly verifyUrl: URL;
   readonly secret: Secret;
 }
@@ -43,7 +43,7 @@ const field = "challenge_token";
 
 /** Makes the check; `onFault` is told of every one that could not be made. */
 export function createBotCheck(
-  settings: ChallengeSettings,
+  settings: BotCheckSettings,
   onFault: (error: unknown) => void,
   { timeoutMs, callsMax } = defaultLimits,
 ): BotCheck {
@@ -71,7 +71,7 @@ export function createBotCheck(
 }
 
 /** Asks with something made up, and says in a sentence whether the check works. */
-export async function examineBotCheck(settings: ChallengeSettings, madeUp: Secret) {
+export async function examineBotCheck(settings: BotCheckSettings, madeUp: Secret) {
   const verdict = await ask(settings, madeUp, undefined, defaultLimits.timeoutMs);
   if (verdict === "no") return { ok: true, sentence: "The bot check is reached, and refuses what was made up." };
   if (verdict === "yes") {
@@ -86,7 +86,7 @@ export async function examineBotCheck(settings: ChallengeSettings, madeUp: Secre
 }
 
 async function ask(
-  { verifyUrl, secret }: ChallengeSettings,
+  { verifyUrl, secret }: BotCheckSettings,
   brought: Secret,
   address: string | undefined,
   timeoutMs: number,
