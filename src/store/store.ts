@@ -14,7 +14,6 @@
  * - When the database cannot do the act, it rejects with StoreUnavailable and nothing of the act was written. Should the
  *   database be unable to say so (a lost connection during commit), the act may have been written, but its result is
  *   never handed out.
- *
  * - Rows are locked in one order: verification, phone, prefix.
  * - When a verification comes to its end, by whatever act, its outcome is counted at its prefix (`mature`, in
  *   otp/pumping-guard.ts) in the same transaction, and so exactly once.
@@ -135,12 +134,15 @@ export interface Store {
   now(): Instant;
 
   /**
-   * Decides a send. The view holds an earlier call's record, and the phone's limits and past, all locked; and with a
-   * phone also what was guessed at its tenant, as far as that is committed.
+   * Decides a send. The view holds an earlier call's record, and the phone's limits and past, all locked; with a phone
+   * also its prefix, and what was guessed at its tenant, as far as that is committed; and what else the scope asks for.
    */
   openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R>;
 
-  /** Decides about one verification. The view holds it (if it is this tenant's), its phone, and an earlier call's record. */
+  /**
+   * Decides about one verification. The view holds it (if it is this tenant's), its phone, an earlier call's record, and
+   * what else the scope asks for.
+   */
   updateVerification<R>(scope: UpdateScope, decide: (view: UpdateView) => Decided<R>): Promise<R>;
 
   /** Reads one verification, outside any decision. */
