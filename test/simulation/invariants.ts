@@ -9,7 +9,7 @@
 import { deriveCode } from "../../src/otp/code.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
 import { openPhone } from "../../src/otp/phone-number.ts";
-import type { Verification } from "../../src/otp/verification.ts";
+import { stateAt, type Verification } from "../../src/otp/verification.ts";
 import * as rows from "../../src/store/rows.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Bill } from "./bill.ts";
@@ -106,10 +106,12 @@ export class Invariants {
     // A worker that was not heard may tell twice; what it tells counts once.
     if (!isUnsent || known.copies.get(message.copy) === "unsent") return;
     known.copies.set(message.copy, "unsent");
+    // Past its time it has ended, whether a sweep has noted it or not.
+    const state = stateAt(v, now);
     const isWithdrawn = v.state === "PENDING" && message.copy === v.resends + 1;
     if (isWithdrawn) known.withdrawn += 1;
     // What the verification still counts comes back with its success, and no earlier.
-    if (isWithdrawn || (v.state !== "PENDING" && v.state !== "VERIFIED")) this.budget.unsent(known.lane, now);
+    if (isWithdrawn || (state !== "PENDING" && state !== "VERIFIED")) this.budget.unsent(known.lane, now);
   }
 
   #open(v: Verification, now: number): void {
