@@ -75,3 +75,35 @@ export interface Registry {
    */
   admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void>;
 }
+
+/**
+ * Compares configured master keys with those a database knows: throws as `admitMasterKeys` promises, else returns the ids
+ * of those that are no longer needed. Pure.
+ */
+export function judgeMasterKeys(
+  keys: readonly { readonly kid: number; readonly check: Uint8Array }[],
+  known: readonly { readonly kid: number; readonly key_check: Uint8Array }[],
+  used: ReadonlySet<number>,
+): number[] {
+  const configured = new Map(keys.map((key) => [key.kid, key]));
+  if (configured.size < keys.length) {
+    // Also the same key twice: what is kept under its second place would be deleted as an older key's.
+    throw new MasterKeyMismatch("two of the configured master keys are the same, or have the same id");
+  }
+  const familiar = known.filter(({ kid }) => configured.has(kid));
+  if (familiar.some((row) => Buffer.compare(row.key_check, configured.get(row.kid)?.check ?? new Uint8Array()) !== 0)) {
+    throw new MasterKeyMismatch(
+      "a configured master key has the id of another key that this database was written with",
+    );
+  }
+  if (known.length > 0 && familiar.length === 0) {
+    throw new MasterKeyMismatch("this database was written with another master key");
+  }
+  const unknown = known.filter(({ kid }) => !configured.has(kid)).map(({ kid }) => kid);
+  if (unknown.some((kid) => used.has(kid))) {
+    throw new MasterKeyMismatch(
+      "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over",
+    );
+  }
+  return unknown;
+}

@@ -1,0 +1,242 @@
+/**
+ * Acts on PostgreSQL in batches: those that arrive together share one transaction and its round trips, of which there are
+ * three: lock and load what acts name, lock and load the phones those things belong to, write and commit. Locks are taken
+ * in one order everywhere (slots, verifications, phones; ascending within each), so that batches of any instance queue up
+ * and do not deadlock. No act is answered before the commit.
+ */
+import type { PhoneHistory } from "../otp/policy.ts";
+import type { Verification } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+import { isFaultOfData, type Connections, type Transaction } from "./postgres-connections.ts";
+import { statements as sql } from "./postgres-statements.ts";
+import { Work } from "./postgres-work.ts";
+import * as rows from "./rows.ts";
+import { StoreUnavailable, type PhoneRef } from "./store.ts";
+
+/** What one act is about, and what it does once that is locked and loaded. */
+export interface Act<T> {
+  readonly slot?: Uint8Array | undefined;
+  readonly verificationId?: string | undefined;
+  /** True when it needs the messages of its verification. */
+  readonly withMessages?: boolean;
+  /** The phone it is about, once its verification is loaded. */
+  phoneOf?(work: Work): PhoneRef | undefined;
+  /** Pure but for what it does to the work; may be run again on fresh work. */
+  run(work: Work): T;
+}
+
+interface Waiting {
+  readonly act: Act<unknown>;
+  readonly resolve: (value: unknown) => void;
+  readonly reject: (error: unknown) => void;
+}
+
+/** The store's clock: the database's, by the latest look at it. */
+export interface StoreClock {
+  now(): Instant;
+  /** Notes what the database's clock said just now. */
+  heard(databaseMs: Instant): void;
+}
+
+const batchActsMax = 128;
+/** Transactions under way. More would be smaller, and wait for one another's locks. */
+const batchesMax = 3;
+const queueActsMax = 4_096;
+/** No verification lives longer than this, so an older one of a phone cannot be open. */
+const lifeMaxMs = 600_000;
+
+export class Batches {
+  readonly #connections: Connections;
+  readonly #clock: StoreClock;
+  readonly #queue: Waiting[] = [];
+  #underWay = 0;
+  #scheduled = false;
+  #closed = false;
+  #whenIdle: (() => void)[] = [];
+
+  constructor(connections: Connections, clock: StoreClock) {
+    this.#connections = connections;
+    this.#clock = clock;
+  }
+
+  /** Runs an act within the next batch; resolves with its value once that is durable. */
+  run<T>(act: Act<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
+    if (this.#queue.length >= queueActsMax) return Promise.reject(new StoreUnavailable("too many acts are waiting"));
+    return new Promise<T>((resolve, reject) => {
+      this.#queue.push({ act, resolve: resolve as (value: unknown) => void, reject });
+      this.#schedule();
+    });
+  }
+
+  /** Takes no more acts, and waits for those there are. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    if (this.#underWay > 0 || this.#queue.length > 0)
+      await new Promise<void>((resolve) => this.#whenIdle.push(resolve));
+  }
+
+  #schedule(): void {
+    if (this.#scheduled || this.#underWay >= batchesMax || this.#queue.length === 0) return;
+    this.#scheduled = true;
+    // What else arrives in this turn comes along.
+    setImmediate(() => {
+      this.#scheduled = false;
+      if (this.#underWay >= batchesMax || this.#queue.length === 0) return;
+      this.#underWay += 1;
+      void this.#perform(this.#queue.splice(0, batchActsMax)).then(() => {
+        this.#underWay -= 1;
+        this.#schedule();
+        if (this.#underWay === 0 && this.#queue.length === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
+      });
+      this.#schedule();
+    });
+  }
+
+  async #perform(batch: readonly Waiting[]): Promise<void> {
+    try {
+      const outcomes = await this.#connections.transact(async (transaction) => {
+        const work = await this.#load(
+          transaction,
+          batch.map(({ act }) => act),
+        );
+        const done = batch.map(({ act }) => attempt(() => act.run(work)));
+        write(transaction, work);
+        return done;
+      });
+      for (const [i, { resolve, reject }] of batch.entries()) {
+        const outcome = outcomes[i];
+        if (outcome?.ok === true) resolve(outcome.value);
+        else reject(outcome?.error);
+      }
+    } catch (error) {
+      // One act's values were refused, and took its neighbours' with them: each by itself then.
+      if (batch.length > 1 && isFaultOfData(error)) for (const waiting of batch) await this.#perform([waiting]);
+      else for (const { reject } of batch) reject(error);
+    }
+  }
+
+  async #load(transaction: Transaction, acts: readonly Act<unknown>[]): Promise<Work> {
+    const work = new Work();
+    const slots = unique(acts.map(({ slot }) => slot));
+    const ids = unique(acts.map(({ verificationId: id }) => (id === undefined ? undefined : rows.idBytes(id))));
+    const withMessages = unique(
+      acts.map((act) => (act.withMessages === true ? rows.idBytes(act.verificationId ?? "") : undefined)),
+    );
+    if (slots.length > 0) transaction.send(sql.lock, [lockKeys(slots)]);
+    // Sent together: the database takes them one by one, each with a view of its own.
+    const [records, verifications, messages] = await Promise.all([
+      slots.length === 0 ? [] : transaction.query<rows.RecordRow>(sql.records, [slots]),
+      ids.length === 0 ? [] : transaction.query<rows.VerificationRow>(sql.lockVerifications, [ids]),
+      withMessages.length === 0 ? [] : transaction.query<rows.MessageRow>(sql.messages, [withMessages]),
+    ]);
+    for (const row of records) work.loadRecord(rows.toRecord(row));
+    for (const row of verifications) loadVerification(work, rows.toVerification(row));
+    for (const row of messages) work.loadMessage(rows.toMessage(row));
+    await this.#loadPhones(transaction, work, acts, unique(records.map((row) => row.verification_id)));
+    return work;
+  }
+
+  async #loadPhones(
+    transaction: Transaction,
+    work: Work,
+    acts: readonly Act<unknown>[],
+    recorded: readonly Uint8Array[],
+  ): Promise<void> {
+    const refs = acts.flatMap((act) => act.phoneOf?.(work) ?? []);
+    const indexes = unique(refs.flatMap((ref) => ref.indexes));
+    const buckets = unique(
+      refs.flatMap((ref) =>
+        ref.indexes.flatMap((index) =>
+          Array.from({ length: ref.buckets }, (_, place) => rows.bucketKey(index, ref.knownUser, place)),
+        ),
+      ),
+    );
+    const missing = recorded.filter((id) => work.verifications.get(rows.idText(id)) === undefined);
+    if (indexes.length > 0) transaction.send(sql.lock, [lockKeys(indexes)]);
+    const now = this.#clock.now();
+    const [referred, tats, pasts, open, clock] = await Promise.all([
+      missing.length === 0 ? [] : transaction.query<rows.VerificationRow>(sql.verifications, [missing]),
+      buckets.length === 0 ? [] : transaction.query<{ bucket: Buffer; tat_ms: number }>(sql.tats, [buckets]),
+      indexes.length === 0 ? [] : transaction.query<rows.PhoneRow>(sql.pasts, [indexes]),
+      indexes.length === 0
+        ? []
+        : transaction.query<{ phone_index: Buffer; open: number }>(sql.openAttempts, [indexes, now - lifeMaxMs, now]),
+      transaction.query<{ now_ms: number }>(sql.clock, []),
+    ]);
+    for (const row of referred) loadVerification(work, rows.toVerification(row));
+    for (const { bucket, tat_ms } of tats) work.loadTat(bucket, tat_ms);
+    for (const row of pasts) work.loadPast(row.phone_index, rows.toHistory(row));
+    for (const { phone_index, open: attempts } of open) work.loadOpenAttempts(phone_index, attempts);
+    for (const { now_ms } of clock) this.#clock.heard(now_ms);
+    work.now = this.#clock.now();
+  }
+}
+
+function loadVerification(work: Work, verification: Verification): void {
+  work.verifications.load(verification.id, verification);
+}
+
+/** Sends all that a batch has changed. */
+function write(transaction: Transaction, work: Work): void {
+  const verifications = work.verifications.changes().written;
+  const isNew = (v: Verification) => work.newVerifications.has(v.id);
+  const inserted = verifications.filter(isNew).map(rows.verificationValues);
+  const updated = verifications.filter((v) => !isNew(v)).map(rows.verificationChanges);
+  const messages = work.messages.changes().written.map(rows.messageValues);
+  const tats = work.tats.changes();
+  const pasts = work.pasts.changes();
+  const records = work.records.changes();
+  if (inserted.length > 0) transaction.send(sql.insertVerifications, columns(inserted));
+  if (updated.length > 0) transaction.send(sql.updateVerifications, columns(updated));
+  if (messages.length > 0) transaction.send(sql.putMessages, columns(messages));
+  if (tats.written.length > 0)
+    transaction.send(sql.putTats, columns(tats.written.map(({ bucket, tatMs }) => [bucket, tatMs])));
+  if (tats.deleted.length > 0) transaction.send(sql.deleteTats, [tats.deleted.map(bytesOf)]);
+  if (pasts.written.length > 0)
+    transaction.send(sql.putPasts, columns(pasts.written.map(({ index, history }) => pastValues(index, history))));
+  if (pasts.deleted.length > 0) transaction.send(sql.deletePasts, [pasts.deleted.map(bytesOf)]);
+  if (records.written.length > 0) transaction.send(sql.putRecords, columns(records.written.map(rows.recordValues)));
+  if (records.deleted.length > 0) transaction.send(sql.deleteRecords, [records.deleted.map(bytesOf)]);
+}
+
+export function pastValues(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory): [Uint8Array, string, string] {
+  return [index, JSON.stringify(wrongCodes), JSON.stringify(refunds)];
+}
+
+type Cell = string | number | Uint8Array | null;
+
+/** Rows as columns: one array per parameter. */
+export function columns(table: readonly (readonly Cell[])[]): Cell[][] {
+  return (table[0] ?? []).map((_, column) => table.map((row) => row[column] ?? null));
+}
+
+const bytesOf = (name: string) => Buffer.from(name, "latin1");
+
+function unique(list: readonly (Uint8Array | undefined)[]): Buffer[] {
+  const byName = new Map<string, Buffer>();
+  for (const bytes of list) {
+    if (bytes === undefined) continue;
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    byName.set(buffer.toString("latin1"), buffer);
+  }
+  return [...byName.values()];
+}
+
+/** The first 64 bits of each, ascending, as text: they do not fit a number. */
+function lockKeys(list: readonly Buffer[]): string[] {
+  return list
+    .map((bytes) => bytes.readBigInt64BE(0))
+    .toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))
+    .map(String);
+}
+
+function attempt<T>(
+  run: () => T,
+): { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown } {
+  try {
+    return { ok: true, value: run() };
+  } catch (error) {
+    return { ok: false, error };
+  }
+}

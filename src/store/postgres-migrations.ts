@@ -1,0 +1,157 @@
+/**
+ * The schema on PostgreSQL, as an append-only list. It says the same as the one for SQLite (migrations.ts); it begins with
+ * the schema that SQLite had when PostgreSQL came.
+ *
+ * Instances of two versions may share a database, so a migration only adds what the version before can do without
+ * (expand), and what nobody reads any more goes a version later (contract).
+ */
+import type { Connections, Transaction } from "./postgres-connections.ts";
+
+export interface PostgresMigration {
+  readonly name: string;
+  readonly statements: readonly string[];
+}
+
+export const postgresMigrations: readonly PostgresMigration[] = [
+  {
+    name: "0001-first",
+    statements: [
+      `CREATE TABLE master_keys (
+        kid bigint PRIMARY KEY,
+        key_check bytea NOT NULL,
+        create_ms bigint NOT NULL
+      )`,
+      `CREATE TABLE tenants (
+        id text PRIMARY KEY,
+        create_ms bigint NOT NULL
+      )`,
+      `INSERT INTO tenants VALUES ('default', 0)`,
+      `CREATE TABLE api_keys (
+        id text PRIMARY KEY,
+        kind text NOT NULL,
+        tenant text NOT NULL REFERENCES tenants (id),
+        name text NOT NULL,
+        scopes text NOT NULL,
+        digest bytea NOT NULL,
+        create_ms bigint NOT NULL,
+        expire_ms bigint,
+        revoke_ms bigint,
+        last_use_ms bigint
+      )`,
+      `CREATE TABLE verifications (
+        id bytea PRIMARY KEY,
+        tenant text NOT NULL,
+        key_id text NOT NULL,
+        kid bigint NOT NULL,
+        salt bytea,
+        phone_index bytea NOT NULL,
+        phone_box bytea NOT NULL,
+        region text NOT NULL,
+        locale text,
+        purpose text,
+        bind text,
+        web_origin text,
+        app_hash text,
+        known_user smallint NOT NULL,
+        state smallint NOT NULL,
+        delivery smallint NOT NULL,
+        digits smallint NOT NULL,
+        attempts smallint NOT NULL,
+        attempts_max smallint NOT NULL,
+        resends smallint NOT NULL,
+        next_resend_ms bigint NOT NULL,
+        create_ms bigint NOT NULL,
+        expire_ms bigint NOT NULL,
+        end_ms bigint
+      ) WITH (fillfactor = 80)`,
+      // What a sweep looks for: pending ones by the end of their life, terminal ones by the end they came to.
+      `CREATE INDEX verifications_pending ON verifications (expire_ms) WHERE end_ms IS NULL`,
+      `CREATE INDEX verifications_ended ON verifications (end_ms) WHERE end_ms IS NOT NULL`,
+      `CREATE INDEX verifications_phone ON verifications (phone_index, create_ms)`,
+      `CREATE TABLE messages (
+        verification_id bytea NOT NULL,
+        copy smallint NOT NULL,
+        delivery smallint NOT NULL,
+        calls smallint NOT NULL,
+        failures smallint NOT NULL,
+        maybe_sent smallint NOT NULL,
+        recipient_refused smallint NOT NULL,
+        provider_index smallint NOT NULL,
+        due_ms bigint,
+        deadline_ms bigint NOT NULL,
+        provider text,
+        provider_message_id text,
+        detail text,
+        PRIMARY KEY (verification_id, copy)
+      )`,
+      `CREATE INDEX messages_due ON messages (due_ms) WHERE due_ms IS NOT NULL`,
+      `CREATE TABLE buckets (
+        bucket bytea PRIMARY KEY,
+        tat_ms bigint NOT NULL
+      )`,
+      `CREATE TABLE phones (
+        phone_index bytea PRIMARY KEY,
+        wrong_codes text NOT NULL,
+        refunds text NOT NULL
+      )`,
+      `CREATE TABLE idempotency (
+        slot bytea PRIMARY KEY,
+        kid bigint NOT NULL,
+        fingerprint bytea NOT NULL,
+        verification_id bytea NOT NULL,
+        answer text,
+        busy_until_ms bigint NOT NULL,
+        expire_ms bigint NOT NULL
+      )`,
+    ],
+  },
+];
+
+/** Any number will do, as long as every version takes the same. */
+const migrationLock = 7_087_411_352;
+
+/** Runs the migrations that this database has not seen. Instances that start together wait for one another. */
+export async function migratePostgres(
+  connections: Connections,
+  list: readonly PostgresMigration[] = postgresMigrations,
+): Promise<void> {
+  if ((await versionOf(connections)) === list.length) return;
+  await connections.transact(async (transaction) => {
+    await transaction.query({ name: "migration-lock", text: `SELECT pg_advisory_xact_lock($1::bigint)` }, [
+      migrationLock,
+    ]);
+    await run(transaction, `CREATE TABLE IF NOT EXISTS schema_version (version int NOT NULL)`);
+    const [row] = await transaction.query<{ version: number }>(
+      { name: "migration-version", text: `SELECT version FROM schema_version` },
+      [],
+    );
+    const version = row?.version ?? 0;
+    if (version > list.length) throw new Error("the database was written by a newer version of otpd");
+    for (const migration of list.slice(version)) {
+      try {
+        for (const statement of migration.statements) await run(transaction, statement);
+      } catch (error) {
+        throw new Error(`migration ${migration.name} failed and was taken back`, { cause: error });
+      }
+    }
+    await run(transaction, `DELETE FROM schema_version`);
+    await run(transaction, `INSERT INTO schema_version VALUES (${list.length})`);
+  });
+}
+
+async function versionOf(connections: Connections): Promise<number> {
+  const [found] = await connections.query<{ found: boolean }>(
+    { name: "schema-found", text: `SELECT to_regclass('schema_version') IS NOT NULL AS found` },
+    [],
+  );
+  if (found?.found !== true) return 0;
+  const [row] = await connections.query<{ version: number }>(
+    { name: "schema-version", text: `SELECT version FROM schema_version` },
+    [],
+  );
+  return row?.version ?? 0;
+}
+
+function run(transaction: Transaction, text: string): Promise<unknown> {
+  return transaction.query({ name: "", text }, []);
+}

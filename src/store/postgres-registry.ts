@@ -1,0 +1,71 @@
+/**
+ * The registry on PostgreSQL: what operators write. Each is a statement by itself.
+ */
+import type { ApiKey } from "../otp/api-key.ts";
+import type { Instant } from "../system.ts";
+import type { StoreClock } from "./postgres-batches.ts";
+import type { Connections, Statement } from "./postgres-connections.ts";
+import { judgeMasterKeys, type Registry } from "./registry.ts";
+import * as rows from "./rows.ts";
+
+const keyColumns = "id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms";
+const statement = (name: string, text: string): Statement => ({ name, text });
+
+const sql = {
+  apiKey: statement("api-key", `SELECT ${keyColumns} FROM api_keys WHERE id = $1`),
+  apiKeys: statement("api-keys", `SELECT ${keyColumns} FROM api_keys ORDER BY create_ms, id`),
+  insertApiKey: statement(
+    "insert-api-key",
+    `INSERT INTO api_keys (id, kind, tenant, name, scopes, digest, create_ms, expire_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+  ),
+  revokeApiKey: statement(
+    "revoke-api-key",
+    `UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, $1) WHERE id = $2 RETURNING id`,
+  ),
+  touchApiKey: statement("touch-api-key", `UPDATE api_keys SET last_use_ms = $1 WHERE id = $2`),
+  lockMasterKeys: statement("lock-master-keys", `LOCK TABLE master_keys IN EXCLUSIVE MODE`),
+  masterKeys: statement("master-keys", `SELECT kid, key_check FROM master_keys`),
+  usedMasterKeys: statement(
+    "used-master-keys",
+    `SELECT kid FROM master_keys AS k WHERE EXISTS (SELECT 1 FROM verifications AS v WHERE v.kid = k.kid)`,
+  ),
+  putMasterKey: statement(
+    "put-master-key",
+    `INSERT INTO master_keys (kid, key_check, create_ms) VALUES ($1, $2, $3) ON CONFLICT (kid) DO NOTHING`,
+  ),
+  deleteMasterKey: statement("delete-master-key", `DELETE FROM master_keys WHERE kid = $1`),
+};
+
+export function createPostgresRegistry(connections: Connections, clock: { now(): Instant }): Registry {
+  return {
+    async findApiKey(id) {
+      const [row] = await connections.query<rows.ApiKeyRow>(sql.apiKey, [id]);
+      return row === undefined ? undefined : rows.toApiKey(row);
+    },
+    async addApiKey(key: ApiKey) {
+      const { id, kind, tenant, name, scopes, digest, createMs, expireMs } = key;
+      await connections.query(sql.insertApiKey, [id, kind, tenant, name, scopes.join(" "), digest, createMs, expireMs]);
+    },
+    async listApiKeys() {
+      return (await connections.query<rows.ApiKeyRow>(sql.apiKeys, [])).map(rows.toApiKey);
+    },
+    async revokeApiKey(id, now) {
+      return (await connections.query(sql.revokeApiKey, [now, id])).length === 1;
+    },
+    async touchApiKey(id, now) {
+      await connections.query(sql.touchApiKey, [now, id]);
+    },
+    admitMasterKeys(keys) {
+      return connections.transact(async (transaction) => {
+        transaction.send(sql.lockMasterKeys, []);
+        const known = await transaction.query<{ kid: number; key_check: Uint8Array }>(sql.masterKeys, []);
+        const used = await transaction.query<{ kid: number }>(sql.usedMasterKeys, []);
+        const unneeded = judgeMasterKeys(keys, known, new Set(used.map(({ kid }) => kid)));
+        for (const kid of unneeded) transaction.send(sql.deleteMasterKey, [kid]);
+        for (const { kid, check } of keys.slice(0, 1)) transaction.send(sql.putMasterKey, [kid, check, clock.now()]);
+      });
+    },
+  };
+}
+
+export type { StoreClock };

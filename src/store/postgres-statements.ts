@@ -1,0 +1,188 @@
+/**
+ * The statements of a batch on PostgreSQL: each loads or writes a whole batch's worth of one kind of thing. Arrays of
+ * parameters, one per column, so that a statement is the same whatever the size of the batch.
+ */
+import { messageColumns, verificationColumns } from "./rows.ts";
+import type { Statement } from "./postgres-connections.ts";
+
+const list = (columns: readonly string[]) => columns.join(", ");
+const statement = (name: string, text: string): Statement => ({ name, text });
+
+/** The types of the columns, as arrays of them are passed. */
+const verificationTypes: Readonly<Record<(typeof verificationColumns)[number], string>> = {
+  id: "bytea",
+  tenant: "text",
+  key_id: "text",
+  kid: "bigint",
+  salt: "bytea",
+  phone_index: "bytea",
+  phone_box: "bytea",
+  region: "text",
+  locale: "text",
+  purpose: "text",
+  bind: "text",
+  web_origin: "text",
+  app_hash: "text",
+  known_user: "smallint",
+  state: "smallint",
+  delivery: "smallint",
+  digits: "smallint",
+  attempts: "smallint",
+  attempts_max: "smallint",
+  resends: "smallint",
+  next_resend_ms: "bigint",
+  create_ms: "bigint",
+  expire_ms: "bigint",
+  end_ms: "bigint",
+};
+const messageTypes: Readonly<Record<(typeof messageColumns)[number], string>> = {
+  verification_id: "bytea",
+  copy: "smallint",
+  delivery: "smallint",
+  calls: "smallint",
+  failures: "smallint",
+  maybe_sent: "smallint",
+  recipient_refused: "smallint",
+  provider_index: "smallint",
+  due_ms: "bigint",
+  deadline_ms: "bigint",
+  provider: "text",
+  provider_message_id: "text",
+  detail: "text",
+};
+
+/** `unnest` of one array parameter per column. */
+const unnest = (types: readonly string[]) => `unnest(${types.map((type, i) => `$${i + 1}::${type}[]`).join(", ")})`;
+const columnTypes = <C extends string>(columns: readonly C[], types: Readonly<Record<C, string>>) =>
+  columns.map((column) => types[column]);
+const updates = (columns: readonly string[]) => columns.map((column) => `${column} = excluded.${column}`).join(", ");
+
+const verificationUnnest = unnest(columnTypes(verificationColumns, verificationTypes));
+
+export const statements = {
+  // ---- locks and loads ----------------------------------------------------------------------------------------------
+  clock: statement("clock", `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms`),
+  /** Slots and phones may have no row yet, so they are locked by their first 64 bits, in ascending order. */
+  lock: statement("lock", `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`),
+  records: statement(
+    "records",
+    `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency
+     WHERE slot = ANY($1::bytea[])`,
+  ),
+  /** A verification's row guards its messages too. */
+  lockVerifications: statement(
+    "lock-verifications",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE`,
+  ),
+  /** What records refer to: read only, so not locked. */
+  verifications: statement(
+    "verifications",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE id = ANY($1::bytea[])`,
+  ),
+  messages: statement(
+    "messages",
+    `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ANY($1::bytea[])`,
+  ),
+  tats: statement("tats", `SELECT bucket, tat_ms FROM buckets WHERE bucket = ANY($1::bytea[])`),
+  pasts: statement(
+    "pasts",
+    `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ANY($1::bytea[])`,
+  ),
+  openAttempts: statement(
+    "open-attempts",
+    `SELECT phone_index, sum(attempts_max - attempts)::bigint AS open FROM verifications
+     WHERE phone_index = ANY($1::bytea[]) AND create_ms > $2 AND end_ms IS NULL AND expire_ms > $3
+     GROUP BY phone_index`,
+  ),
+  // ---- writes -------------------------------------------------------------------------------------------------------
+  insertVerifications: statement(
+    "insert-verifications",
+    `INSERT INTO verifications (${list(verificationColumns)}) SELECT * FROM ${verificationUnnest}`,
+  ),
+  updateVerifications: statement(
+    "update-verifications",
+    `UPDATE verifications AS v SET salt = u.salt, state = u.state, delivery = u.delivery, attempts = u.attempts,
+       resends = u.resends, next_resend_ms = u.next_resend_ms, end_ms = u.end_ms
+     FROM ${unnest(["bytea", "smallint", "smallint", "smallint", "smallint", "bigint", "bigint", "bytea"])}
+       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, id)
+     WHERE v.id = u.id`,
+  ),
+  putMessages: statement(
+    "put-messages",
+    `INSERT INTO messages (${list(messageColumns)})
+     SELECT * FROM ${unnest(columnTypes(messageColumns, messageTypes))}
+     ON CONFLICT (verification_id, copy) DO UPDATE SET ${updates(messageColumns)}`,
+  ),
+  putTats: statement(
+    "put-tats",
+    `INSERT INTO buckets (bucket, tat_ms) SELECT * FROM ${unnest(["bytea", "bigint"])}
+     ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms`,
+  ),
+  deleteTats: statement("delete-tats", `DELETE FROM buckets WHERE bucket = ANY($1::bytea[])`),
+  putPasts: statement(
+    "put-pasts",
+    `INSERT INTO phones (phone_index, wrong_codes, refunds) SELECT * FROM ${unnest(["bytea", "text", "text"])}
+     ON CONFLICT (phone_index) DO UPDATE SET ${updates(["wrong_codes", "refunds"])}`,
+  ),
+  deletePasts: statement("delete-pasts", `DELETE FROM phones WHERE phone_index = ANY($1::bytea[])`),
+  putRecords: statement(
+    "put-records",
+    `INSERT INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
+     SELECT * FROM ${unnest(["bytea", "bigint", "bytea", "bytea", "text", "bigint", "bigint"])}
+     ON CONFLICT (slot) DO UPDATE SET
+       ${updates(["kid", "fingerprint", "verification_id", "answer", "busy_until_ms", "expire_ms"])}`,
+  ),
+  deleteRecords: statement("delete-records", `DELETE FROM idempotency WHERE slot = ANY($1::bytea[])`),
+  // ---- by themselves ------------------------------------------------------------------------------------------------
+  noteAnswer: statement("note-answer", `UPDATE idempotency SET answer = $1 WHERE slot = $2`),
+  verificationsOfPhone: statement(
+    "verifications-of-phone",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE phone_index = ANY($1::bytea[])
+     ORDER BY create_ms DESC LIMIT $2`,
+  ),
+  nextDue: statement("next-due", `SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
+  /** Verifications with messages that are due, each for one worker alone: one that another has in hand is passed over. */
+  claimVerifications: statement(
+    "claim-verifications",
+    `SELECT ${verificationColumns.map((column) => `v.${column}`).join(", ")} FROM messages AS m
+     JOIN verifications AS v ON v.id = m.verification_id
+     WHERE m.due_ms <= $1 ORDER BY m.due_ms LIMIT $2 FOR UPDATE OF v SKIP LOCKED`,
+  ),
+  lapsed: statement(
+    "lapsed",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE end_ms IS NULL AND expire_ms <= $1
+     ORDER BY expire_ms LIMIT $2 FOR UPDATE SKIP LOCKED`,
+  ),
+  outlived: statement(
+    "outlived",
+    `DELETE FROM verifications WHERE id IN (
+       SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= $1 ORDER BY end_ms LIMIT $2
+       FOR UPDATE SKIP LOCKED
+     ) RETURNING id`,
+  ),
+  deleteMessages: statement("delete-messages", `DELETE FROM messages WHERE verification_id = ANY($1::bytea[])`),
+  bucketsFrom: statement(
+    "buckets-from",
+    `SELECT bucket, tat_ms FROM buckets WHERE bucket > $1 ORDER BY bucket LIMIT $2`,
+  ),
+  deleteFullTats: statement("delete-full-tats", `DELETE FROM buckets WHERE bucket = ANY($1::bytea[]) AND tat_ms <= $2`),
+  phonesFrom: statement(
+    "phones-from",
+    `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > $1 ORDER BY phone_index LIMIT $2`,
+  ),
+  /** Only as it was seen: a wrong code may have come between the look and the deletion. */
+  deleteForgottenPasts: statement(
+    "delete-forgotten-pasts",
+    `DELETE FROM phones AS p USING ${unnest(["bytea", "text", "text"])} AS u (phone_index, wrong_codes, refunds)
+     WHERE p.phone_index = u.phone_index AND p.wrong_codes = u.wrong_codes AND p.refunds = u.refunds`,
+  ),
+  staleRecords: statement(
+    "stale-records",
+    `SELECT slot, expire_ms FROM idempotency WHERE slot > $1 ORDER BY slot LIMIT $2`,
+  ),
+  deleteStaleRecords: statement(
+    "delete-stale-records",
+    `DELETE FROM idempotency WHERE slot = ANY($1::bytea[]) AND expire_ms <= $2`,
+  ),
+  ping: statement("ping", `SELECT pg_is_in_recovery() AS read_only`),
+};

@@ -1,0 +1,162 @@
+/**
+ * What a batch of acts has loaded and locked, and what they change of it. The acts run one after the other, and each sees
+ * what those before it have changed; then everything that was changed is written at once.
+ */
+import type { IdempotencyRecord } from "../otp/idempotency.ts";
+import type { Message } from "../otp/message.ts";
+import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
+import { stateAt, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+import * as rows from "./rows.ts";
+import type { PhoneRef } from "./store.ts";
+
+const name = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+const messageName = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
+
+/** One kind of thing: as it is now, and which of it has to be written. */
+class Things<T> {
+  readonly #all = new Map<string, T>();
+  readonly #changed = new Set<string>();
+
+  load(key: string, thing: T): void {
+    this.#all.set(key, thing);
+  }
+  get(key: string): T | undefined {
+    return this.#all.get(key);
+  }
+  put(key: string, thing: T): void {
+    this.#all.set(key, thing);
+    this.#changed.add(key);
+  }
+  remove(key: string): void {
+    this.#all.delete(key);
+    this.#changed.add(key);
+  }
+  /** What is to be written, and what is to be deleted. */
+  changes(): { written: T[]; deleted: string[] } {
+    const written: T[] = [];
+    const deleted: string[] = [];
+    for (const key of this.#changed) {
+      const thing = this.#all.get(key);
+      if (thing === undefined) deleted.push(key);
+      else written.push(thing);
+    }
+    return { written, deleted };
+  }
+}
+
+interface Tat {
+  readonly bucket: Buffer;
+  readonly tatMs: Instant;
+}
+
+interface Past {
+  readonly index: Uint8Array;
+  readonly history: PhoneHistory;
+}
+
+export class Work {
+  /** The store's clock, once everything is locked. */
+  now: Instant = 0;
+  readonly verifications = new Things<Verification>();
+  /** Those that no database has yet. */
+  readonly newVerifications = new Set<string>();
+  readonly messages = new Things<Message>();
+  readonly records = new Things<IdempotencyRecord>();
+  readonly tats = new Things<Tat>();
+  readonly pasts = new Things<Past>();
+  readonly #openAttempts = new Map<string, number>();
+
+  loadTat(bucket: Uint8Array, tatMs: Instant): void {
+    this.tats.load(name(bucket), { bucket: Buffer.from(bucket), tatMs });
+  }
+  loadPast(index: Uint8Array, history: PhoneHistory): void {
+    this.pasts.load(name(index), { index, history });
+  }
+  loadOpenAttempts(index: Uint8Array, open: number): void {
+    this.#openAttempts.set(name(index), open);
+  }
+
+  record(slot: Uint8Array | undefined): IdempotencyRecord | undefined {
+    return slot === undefined ? undefined : this.records.get(name(slot));
+  }
+  putRecord(record: IdempotencyRecord): void {
+    this.records.put(name(record.slot), record);
+  }
+  loadRecord(record: IdempotencyRecord): void {
+    this.records.load(name(record.slot), record);
+  }
+  removeRecord(slot: Uint8Array): void {
+    this.records.remove(name(slot));
+  }
+
+  message(verificationId: string, copy: number): Message | undefined {
+    return this.messages.get(messageName(verificationId, copy));
+  }
+  loadMessage(message: Message): void {
+    this.messages.load(messageName(message.verificationId, message.copy), message);
+  }
+  putMessage(message: Message): void {
+    this.messages.put(messageName(message.verificationId, message.copy), message);
+  }
+
+  /** A phone's limits and past, merged over every master key it may be indexed by. */
+  phone(ref: PhoneRef): PhoneView {
+    const tats = Array.from({ length: ref.buckets }, (_, place) =>
+      ref.indexes.reduce(
+        (latest, index) =>
+          Math.max(latest, this.tats.get(name(rows.bucketKey(index, ref.knownUser, place)))?.tatMs ?? 0),
+        0,
+      ),
+    );
+    let history = emptyHistory;
+    let openAttempts = 0;
+    for (const index of ref.indexes) {
+      const past = this.pasts.get(name(index));
+      if (past !== undefined) history = rows.mergeHistories(history, past.history);
+      openAttempts += this.#openAttempts.get(name(index)) ?? 0;
+    }
+    return { tats, history, openAttempts };
+  }
+
+  forgetPhone({ indexes, buckets }: PhoneRef): void {
+    for (const index of indexes) {
+      this.pasts.remove(name(index));
+      for (let place = 0; place < buckets; place++) {
+        for (const knownUser of [false, true]) this.tats.remove(name(rows.bucketKey(index, knownUser, place)));
+      }
+    }
+  }
+
+  putVerification(verification: Verification): void {
+    const before = this.verifications.get(verification.id);
+    if (before === undefined) this.newVerifications.add(verification.id);
+    this.verifications.put(verification.id, verification);
+    const key = name(verification.phoneIndex);
+    const change = this.#open(verification) - (before === undefined ? 0 : this.#open(before));
+    this.#openAttempts.set(key, (this.#openAttempts.get(key) ?? 0) + change);
+  }
+
+  #open(v: Verification): number {
+    return stateAt(v, this.now) === "PENDING" ? v.attemptsMax - v.attempts : 0;
+  }
+
+  /** The one place where a decision becomes changes. `before` is the verification that was loaded, if any. */
+  apply(writes: Writes, ref: PhoneRef | undefined, before: Verification | undefined): void {
+    if (writes.verification !== undefined && writes.verification !== before) this.putVerification(writes.verification);
+    if (writes.message !== undefined) this.putMessage(writes.message);
+    if (ref !== undefined) {
+      const [current = new Uint8Array(), ...older] = ref.indexes;
+      for (const [place, tatMs] of writes.tats?.entries() ?? []) {
+        const bucket = rows.bucketKey(current, ref.knownUser, place);
+        this.tats.put(name(bucket), { bucket, tatMs });
+        for (const index of older) this.tats.remove(name(rows.bucketKey(index, ref.knownUser, place)));
+      }
+      if (writes.history !== undefined) {
+        for (const index of older) this.pasts.remove(name(index));
+        this.pasts.put(name(current), { index: current, history: writes.history });
+      }
+    }
+    if (writes.record !== undefined) this.putRecord(writes.record);
+  }
+}

@@ -1,0 +1,76 @@
+/**
+ * The store on PostgreSQL, for many instances on one database: how it is opened. The clock is the database's own, so that
+ * instances whose clocks differ agree on every limit and lifetime.
+ */
+import type { System } from "../system.ts";
+import type { StoreClock } from "./postgres-batches.ts";
+import { createConnections, type Connections } from "./postgres-connections.ts";
+import { migratePostgres } from "./postgres-migrations.ts";
+import { statements as sql } from "./postgres-statements.ts";
+import { PostgresStore } from "./postgres-store.ts";
+import type { Store } from "./store.ts";
+
+export interface PostgresOptions {
+  /** `postgres://user:password@host:port/database`. */
+  readonly url: string;
+  readonly system: System;
+  /** Whose clock decides; `system` is for tests. */
+  readonly clock?: "database" | "system";
+  readonly connectionsMax?: number;
+  readonly onFault?: (error: unknown) => void;
+}
+
+/** Opens a database, and creates or migrates its tables as needed. */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const { url, system, clock: whose = "database", connectionsMax, onFault = () => {} } = options;
+  const connections = createConnections({ url, onFault, ...(connectionsMax === undefined ? {} : { connectionsMax }) });
+  try {
+    await refuseUnsafe(connections);
+    await migratePostgres(connections);
+    const clock = whose === "system" ? clockOf(system) : databaseClock(system);
+    const [row] = await connections.query<{ now_ms: number }>(sql.clock, []);
+    if (row !== undefined) clock.heard(row.now_ms);
+    return new PostgresStore(connections, clock);
+  } catch (error) {
+    await connections.close();
+    if (!(error instanceof Error)) throw error;
+    // The URL holds a password: only what the database said is told.
+    throw new Error(`the database cannot be opened: ${error.message}`, { cause: error });
+  }
+}
+
+/** Without a flush at each commit an acknowledged send could be lost, and a used code work again. */
+async function refuseUnsafe(connections: Connections): Promise<void> {
+  const [row] = await connections.query<{ commit: string; standby: boolean }>(
+    {
+      name: "durability",
+      text: `SELECT current_setting('synchronous_commit') AS commit, pg_is_in_recovery() AS standby`,
+    },
+    [],
+  );
+  if (row?.commit === "off") {
+    throw new Error(
+      "synchronous_commit is off, so that an answered call could be lost; set it to on for this database",
+    );
+  }
+  if (row?.standby === true) throw new Error("it is a standby, which takes no writes");
+}
+
+function clockOf(system: System): StoreClock {
+  return { now: () => system.now(), heard: () => {} };
+}
+
+/** The database's clock between two looks at it, by this machine's passing time. Never runs backwards. */
+function databaseClock(system: System): StoreClock {
+  let aheadMs = 0;
+  let latestMs = 0;
+  return {
+    now() {
+      latestMs = Math.max(latestMs, system.now() + aheadMs);
+      return latestMs;
+    },
+    heard(databaseMs) {
+      aheadMs = databaseMs - system.now();
+    },
+  };
+}
