@@ -4,8 +4,7 @@
  */
 import { createConnectRouter } from "@connectrpc/connect";
 import { compressionGzip } from "@connectrpc/connect-node";
-import { mkdirSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { readFileSync } from "node:fs";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import type { Config } from "./config/config.ts";
 import { readTenant } from "./config/tenant-settings.ts";
@@ -40,7 +39,7 @@ import { createNoteReport } from "./service/reports.ts";
 import { createSprayWatch } from "./service/spray-watch.ts";
 import { createTenants } from "./service/tenants.ts";
 import { createVerifications, phoneRefs } from "./service/verifications.ts";
-import { openSqlite } from "./store/sqlite.ts";
+import { openStore } from "./store/open.ts";
 import { createSweeper } from "./store/sweeper.ts";
 import type { System } from "./system.ts";
 import type { Telemetry } from "./telemetry.ts";
@@ -52,8 +51,8 @@ export interface Surroundings {
   readonly print: (text: string) => void;
   /** Ways out to use instead of those that the configuration names. */
   readonly providers?: readonly Provider[];
-  /** Opens the store; `openSqlite` unless given. What it opens must keep the promises of the port. */
-  readonly openStore?: typeof openSqlite;
+  /** Opens the store; `openStore` unless given. What it opens must keep the promises of the port. */
+  readonly openStore?: typeof openStore;
 }
 
 /** A service that takes calls. */
@@ -81,19 +80,19 @@ const sendGraceMs = 3_000;
 export async function startService(config: Config, surroundings: Surroundings): Promise<RunningService> {
   const { system, telemetry, print } = surroundings;
   const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
-  mkdirSync(dirname(config.databasePath), { recursive: true, mode: 0o700 });
-  const openStore = surroundings.openStore ?? openSqlite;
-  const store = await openStore({
-    path: config.databasePath,
+  const open = surroundings.openStore ?? openStore;
+  const store = await open({
+    database: config.database,
     system,
     exclusive: true,
+    onFault: onFault("store"),
     onPrefix: (news) => {
       if (isTrip(news.decision)) telemetry.tripped(news);
     },
   });
   try {
     const keys = createKeyRing(
-      config.masterKeys ?? [ownMasterKey(config.databasePath, (count) => system.randomBytes(count))],
+      config.masterKeys ?? [ownMasterKey(config.dataFolder, (count) => system.randomBytes(count))],
     );
     await store.registry.admitMasterKeys(keys.all);
 

@@ -2,28 +2,29 @@
  * The master key of a development setup: made at the first start, and kept in a file of its own beside the database, for
  * its owner's eyes only. Production brings its key in OTP_MASTER_KEY.
  */
-import { existsSync, readFileSync, writeFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { masterKeyBytes } from "./otp/key-ring.ts";
 
-/** Reads the key beside a database, and makes it first where there is none. */
-export function ownMasterKey(databasePath: string, randomBytes: (count: number) => Uint8Array): Uint8Array {
-  const path = pathBeside(databasePath);
+/** Reads the key in a folder, and makes both first where there is none. */
+export function ownMasterKey(folder: string, randomBytes: (count: number) => Uint8Array): Uint8Array {
+  const path = pathIn(folder);
   if (!existsSync(path)) {
+    mkdirSync(folder, { recursive: true, mode: 0o700 });
     const key = Buffer.from(randomBytes(masterKeyBytes)).toString("base64url");
     writeFileSync(path, `${key}\n`, { mode: 0o600, flag: "wx" });
   }
   return read(path);
 }
 
-/** Reads the key beside a database; undefined where there is none. */
-export function existingMasterKey(databasePath: string): Uint8Array | undefined {
-  const path = pathBeside(databasePath);
+/** Reads the key in a folder; undefined where there is none. */
+export function existingMasterKey(folder: string): Uint8Array | undefined {
+  const path = pathIn(folder);
   return existsSync(path) ? read(path) : undefined;
 }
 
-function pathBeside(databasePath: string): string {
-  return join(dirname(databasePath), "master.key");
+function pathIn(folder: string): string {
+  return join(folder, "master.key");
 }
 
 function read(path: string): Uint8Array {

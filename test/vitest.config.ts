@@ -1,14 +1,27 @@
 import { defineConfig } from "vitest/config";
 
-export default defineConfig({
+const everywhere = {
   root: new URL("..", import.meta.url).pathname,
+  retry: 0,
+  testTimeout: 30_000,
+  hookTimeout: 30_000,
+};
+
+export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts"],
-    exclude: ["test/soak/**"],
     // Two cores: a third process would only make the others late.
     maxWorkers: 2,
-    retry: 0,
-    testTimeout: 30_000,
-    hookTimeout: 30_000,
+    projects: [
+      { test: { ...everywhere, name: "", include: ["test/**/*.test.ts"], exclude: ["test/soak/**"] } },
+      {
+        // What is promised on SQLite, once more on PostgreSQL.
+        test: {
+          ...everywhere,
+          name: "postgres",
+          include: ["scenarios", "refusals", "idempotency", "races"].map((name) => `test/server/${name}.test.ts`),
+          globalSetup: ["test/support/databases.ts"],
+        },
+      },
+    ],
   },
 });

@@ -2,10 +2,9 @@
  * What every command of `otpd` shares: its shape, how it speaks and fails, and how it opens the database beside a server
  * that may be running.
  */
-import { mkdirSync, readFileSync } from "node:fs";
-import { dirname } from "node:path";
-import { parseDatabasePath, type Parsed } from "../config/config.ts";
-import { openSqlite } from "../store/sqlite.ts";
+import { readFileSync } from "node:fs";
+import { parseDatabase, type Parsed } from "../config/config.ts";
+import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem, type Instant, type System } from "../system.ts";
 
@@ -25,10 +24,9 @@ export interface Command {
 
 /** Opens the database beside a server that may be running, and closes it again. */
 export async function withStore(act: (store: Store, system: System) => Promise<void>): Promise<void> {
-  const path = valueOf("otpd cannot open its database", parseDatabasePath(process.env));
-  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const database = valueOf("otpd cannot open its database", parseDatabase(process.env));
   const system = createSystem();
-  const store = await openSqlite({ path, system, exclusive: false });
+  const store = await openStore({ database, system, exclusive: false });
   try {
     await act(store, system);
   } finally {

@@ -1,14 +1,12 @@
 /**
  * `otpd doctor`: proves the configuration, in plain sentences. The exit code tells whether all is well.
  */
-import { mkdirSync } from "node:fs";
-import { dirname } from "node:path";
 import { parseArgs } from "node:util";
 import { makeProvider } from "../delivery/providers.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { Secret } from "../otp/secret.ts";
 import { examineBotCheck } from "../service/bot-check.ts";
-import { openSqlite } from "../store/sqlite.ts";
+import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
@@ -47,11 +45,9 @@ async function examine(args: string[]): Promise<void> {
 }
 
 async function databaseFindings(config: Config): Promise<Finding[]> {
-  const { databasePath: path } = config;
   let store: Store;
   try {
-    mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
-    store = await openSqlite({ path, system: createSystem(), exclusive: false });
+    store = await openStore({ database: config.database, system: createSystem(), exclusive: false });
   } catch (error) {
     return [{ ok: false, sentence: `The database cannot be opened: ${messageOf(error)}.` }];
   }

@@ -29,9 +29,9 @@ export function keyRingOf(config: Config): KeyRing {
   return ring;
 }
 
-function keysAtHand({ databasePath, masterKeys }: Config): KeyRing | undefined {
+function keysAtHand({ dataFolder, masterKeys }: Config): KeyRing | undefined {
   if (masterKeys !== undefined) return createKeyRing(masterKeys);
-  const own = existingMasterKey(databasePath);
+  const own = existingMasterKey(dataFolder);
   return own === undefined ? undefined : createKeyRing([own]);
 }
 

@@ -2,6 +2,7 @@
  * Configuration: the `OTP_*` environment variables, parsed once into typed values. Every fault is reported together, and
  * a name that is not known is refused: a misspelt limit costs money.
  */
+import { dirname } from "node:path";
 import * as v from "valibot";
 import { type ProviderName, type ProviderSettings } from "../delivery/providers.ts";
 import type { Policy } from "../otp/policy.ts";
@@ -10,6 +11,7 @@ import { Secret } from "../otp/secret.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import { createTemplates, type Templates } from "../otp/template/template.ts";
+import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
 import { collect, type Environment } from "./names.ts";
 import type { AddressRange } from "./shapes.ts";
@@ -19,8 +21,9 @@ export interface Config {
   readonly environment: "development" | "production";
   readonly host: string;
   readonly port: number;
-  /** Path of the SQLite file. */
-  readonly databasePath: string;
+  readonly database: Database;
+  /** Where a development setup keeps its master key: beside a SQLite file. */
+  readonly dataFolder: string;
   /** Undefined when one is to be generated and kept beside the database. */
   readonly masterKeys: readonly Uint8Array[] | undefined;
   /** The ways out, in the order they are tried. */
@@ -78,7 +81,8 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       environment: given.OTP_ENV,
       host: given.OTP_HOST,
       port: given.OTP_PORT,
-      databasePath: given.OTP_DATABASE_URL,
+      database: given.OTP_DATABASE_URL,
+      dataFolder: dataFolderOf(given.OTP_DATABASE_URL),
       masterKeys: given.OTP_MASTER_KEY,
       providers: given.OTP_PROVIDERS,
       providerSettings: settingsOf(given),
@@ -112,6 +116,10 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       },
     },
   };
+}
+
+function dataFolderOf(database: Database): string {
+  return database.kind === "sqlite" ? dirname(database.path) : "./data";
 }
 
 /** What each provider cannot do without. */
@@ -230,7 +238,7 @@ function readTexts(values: Readonly<Record<string, string>>, readFile: (path: st
 }
 
 /** Parses what a command beside the server needs: where the database is. */
-export function parseDatabasePath(env: Environment): Parsed<string> {
+export function parseDatabase(env: Environment): Parsed<Database> {
   return parseOne(env, "OTP_DATABASE_URL");
 }
 

@@ -7,6 +7,7 @@ import { isIP } from "node:net";
 import * as v from "valibot";
 import { masterKeyBytes } from "../otp/key-ring.ts";
 import type { Limit } from "../otp/rate-limit.ts";
+import type { Database } from "../store/open.ts";
 
 export const integer = (min: number, max: number, unit = "") =>
   v.pipe(
@@ -150,10 +151,16 @@ export const webhookSecret = v.pipe(
   }, "must be whsec_ and 24 to 64 bytes in base64"),
 );
 
-export const filePath = v.pipe(
+/** A SQLite file or a PostgreSQL database. The value of a wrong one is not repeated: it may hold a password. */
+export const databaseUrl = v.pipe(
   v.string(),
-  v.regex(/^file:.+/, "must be file:<path>, such as file:./data/otp.db"),
-  v.transform((url) => url.slice("file:".length)),
+  v.check(
+    (text) => /^file:.+/.test(text) || (/^postgres(ql)?:\/\//.test(text) && URL.canParse(text)),
+    "must be file:<path>, such as file:./data/otp.db, or postgres://user:password@host:5432/database",
+  ),
+  v.transform((text): Database =>
+    text.startsWith("file:") ? { kind: "sqlite", path: text.slice("file:".length) } : { kind: "postgres", url: text },
+  ),
 );
 
 export const visible = v.pipe(

@@ -17,7 +17,7 @@ import {
   parseCountryOriginator,
   urlOf,
   webhookSecret,
-  filePath,
+  databaseUrl,
   visible,
 } from "./shapes.ts";
 import { providerNames } from "../delivery/providers.ts";
@@ -31,7 +31,7 @@ export const variables = v.object({
     "127.0.0.1",
   ),
   OTP_PORT: v.optional(integer(0, 65_535), "8080"),
-  OTP_DATABASE_URL: v.optional(filePath, "file:./data/otp.db"),
+  OTP_DATABASE_URL: v.optional(databaseUrl, "file:./data/otp.db"),
   OTP_MASTER_KEY: v.optional(
     listOf(parseMasterKey, 1, 8, "<key>,<older key>, each 32 bytes in base64url without padding"),
   ),

@@ -25,7 +25,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   system: [],
   otp: ["system"],
   telemetry: ["otp"],
-  config: ["otp", "delivery", "telemetry"],
+  config: ["otp", "store", "delivery", "telemetry"],
   "master-key": ["otp"],
   store: ["system", "otp"],
   delivery: ["system", "otp", "store"],

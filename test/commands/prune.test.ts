@@ -30,8 +30,8 @@ describe("prune", () => {
       output: "Deleted 450 rows, and noted 0 verifications as expired.\n",
       errors: "",
     });
-    expect(countRows(path, "verifications")).toBe(3);
-    expect(countRows(path, "messages")).toBe(3);
+    expect(await countRows({ kind: "sqlite", path }, "verifications")).toBe(3);
+    expect(await countRows({ kind: "sqlite", path }, "messages")).toBe(3);
     expect(readBook(path).integrity).toBe("ok");
   });
 
@@ -40,7 +40,7 @@ describe("prune", () => {
     expect((await runOtpd(folder, ["prune", "--json"], env)).output).toBe('{"expired":0,"deleted":0}\n');
     const shorter = { ...env, OTP_RETENTION_HOURS: "24" };
     expect((await runOtpd(folder, ["prune", "--json"], shorter)).output).toBe('{"expired":0,"deleted":5}\n');
-    expect(countRows(path, "verifications")).toBe(0);
+    expect(await countRows({ kind: "sqlite", path }, "verifications")).toBe(0);
   });
 
   test("erases the salts of codes past their life", async () => {
@@ -58,7 +58,7 @@ describe("prune", () => {
     const { code, output, errors } = await runOtpd(folder, ["prune"], { ...env, OTP_RETENTION_HOURS: "1" });
     expect({ code, output }).toEqual({ code: 1, output: "" });
     expect(errors).toContain("OTP_RETENTION_HOURS must be at least 24 hours.");
-    expect(countRows(path, "verifications")).toBe(5);
+    expect(await countRows({ kind: "sqlite", path }, "verifications")).toBe(5);
   });
 
   test("refuses an option that it does not know, and says which there are", async () => {
@@ -87,7 +87,7 @@ describe("prune", () => {
       }
       expect(await pruned).toMatchObject({ code: 0, errors: "" });
       expect(new Set(statuses)).toEqual(new Set([200]));
-      expect(countRows(path, "verifications")).toBe(statuses.length);
+      expect(await countRows({ kind: "sqlite", path }, "verifications")).toBe(statuses.length);
     } finally {
       await server.end();
     }

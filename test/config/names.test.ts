@@ -2,7 +2,7 @@
  * Which variables are ours: known names, files of secrets, what Kubernetes injects; and that nothing told holds a value.
  */
 import { describe, expect, test } from "vitest";
-import { parseConfig, parseDatabasePath } from "../../src/config/config.ts";
+import { parseConfig, parseDatabase } from "../../src/config/config.ts";
 import {
   configOf,
   faultsOf,
@@ -193,12 +193,16 @@ describe("what Kubernetes injects for a Service named otp", () => {
 
 describe("a command beside the server", () => {
   test("needs the database's path, and nothing else of the configuration", () => {
-    expect(parseDatabasePath({})).toMatchObject({ ok: true, value: "./data/otp.db" });
-    expect(parseDatabasePath({ OTP_DATABASE_URL: "" })).toMatchObject({ ok: true, value: "./data/otp.db" });
-    expect(parseDatabasePath({ OTP_DATABASE_URL: "file:/x.db", OTP_PORT: "no" })).toMatchObject({ value: "/x.db" });
-    expect(parseDatabasePath({ OTP_DATABASE_URL: "c4n4ry" })).toEqual({
+    expect(parseDatabase({})).toMatchObject({ ok: true, value: { path: "./data/otp.db" } });
+    expect(parseDatabase({ OTP_DATABASE_URL: "" })).toMatchObject({ ok: true, value: { path: "./data/otp.db" } });
+    expect(parseDatabase({ OTP_DATABASE_URL: "file:/x.db", OTP_PORT: "no" })).toMatchObject({
+      value: { path: "/x.db" },
+    });
+    expect(parseDatabase({ OTP_DATABASE_URL: "c4n4ry" })).toEqual({
       ok: false,
-      faults: ["OTP_DATABASE_URL must be file:<path>, such as file:./data/otp.db."],
+      faults: [
+        "OTP_DATABASE_URL must be file:<path>, such as file:./data/otp.db, or postgres://user:password@host:5432/database.",
+      ],
       warnings: [],
     });
   });

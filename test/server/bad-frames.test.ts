@@ -116,13 +116,13 @@ const invalidArgument = 3;
 
 /** Runs an act, and checks that it cost nothing, repeated nothing, and left the server in order. */
 async function harmless(act: () => Promise<WireAnswer>): Promise<WireAnswer> {
-  const before = [world.network.received.length, rowOf(world.databasePath, id).attempts];
+  const before = [world.network.received.length, (await rowOf(world.database, id)).attempts];
   const answer = await act();
   const everything = `${answer.body.toString("latin1")}${[...answer.headers, ...answer.trailers].join(" ")}`;
   expect(everything).not.toContain(typed);
   expect(answer.status).toBeLessThan(500);
   expect(answer.headers.get("cache-control")).toBe("no-store");
-  expect([world.network.received.length, rowOf(world.databasePath, id).attempts]).toEqual(before);
+  expect([world.network.received.length, (await rowOf(world.database, id)).attempts]).toEqual(before);
   for (const surface of surfaces) {
     const { value } = await surface.call(world.url, "GetOtp", { request_id: id }, { key: world.key });
     expect(value).toMatchObject({ state: "STATE_PENDING" });

@@ -161,7 +161,7 @@ const rows: Row[] = [
 describe.each<Where>(["rest", "connect", "connect over HTTP/2"])("by %s", (where) => {
   test.each(rows)("$name is $reason", async ({ rpc, body, reason, field }) => {
     const sms = world.network.received.length;
-    const attempts = rowOf(world.databasePath, probe.id).attempts;
+    const attempts = (await rowOf(world.database, probe.id)).attempts;
     const answer = await post(where, rpc, body());
     const [code, status] = contract[reason];
     expect([answer.status, answer.headers.get("content-type"), answer.headers.get("cache-control")]).toEqual([
@@ -177,7 +177,7 @@ describe.each<Where>(["rest", "connect", "connect over HTTP/2"])("by %s", (where
     expect(where === "rest" ? [said["reason"], said["field"]] : [reason, field]).toEqual([reason, field]);
     expect(answer.text).not.toMatch(/907351|698765432/);
     // Nothing was spent, and the next call in good order works.
-    expect([world.network.received.length, rowOf(world.databasePath, probe.id).attempts]).toEqual([sms, attempts]);
+    expect([world.network.received.length, (await rowOf(world.database, probe.id)).attempts]).toEqual([sms, attempts]);
     const next = await overHttp1(world.url, {
       method: "GET",
       path: `/v1/otp/${probe.id}`,

@@ -54,10 +54,10 @@ describe.each(surfaces)("over $name", (surface) => {
 
   test("a repeated send texts once and opens one verification", async () => {
     const phone = newPhone();
-    const before = countRows(world.databasePath, "verifications");
+    const before = await countRows(world.database, "verifications");
     expect((await twice("SendOtp", { phone })).value).toMatchObject({ expires_in_seconds: 600 });
     expect(smsTo(phone)).toBe(1);
-    expect(countRows(world.databasePath, "verifications")).toBe(before + 1);
+    expect(await countRows(world.database, "verifications")).toBe(before + 1);
   });
 
   test("a repeated send that no provider would take for this number asks no provider again", async () => {
@@ -71,7 +71,7 @@ describe.each(surfaces)("over $name", (surface) => {
     const { id, code } = await send();
     const outcome = await twice("VerifyOtp", { request_id: id, code: wrongCode(code) });
     expectRefusal(outcome, "CODE_MISMATCH", { field: "code", attemptsRemaining: 4 });
-    expect(rowOf(world.databasePath, id).attempts).toBe(1);
+    expect((await rowOf(world.database, id)).attempts).toBe(1);
     expect((await call("VerifyOtp", { request_id: id, code })).value).toMatchObject({ state: "STATE_VERIFIED" });
   });
 
@@ -88,7 +88,7 @@ describe.each(surfaces)("over $name", (surface) => {
     expect((await twice("VerifyOtp", { request_id: id, code })).value).toMatchObject({ phone });
     expectRefusal(await call("VerifyOtp", { request_id: id, code }), "OTP_ALREADY_VERIFIED");
     expectRefusal(await call("VerifyOtp", { request_id: id, code }, newKey()), "OTP_ALREADY_VERIFIED");
-    expect(rowOf(world.databasePath, id).attempts).toBe(1);
+    expect((await rowOf(world.database, id)).attempts).toBe(1);
   });
 
   test("a repeated resend texts once and uses one resend", async () => {
@@ -108,7 +108,7 @@ describe.each(surfaces)("over $name", (surface) => {
     const key = newKey();
     await call("VerifyOtp", { request_id: id, code: wrongCode(code) }, key);
     expectRefusal(await call("VerifyOtp", { request_id: id, code }, key), "IDEMPOTENCY_KEY_REUSED");
-    expect(rowOf(world.databasePath, id).attempts).toBe(1);
+    expect((await rowOf(world.database, id)).attempts).toBe(1);
 
     const [phone, other] = [newPhone(), newPhone()];
     const sendKey = newKey();
@@ -200,7 +200,7 @@ describe.each(surfaces)("over $name", (surface) => {
       new Set(["CODE_MISMATCH 4"]),
     );
     expect(guesses.filter(isReplayed)).toHaveLength(9);
-    expect(rowOf(world.databasePath, String(id)).attempts).toBe(1);
+    expect((await rowOf(world.database, String(id))).attempts).toBe(1);
   });
 
   test("every kind of answer outlives a restart", async () => {
@@ -284,7 +284,7 @@ test("the database holds no unkeyed hash of a code or of a verify's body", async
     );
   const guesses = [code, id + code, code + id, JSON.stringify(message), prefixed(code), prefixed(id, code)];
   guesses.push(prefixed(id, code, "", ""), prefixed("VerifyOtp", id, code, "", ""), `${id}:${code}`, `${id}.${code}`);
-  const bytes = bytesOf(world.databasePath);
+  const bytes = await bytesOf(world.database);
   for (const algorithm of ["md5", "sha1", "sha256", "sha512"]) {
     for (const guess of guesses) {
       const hash = createHash(algorithm).update(guess).digest();

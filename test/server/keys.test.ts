@@ -179,7 +179,7 @@ test("the use of a key is noted at most once a minute", async () => {
 });
 
 test("no refused call has opened a verification", async () => {
-  const before = countRows(world.databasePath, "verifications");
+  const before = await countRows(world.database, "verifications");
   await Promise.all(surfaces.map((surface) => surface.call(world.url, "SendOtp", messages.SendOtp, { key: null })));
-  expect(countRows(world.databasePath, "verifications")).toBe(before);
+  expect(await countRows(world.database, "verifications")).toBe(before);
 });

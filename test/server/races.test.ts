@@ -32,7 +32,7 @@ test("of 1,000 wrong codes at once exactly 5 are evaluated, and the right one co
   expect(new Set(hits.map(({ surface }) => surface)).size).toBe(5);
   const left = hits.flatMap(({ attemptsRemaining }) => (attemptsRemaining === undefined ? [] : [attemptsRemaining]));
   expect(left.toSorted((a, b) => a - b)).toEqual([0, 1, 2, 3, 4]);
-  expect(rowOf(world.databasePath, id)).toEqual({ attempts: 5, state: stateNumbers.LOCKED, hasSalt: false });
+  expect(await rowOf(world.database, id)).toEqual({ attempts: 5, state: stateNumbers.LOCKED, hasSalt: false });
   for (const surface of surfaces) {
     const { reason } = await surface.call(world.url, "VerifyOtp", { request_id: id, code }, { key: world.key });
     expect(reason).toBe("OTP_LOCKED");
@@ -43,7 +43,7 @@ test("with the right code among 1,000, at most 5 are evaluated and nothing succe
   const { id, code } = await send();
   const shots = Array.from({ length: 1_000 }, (_, i) => guess(id, i === 500 ? code : wrongCode(code, i + 1)));
   const { OK: right = 0, CODE_MISMATCH: wrong = 0, ...rest } = tally(await volley(shots));
-  const { attempts, state } = rowOf(world.databasePath, id);
+  const { attempts, state } = await rowOf(world.database, id);
   expect([attempts, right]).toEqual([wrong + right, state === stateNumbers.VERIFIED ? 1 : 0]);
   expect(attempts).toBeLessThanOrEqual(5);
   expect(Object.keys(rest)).toEqual([right === 1 ? "OTP_ALREADY_VERIFIED" : "OTP_LOCKED"]);
@@ -67,7 +67,7 @@ test("one right and four wrong codes at once verify exactly once", async () => {
   for (const [round, { id }] of rounds.entries()) {
     const { OK, CODE_MISMATCH = 0, OTP_ALREADY_VERIFIED = 0 } = tally(hits.slice(round * 5, round * 5 + 5));
     expect([OK, CODE_MISMATCH + OTP_ALREADY_VERIFIED]).toEqual([1, 4]);
-    expect(rowOf(world.databasePath, id).attempts).toBe(CODE_MISMATCH + 1);
+    expect((await rowOf(world.database, id)).attempts).toBe(CODE_MISMATCH + 1);
   }
 });
 

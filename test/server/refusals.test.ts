@@ -288,7 +288,7 @@ const rows: Row[] = [
     act: async ({ call }) => {
       world.network.script.push({ kind: "refused", cause: "balance", detail: "no credit" });
       await call("SendOtp", { phone: newPhone() });
-      return call("ResendOtp", { request_id: latestFailedId(world.databasePath) });
+      return call("ResendOtp", { request_id: await latestFailedId(world.database) });
     },
     reason: "OTP_FAILED",
   },

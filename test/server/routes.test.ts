@@ -280,6 +280,6 @@ test("gRPC needs HTTP/2", async () => {
   expectPlain(await overHttp1(world.url, request), 415, "MEDIA_TYPE_UNSUPPORTED");
 });
 
-test("none of all this has opened a verification or sent an SMS", () => {
-  expect([countRows(world.databasePath, "verifications"), world.network.received.length]).toEqual([1, 1]);
+test("none of all this has opened a verification or sent an SMS", async () => {
+  expect([await countRows(world.database, "verifications"), world.network.received.length]).toEqual([1, 1]);
 });

@@ -68,7 +68,7 @@ describe.each(surfaces)("over $name", (surface) => {
       receipt: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]{86}$/) as string,
     });
     expectRefusal(await call("VerifyOtp", { request_id: id, code }), "OTP_ALREADY_VERIFIED");
-    expect(rowOf(world.databasePath, id)).toEqual({ attempts: 2, state: stateNumbers.VERIFIED, hasSalt: false });
+    expect(await rowOf(world.database, id)).toEqual({ attempts: 2, state: stateNumbers.VERIFIED, hasSalt: false });
   });
 
   test("a code typed with spaces and hyphens is the same code", async () => {
@@ -88,7 +88,7 @@ describe.each(surfaces)("over $name", (surface) => {
       });
     }
     expectRefusal(await call("VerifyOtp", { request_id: id, code }), "OTP_LOCKED");
-    expect(rowOf(world.databasePath, id)).toEqual({ attempts: 5, state: stateNumbers.LOCKED, hasSalt: false });
+    expect(await rowOf(world.database, id)).toEqual({ attempts: 5, state: stateNumbers.LOCKED, hasSalt: false });
     expect((await call("GetOtp", { request_id: id })).value).toMatchObject({
       state: "STATE_LOCKED",
       reason: "REASON_OTP_LOCKED",
@@ -101,7 +101,7 @@ describe.each(surfaces)("over $name", (surface) => {
     for (const typed of ["12345", "1234567", "１２３４５６", "12345a", "-", `${code}\u0000`, "9".repeat(33)]) {
       expectRefusal(await call("VerifyOtp", { request_id: id, code: typed }), "CODE_MALFORMED", { field: "code" });
     }
-    expect(rowOf(world.databasePath, id).attempts).toBe(0);
+    expect((await rowOf(world.database, id)).attempts).toBe(0);
     expect((await call("VerifyOtp", { request_id: id, code })).value).toMatchObject({ state: "STATE_VERIFIED" });
   });
 
@@ -120,7 +120,7 @@ describe.each(surfaces)("over $name", (surface) => {
       code,
       code,
     ]);
-    expect(rowOf(world.databasePath, id).attempts).toBe(1);
+    expect((await rowOf(world.database, id)).attempts).toBe(1);
     world.system.advance(60_000);
     const { value: last } = await call("ResendOtp", { request_id: id });
     expect(last).toMatchObject({ resend_in_seconds: 0, resends_remaining: 0, expire_time: sent["expire_time"] });
@@ -137,7 +137,7 @@ describe.each(surfaces)("over $name", (surface) => {
     expect((await call("CancelOtp", { request_id: id })).value).toEqual(canceled);
     expectRefusal(await call("VerifyOtp", { request_id: id, code }), "OTP_CANCELED");
     expectRefusal(await call("ResendOtp", { request_id: id }), "OTP_CANCELED");
-    expect(rowOf(world.databasePath, id)).toEqual({ attempts: 0, state: stateNumbers.CANCELED, hasSalt: false });
+    expect(await rowOf(world.database, id)).toEqual({ attempts: 0, state: stateNumbers.CANCELED, hasSalt: false });
   });
 
   test("a get tells all about a pending one, and what it came to afterwards", async () => {
@@ -192,7 +192,11 @@ describe.each(surfaces)("over $name", (surface) => {
       const late = await send();
       world.system.advance(600_000 + lateMs);
       expectRefusal(await call("VerifyOtp", { request_id: late.id, code: late.code }), "OTP_EXPIRED");
-      expect(rowOf(world.databasePath, late.id)).toEqual({ attempts: 0, state: stateNumbers.EXPIRED, hasSalt: false });
+      expect(await rowOf(world.database, late.id)).toEqual({
+        attempts: 0,
+        state: stateNumbers.EXPIRED,
+        hasSalt: false,
+      });
       expect((await call("GetOtp", { request_id: late.id })).value).toMatchObject({
         state: "STATE_EXPIRED",
         reason: "REASON_OTP_EXPIRED",

@@ -9,7 +9,7 @@ import type { Provider } from "../../src/delivery/provider.ts";
 import { startService } from "../../src/main.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { Decided } from "../../src/otp/verification.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openStore } from "../../src/store/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { createSystem } from "../../src/system.ts";
 import { createTelemetry } from "../../src/telemetry.ts";
@@ -163,7 +163,7 @@ const service = await startService(config, {
   print: () => {},
   // Configured ones are as shipped: the test that configures them brings their far end.
   ...(process.env["OTP_PROVIDERS"] === undefined ? { providers: [provider] } : {}),
-  openStore: async (options) => wrap(await openSqlite(options)),
+  openStore: async (options) => wrap(await openStore(options)),
 });
 process.on("SIGTERM", () => void service.stop().then(() => process.exit(0)));
 tell({ kind: "listening", port: service.port });

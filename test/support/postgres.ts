@@ -9,6 +9,8 @@ import { temporaryFolder } from "./world.ts";
 
 export interface PostgresServer {
   readonly port: number;
+  /** The URL of the server's own database. */
+  readonly url: string;
   /** Makes an empty database, and tells its URL. */
   createDatabase(): Promise<string>;
   /** Runs SQL as the owner, on a database by its URL or on the server's own. */
@@ -62,6 +64,7 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
 
   return {
     port,
+    url: urlOf("postgres"),
     run,
     async createDatabase() {
       databases += 1;

@@ -11,9 +11,11 @@ import { startService } from "../../src/main.ts";
 import { isPublishable, publishableScopes, secretScopes, type KeyKind, type Scope } from "../../src/otp/api-key.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { issueKey } from "../../src/service/api-keys.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openStore, type Database, type OpenOptions } from "../../src/store/open.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Telemetry } from "../../src/telemetry.ts";
+import { newDatabase } from "./databases.ts";
 import { createManualSystem, type ManualSystem } from "./system.ts";
 
 /** A provider that answers as it is told, "accepted" unless told otherwise, and remembers every SMS. */
@@ -87,6 +89,9 @@ export interface World {
   readonly network: PhoneNetwork;
   readonly told: Told[];
   readonly folder: string;
+  /** Where it keeps everything: a SQLite file, or a PostgreSQL database where the project says so. */
+  readonly database: Database;
+  /** The SQLite file. */
   readonly databasePath: string;
   /** What was printed on standard output. */
   readonly printed: string[];
@@ -110,6 +115,14 @@ export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), "otpd-test-"));
 }
 
+/** On PostgreSQL the clock is the database's own, which no test can move. */
+function open(options: OpenOptions): Promise<Store> {
+  const { database, system } = options;
+  return database.kind === "postgres"
+    ? openPostgres({ url: database.url, system, clock: "system" })
+    : openStore(options);
+}
+
 /** Starts a world. `env` adds to a configuration of one key and generous limits: the clock stands still. */
 export async function startWorld(env: Record<string, string> = {}, system = createManualSystem()): Promise<World> {
   const folder = temporaryFolder();
@@ -119,7 +132,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
   const network = createPhoneNetwork();
   const given: Record<string, string> = {
     OTP_PORT: "0",
-    OTP_DATABASE_URL: `file:${databasePath}`,
+    OTP_DATABASE_URL: (await newDatabase()) ?? `file:${databasePath}`,
     OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
     OTP_PHONE_LIMITS: "1000@1s",
     OTP_KEY_LIMIT: "none",
@@ -132,10 +145,11 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
       telemetry: createTestTelemetry(told),
       print: (text) => void printed.push(text),
       providers: [network],
+      openStore: open,
     });
   let service = await start();
   async function beside<T>(act: (store: Store) => Promise<T>): Promise<T> {
-    const store = await openSqlite({ path: databasePath, system, exclusive: false });
+    const store = await open({ database: config.database, system, exclusive: false });
     try {
       return await act(store);
     } finally {
@@ -160,6 +174,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     network,
     told,
     folder,
+    database: config.database,
     databasePath,
     printed,
     makeKey,

@@ -1,0 +1,32 @@
+/**
+ * Where everything is kept: in a SQLite file, for one server on one machine, or in PostgreSQL, for any number of servers.
+ */
+import { mkdirSync } from "node:fs";
+import { dirname } from "node:path";
+import type { System } from "../system.ts";
+import { openPostgres } from "./postgres.ts";
+import { openSqlite } from "./sqlite.ts";
+import type { Store } from "./store.ts";
+
+export type Database =
+  | { readonly kind: "sqlite"; readonly path: string }
+  /** `url` holds a password: it is not for printing. */
+  | { readonly kind: "postgres"; readonly url: string };
+
+export interface OpenOptions {
+  readonly database: Database;
+  readonly system: System;
+  /** True for a process that serves. Of those, a SQLite file has one at a time. */
+  readonly exclusive: boolean;
+  /** Told of what goes wrong with nobody waiting for it. */
+  readonly onFault?: (error: unknown) => void;
+}
+
+/** Opens a database, and creates or migrates it as needed. Rejects with a plain sentence. */
+export async function openStore({ database, system, exclusive, onFault }: OpenOptions): Promise<Store> {
+  if (database.kind === "postgres") {
+    return openPostgres({ url: database.url, system, ...(onFault === undefined ? {} : { onFault }) });
+  }
+  mkdirSync(dirname(database.path), { recursive: true, mode: 0o700 });
+  return openSqlite({ path: database.path, system, exclusive });
+}
