@@ -84,13 +84,16 @@ export class Batches {
       this.#scheduled = false;
       if (this.#underWay >= batchesMax || this.#queue.length === 0) return;
       this.#underWay += 1;
-      void this.#perform(this.#queue.splice(0, batchActsMax)).then(() => {
-        this.#underWay -= 1;
-        this.#schedule();
-        if (this.#underWay === 0 && this.#queue.length === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
-      });
+      void this.#performNext();
       this.#schedule();
     });
+  }
+
+  async #performNext(): Promise<void> {
+    await this.#perform(this.#queue.splice(0, batchActsMax));
+    this.#underWay -= 1;
+    this.#schedule();
+    if (this.#underWay === 0 && this.#queue.length === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
   async #perform(batch: readonly Waiting[]): Promise<void> {

@@ -3,7 +3,16 @@
  * waiting for one another where they do not depend on each other (pipelining), so that a transaction costs a round trip
  * for each thing that had to be known first, not for each statement.
  */
-import pg from "pg";
+import {
+  Client,
+  DatabaseError,
+  Pool,
+  TypeOverrides,
+  types as parsers,
+  type ClientConfig,
+  type PoolClient,
+  type QueryConfig,
+} from "pg";
 import { StoreUnavailable } from "./store.ts";
 
 /** A statement that is prepared once per connection, under its name. */
@@ -56,11 +65,11 @@ const listenAgainMs = 1_000;
 const deadlock = new Set(["40001", "40P01"]);
 
 /** bigint (counts and milliseconds, all below 2⁵³) and numeric as numbers. */
-const types = new pg.TypeOverrides();
-types.setTypeParser(pg.types.builtins.INT8, Number);
+const types = new TypeOverrides();
+types.setTypeParser(parsers.builtins.INT8, Number);
 
 export function createConnections({ url, connectionsMax = 8, onFault }: ConnectionsOptions): Connections {
-  const settings: pg.ClientConfig = {
+  const settings: ClientConfig = {
     connectionString: url,
     application_name: "otpd",
     connectionTimeoutMillis: connectTimeoutMs,
@@ -71,18 +80,13 @@ export function createConnections({ url, connectionsMax = 8, onFault }: Connecti
     keepAlive: true,
     types,
   };
-  const pool = new pg.Pool({
-    ...settings,
-    max: connectionsMax,
-    idleTimeoutMillis: 60_000,
-    pipeline: true,
-  } as pg.PoolConfig);
+  const pool = new Pool({ ...settings, max: connectionsMax, idleTimeoutMillis: 60_000, pipeline: true });
   // A connection that is lost while nobody uses it: the pool has dropped it, the next call opens another.
   pool.on("error", () => {});
   let isClosed = false;
-  let listener: pg.Client | undefined;
+  let listener: Client | undefined;
 
-  async function connect(): Promise<pg.PoolClient> {
+  async function connect(): Promise<PoolClient> {
     if (isClosed) throw new StoreUnavailable("the store is closed");
     try {
       return await pool.connect();
@@ -94,7 +98,7 @@ export function createConnections({ url, connectionsMax = 8, onFault }: Connecti
   async function once<T>(run: (transaction: Transaction) => Promise<T>): Promise<T> {
     const client = await connect();
     const sent: Promise<unknown>[] = [];
-    const send = (text: pg.QueryConfig | string) => {
+    const send = (text: QueryConfig | string) => {
       const done = client.query(text);
       // A failure is reported where it is waited for.
       done.catch(() => {});
@@ -120,7 +124,7 @@ export function createConnections({ url, connectionsMax = 8, onFault }: Connecti
     }
   }
 
-  async function giveUp(client: pg.PoolClient, error: unknown): Promise<void> {
+  async function giveUp(client: PoolClient, error: unknown): Promise<void> {
     // After an error of the database's own the connection is as good as before; after any other nobody knows.
     if (codeOf(error) === undefined) return client.release(true);
     try {
@@ -142,7 +146,7 @@ export function createConnections({ url, connectionsMax = 8, onFault }: Connecti
   }
 
   async function listenOn(channel: string, hear: () => void): Promise<void> {
-    const client = new pg.Client(settings);
+    const client = new Client(settings);
     const again = () => {
       if (isClosed || listener !== client) return;
       listener = undefined;
@@ -187,19 +191,19 @@ export function createConnections({ url, connectionsMax = 8, onFault }: Connecti
 
 /** The SQLSTATE of an error that the database itself answered with. 57P01 and its like end the connection. */
 function codeOf(error: unknown): string | undefined {
-  if (!(error instanceof pg.DatabaseError) || error.code === undefined) return undefined;
+  if (!(error instanceof DatabaseError) || error.code === undefined) return undefined;
   return /^(57P|08)/.test(error.code) ? undefined : error.code;
 }
 
 /** True for an error of the data itself (a value out of range, an id taken twice): a bug of ours, not an outage. */
 export function isFaultOfData(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? "");
+  return error instanceof DatabaseError && /^2[23]/.test(error.code ?? "");
 }
 
 /** An error as the port tells it. A bug of ours stays what it is. */
 export function unavailable(error: unknown): unknown {
   if (error instanceof StoreUnavailable || isFaultOfData(error)) return error;
-  if (error instanceof pg.DatabaseError) {
+  if (error instanceof DatabaseError) {
     return new StoreUnavailable(`PostgreSQL answers ${error.code}: ${error.message}`, { cause: error });
   }
   const isConnection =

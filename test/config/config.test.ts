@@ -157,7 +157,7 @@ describe("a variable of a kind", () => {
     [
       "OTP_DATABASE_URL",
       ["otp.db", "file:", "sqlite:otp.db", "FILE:otp.db"],
-      "must be file:<path>, such as file:./data/otp.db",
+      "must be file:<path>, such as file:./data/otp.db, or postgres://user:password@host:5432/database",
     ],
     [
       "OTP_MASTER_KEY",

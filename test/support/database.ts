@@ -3,7 +3,7 @@
  */
 import Sqlite, { type Database as SqliteDatabase } from "better-sqlite3";
 import { readFileSync } from "node:fs";
-import pg from "pg";
+import { Client } from "pg";
 import type { Database } from "../../src/store/open.ts";
 
 /** Opens the database for one act on it. */
@@ -36,7 +36,7 @@ export async function select(
       db.prepare<unknown[], Record<string, unknown>>(sql.replaceAll(/\$(\d)/g, "?$1")).all(...values),
     );
   }
-  const client = new pg.Client(database.url);
+  const client = new Client(database.url);
   await client.connect();
   try {
     return (await client.query<Record<string, unknown>>(sql, [...values])).rows;

@@ -2,7 +2,7 @@
  * Which database the worlds of a test project stand on. The project `postgres` starts a server once, and every world gets
  * a database of its own on it.
  */
-import pg from "pg";
+import { Client } from "pg";
 import { inject } from "vitest";
 import type { TestProject } from "vitest/node";
 import { startPostgres } from "./postgres.ts";
@@ -29,7 +29,7 @@ export async function newDatabase(): Promise<string | undefined> {
   if (url === undefined) return undefined;
   databases += 1;
   const name = `world_${process.pid}_${databases}`;
-  const client = new pg.Client(url);
+  const client = new Client(url);
   await client.connect();
   await client.query(`CREATE DATABASE ${name}`);
   await client.end();
