@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import type { System } from "../system.ts";
 import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
-import type { Store } from "./store.ts";
+import type { PrefixNews, Store } from "./store.ts";
 
 export type Database =
   | { readonly kind: "sqlite"; readonly path: string }
@@ -20,13 +20,15 @@ export interface OpenOptions {
   readonly exclusive: boolean;
   /** Told of what goes wrong with nobody waiting for it. */
   readonly onFault?: (error: unknown) => void;
+  /** Told of each decision about a prefix, once it is durable. */
+  readonly onPrefix?: (news: PrefixNews) => void;
 }
 
 /** Opens a database, and creates or migrates it as needed. Rejects with a plain sentence. */
-export async function openStore({ database, system, exclusive, onFault }: OpenOptions): Promise<Store> {
+export async function openStore({ database, ...options }: OpenOptions): Promise<Store> {
   if (database.kind === "postgres") {
-    return openPostgres({ url: database.url, system, ...(onFault === undefined ? {} : { onFault }) });
+    return openPostgres({ url: database.url, ...options });
   }
   mkdirSync(dirname(database.path), { recursive: true, mode: 0o700 });
-  return openSqlite({ path: database.path, system, exclusive });
+  return openSqlite({ path: database.path, ...options });
 }

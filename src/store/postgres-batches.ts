@@ -4,14 +4,18 @@
  * in one order everywhere (slots, verifications, phones; ascending within each), so that batches of any instance queue up
  * and do not deadlock. No act is answered before the commit.
  */
+import { digest } from "../otp/key-ring.ts";
 import type { PhoneHistory } from "../otp/policy.ts";
+import { decisionsMax } from "../otp/pumping-guard.ts";
+import { oldestMinute, type Guesses } from "../otp/spray.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import { isFaultOfData, type Connections, type Transaction } from "./postgres-connections.ts";
 import { statements as sql } from "./postgres-statements.ts";
-import { Work } from "./postgres-work.ts";
+import { prefixKey, Work } from "./postgres-work.ts";
+import { decisionValues, prefixValues, toPrefix, type PrefixRow } from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
-import { StoreUnavailable, type PhoneRef } from "./store.ts";
+import { StoreUnavailable, type PhoneRef, type PrefixName, type PrefixNews } from "./store.ts";
 
 /** What one act is about, and what it does once that is locked and loaded. */
 export interface Act<T> {
@@ -19,8 +23,12 @@ export interface Act<T> {
   readonly verificationId?: string | undefined;
   /** True when it needs the messages of its verification. */
   readonly withMessages?: boolean;
+  /** The tenant whose guesses it looks at. */
+  readonly tenant?: string | undefined;
   /** The phone it is about, once its verification is loaded. */
   phoneOf?(work: Work): PhoneRef | undefined;
+  /** The prefix it is about, once its verification is loaded. */
+  prefixOf?(work: Work): PrefixName | undefined;
   /** Pure but for what it does to the work; may be run again on fresh work. */
   run(work: Work): T;
 }
@@ -48,15 +56,18 @@ const lifeMaxMs = 600_000;
 export class Batches {
   readonly #connections: Connections;
   readonly #clock: StoreClock;
+  readonly #onPrefix: (news: PrefixNews) => void;
   readonly #queue: Waiting[] = [];
   #underWay = 0;
   #scheduled = false;
   #closed = false;
   #whenIdle: (() => void)[] = [];
 
-  constructor(connections: Connections, clock: StoreClock) {
+  /** `onPrefix` is told of each decision about a prefix once it is durable. */
+  constructor(connections: Connections, clock: StoreClock, onPrefix: (news: PrefixNews) => void) {
     this.#connections = connections;
     this.#clock = clock;
+    this.#onPrefix = onPrefix;
   }
 
   /** Runs an act within the next batch; resolves with its value once that is durable. */
@@ -98,15 +109,16 @@ export class Batches {
 
   async #perform(batch: readonly Waiting[]): Promise<void> {
     try {
-      const outcomes = await this.#connections.transact(async (transaction) => {
+      const { done: outcomes, news } = await this.#connections.transact(async (transaction) => {
         const work = await this.#load(
           transaction,
           batch.map(({ act }) => act),
         );
         const done = batch.map(({ act }) => attempt(() => act.run(work)));
         write(transaction, work);
-        return done;
+        return { done, news: work.news };
       });
+      news.forEach(this.#onPrefix);
       for (const [i, { resolve, reject }] of batch.entries()) {
         const outcome = outcomes[i];
         if (outcome?.ok === true) resolve(outcome.value);
@@ -156,17 +168,29 @@ export class Batches {
       ),
     );
     const missing = recorded.filter((id) => work.verifications.get(rows.idText(id)) === undefined);
-    if (indexes.length > 0) transaction.send(sql.lock, [lockKeys(indexes)]);
+    const prefixes = named(acts.map((act) => act.prefixOf?.(work)));
+    const tenants = [...new Set(acts.flatMap(({ tenant }) => (tenant === undefined ? [] : [tenant])))];
+    // Phones, then prefixes.
+    const keys = [...lockKeys(indexes), ...lockKeys(prefixes.map(prefixLock))];
+    if (keys.length > 0) transaction.send(sql.lock, [keys]);
     const now = this.#clock.now();
-    const [referred, tats, pasts, open, clock] = await Promise.all([
+    const [referred, tats, pasts, open, known, guesses, clock] = await Promise.all([
       missing.length === 0 ? [] : transaction.query<rows.VerificationRow>(sql.verifications, [missing]),
       buckets.length === 0 ? [] : transaction.query<{ bucket: Buffer; tat_ms: number }>(sql.tats, [buckets]),
       indexes.length === 0 ? [] : transaction.query<rows.PhoneRow>(sql.pasts, [indexes]),
       indexes.length === 0
         ? []
         : transaction.query<{ phone_index: Buffer; open: number }>(sql.openAttempts, [indexes, now - lifeMaxMs, now]),
+      prefixes.length === 0
+        ? []
+        : transaction.query<PrefixRow>(sql.prefixes, columns(prefixes.map(({ tenant, prefix }) => [tenant, prefix]))),
+      tenants.length === 0
+        ? []
+        : transaction.query<Guesses & { tenant: string }>(sql.guesses, [tenants, oldestMinute(now)]),
       transaction.query<{ now_ms: number }>(sql.clock, []),
     ]);
+    for (const row of known) work.loadPrefix(row, toPrefix(row));
+    for (const { tenant, wrong, right } of guesses) work.guesses.set(tenant, { wrong, right });
     for (const row of referred) loadVerification(work, rows.toVerification(row));
     for (const { bucket, tat_ms } of tats) work.loadTat(bucket, tat_ms);
     for (const row of pasts) work.loadPast(row.phone_index, rows.toHistory(row));
@@ -194,17 +218,49 @@ function write(transaction: Transaction, work: Work): void {
   if (updated.length > 0) transaction.send(sql.updateVerifications, columns(updated));
   if (messages.length > 0) transaction.send(sql.putMessages, columns(messages));
   if (tats.written.length > 0)
-    transaction.send(sql.putTats, columns(tats.written.map(({ bucket, tatMs }) => [bucket, tatMs])));
+    transaction.send(sql.putTats, columns(tats.written.map(({ bucket, tatMs, kid }) => [bucket, tatMs, kid])));
   if (tats.deleted.length > 0) transaction.send(sql.deleteTats, [tats.deleted.map(bytesOf)]);
   if (pasts.written.length > 0)
-    transaction.send(sql.putPasts, columns(pasts.written.map(({ index, history }) => pastValues(index, history))));
+    transaction.send(
+      sql.putPasts,
+      columns(pasts.written.map(({ index, history, kid }) => pastValues(index, history, kid))),
+    );
   if (pasts.deleted.length > 0) transaction.send(sql.deletePasts, [pasts.deleted.map(bytesOf)]);
+  writePrefixes(transaction, work);
+  const counts = [...work.counts.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
+  if (counts.length > 0) {
+    transaction.send(
+      sql.addGuesses,
+      columns(counts.map(({ tenant, minute, wrong, right }) => [tenant, minute, wrong, right])),
+    );
+  }
   if (records.written.length > 0) transaction.send(sql.putRecords, columns(records.written.map(rows.recordValues)));
   if (records.deleted.length > 0) transaction.send(sql.deleteRecords, [records.deleted.map(bytesOf)]);
 }
 
-export function pastValues(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory): [Uint8Array, string, string] {
-  return [index, JSON.stringify(wrongCodes), JSON.stringify(refunds)];
+function writePrefixes(transaction: Transaction, work: Work): void {
+  const prefixes = work.prefixes.changes().written;
+  if (prefixes.length > 0) {
+    transaction.send(sql.putPrefixes, columns(prefixes.map(({ name, record }) => prefixValues(name, record))));
+  }
+  if (work.news.length > 0) {
+    transaction.send(sql.insertPrefixDecisions, columns(work.news.map((news) => decisionValues(news, news.decision))));
+    const [tenants = [], names = []] = columns(named(work.news).map(({ tenant, prefix }) => [tenant, prefix]));
+    transaction.send(sql.trimPrefixDecisions, [tenants, names, decisionsMax]);
+  }
+}
+
+export function pastValues(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory, kid: number): Cell[] {
+  return [index, JSON.stringify(wrongCodes), JSON.stringify(refunds), kid];
+}
+
+/** Each prefix once. */
+function named(list: readonly (PrefixName | undefined)[]): PrefixName[] {
+  return [...new Map(list.flatMap((name) => (name === undefined ? [] : [[prefixKey(name), name]]))).values()];
+}
+
+function prefixLock({ tenant, prefix }: PrefixName): Buffer {
+  return digest("prefix", tenant, prefix);
 }
 
 type Cell = string | number | Uint8Array | null;
@@ -242,4 +298,13 @@ function attempt<T>(
   } catch (error) {
     return { ok: false, error };
   }
+}
+
+/** The prefix that an act on a verification may have to count at: while pending it may come to its end. */
+export function prefixOf(
+  verification: Verification | undefined,
+  phoneOf: (verification: Verification) => PhoneRef,
+): PrefixName | undefined {
+  const isCounted = verification !== undefined && verification.state === "PENDING" && verification.tally !== "none";
+  return isCounted ? phoneOf(verification).prefix?.name() : undefined;
 }

@@ -23,8 +23,12 @@ export const postgresMigrations: readonly PostgresMigration[] = [
       )`,
       `CREATE TABLE tenants (
         id text PRIMARY KEY,
-        create_ms bigint NOT NULL
+        create_ms bigint NOT NULL,
+        settings text NOT NULL DEFAULT '{}',
+        disable_ms bigint,
+        revision bigint NOT NULL DEFAULT 0
       )`,
+      `CREATE INDEX tenants_revision ON tenants (revision)`,
       `INSERT INTO tenants VALUES ('default', 0)`,
       `CREATE TABLE api_keys (
         id text PRIMARY KEY,
@@ -53,6 +57,7 @@ export const postgresMigrations: readonly PostgresMigration[] = [
         web_origin text,
         app_hash text,
         known_user smallint NOT NULL,
+        tally smallint NOT NULL,
         state smallint NOT NULL,
         delivery smallint NOT NULL,
         digits smallint NOT NULL,
@@ -87,13 +92,57 @@ export const postgresMigrations: readonly PostgresMigration[] = [
       `CREATE INDEX messages_due ON messages (due_ms) WHERE due_ms IS NOT NULL`,
       `CREATE TABLE buckets (
         bucket bytea PRIMARY KEY,
-        tat_ms bigint NOT NULL
+        tat_ms bigint NOT NULL,
+        kid bigint NOT NULL
       )`,
       `CREATE TABLE phones (
         phone_index bytea PRIMARY KEY,
         wrong_codes text NOT NULL,
-        refunds text NOT NULL
+        refunds text NOT NULL,
+        kid bigint NOT NULL
       )`,
+      `CREATE TABLE guesses (
+        tenant text NOT NULL,
+        minute bigint NOT NULL,
+        wrong_codes bigint NOT NULL,
+        right_codes bigint NOT NULL,
+        PRIMARY KEY (tenant, minute)
+      )`,
+      `CREATE INDEX guesses_minute ON guesses (minute)`,
+      `CREATE TABLE prefixes (
+        tenant text NOT NULL,
+        prefix text NOT NULL,
+        phase smallint NOT NULL,
+        sent bigint NOT NULL,
+        matured bigint NOT NULL,
+        verified bigint NOT NULL,
+        beyond_sent bigint NOT NULL,
+        beyond_verified bigint NOT NULL,
+        proven smallint NOT NULL,
+        trips bigint NOT NULL,
+        since_ms bigint NOT NULL,
+        until_ms bigint NOT NULL,
+        tat_ms bigint NOT NULL,
+        last_ms bigint NOT NULL,
+        refused bigint NOT NULL,
+        refused_first_ms bigint NOT NULL,
+        refused_last_ms bigint NOT NULL,
+        PRIMARY KEY (tenant, prefix)
+      )`,
+      `CREATE TABLE prefix_decisions (
+        id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        tenant text NOT NULL,
+        prefix text NOT NULL,
+        kind smallint NOT NULL,
+        at_ms bigint NOT NULL,
+        matured bigint NOT NULL,
+        verified bigint NOT NULL,
+        refused bigint NOT NULL,
+        until_ms bigint,
+        enforced smallint NOT NULL
+      )`,
+      `CREATE INDEX prefix_decisions_prefix ON prefix_decisions (tenant, prefix, id)`,
+      `CREATE INDEX prefix_decisions_at ON prefix_decisions (at_ms)`,
       `CREATE TABLE idempotency (
         slot bytea PRIMARY KEY,
         kid bigint NOT NULL,

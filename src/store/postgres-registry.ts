@@ -3,12 +3,12 @@
  */
 import type { ApiKey } from "../otp/api-key.ts";
 import type { Instant } from "../system.ts";
-import type { StoreClock } from "./postgres-batches.ts";
 import type { Connections, Statement } from "./postgres-connections.ts";
 import { judgeMasterKeys, type Registry } from "./registry.ts";
 import * as rows from "./rows.ts";
 
 const keyColumns = "id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms";
+const tenantColumns = "id, settings, create_ms, disable_ms, revision";
 const statement = (name: string, text: string): Statement => ({ name, text });
 
 const sql = {
@@ -23,11 +23,28 @@ const sql = {
     `UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, $1) WHERE id = $2 RETURNING id`,
   ),
   touchApiKey: statement("touch-api-key", `UPDATE api_keys SET last_use_ms = $1 WHERE id = $2`),
+  tenant: statement("tenant", `SELECT ${tenantColumns} FROM tenants WHERE id = $1`),
+  tenantsAfter: statement(
+    "tenants-after",
+    `SELECT ${tenantColumns} FROM tenants WHERE revision > $1 ORDER BY revision, id`,
+  ),
+  tenantsRevision: statement("tenants-revision", `SELECT max(revision) AS revision FROM tenants`),
+  tenantCount: statement("tenant-count", `SELECT count(*) AS count FROM tenants`),
+  /** One writer at a time, so that no revision is seen before a lower one. Readers go on. */
+  lockTenants: statement("lock-tenants", `LOCK TABLE tenants IN SHARE ROW EXCLUSIVE MODE`),
+  putTenant: statement(
+    "put-tenant",
+    `INSERT INTO tenants (id, create_ms, settings, disable_ms, revision)
+     VALUES ($1, $2, $3, $4, (SELECT coalesce(max(revision), 0) + 1 FROM tenants))
+     ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, disable_ms = excluded.disable_ms, revision = excluded.revision`,
+  ),
   lockMasterKeys: statement("lock-master-keys", `LOCK TABLE master_keys IN EXCLUSIVE MODE`),
   masterKeys: statement("master-keys", `SELECT kid, key_check FROM master_keys`),
   usedMasterKeys: statement(
     "used-master-keys",
-    `SELECT kid FROM master_keys AS k WHERE EXISTS (SELECT 1 FROM verifications AS v WHERE v.kid = k.kid)`,
+    `SELECT kid FROM master_keys AS k WHERE EXISTS (SELECT 1 FROM verifications AS v WHERE v.kid = k.kid)
+       OR EXISTS (SELECT 1 FROM phones AS p WHERE p.kid = k.kid)
+       OR EXISTS (SELECT 1 FROM buckets AS b WHERE b.kid = k.kid AND b.tat_ms > $1)`,
   ),
   putMasterKey: statement(
     "put-master-key",
@@ -55,11 +72,37 @@ export function createPostgresRegistry(connections: Connections, clock: { now():
     async touchApiKey(id, now) {
       await connections.query(sql.touchApiKey, [now, id]);
     },
+    async findTenant(id) {
+      const [row] = await connections.query<rows.TenantRow>(sql.tenant, [id]);
+      return row === undefined ? undefined : rows.toTenant(row);
+    },
+    async listTenants(afterRevision) {
+      return (await connections.query<rows.TenantRow>(sql.tenantsAfter, [afterRevision])).map(rows.toTenant);
+    },
+    async tenantsRevision() {
+      const [row] = await connections.query<{ revision: number | null }>(sql.tenantsRevision, []);
+      return row?.revision ?? 0;
+    },
+    changeTenant(id, decide) {
+      return connections.transact(async (transaction) => {
+        transaction.send(sql.lockTenants, []);
+        const [[row], [total]] = await Promise.all([
+          transaction.query<rows.TenantRow>(sql.tenant, [id]),
+          transaction.query<{ count: number }>(sql.tenantCount, []),
+        ]);
+        const tenant = row === undefined ? undefined : rows.toTenant(row);
+        const now = clock.now();
+        const { keep, result } = decide({ now, tenant, count: total?.count ?? 0 });
+        if (keep !== undefined)
+          transaction.send(sql.putTenant, [id, tenant?.createMs ?? now, keep.settings, keep.disableMs]);
+        return result;
+      });
+    },
     admitMasterKeys(keys) {
       return connections.transact(async (transaction) => {
         transaction.send(sql.lockMasterKeys, []);
         const known = await transaction.query<{ kid: number; key_check: Uint8Array }>(sql.masterKeys, []);
-        const used = await transaction.query<{ kid: number }>(sql.usedMasterKeys, []);
+        const used = await transaction.query<{ kid: number }>(sql.usedMasterKeys, [clock.now()]);
         const unneeded = judgeMasterKeys(keys, known, new Set(used.map(({ kid }) => kid)));
         for (const kid of unneeded) transaction.send(sql.deleteMasterKey, [kid]);
         for (const { kid, check } of keys.slice(0, 1)) transaction.send(sql.putMasterKey, [kid, check, clock.now()]);
@@ -67,5 +110,3 @@ export function createPostgresRegistry(connections: Connections, clock: { now():
     },
   };
 }
-
-export type { StoreClock };

@@ -2,6 +2,7 @@
  * The statements of a batch on PostgreSQL: each loads or writes a whole batch's worth of one kind of thing. Arrays of
  * parameters, one per column, so that a statement is the same whatever the size of the batch.
  */
+import { decisionColumns, prefixColumns } from "./prefix-rows.ts";
 import { messageColumns, verificationColumns } from "./rows.ts";
 import type { Statement } from "./postgres-connections.ts";
 
@@ -24,6 +25,7 @@ const verificationTypes: Readonly<Record<(typeof verificationColumns)[number], s
   web_origin: "text",
   app_hash: "text",
   known_user: "smallint",
+  tally: "smallint",
   state: "smallint",
   delivery: "smallint",
   digits: "smallint",
@@ -50,6 +52,12 @@ const messageTypes: Readonly<Record<(typeof messageColumns)[number], string>> = 
   provider_message_id: "text",
   detail: "text",
 };
+
+/** Of those tables whatever is no text is a number. */
+const numbersBut = (texts: readonly string[], all: readonly string[]) =>
+  all.map((column) => (texts.includes(column) ? "text" : "bigint"));
+const prefixTypes = numbersBut(["tenant", "prefix"], prefixColumns);
+const decisionTypes = numbersBut(["tenant", "prefix"], decisionColumns);
 
 /** `unnest` of one array parameter per column. */
 const unnest = (types: readonly string[]) => `unnest(${types.map((type, i) => `$${i + 1}::${type}[]`).join(", ")})`;
@@ -115,14 +123,15 @@ export const statements = {
   ),
   putTats: statement(
     "put-tats",
-    `INSERT INTO buckets (bucket, tat_ms) SELECT * FROM ${unnest(["bytea", "bigint"])}
-     ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms`,
+    `INSERT INTO buckets (bucket, tat_ms, kid) SELECT * FROM ${unnest(["bytea", "bigint", "bigint"])}
+     ON CONFLICT (bucket) DO UPDATE SET ${updates(["tat_ms", "kid"])}`,
   ),
   deleteTats: statement("delete-tats", `DELETE FROM buckets WHERE bucket = ANY($1::bytea[])`),
   putPasts: statement(
     "put-pasts",
-    `INSERT INTO phones (phone_index, wrong_codes, refunds) SELECT * FROM ${unnest(["bytea", "text", "text"])}
-     ON CONFLICT (phone_index) DO UPDATE SET ${updates(["wrong_codes", "refunds"])}`,
+    `INSERT INTO phones (phone_index, wrong_codes, refunds, kid)
+     SELECT * FROM ${unnest(["bytea", "text", "text", "bigint"])}
+     ON CONFLICT (phone_index) DO UPDATE SET ${updates(["wrong_codes", "refunds", "kid"])}`,
   ),
   deletePasts: statement("delete-pasts", `DELETE FROM phones WHERE phone_index = ANY($1::bytea[])`),
   putRecords: statement(
@@ -133,6 +142,71 @@ export const statements = {
        ${updates(["kid", "fingerprint", "verification_id", "answer", "busy_until_ms", "expire_ms"])}`,
   ),
   deleteRecords: statement("delete-records", `DELETE FROM idempotency WHERE slot = ANY($1::bytea[])`),
+  guesses: statement(
+    "guesses",
+    `SELECT tenant, sum(wrong_codes)::bigint AS wrong, sum(right_codes)::bigint AS right FROM guesses
+     WHERE tenant = ANY($1::text[]) AND minute >= $2 GROUP BY tenant`,
+  ),
+  guessesOfAll: statement(
+    "guesses-of-all",
+    `SELECT tenant, sum(wrong_codes)::bigint AS wrong, sum(right_codes)::bigint AS right FROM guesses
+     WHERE minute >= $1 GROUP BY tenant`,
+  ),
+  addGuesses: statement(
+    "add-guesses",
+    `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes)
+     SELECT * FROM ${unnest(["text", "bigint", "bigint", "bigint"])}
+     ON CONFLICT (tenant, minute) DO UPDATE SET wrong_codes = guesses.wrong_codes + excluded.wrong_codes,
+       right_codes = guesses.right_codes + excluded.right_codes`,
+  ),
+  deleteGuesses: statement(
+    "delete-guesses",
+    `DELETE FROM guesses WHERE (tenant, minute) IN (SELECT tenant, minute FROM guesses WHERE minute < $1 LIMIT $2)
+     RETURNING minute`,
+  ),
+  prefixes: statement(
+    "prefixes",
+    `SELECT ${list(prefixColumns)} FROM prefixes
+     WHERE (tenant, prefix) IN (SELECT * FROM ${unnest(["text", "text"])})`,
+  ),
+  putPrefixes: statement(
+    "put-prefixes",
+    `INSERT INTO prefixes (${list(prefixColumns)}) SELECT * FROM ${unnest(prefixTypes)}
+     ON CONFLICT (tenant, prefix) DO UPDATE SET ${updates(prefixColumns)}`,
+  ),
+  prefixesFrom: statement(
+    "prefixes-from",
+    `SELECT ${list(prefixColumns)} FROM prefixes WHERE (tenant, prefix) > ($1, $2) ORDER BY tenant, prefix LIMIT $3`,
+  ),
+  /** Only as it was seen: a send may have come between the look and the deletion. */
+  deletePrefixes: statement(
+    "delete-prefixes",
+    `DELETE FROM prefixes AS p USING ${unnest(["text", "text", "bigint"])} AS u (tenant, prefix, last_ms)
+     WHERE p.tenant = u.tenant AND p.prefix = u.prefix AND p.last_ms = u.last_ms`,
+  ),
+  prefixDecisions: statement(
+    "prefix-decisions",
+    `SELECT ${list(decisionColumns)} FROM prefix_decisions WHERE tenant = $1 AND prefix = $2 ORDER BY id DESC LIMIT $3`,
+  ),
+  insertPrefixDecisions: statement(
+    "insert-prefix-decisions",
+    `INSERT INTO prefix_decisions (${list(decisionColumns)}) SELECT * FROM ${unnest(decisionTypes)}`,
+  ),
+  trimPrefixDecisions: statement(
+    "trim-prefix-decisions",
+    `DELETE FROM prefix_decisions WHERE id IN (
+       SELECT id FROM (
+         SELECT id, row_number() OVER (PARTITION BY tenant, prefix ORDER BY id DESC) AS place FROM prefix_decisions
+         WHERE (tenant, prefix) IN (SELECT * FROM ${unnest(["text", "text"])})
+       ) AS placed WHERE place > $3
+     )`,
+  ),
+  outlivedPrefixDecisions: statement(
+    "outlived-prefix-decisions",
+    `DELETE FROM prefix_decisions WHERE id IN (
+       SELECT id FROM prefix_decisions WHERE at_ms <= $1 ORDER BY at_ms LIMIT $2
+     ) RETURNING id`,
+  ),
   // ---- by themselves ------------------------------------------------------------------------------------------------
   noteAnswer: statement("note-answer", `UPDATE idempotency SET answer = $1 WHERE slot = $2`),
   verificationsOfPhone: statement(
@@ -150,8 +224,7 @@ export const statements = {
   ),
   lapsed: statement(
     "lapsed",
-    `SELECT ${list(verificationColumns)} FROM verifications WHERE end_ms IS NULL AND expire_ms <= $1
-     ORDER BY expire_ms LIMIT $2 FOR UPDATE SKIP LOCKED`,
+    `SELECT id FROM verifications WHERE end_ms IS NULL AND expire_ms <= $1 ORDER BY expire_ms LIMIT $2`,
   ),
   outlived: statement(
     "outlived",

@@ -4,18 +4,31 @@
  */
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
-import { claim, forward, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
+import { claim, isInHand, unclaim, type Message } from "../otp/message.ts";
+import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
 import type { SettleView } from "../otp/settlement.ts";
-import { stateAt, type Decided, type PhoneView, type Verification } from "../otp/verification.ts";
+import { noGuesses, oldestMinute, type Guesses } from "../otp/spray.ts";
+import { nothing, stateAt, type Decided, type PhoneView, type Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import { Batches, columns, type StoreClock } from "./postgres-batches.ts";
+import { Batches, columns, prefixOf, type StoreClock } from "./postgres-batches.ts";
 import type { Connections } from "./postgres-connections.ts";
 import { createPostgresRegistry } from "./postgres-registry.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { createPostgresSweep } from "./postgres-sweep.ts";
+import { toDecision, toPrefix, type DecisionRow, type PrefixRow } from "./prefix-rows.ts";
 import type { Registry } from "./registry.ts";
 import * as rows from "./rows.ts";
-import type { Job, OpenScope, PhoneRef, Store, Swept, UpdateScope } from "./store.ts";
+import type {
+  Job,
+  OpenScope,
+  PhoneRef,
+  PrefixName,
+  PrefixNews,
+  PrefixView,
+  Store,
+  Swept,
+  UpdateScope,
+} from "./store.ts";
 
 export class PostgresStore implements Store {
   readonly registry: Registry;
@@ -25,11 +38,11 @@ export class PostgresStore implements Store {
   readonly #sweep: ReturnType<typeof createPostgresSweep>;
   #isClosed = false;
 
-  constructor(connections: Connections, clock: StoreClock) {
+  constructor(connections: Connections, clock: StoreClock, onPrefix: (news: PrefixNews) => void = () => {}) {
     this.#connections = connections;
     this.#clock = clock;
-    this.#batches = new Batches(connections, clock);
-    this.#sweep = createPostgresSweep(connections);
+    this.#batches = new Batches(connections, clock, onPrefix);
+    this.#sweep = createPostgresSweep(connections, this.#batches);
     this.registry = createPostgresRegistry(connections, clock);
   }
 
@@ -40,12 +53,17 @@ export class PostgresStore implements Store {
   openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R> {
     return this.#batches.run({
       slot: scope.slot,
+      tenant: scope.phone === undefined ? undefined : scope.tenant,
       phoneOf: () => scope.phone,
+      prefixOf: () => scope.phone?.prefix?.name(),
       run: (work) => {
         const record = work.record(scope.slot);
         const recorded = record === undefined ? undefined : work.verifications.get(record.verificationId);
         const phone = scope.phone === undefined ? undefined : work.phone(scope.phone);
-        const { writes, result } = decide({ now: work.now, record, recorded, phone });
+        const guesses = phone === undefined ? undefined : (work.guesses.get(scope.tenant) ?? noGuesses);
+        const name = scope.phone?.prefix?.name();
+        const prefix = name === undefined ? undefined : work.prefix(name);
+        const { writes, result } = decide({ now: work.now, record, recorded, phone, guesses, prefix });
         work.apply(writes, scope.phone, undefined);
         return result;
       },
@@ -60,12 +78,17 @@ export class PostgresStore implements Store {
         const found = work.verifications.get(scope.id);
         return found?.tenant === scope.tenant ? scope.phoneOf(found) : undefined;
       },
+      prefixOf: (work) => prefixOf(work.verifications.get(scope.id), scope.phoneOf),
       run: (work) => {
         const found = work.verifications.get(scope.id);
         const verification = found?.tenant === scope.tenant ? found : undefined;
         const ref = verification === undefined ? undefined : scope.phoneOf(verification);
         const phone = ref === undefined ? undefined : work.phone(ref);
-        const { writes, result } = decide({ now: work.now, record: work.record(scope.slot), verification, phone });
+        const isCounted = scope.withPrefix === true && verification !== undefined && verification.tally !== "none";
+        const name = isCounted ? ref?.prefix?.name() : undefined;
+        const prefix = name === undefined ? undefined : work.prefix(name);
+        const record = work.record(scope.slot);
+        const { writes, result } = decide({ now: work.now, record, verification, phone, prefix });
         work.apply(writes, ref, verification);
         return result;
       },
@@ -95,6 +118,35 @@ export class PostgresStore implements Store {
     });
   }
 
+  async readGuesses(): Promise<ReadonlyMap<string, Guesses>> {
+    const found = await this.#connections.query<Guesses & { tenant: string }>(sql.guessesOfAll, [
+      oldestMinute(this.#clock.now()),
+    ]);
+    return new Map(found.map(({ tenant, wrong, right }) => [tenant, { wrong, right }]));
+  }
+
+  async readPrefix({ tenant, prefix }: PrefixName): Promise<PrefixView | undefined> {
+    const [row] = await this.#connections.query<PrefixRow>(sql.prefixes, [[tenant], [prefix]]);
+    const found = await this.#connections.query<DecisionRow>(sql.prefixDecisions, [tenant, prefix, decisionsMax]);
+    const decisions = found.map(toDecision);
+    if (row === undefined && decisions.length === 0) return undefined;
+    return { record: row === undefined ? newPrefix : toPrefix(row), decisions };
+  }
+
+  changePrefix(
+    name: PrefixName,
+    change: (record: PrefixRecord, now: Instant) => PrefixChange | undefined,
+  ): Promise<boolean> {
+    return this.#batches.run({
+      prefixOf: () => name,
+      run: (work) => {
+        const changed = change(work.prefix(name), work.now);
+        if (changed !== undefined) work.putPrefix(name, changed);
+        return changed !== undefined;
+      },
+    });
+  }
+
   async readMessages(id: string): Promise<Message[]> {
     const bytes = rows.idBytes(id);
     if (bytes === undefined) return [];
@@ -113,38 +165,46 @@ export class PostgresStore implements Store {
     });
   }
 
-  claimMessages(max: number): Promise<Job[]> {
-    return this.#connections.transact(async (transaction) => {
+  async claimMessages(
+    max: number,
+    phoneOf: (verification: Verification) => PhoneRef,
+    decideLate: (view: SettleView) => Decided<unknown>,
+  ): Promise<Job[]> {
+    const isLate = (message: Message, verification: Verification, now: Instant) =>
+      stateAt(verification, now) !== "PENDING" || now >= message.deadlineMs;
+    const { jobs, late } = await this.#connections.transact(async (transaction) => {
       const now = this.#clock.now();
       const found = await transaction.query<rows.VerificationRow>(sql.claimVerifications, [now, max]);
-      if (found.length === 0) return [];
       const verifications = new Map(found.map((row) => [rows.idText(row.id), rows.toVerification(row)]));
       // Read after the lock: until then another worker may have had them in hand.
-      const due = (await transaction.query<rows.MessageRow>(sql.messages, [found.map((row) => row.id)]))
+      const loaded =
+        found.length === 0 ? [] : await transaction.query<rows.MessageRow>(sql.messages, [found.map((row) => row.id)]);
+      const due = loaded
         .map(rows.toMessage)
         .filter(({ dueMs }) => dueMs !== null && dueMs <= now)
         .toSorted((a, b) => (a.dueMs ?? 0) - (b.dueMs ?? 0))
-        .slice(0, max);
-      const jobs: Job[] = [];
-      const messages: Message[] = [];
-      const ended: Verification[] = [];
-      for (const message of due) {
-        const verification = verifications.get(message.verificationId);
-        if (verification === undefined) continue;
-        if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
-          const claimed = claim(message, now);
-          messages.push(claimed);
-          jobs.push({ message: claimed, verification, now });
-        } else {
-          messages.push(giveUp(message));
-          if (message.copy === verification.resends)
-            ended.push({ ...verification, delivery: forward(verification.delivery, "EXPIRED") });
-        }
-      }
-      if (messages.length > 0) transaction.send(sql.putMessages, columns(messages.map(rows.messageValues)));
-      if (ended.length > 0) transaction.send(sql.updateVerifications, columns(ended.map(rows.verificationChanges)));
-      return jobs;
+        .slice(0, max)
+        .flatMap((message) => {
+          const verification = verifications.get(message.verificationId);
+          return verification === undefined ? [] : [{ message, verification, now }];
+        });
+      const claimed = due
+        .filter(({ message, verification }) => !isLate(message, verification, now))
+        .map((job) => ({ ...job, message: claim(job.message, now) }));
+      if (claimed.length > 0)
+        transaction.send(sql.putMessages, columns(claimed.map(({ message }) => rows.messageValues(message))));
+      return { jobs: claimed, late: due.filter(({ message, verification }) => isLate(message, verification, now)) };
     });
+    await Promise.all(
+      late.map(({ message: { verificationId, copy } }) =>
+        this.settleMessage({ verificationId, copy }, phoneOf, (view) => {
+          const isStill = view.message.dueMs !== null && view.message.dueMs <= view.now;
+          // Another worker may have come first.
+          return isStill && isLate(view.message, view.verification, view.now) ? decideLate(view) : nothing(undefined);
+        }),
+      ),
+    );
+    return jobs;
   }
 
   async releaseMessages(jobs: readonly Job[]): Promise<void> {
@@ -175,6 +235,7 @@ export class PostgresStore implements Store {
         const verification = work.verifications.get(name.verificationId);
         return verification === undefined ? undefined : phoneOf(verification);
       },
+      prefixOf: (work) => prefixOf(work.verifications.get(name.verificationId), phoneOf),
       run: (work) => {
         const message = work.message(name.verificationId, name.copy);
         const verification = work.verifications.get(name.verificationId);
@@ -192,8 +253,8 @@ export class PostgresStore implements Store {
     return row?.due ?? undefined;
   }
 
-  sweep(max: number, retentionMs: number): Promise<Swept> {
-    return this.#sweep(this.#clock.now(), max, retentionMs);
+  sweep(max: number, retentionMs: number, phoneOf?: (verification: Verification) => PhoneRef): Promise<Swept> {
+    return this.#sweep(this.#clock.now(), max, retentionMs, phoneOf);
   }
 
   async ping(): Promise<void> {

@@ -3,38 +3,75 @@
  * locked is passed over, and what is deleted is looked at again under its lock.
  */
 import { isForgettable } from "../otp/policy.ts";
-import { expire } from "../otp/verification.ts";
+import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
+import { oldestMinute } from "../otp/spray.ts";
+import { expire, stateAt, type Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import { columns } from "./postgres-batches.ts";
+import { columns, prefixOf, type Batches } from "./postgres-batches.ts";
 import type { Connections } from "./postgres-connections.ts";
 import { statements as sql } from "./postgres-statements.ts";
+import { toPrefix, type PrefixRow } from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
-import type { Swept } from "./store.ts";
+import type { PhoneRef, Swept } from "./store.ts";
 
 const beforeAll = new Uint8Array();
-const newRound = { buckets: beforeAll, phones: beforeAll, records: beforeAll };
+const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: beforeAll, prefixes: ["", ""] };
+
+interface Round extends Record<"buckets" | "phones" | "records", Uint8Array | undefined> {
+  readonly prefixes: readonly [tenant: string, prefix: string] | undefined;
+}
 
 /** Makes the sweep. It remembers where its round through the tables without an index on time has come to. */
-export function createPostgresSweep(connections: Connections) {
-  let sweepFrom: Record<"buckets" | "phones" | "records", Uint8Array | undefined> = newRound;
+export function createPostgresSweep(connections: Connections, batches: Batches) {
+  let sweepFrom = newRound;
 
-  return async function sweep(now: Instant, max: number, retentionMs: number): Promise<Swept> {
+  /** Ends what has lapsed, as an act on each like any other. */
+  async function endLapsed(now: Instant, max: number, phoneOf?: (verification: Verification) => PhoneRef) {
+    const found = await connections.query<{ id: Uint8Array }>(sql.lapsed, [now, max]);
+    const ended = found.map(({ id }) => {
+      const verificationId = rows.idText(id);
+      return batches.run({
+        verificationId,
+        prefixOf: (work) => phoneOf && prefixOf(work.verifications.get(verificationId), phoneOf),
+        run: (work) => {
+          const verification = work.verifications.get(verificationId);
+          if (verification?.state !== "PENDING" || stateAt(verification, work.now) === "PENDING") return false;
+          const expired = expire(verification);
+          work.putVerification(expired);
+          work.mature(expired, phoneOf?.(expired).prefix);
+          return true;
+        },
+      });
+    });
+    return (await Promise.all(ended)).filter(Boolean).length;
+  }
+
+  return async function sweep(
+    now: Instant,
+    max: number,
+    retentionMs: number,
+    phoneOf?: (verification: Verification) => PhoneRef,
+  ): Promise<Swept> {
     const from = sweepFrom;
+    const expired = await endLapsed(now, max, phoneOf);
     const told = await connections.transact(async (transaction) => {
       const look = <Row>(statement: typeof sql.lapsed, start: Uint8Array | undefined) =>
         start === undefined ? [] : transaction.query<Row>(statement, [start, max]);
-      const [lapsed, outlived, buckets, phones, records] = await Promise.all([
-        transaction.query<rows.VerificationRow>(sql.lapsed, [now, max]),
+      const [outlived, past, decisions, buckets, phones, records, prefixes] = await Promise.all([
         transaction.query<{ id: Uint8Array }>(sql.outlived, [now - retentionMs, max]),
+        transaction.query(sql.deleteGuesses, [oldestMinute(now), max]),
+        transaction.query(sql.outlivedPrefixDecisions, [now - prefixMemoryMs, max]),
         look<{ bucket: Uint8Array; tat_ms: number }>(sql.bucketsFrom, from.buckets),
         look<rows.PhoneRow>(sql.phonesFrom, from.phones),
         look<{ slot: Uint8Array; expire_ms: number }>(sql.staleRecords, from.records),
+        from.prefixes === undefined ? [] : transaction.query<PrefixRow>(sql.prefixesFrom, [...from.prefixes, max]),
       ]);
-      const expired = lapsed.map((row) => rows.verificationChanges(expire(rows.toVerification(row))));
+      const silent = prefixes.filter((row) => isPrefixForgettable(toPrefix(row), now));
       const full = buckets.filter(({ tat_ms }) => tat_ms <= now).map(({ bucket }) => bucket);
       const forgettable = phones.filter((row) => isForgettable(rows.toHistory(row), now));
       const stale = records.filter(({ expire_ms }) => expire_ms <= now).map(({ slot }) => slot);
-      if (expired.length > 0) transaction.send(sql.updateVerifications, columns(expired));
+      if (silent.length > 0)
+        transaction.send(sql.deletePrefixes, columns(silent.map((row) => [row.tenant, row.prefix, row.last_ms])));
       if (outlived.length > 0) transaction.send(sql.deleteMessages, [outlived.map(({ id }) => id)]);
       if (full.length > 0) transaction.send(sql.deleteFullTats, [full, now]);
       if (forgettable.length > 0)
@@ -43,18 +80,22 @@ export function createPostgresSweep(connections: Connections) {
           columns(forgettable.map((row) => [row.phone_index, row.wrong_codes, row.refunds])),
         );
       if (stale.length > 0) transaction.send(sql.deleteStaleRecords, [stale, now]);
-      const next = {
+      const next: Round = {
         buckets: nextFrom(buckets, max, ({ bucket }) => bucket),
         phones: nextFrom(phones, max, ({ phone_index }) => phone_index),
         records: nextFrom(records, max, ({ slot }) => slot),
+        prefixes: nextFrom(prefixes, max, ({ tenant, prefix }) => [tenant, prefix] as const),
       };
       const isThrough = Object.values(next).every((key) => key === undefined);
       return {
         next: isThrough ? newRound : next,
         swept: {
-          expired: lapsed.length,
-          deleted: outlived.length + full.length + forgettable.length + stale.length,
-          more: !isThrough || lapsed.length === max || outlived.length === max,
+          expired,
+          deleted: [outlived, past, decisions, full, forgettable, stale, silent].reduce(
+            (sum, { length }) => sum + length,
+            0,
+          ),
+          more: !isThrough || expired === max || [outlived, past, decisions].some(({ length }) => length === max),
         },
       };
     });
@@ -63,7 +104,7 @@ export function createPostgresSweep(connections: Connections) {
   };
 }
 
-function nextFrom<Row>(found: readonly Row[], max: number, keyOf: (row: Row) => Uint8Array): Uint8Array | undefined {
+function nextFrom<Row, Key>(found: readonly Row[], max: number, keyOf: (row: Row) => Key): Key | undefined {
   const last = found.at(-1);
   return found.length < max || last === undefined ? undefined : keyOf(last);
 }

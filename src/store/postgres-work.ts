@@ -5,12 +5,15 @@
 import type { IdempotencyRecord } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
+import { mature, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
+import { minuteOf, type Guesses } from "../otp/spray.ts";
 import { stateAt, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import * as rows from "./rows.ts";
-import type { PhoneRef } from "./store.ts";
+import type { PhoneRef, PrefixName, PrefixNews, PrefixRef } from "./store.ts";
 
 const name = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+export const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
 const messageName = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
 
 /** One kind of thing: as it is now, and which of it has to be written. */
@@ -48,11 +51,24 @@ class Things<T> {
 interface Tat {
   readonly bucket: Buffer;
   readonly tatMs: Instant;
+  readonly kid: number;
 }
 
 interface Past {
   readonly index: Uint8Array;
   readonly history: PhoneHistory;
+  readonly kid: number;
+}
+
+interface KnownPrefix {
+  readonly name: PrefixName;
+  readonly record: PrefixRecord;
+}
+
+/** Codes compared in one minute of one tenant, to be added to those there are. */
+interface Count extends Guesses {
+  readonly tenant: string;
+  readonly minute: number;
 }
 
 export class Work {
@@ -65,13 +81,19 @@ export class Work {
   readonly records = new Things<IdempotencyRecord>();
   readonly tats = new Things<Tat>();
   readonly pasts = new Things<Past>();
+  readonly prefixes = new Things<KnownPrefix>();
+  /** Decisions about prefixes, to be written and then told. */
+  readonly news: PrefixNews[] = [];
+  /** What was guessed at each tenant, as far as it was committed. */
+  readonly guesses = new Map<string, Guesses>();
+  readonly counts = new Map<string, Count>();
   readonly #openAttempts = new Map<string, number>();
 
   loadTat(bucket: Uint8Array, tatMs: Instant): void {
-    this.tats.load(name(bucket), { bucket: Buffer.from(bucket), tatMs });
+    this.tats.load(name(bucket), { bucket: Buffer.from(bucket), tatMs, kid: 0 });
   }
   loadPast(index: Uint8Array, history: PhoneHistory): void {
-    this.pasts.load(name(index), { index, history });
+    this.pasts.load(name(index), { index, history, kid: 0 });
   }
   loadOpenAttempts(index: Uint8Array, open: number): void {
     this.#openAttempts.set(name(index), open);
@@ -149,14 +171,45 @@ export class Work {
       const [current = new Uint8Array(), ...older] = ref.indexes;
       for (const [place, tatMs] of writes.tats?.entries() ?? []) {
         const bucket = rows.bucketKey(current, ref.knownUser, place);
-        this.tats.put(name(bucket), { bucket, tatMs });
+        this.tats.put(name(bucket), { bucket, tatMs, kid: ref.kid });
         for (const index of older) this.tats.remove(name(rows.bucketKey(index, ref.knownUser, place)));
       }
       if (writes.history !== undefined) {
         for (const index of older) this.pasts.remove(name(index));
-        this.pasts.put(name(current), { index: current, history: writes.history });
+        this.pasts.put(name(current), { index: current, history: writes.history, kid: ref.kid });
       }
     }
+    if (writes.guess !== undefined) this.#count(writes.guess);
+    if (writes.prefix !== undefined && ref?.prefix !== undefined) this.putPrefix(ref.prefix.name(), writes.prefix);
+    if (before?.state === "PENDING" && writes.verification !== undefined && writes.verification.state !== "PENDING") {
+      this.mature(writes.verification, ref?.prefix);
+    }
     if (writes.record !== undefined) this.putRecord(writes.record);
+  }
+
+  #count({ tenant, isRight }: { readonly tenant: string; readonly isRight: boolean }): void {
+    const minute = minuteOf(this.now);
+    const key = `${minute} ${tenant}`;
+    const { wrong, right } = this.counts.get(key) ?? { wrong: 0, right: 0 };
+    this.counts.set(key, { tenant, minute, wrong: wrong + (isRight ? 0 : 1), right: right + (isRight ? 1 : 0) });
+  }
+
+  prefix(of: PrefixName): PrefixRecord {
+    return this.prefixes.get(prefixKey(of))?.record ?? newPrefix;
+  }
+  loadPrefix(of: PrefixName, record: PrefixRecord): void {
+    this.prefixes.load(prefixKey(of), { name: of, record });
+  }
+  putPrefix(of: PrefixName, { record, decisions }: PrefixChange): void {
+    this.prefixes.put(prefixKey(of), { name: of, record });
+    for (const decision of decisions) this.news.push({ ...of, decision });
+  }
+
+  /** Counts the outcome of a verification that has ended in this very act. */
+  mature(ended: Verification, ref: PrefixRef | undefined): void {
+    if (ended.tally === "none" || ref === undefined) return;
+    const of = ref.name();
+    const change = mature(this.prefix(of), ended, this.now, ref.enforced);
+    if (change !== undefined) this.putPrefix(of, change);
   }
 }

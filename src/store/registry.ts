@@ -102,7 +102,7 @@ export function judgeMasterKeys(
   const unknown = known.filter(({ kid }) => !configured.has(kid)).map(({ kid }) => kid);
   if (unknown.some((kid) => used.has(kid))) {
     throw new MasterKeyMismatch(
-      "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over",
+      "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over, and wrong codes of 90 days",
     );
   }
   return unknown;

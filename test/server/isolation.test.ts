@@ -56,7 +56,7 @@ async function oneOfEachState(): Promise<Owned[]> {
   }
   world.network.script.push({ kind: "refused", cause: "content", detail: "no" });
   await call("SendOtp", { phone: newPhone() });
-  const failed = { state: "FAILED", request_id: latestFailedId(world.databasePath), code: "123456" };
+  const failed = { state: "FAILED", request_id: await latestFailedId(world.database), code: "123456" };
   return [lapsed, pending, verified, locked, canceled, failed];
 }
 

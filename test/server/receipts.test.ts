@@ -98,7 +98,7 @@ describe.each(surfaces)("over $name", (surface) => {
     for (const [message, field] of wrong) {
       expectRefusal(await call("VerifyOtp", message), "PURPOSE_MISMATCH", { field });
     }
-    for (const id of [verify.request_id, plain.request_id]) expect(rowOf(world.databasePath, id).attempts).toBe(0);
+    for (const id of [verify.request_id, plain.request_id]) expect((await rowOf(world.database, id)).attempts).toBe(0);
     const reordered = { payee: "Ann", amount: "10" };
     const verified = await call("VerifyOtp", { ...verify, ...given, bind: reordered });
     expect(decodeJwt(String(verified.value?.["receipt"]))).toMatchObject(given);

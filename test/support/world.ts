@@ -139,6 +139,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     OTP_AUTH_FAILURE_LIMIT: "9999@1s",
     ...env,
   };
+  const { database } = configOf(given);
   const start = () =>
     startService(configOf(given), {
       system,
@@ -149,7 +150,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     });
   let service = await start();
   async function beside<T>(act: (store: Store) => Promise<T>): Promise<T> {
-    const store = await open({ database: config.database, system, exclusive: false });
+    const store = await open({ database: database, system, exclusive: false });
     try {
       return await act(store);
     } finally {
@@ -174,7 +175,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     network,
     told,
     folder,
-    database: config.database,
+    database,
     databasePath,
     printed,
     makeKey,
