@@ -36,12 +36,22 @@ export const postgresMigrations: readonly PostgresMigration[] = [
         tenant text NOT NULL REFERENCES tenants (id),
         name text NOT NULL,
         scopes text NOT NULL,
+        origins text NOT NULL,
+        is_app smallint NOT NULL,
         digest bytea NOT NULL,
         create_ms bigint NOT NULL,
         expire_ms bigint,
         revoke_ms bigint,
         last_use_ms bigint
       )`,
+      // Every preflight asks whether any active key lists its origin: one seek here, however many keys there are.
+      `CREATE TABLE key_origins (
+        origin text NOT NULL,
+        end_ms bigint NOT NULL,
+        key_id text NOT NULL,
+        PRIMARY KEY (origin, end_ms, key_id)
+      )`,
+      `CREATE INDEX key_origins_key ON key_origins (key_id)`,
       `CREATE TABLE verifications (
         id bytea PRIMARY KEY,
         tenant text NOT NULL,

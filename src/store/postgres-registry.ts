@@ -7,17 +7,28 @@ import type { Connections, Statement } from "./postgres-connections.ts";
 import { judgeMasterKeys, type Registry } from "./registry.ts";
 import * as rows from "./rows.ts";
 
-const keyColumns = "id, kind, tenant, name, scopes, digest, create_ms, expire_ms, revoke_ms, last_use_ms";
+const keyColumns =
+  "id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms, revoke_ms, last_use_ms";
 const tenantColumns = "id, settings, create_ms, disable_ms, revision";
 const statement = (name: string, text: string): Statement => ({ name, text });
+
+/** When the origins of a key that does not expire end. */
+const neverMs = Number.MAX_SAFE_INTEGER;
 
 const sql = {
   apiKey: statement("api-key", `SELECT ${keyColumns} FROM api_keys WHERE id = $1`),
   apiKeys: statement("api-keys", `SELECT ${keyColumns} FROM api_keys ORDER BY create_ms, id`),
   insertApiKey: statement(
     "insert-api-key",
-    `INSERT INTO api_keys (id, kind, tenant, name, scopes, digest, create_ms, expire_ms) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+    `INSERT INTO api_keys (id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
   ),
+  insertKeyOrigins: statement(
+    "insert-key-origins",
+    `INSERT INTO key_origins (origin, end_ms, key_id) SELECT origin, $2::bigint, $3::text FROM unnest($1::text[]) AS origin`,
+  ),
+  deleteKeyOrigins: statement("delete-key-origins", `DELETE FROM key_origins WHERE key_id = $1`),
+  listsOrigin: statement("lists-origin", `SELECT 1 FROM key_origins WHERE origin = $1 AND end_ms > $2 LIMIT 1`),
   revokeApiKey: statement(
     "revoke-api-key",
     `UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, $1) WHERE id = $2 RETURNING id`,
@@ -60,14 +71,25 @@ export function createPostgresRegistry(connections: Connections, clock: { now():
       return row === undefined ? undefined : rows.toApiKey(row);
     },
     async addApiKey(key: ApiKey) {
-      const { id, kind, tenant, name, scopes, digest, createMs, expireMs } = key;
-      await connections.query(sql.insertApiKey, [id, kind, tenant, name, scopes.join(" "), digest, createMs, expireMs]);
+      const { id, kind, tenant, name, scopes, origins, isApp, digest, createMs, expireMs } = key;
+      const [granted, listed] = [scopes.join(" "), origins.join(" ")];
+      await connections.transact(async (transaction) => {
+        const values = [id, kind, tenant, name, granted, listed, isApp ? 1 : 0, digest, createMs, expireMs];
+        await transaction.query(sql.insertApiKey, values);
+        transaction.send(sql.insertKeyOrigins, [origins, expireMs ?? neverMs, id]);
+      });
     },
     async listApiKeys() {
       return (await connections.query<rows.ApiKeyRow>(sql.apiKeys, [])).map(rows.toApiKey);
     },
     async revokeApiKey(id, now) {
-      return (await connections.query(sql.revokeApiKey, [now, id])).length === 1;
+      return connections.transact(async (transaction) => {
+        transaction.send(sql.deleteKeyOrigins, [id]);
+        return (await transaction.query(sql.revokeApiKey, [now, id])).length === 1;
+      });
+    },
+    async listsOrigin(origin, now) {
+      return (await connections.query(sql.listsOrigin, [origin, now])).length === 1;
     },
     async touchApiKey(id, now) {
       await connections.query(sql.touchApiKey, [now, id]);
