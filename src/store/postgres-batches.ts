@@ -5,7 +5,8 @@
  * and do not deadlock. No act is answered before the commit.
  */
 import { digest } from "../otp/key-ring.ts";
-import type { PhoneHistory } from "../otp/policy.ts";
+import type { Verdict } from "../otp/destination.ts";
+import { dayOf, type PhoneHistory } from "../otp/policy.ts";
 import { decisionsMax } from "../otp/pumping-guard.ts";
 import { oldestMinute, type Guesses } from "../otp/spray.ts";
 import type { Verification } from "../otp/verification.ts";
@@ -27,11 +28,22 @@ export interface Act<T> {
   readonly tenant?: string | undefined;
   /** The phone it is about, once its verification is loaded. */
   phoneOf?(work: Work): PhoneRef | undefined;
+  /** The number that it asks the lists about, once its verification is loaded. */
+  numberOf?(work: Work): ListedNumber | undefined;
+  /** The tenant whose day it needs, once its verification is loaded. */
+  cappedTenantOf?(work: Work): string | undefined;
   /** The prefix it is about, once its verification is loaded. */
   prefixOf?(work: Work): PrefixName | undefined;
   /** Pure but for what it does to the work; may be run again on fresh work. */
   run(work: Work): T;
 }
+
+export interface ListedNumber {
+  readonly tenant: string;
+  readonly number: string;
+}
+
+export const numberKey = ({ tenant, number }: ListedNumber) => `${tenant} ${number}`;
 
 interface Waiting {
   readonly act: Act<unknown>;
@@ -170,11 +182,17 @@ export class Batches {
     const missing = recorded.filter((id) => work.verifications.get(rows.idText(id)) === undefined);
     const prefixes = named(acts.map((act) => act.prefixOf?.(work)));
     const tenants = [...new Set(acts.flatMap(({ tenant }) => (tenant === undefined ? [] : [tenant])))];
-    // Phones, then prefixes.
-    const keys = [...lockKeys(indexes), ...lockKeys(prefixes.map(prefixLock))];
+    const numbers = [...new Map(acts.flatMap((act) => pairOf(act.numberOf?.(work), numberKey))).values()];
+    const capped = [...new Set(acts.flatMap((act) => act.cappedTenantOf?.(work) ?? []))];
+    // Phones, then prefixes, then tenants.
+    const keys = [
+      ...lockKeys(indexes),
+      ...lockKeys(prefixes.map(prefixLock)),
+      ...lockKeys(capped.map((tenant) => digest("day", tenant))),
+    ];
     if (keys.length > 0) transaction.send(sql.lock, [keys]);
     const now = this.#clock.now();
-    const [referred, tats, pasts, open, known, guesses, clock] = await Promise.all([
+    const [referred, tats, pasts, open, known, guesses, verdicts, days, clock] = await Promise.all([
       missing.length === 0 ? [] : transaction.query<rows.VerificationRow>(sql.verifications, [missing]),
       buckets.length === 0 ? [] : transaction.query<{ bucket: Buffer; tat_ms: number }>(sql.tats, [buckets]),
       indexes.length === 0 ? [] : transaction.query<rows.PhoneRow>(sql.pasts, [indexes]),
@@ -187,6 +205,24 @@ export class Batches {
       tenants.length === 0
         ? []
         : transaction.query<Guesses & { tenant: string }>(sql.guesses, [tenants, oldestMinute(now)]),
+      numbers.length === 0
+        ? []
+        : transaction.query<ListedNumber & { verdict: Verdict }>(
+            sql.verdicts,
+            columns(numbers.map(({ tenant, number }) => [tenant, number])),
+          ),
+      capped.length === 0
+        ? []
+        : transaction.query<rows.DailyRow & { tenant: string }>(
+            sql.days,
+            // A batch that is begun at midnight may be decided on the other side of it.
+            columns(
+              capped.flatMap((tenant) => [
+                [tenant, dayOf(now)],
+                [tenant, dayOf(now) + 1],
+              ]),
+            ),
+          ),
       transaction.query<{ now_ms: number }>(sql.clock, []),
     ]);
     for (const row of known) work.loadPrefix(row, toPrefix(row));
@@ -197,6 +233,10 @@ export class Batches {
     for (const { phone_index, open: attempts } of open) work.loadOpenAttempts(phone_index, attempts);
     for (const { now_ms } of clock) this.#clock.heard(now_ms);
     work.now = this.#clock.now();
+    for (const row of verdicts) work.verdicts.set(numberKey(row), row.verdict);
+    for (const { tenant, day, count, warned } of days) {
+      if (day === dayOf(work.now)) work.days.load(tenant, { tenant, daily: { day, count, warned } });
+    }
   }
 }
 
@@ -227,6 +267,13 @@ function write(transaction: Transaction, work: Work): void {
     );
   if (pasts.deleted.length > 0) transaction.send(sql.deletePasts, [pasts.deleted.map(bytesOf)]);
   writePrefixes(transaction, work);
+  const days = work.days.changes().written;
+  if (days.length > 0) {
+    transaction.send(
+      sql.putDays,
+      columns(days.map(({ tenant, daily: { day, count, warned } }) => [tenant, day, count, warned])),
+    );
+  }
   const counts = [...work.counts.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
   if (counts.length > 0) {
     transaction.send(
@@ -254,9 +301,13 @@ export function pastValues(index: Uint8Array, { wrongCodes, refunds }: PhoneHist
   return [index, JSON.stringify(wrongCodes), JSON.stringify(refunds), kid];
 }
 
+function pairOf<T>(thing: T | undefined, keyOf: (thing: T) => string): [string, T][] {
+  return thing === undefined ? [] : [[keyOf(thing), thing]];
+}
+
 /** Each prefix once. */
 function named(list: readonly (PrefixName | undefined)[]): PrefixName[] {
-  return [...new Map(list.flatMap((name) => (name === undefined ? [] : [[prefixKey(name), name]]))).values()];
+  return [...new Map(list.flatMap((name) => pairOf(name, prefixKey))).values()];
 }
 
 function prefixLock({ tenant, prefix }: PrefixName): Buffer {

@@ -97,6 +97,7 @@ export const postgresMigrations: readonly PostgresMigration[] = [
         provider text,
         provider_message_id text,
         detail text,
+        place_day bigint,
         PRIMARY KEY (verification_id, copy)
       )`,
       `CREATE INDEX messages_due ON messages (due_ms) WHERE due_ms IS NOT NULL`,
@@ -110,6 +111,21 @@ export const postgresMigrations: readonly PostgresMigration[] = [
         wrong_codes text NOT NULL,
         refunds text NOT NULL,
         kid bigint NOT NULL
+      )`,
+      `CREATE TABLE destinations (
+        tenant text NOT NULL REFERENCES tenants (id),
+        prefix text COLLATE "C" NOT NULL,
+        verdict text NOT NULL CHECK (verdict IN ('block', 'allow')),
+        note text NOT NULL,
+        create_ms bigint NOT NULL,
+        PRIMARY KEY (tenant, prefix)
+      )`,
+      `CREATE TABLE daily_messages (
+        tenant text NOT NULL,
+        day bigint NOT NULL,
+        count bigint NOT NULL,
+        warned smallint NOT NULL,
+        PRIMARY KEY (tenant, day)
       )`,
       `CREATE TABLE guesses (
         tenant text NOT NULL,

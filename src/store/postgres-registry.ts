@@ -2,6 +2,7 @@
  * The registry on PostgreSQL: what operators write. Each is a statement by itself.
  */
 import type { ApiKey } from "../otp/api-key.ts";
+import { prefixesOf } from "../otp/destination.ts";
 import type { Instant } from "../system.ts";
 import type { Connections, Statement } from "./postgres-connections.ts";
 import { judgeMasterKeys, type Registry } from "./registry.ts";
@@ -34,6 +35,26 @@ const sql = {
     `UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, $1) WHERE id = $2 RETURNING id`,
   ),
   touchApiKey: statement("touch-api-key", `UPDATE api_keys SET last_use_ms = $1 WHERE id = $2`),
+  putDestination: statement(
+    "put-destination",
+    `INSERT INTO destinations (tenant, prefix, verdict, note, create_ms)
+     SELECT id, $1, $2, $3, $4::bigint FROM tenants WHERE id = $5
+     ON CONFLICT (tenant, prefix) DO UPDATE
+     SET verdict = excluded.verdict, note = excluded.note, create_ms = excluded.create_ms RETURNING prefix`,
+  ),
+  deleteDestination: statement(
+    "delete-destination",
+    `DELETE FROM destinations WHERE tenant = $1 AND prefix = $2 RETURNING prefix`,
+  ),
+  destinations: statement(
+    "destinations",
+    `SELECT tenant, prefix, verdict, note, create_ms FROM destinations WHERE tenant = $1 ORDER BY prefix`,
+  ),
+  longestDestination: statement(
+    "longest-destination",
+    `SELECT tenant, prefix, verdict, note, create_ms FROM destinations
+     WHERE tenant = $1 AND prefix = ANY($2::text[]) ORDER BY length(prefix) DESC LIMIT 1`,
+  ),
   tenant: statement("tenant", `SELECT ${tenantColumns} FROM tenants WHERE id = $1`),
   tenantsAfter: statement(
     "tenants-after",
@@ -93,6 +114,19 @@ export function createPostgresRegistry(connections: Connections, clock: { now():
     },
     async touchApiKey(id, now) {
       await connections.query(sql.touchApiKey, [now, id]);
+    },
+    async putDestination({ tenant, prefix, verdict, note, createMs }) {
+      return (await connections.query(sql.putDestination, [prefix, verdict, note, createMs, tenant])).length === 1;
+    },
+    async removeDestination(tenant, prefix) {
+      return (await connections.query(sql.deleteDestination, [tenant, prefix])).length === 1;
+    },
+    async listDestinations(tenant) {
+      return (await connections.query<rows.DestinationRow>(sql.destinations, [tenant])).map(rows.toDestination);
+    },
+    async findDestination(tenant, e164) {
+      const [row] = await connections.query<rows.DestinationRow>(sql.longestDestination, [tenant, prefixesOf(e164)]);
+      return row === undefined ? undefined : rows.toDestination(row);
     },
     async findTenant(id) {
       const [row] = await connections.query<rows.TenantRow>(sql.tenant, [id]);

@@ -51,6 +51,7 @@ const messageTypes: Readonly<Record<(typeof messageColumns)[number], string>> = 
   provider: "text",
   provider_message_id: "text",
   detail: "text",
+  place_day: "bigint",
 };
 
 /** Of those tables whatever is no text is a number. */
@@ -164,6 +165,29 @@ export const statements = {
     `DELETE FROM guesses WHERE (tenant, minute) IN (SELECT tenant, minute FROM guesses WHERE minute < $1 LIMIT $2)
      RETURNING minute`,
   ),
+  /** For each number the longest entry that it begins with. */
+  verdicts: statement(
+    "verdicts",
+    `SELECT DISTINCT ON (u.tenant, u.number) u.tenant, u.number, d.verdict
+     FROM ${unnest(["text", "text"])} AS u (tenant, number)
+     JOIN destinations AS d ON d.tenant = u.tenant AND d.prefix IN (
+       SELECT left(u.number, digits) FROM generate_series(2, length(u.number)) AS digits
+     )
+     ORDER BY u.tenant, u.number, length(d.prefix) DESC`,
+  ),
+  days: statement(
+    "days",
+    `SELECT tenant, day, count, warned FROM daily_messages WHERE (tenant, day) IN (
+       SELECT * FROM ${unnest(["text", "bigint"])}
+     )`,
+  ),
+  putDays: statement(
+    "put-days",
+    `INSERT INTO daily_messages (tenant, day, count, warned)
+     SELECT * FROM ${unnest(["text", "bigint", "bigint", "smallint"])}
+     ON CONFLICT (tenant, day) DO UPDATE SET ${updates(["count", "warned"])}`,
+  ),
+  deleteDays: statement("delete-days", `DELETE FROM daily_messages WHERE day < $1`),
   prefixes: statement(
     "prefixes",
     `SELECT ${list(prefixColumns)} FROM prefixes
@@ -215,11 +239,10 @@ export const statements = {
      ORDER BY create_ms DESC LIMIT $2`,
   ),
   nextDue: statement("next-due", `SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
-  /** Verifications with messages that are due, each for one worker alone: one that another has in hand is passed over. */
-  claimVerifications: statement(
-    "claim-verifications",
-    `SELECT ${verificationColumns.map((column) => `v.${column}`).join(", ")} FROM messages AS m
-     JOIN verifications AS v ON v.id = m.verification_id
+  /** Those whose verification another has locked are in its hand, and are passed over. */
+  dueMessages: statement(
+    "due-messages",
+    `SELECT m.verification_id, m.copy FROM messages AS m JOIN verifications AS v ON v.id = m.verification_id
      WHERE m.due_ms <= $1 ORDER BY m.due_ms LIMIT $2 FOR UPDATE OF v SKIP LOCKED`,
   ),
   lapsed: statement(

@@ -2,19 +2,22 @@
  * The store's acts on PostgreSQL, for any number of instances on one database. What an act does within a batch is the same
  * as on SQLite (sqlite-store.ts); how a batch locks, loads and writes is in postgres-batches.ts.
  */
+import { hasPlace, hasPlaceToGiveBack, takePlace, type Place } from "../otp/daily-cap.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
+import type { Verdict } from "../otp/destination.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
-import { claim, isInHand, unclaim, type Message } from "../otp/message.ts";
+import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import { noGuesses, oldestMinute, type Guesses } from "../otp/spray.ts";
-import { nothing, stateAt, type Decided, type PhoneView, type Verification } from "../otp/verification.ts";
+import { stateAt, type Decided, type PhoneView, type Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import { Batches, columns, prefixOf, type StoreClock } from "./postgres-batches.ts";
+import { Batches, numberKey, prefixOf, type ListedNumber, type StoreClock } from "./postgres-batches.ts";
 import type { Connections } from "./postgres-connections.ts";
 import { createPostgresRegistry } from "./postgres-registry.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { createPostgresSweep } from "./postgres-sweep.ts";
+import type { Work } from "./postgres-work.ts";
 import { toDecision, toPrefix, type DecisionRow, type PrefixRow } from "./prefix-rows.ts";
 import type { Registry } from "./registry.ts";
 import * as rows from "./rows.ts";
@@ -56,6 +59,8 @@ export class PostgresStore implements Store {
       tenant: scope.phone === undefined ? undefined : scope.tenant,
       phoneOf: () => scope.phone,
       prefixOf: () => scope.phone?.prefix?.name(),
+      numberOf: () => listed(scope.tenant, scope.number),
+      cappedTenantOf: () => (scope.isCapped === true ? scope.tenant : undefined),
       run: (work) => {
         const record = work.record(scope.slot);
         const recorded = record === undefined ? undefined : work.verifications.get(record.verificationId);
@@ -63,7 +68,10 @@ export class PostgresStore implements Store {
         const guesses = phone === undefined ? undefined : (work.guesses.get(scope.tenant) ?? noGuesses);
         const name = scope.phone?.prefix?.name();
         const prefix = name === undefined ? undefined : work.prefix(name);
-        const { writes, result } = decide({ now: work.now, record, recorded, phone, guesses, prefix });
+        const verdict = verdictOf(work, scope.tenant, scope.number);
+        const daily = scope.isCapped === true ? work.daily(scope.tenant) : undefined;
+        const { writes, result } = decide({ now: work.now, record, recorded, phone, guesses, prefix, verdict, daily });
+        work.putDaily(scope.tenant, writes.daily);
         work.apply(writes, scope.phone, undefined);
         return result;
       },
@@ -71,6 +79,10 @@ export class PostgresStore implements Store {
   }
 
   updateVerification<R>(scope: UpdateScope, decide: (view: UpdateView) => Decided<R>): Promise<R> {
+    const numberOf = (work: Work) => {
+      const found = work.verifications.get(scope.id);
+      return found?.tenant === scope.tenant ? scope.numberOf?.(found) : undefined;
+    };
     return this.#batches.run({
       slot: scope.slot,
       verificationId: scope.id,
@@ -79,6 +91,8 @@ export class PostgresStore implements Store {
         return found?.tenant === scope.tenant ? scope.phoneOf(found) : undefined;
       },
       prefixOf: (work) => prefixOf(work.verifications.get(scope.id), scope.phoneOf),
+      numberOf: (work) => listed(scope.tenant, numberOf(work)),
+      cappedTenantOf: () => (scope.isCapped === true ? scope.tenant : undefined),
       run: (work) => {
         const found = work.verifications.get(scope.id);
         const verification = found?.tenant === scope.tenant ? found : undefined;
@@ -88,7 +102,10 @@ export class PostgresStore implements Store {
         const name = isCounted ? ref?.prefix?.name() : undefined;
         const prefix = name === undefined ? undefined : work.prefix(name);
         const record = work.record(scope.slot);
-        const { writes, result } = decide({ now: work.now, record, verification, phone, prefix });
+        const verdict = verdictOf(work, scope.tenant, numberOf(work));
+        const daily = scope.isCapped === true ? work.daily(scope.tenant) : undefined;
+        const { writes, result } = decide({ now: work.now, record, verification, phone, prefix, verdict, daily });
+        work.putDaily(scope.tenant, writes.daily);
         work.apply(writes, ref, verification);
         return result;
       },
@@ -169,42 +186,70 @@ export class PostgresStore implements Store {
     max: number,
     phoneOf: (verification: Verification) => PhoneRef,
     decideLate: (view: SettleView) => Decided<unknown>,
+    dailyMaxOf: (tenant: string) => number | undefined,
   ): Promise<Job[]> {
-    const isLate = (message: Message, verification: Verification, now: Instant) =>
-      stateAt(verification, now) !== "PENDING" || now >= message.deadlineMs;
-    const { jobs, late } = await this.#connections.transact(async (transaction) => {
-      const now = this.#clock.now();
-      const found = await transaction.query<rows.VerificationRow>(sql.claimVerifications, [now, max]);
-      const verifications = new Map(found.map((row) => [rows.idText(row.id), rows.toVerification(row)]));
-      // Read after the lock: until then another worker may have had them in hand.
-      const loaded =
-        found.length === 0 ? [] : await transaction.query<rows.MessageRow>(sql.messages, [found.map((row) => row.id)]);
-      const due = loaded
-        .map(rows.toMessage)
-        .filter(({ dueMs }) => dueMs !== null && dueMs <= now)
-        .toSorted((a, b) => (a.dueMs ?? 0) - (b.dueMs ?? 0))
-        .slice(0, max)
-        .flatMap((message) => {
-          const verification = verifications.get(message.verificationId);
-          return verification === undefined ? [] : [{ message, verification, now }];
-        });
-      const claimed = due
-        .filter(({ message, verification }) => !isLate(message, verification, now))
-        .map((job) => ({ ...job, message: claim(job.message, now) }));
-      if (claimed.length > 0)
-        transaction.send(sql.putMessages, columns(claimed.map(({ message }) => rows.messageValues(message))));
-      return { jobs: claimed, late: due.filter(({ message, verification }) => isLate(message, verification, now)) };
-    });
-    await Promise.all(
-      late.map(({ message: { verificationId, copy } }) =>
-        this.settleMessage({ verificationId, copy }, phoneOf, (view) => {
-          const isStill = view.message.dueMs !== null && view.message.dueMs <= view.now;
-          // Another worker may have come first.
-          return isStill && isLate(view.message, view.verification, view.now) ? decideLate(view) : nothing(undefined);
-        }),
-      ),
-    );
+    const jobs: Job[] = [];
+    // Other workers look at the same messages at the same moment, and one of them is first with each.
+    for (let looks = 0; looks < claimLooksMax && jobs.length < max; looks++) {
+      const due = await this.#due(max - jobs.length);
+      if (due.length === 0) break;
+      const claimed = await Promise.all(due.map((name) => this.#claim(name, phoneOf, decideLate, dailyMaxOf)));
+      jobs.push(...claimed.filter((job) => job !== undefined));
+    }
     return jobs;
+  }
+
+  /** Claims one message, or ends it if it is late or has no place; undefined unless it is claimed. */
+  #claim(
+    { verificationId, copy }: { readonly verificationId: string; readonly copy: number },
+    phoneOf: (verification: Verification) => PhoneRef,
+    decideLate: (view: SettleView) => Decided<unknown>,
+    dailyMaxOf: (tenant: string) => number | undefined,
+  ): Promise<Job | undefined> {
+    return this.#batches.run<Job | undefined>({
+      verificationId,
+      withMessages: true,
+      phoneOf: (work) => {
+        const verification = work.verifications.get(verificationId);
+        return verification === undefined ? undefined : phoneOf(verification);
+      },
+      prefixOf: (work) => prefixOf(work.verifications.get(verificationId), phoneOf),
+      cappedTenantOf: (work) => work.verifications.get(verificationId)?.tenant,
+      run: (work) => {
+        const { now } = work;
+        const message = work.message(verificationId, copy);
+        const verification = work.verifications.get(verificationId);
+        // Another worker may have had it in hand while this one waited for it.
+        if (message === undefined || message.dueMs === null || message.dueMs > now) return undefined;
+        if (verification === undefined) return void work.putMessage(giveUp(message));
+        let late = message;
+        if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
+          const place = placeFor(work, message, verification.tenant, dailyMaxOf);
+          work.putDaily(verification.tenant, place.daily);
+          if (place.taken) {
+            const claimed = { ...claim(message, now), placeDay: place.day };
+            work.putMessage(claimed);
+            return { message: claimed, verification, now, share: place.share };
+          }
+          late = { ...message, detail: atDailyCap };
+        }
+        const ref = phoneOf(verification);
+        const daily = hasPlaceToGiveBack(late, now) ? work.daily(verification.tenant) : undefined;
+        const { writes } = decideLate({ now, message: late, verification, phone: work.phone(ref), daily });
+        work.putDaily(verification.tenant, writes.daily);
+        work.apply(writes, ref, verification);
+        return undefined;
+      },
+    });
+  }
+
+  /** Messages that are due and in nobody's hand just now, the one that has been due for longest first. */
+  async #due(max: number): Promise<{ verificationId: string; copy: number }[]> {
+    const found = await this.#connections.query<{ verification_id: Uint8Array; copy: number }>(sql.dueMessages, [
+      this.#clock.now(),
+      max,
+    ]);
+    return found.map((row) => ({ verificationId: rows.idText(row.verification_id), copy: row.copy }));
   }
 
   async releaseMessages(jobs: readonly Job[]): Promise<void> {
@@ -236,12 +281,20 @@ export class PostgresStore implements Store {
         return verification === undefined ? undefined : phoneOf(verification);
       },
       prefixOf: (work) => prefixOf(work.verifications.get(name.verificationId), phoneOf),
+      cappedTenantOf: (work) => {
+        // Its place may come back.
+        const message = work.message(name.verificationId, name.copy);
+        return message?.placeDay == null ? undefined : work.verifications.get(name.verificationId)?.tenant;
+      },
       run: (work) => {
         const message = work.message(name.verificationId, name.copy);
         const verification = work.verifications.get(name.verificationId);
         if (message === undefined || verification === undefined) return undefined;
         const ref = phoneOf(verification);
-        const { writes, result } = decide({ now: work.now, message, verification, phone: work.phone(ref) });
+        const { now } = work;
+        const daily = hasPlaceToGiveBack(message, now) ? work.daily(verification.tenant) : undefined;
+        const { writes, result } = decide({ now, message, verification, phone: work.phone(ref), daily });
+        work.putDaily(verification.tenant, writes.daily);
         work.apply(writes, ref, verification);
         return result;
       },
@@ -271,3 +324,27 @@ export class PostgresStore implements Store {
 }
 
 const pingSlot = Buffer.alloc(16);
+
+/** Looks at the outbox for one claim. */
+const claimLooksMax = 32;
+const atDailyCap = "the daily cap on messages was reached";
+
+/** The place under the daily cap for a message's next call: the one it has, or a new one. */
+function placeFor(
+  work: Work,
+  message: Message,
+  tenant: string,
+  dailyMaxOf: (tenant: string) => number | undefined,
+): Place {
+  if (hasPlace(message, work.now)) return { taken: true, day: message.placeDay };
+  const max = dailyMaxOf(tenant);
+  return takePlace(max === undefined ? undefined : work.daily(tenant), max, work.now);
+}
+
+function listed(tenant: string, number: string | undefined): ListedNumber | undefined {
+  return number === undefined ? undefined : { tenant, number };
+}
+
+function verdictOf(work: Work, tenant: string, number: string | undefined): Verdict | undefined {
+  return number === undefined ? undefined : work.verdicts.get(numberKey({ tenant, number }));
+}

@@ -2,7 +2,7 @@
  * The sweep on PostgreSQL, as on SQLite (sqlite-sweep.ts), but that several instances may sweep at once: what another has
  * locked is passed over, and what is deleted is looked at again under its lock.
  */
-import { isForgettable } from "../otp/policy.ts";
+import { dayOf, isForgettable } from "../otp/policy.ts";
 import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
 import { oldestMinute } from "../otp/spray.ts";
 import { expire, stateAt, type Verification } from "../otp/verification.ts";
@@ -14,6 +14,8 @@ import { toPrefix, type PrefixRow } from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
 import type { PhoneRef, Swept } from "./store.ts";
 
+/** As on SQLite: a clock that was set back may come by a day again. */
+const keptDays = 7;
 const beforeAll = new Uint8Array();
 const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: beforeAll, prefixes: ["", ""] };
 
@@ -72,6 +74,7 @@ export function createPostgresSweep(connections: Connections, batches: Batches) 
       const stale = records.filter(({ expire_ms }) => expire_ms <= now).map(({ slot }) => slot);
       if (silent.length > 0)
         transaction.send(sql.deletePrefixes, columns(silent.map((row) => [row.tenant, row.prefix, row.last_ms])));
+      transaction.send(sql.deleteDays, [dayOf(now) - keptDays]);
       if (outlived.length > 0) transaction.send(sql.deleteMessages, [outlived.map(({ id }) => id)]);
       if (full.length > 0) transaction.send(sql.deleteFullTats, [full, now]);
       if (forgettable.length > 0)

@@ -2,6 +2,8 @@
  * What a batch of acts has loaded and locked, and what they change of it. The acts run one after the other, and each sees
  * what those before it have changed; then everything that was changed is written at once.
  */
+import { newDay, type DailyCount } from "../otp/daily-cap.ts";
+import type { Verdict } from "../otp/destination.ts";
 import type { IdempotencyRecord } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
@@ -65,6 +67,11 @@ interface KnownPrefix {
   readonly record: PrefixRecord;
 }
 
+interface Day {
+  readonly tenant: string;
+  readonly daily: DailyCount;
+}
+
 /** Codes compared in one minute of one tenant, to be added to those there are. */
 interface Count extends Guesses {
   readonly tenant: string;
@@ -82,6 +89,10 @@ export class Work {
   readonly tats = new Things<Tat>();
   readonly pasts = new Things<Past>();
   readonly prefixes = new Things<KnownPrefix>();
+  /** Days of tenants under a cap, by tenant. */
+  readonly days = new Things<Day>();
+  /** The word of the lists on a number, by tenant and number. */
+  readonly verdicts = new Map<string, Verdict>();
   /** Decisions about prefixes, to be written and then told. */
   readonly news: PrefixNews[] = [];
   /** What was guessed at each tenant, as far as it was committed. */
@@ -192,6 +203,13 @@ export class Work {
     const key = `${minute} ${tenant}`;
     const { wrong, right } = this.counts.get(key) ?? { wrong: 0, right: 0 };
     this.counts.set(key, { tenant, minute, wrong: wrong + (isRight ? 0 : 1), right: right + (isRight ? 1 : 0) });
+  }
+
+  daily(tenant: string): DailyCount {
+    return this.days.get(tenant)?.daily ?? newDay(this.now);
+  }
+  putDaily(tenant: string, daily: DailyCount | undefined): void {
+    if (daily !== undefined) this.days.put(tenant, { tenant, daily });
   }
 
   prefix(of: PrefixName): PrefixRecord {

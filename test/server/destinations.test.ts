@@ -36,7 +36,7 @@ describe("the lists of destinations", () => {
     await put(spelled, "block");
     for (const phone of readSpellings) expect((await call("SendOtp", { phone })).reason).toBe("DESTINATION_BLOCKED");
     for (const phone of refusedSpellings) expect((await call("SendOtp", { phone })).reason).toBe("PHONE_INVALID");
-    expect([world.network.received, countRows(world.databasePath, "verifications")]).toEqual([[], 0]);
+    expect([world.network.received, await countRows(world.database, "verifications")]).toEqual([[], 0]);
     await put(spelled, "allow");
     await put("+31", "allow");
     for (const phone of [...readSpellings, ...refusedSpellings]) await call("SendOtp", { phone });

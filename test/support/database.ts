@@ -84,7 +84,7 @@ export async function bytesOf(database: Database): Promise<Buffer> {
   if (database.kind === "sqlite") {
     return Buffer.concat([readFileSync(database.path), readFileSync(`${database.path}-wal`)]);
   }
-  const tables = await select(database, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
+  const tables = await select(database, "SELECT tablename FROM pg_tables WHERE schemaname = current_schema()");
   const cells = await Promise.all(
     tables.map(async ({ tablename }) =>
       (await select(database, `SELECT * FROM ${String(tablename)}`)).flatMap(Object.values),

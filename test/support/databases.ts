@@ -2,10 +2,9 @@
  * Which database the worlds of a test project stand on. The project `postgres` starts a server once, and every world gets
  * a database of its own on it.
  */
-import { Client } from "pg";
 import { inject } from "vitest";
 import type { TestProject } from "vitest/node";
-import { startPostgres } from "./postgres.ts";
+import { makeSchema, startPostgres } from "./postgres.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -28,10 +27,5 @@ export async function newDatabase(): Promise<string | undefined> {
   const url = inject("postgres");
   if (url === undefined) return undefined;
   databases += 1;
-  const name = `world_${process.pid}_${databases}`;
-  const client = new Client(url);
-  await client.connect();
-  await client.query(`CREATE DATABASE ${name}`);
-  await client.end();
-  return Object.assign(new URL(url), { pathname: `/${name}` }).href;
+  return makeSchema(url, `world_${process.pid}_${databases}`);
 }

