@@ -12,7 +12,7 @@ export default defineConfig({
     // Two cores: a third process would only make the others late.
     maxWorkers: 2,
     projects: [
-      { test: { ...everywhere, name: "", include: ["test/**/*.test.ts"], exclude: ["test/soak/**"] } },
+      { test: { ...everywhere, name: "sqlite", include: ["test/**/*.test.ts"], exclude: ["test/soak/**"] } },
       {
         // What is promised on SQLite, once more on PostgreSQL.
         test: {
