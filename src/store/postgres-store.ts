@@ -221,7 +221,10 @@ export class PostgresStore implements Store {
         const verification = work.verifications.get(verificationId);
         // Another worker may have had it in hand while this one waited for it.
         if (message === undefined || message.dueMs === null || message.dueMs > now) return undefined;
-        if (verification === undefined) return void work.putMessage(giveUp(message));
+        if (verification === undefined) {
+          work.putMessage(giveUp(message));
+          return undefined;
+        }
         let late = message;
         if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
           const place = placeFor(work, message, verification.tenant, dailyMaxOf);
@@ -283,8 +286,8 @@ export class PostgresStore implements Store {
       prefixOf: (work) => prefixOf(work.verifications.get(name.verificationId), phoneOf),
       cappedTenantOf: (work) => {
         // Its place may come back.
-        const message = work.message(name.verificationId, name.copy);
-        return message?.placeDay == null ? undefined : work.verifications.get(name.verificationId)?.tenant;
+        const placeDay = work.message(name.verificationId, name.copy)?.placeDay ?? null;
+        return placeDay === null ? undefined : work.verifications.get(name.verificationId)?.tenant;
       },
       run: (work) => {
         const message = work.message(name.verificationId, name.copy);

@@ -191,7 +191,8 @@ export class Work {
       }
     }
     if (writes.guess !== undefined) this.#count(writes.guess);
-    if (writes.prefix !== undefined && ref?.prefix !== undefined) this.putPrefix(ref.prefix.name(), writes.prefix);
+    const of = writes.prefix === undefined ? undefined : ref?.prefix?.name();
+    if (writes.prefix !== undefined && of !== undefined) this.putPrefix(of, writes.prefix);
     if (before?.state === "PENDING" && writes.verification !== undefined && writes.verification.state !== "PENDING") {
       this.mature(writes.verification, ref?.prefix);
     }
@@ -227,6 +228,7 @@ export class Work {
   mature(ended: Verification, ref: PrefixRef | undefined): void {
     if (ended.tally === "none" || ref === undefined) return;
     const of = ref.name();
+    if (of === undefined) return;
     const change = mature(this.prefix(of), ended, this.now, ref.enforced);
     if (change !== undefined) this.putPrefix(of, change);
   }
