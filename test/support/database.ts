@@ -33,7 +33,7 @@ export async function select(
 ): Promise<Record<string, unknown>[]> {
   if (database.kind === "sqlite") {
     return inDatabase(database.path, (db) =>
-      db.prepare<unknown[], Record<string, unknown>>(sql.replaceAll(/\$(\d)/g, "?$1")).all(...values),
+      db.prepare<unknown[], Record<string, unknown>>(sql.replaceAll(/\$\d/g, "?")).all(...values),
     );
   }
   const client = new Client(database.url);
