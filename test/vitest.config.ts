@@ -12,13 +12,22 @@ export default defineConfig({
     // Two cores: a third process would only make the others late.
     maxWorkers: 2,
     projects: [
-      { test: { ...everywhere, name: "sqlite", include: ["test/**/*.test.ts"], exclude: ["test/soak/**"] } },
+      // Pure rules share their processes: to start one costs more than most of these files.
+      { test: { ...everywhere, name: "rules", include: ["test/otp/**/*.test.ts"], isolate: false } },
+      {
+        test: {
+          ...everywhere,
+          name: "sqlite",
+          include: ["test/**/*.test.ts"],
+          exclude: ["test/soak/**", "test/otp/**"],
+        },
+      },
       {
         // What is promised on SQLite, once more on PostgreSQL.
         test: {
           ...everywhere,
           name: "postgres",
-          include: ["scenarios", "refusals", "idempotency", "races"].map((name) => `test/server/${name}.test.ts`),
+          include: ["scenarios", "races"].map((name) => `test/server/${name}.test.ts`),
           globalSetup: ["test/support/databases.ts"],
         },
       },
