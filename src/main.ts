@@ -85,7 +85,6 @@ export async function startService(config: Config, surroundings: Surroundings): 
     database: config.database,
     system,
     exclusive: true,
-    onFault: onFault("store"),
     onPrefix: (news) => {
       if (isTrip(news.decision)) telemetry.tripped(news);
     },

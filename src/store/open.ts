@@ -18,8 +18,6 @@ export interface OpenOptions {
   readonly system: System;
   /** True for a process that serves. Of those, a SQLite file has one at a time. */
   readonly exclusive: boolean;
-  /** Told of what goes wrong with nobody waiting for it. */
-  readonly onFault?: (error: unknown) => void;
   /** Told of each decision about a prefix, once it is durable. */
   readonly onPrefix?: (news: PrefixNews) => void;
 }

@@ -4,7 +4,6 @@
  * for each thing that had to be known first, not for each statement.
  */
 import {
-  Client,
   DatabaseError,
   Pool,
   TypeOverrides,
@@ -39,8 +38,6 @@ export interface Connections {
   transact<T>(run: (transaction: Transaction) => Promise<T>): Promise<T>;
   /** Runs one statement by itself. */
   query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
-  /** Opens a connection of its own that listens to a channel, for as long as the pool lives; comes back by itself. */
-  listen(channel: string, hear: () => void): void;
   close(): Promise<void>;
 }
 
@@ -48,7 +45,6 @@ export interface ConnectionsOptions {
   readonly url: string;
   /** Connections at once. */
   readonly connectionsMax?: number;
-  readonly onFault: (error: unknown) => void;
 }
 
 const connectTimeoutMs = 3_000;
@@ -60,7 +56,6 @@ const answerTimeoutMs = 6_000;
 /** A transaction of a process that hung or vanished holds its locks no longer. */
 const idleTransactionTimeoutMs = 10_000;
 const triesMax = 4;
-const listenAgainMs = 1_000;
 
 const deadlock = new Set(["40001", "40P01"]);
 
@@ -68,7 +63,7 @@ const deadlock = new Set(["40001", "40P01"]);
 const types = new TypeOverrides();
 types.setTypeParser(parsers.builtins.INT8, Number);
 
-export function createConnections({ url, connectionsMax = 8, onFault }: ConnectionsOptions): Connections {
+export function createConnections({ url, connectionsMax = 8 }: ConnectionsOptions): Connections {
   const settings: ClientConfig = {
     connectionString: url,
     application_name: "otpd",
@@ -84,7 +79,6 @@ export function createConnections({ url, connectionsMax = 8, onFault }: Connecti
   // A connection that is lost while nobody uses it: the pool has dropped it, the next call opens another.
   pool.on("error", () => {});
   let isClosed = false;
-  let listener: Client | undefined;
 
   async function connect(): Promise<PoolClient> {
     if (isClosed) throw new StoreUnavailable("the store is closed");
@@ -145,29 +139,6 @@ export function createConnections({ url, connectionsMax = 8, onFault }: Connecti
     }
   }
 
-  async function listenOn(channel: string, hear: () => void): Promise<void> {
-    const client = new Client(settings);
-    const again = () => {
-      if (isClosed || listener !== client) return;
-      listener = undefined;
-      setTimeout(() => void listenOn(channel, hear), listenAgainMs).unref();
-    };
-    listener = client;
-    client.on("error", again);
-    client.on("end", again);
-    client.on("notification", hear);
-    try {
-      await client.connect();
-      await client.query(`LISTEN ${channel}`);
-      // What was said meanwhile was not heard.
-      hear();
-    } catch (error) {
-      onFault(unavailable(error));
-      client.end().catch(() => {});
-      again();
-    }
-  }
-
   return {
     transact,
     async query<Row>(statement: Statement, values: readonly Value[]) {
@@ -181,10 +152,9 @@ export function createConnections({ url, connectionsMax = 8, onFault }: Connecti
         throw unavailable(error);
       }
     },
-    listen: (channel, hear) => void listenOn(channel, hear),
     async close() {
       isClosed = true;
-      await Promise.all([pool.end(), listener?.end().catch(() => {})]);
+      await pool.end();
     },
   };
 }

@@ -159,7 +159,8 @@ export function createPostgresRegistry(connections: Connections, clock: { now():
         transaction.send(sql.lockMasterKeys, []);
         const known = await transaction.query<{ kid: number; key_check: Uint8Array }>(sql.masterKeys, []);
         const used = await transaction.query<{ kid: number }>(sql.usedMasterKeys, [clock.now()]);
-        const unneeded = judgeMasterKeys(keys, known, new Set(used.map(({ kid }) => kid)));
+        const kept = new Set(used.map(({ kid }) => kid));
+        const unneeded = judgeMasterKeys(keys, known, (kid) => kept.has(kid));
         for (const kid of unneeded) transaction.send(sql.deleteMasterKey, [kid]);
         for (const { kid, check } of keys.slice(0, 1)) transaction.send(sql.putMasterKey, [kid, check, clock.now()]);
       });

@@ -232,7 +232,6 @@ export const statements = {
      ) RETURNING id`,
   ),
   // ---- by themselves ------------------------------------------------------------------------------------------------
-  noteAnswer: statement("note-answer", `UPDATE idempotency SET answer = $1 WHERE slot = $2`),
   verificationsOfPhone: statement(
     "verifications-of-phone",
     `SELECT ${list(verificationColumns)} FROM verifications WHERE phone_index = ANY($1::bytea[])
@@ -280,5 +279,4 @@ export const statements = {
     "delete-stale-records",
     `DELETE FROM idempotency WHERE slot = ANY($1::bytea[]) AND expire_ms <= $2`,
   ),
-  ping: statement("ping", `SELECT pg_is_in_recovery() AS read_only`),
 };

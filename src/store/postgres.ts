@@ -17,14 +17,13 @@ export interface PostgresOptions {
   /** Whose clock decides; `system` is for tests. */
   readonly clock?: "database" | "system";
   readonly connectionsMax?: number;
-  readonly onFault?: (error: unknown) => void;
   readonly onPrefix?: (news: PrefixNews) => void;
 }
 
 /** Opens a database, and creates or migrates its tables as needed. */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
-  const { url, system, clock: whose = "database", connectionsMax, onFault = () => {} } = options;
-  const connections = createConnections({ url, onFault, ...(connectionsMax === undefined ? {} : { connectionsMax }) });
+  const { url, system, clock: whose = "database", connectionsMax } = options;
+  const connections = createConnections({ url, ...(connectionsMax === undefined ? {} : { connectionsMax }) });
   try {
     await refuseUnsafe(connections);
     await migratePostgres(connections);

@@ -78,12 +78,12 @@ export interface Registry {
 
 /**
  * Compares configured master keys with those a database knows: throws as `admitMasterKeys` promises, else returns the ids
- * of those that are no longer needed. Pure.
+ * of those that are no longer needed. `isUsed` tells of a key that is not configured whether rows still need it.
  */
 export function judgeMasterKeys(
   keys: readonly { readonly kid: number; readonly check: Uint8Array }[],
   known: readonly { readonly kid: number; readonly key_check: Uint8Array }[],
-  used: ReadonlySet<number>,
+  isUsed: (kid: number) => boolean,
 ): number[] {
   const configured = new Map(keys.map((key) => [key.kid, key]));
   if (configured.size < keys.length) {
@@ -100,7 +100,7 @@ export function judgeMasterKeys(
     throw new MasterKeyMismatch("this database was written with another master key");
   }
   const unknown = known.filter(({ kid }) => !configured.has(kid)).map(({ kid }) => kid);
-  if (unknown.some((kid) => used.has(kid))) {
+  if (unknown.some(isUsed)) {
     throw new MasterKeyMismatch(
       "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over, and wrong codes of 90 days",
     );

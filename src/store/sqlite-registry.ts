@@ -6,7 +6,7 @@ import { prefixDigitsMax, prefixesOf, type Destination } from "../otp/destinatio
 import type { TenantRecord } from "../otp/tenant.ts";
 import type { Instant } from "../system.ts";
 import * as rows from "./rows.ts";
-import { MasterKeyMismatch, type Registry, type TenantDecided, type TenantView } from "./registry.ts";
+import { judgeMasterKeys, type Registry, type TenantDecided, type TenantView } from "./registry.ts";
 import type { prepare } from "./statements.ts";
 
 /** When the origins of a key that does not expire end. */
@@ -118,33 +118,8 @@ export function createRegistry(
 
     admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void> {
       return act((now) => {
-        const known = sql.masterKeys.all();
-        const configured = new Map(keys.map((key) => [key.kid, key]));
-        if (configured.size < keys.length) {
-          // Also the same key twice: what is kept under its second place would be deleted as an older key's.
-          throw new MasterKeyMismatch("two of the configured master keys are the same, or have the same id");
-        }
-        const familiar = known.filter(({ kid }) => configured.has(kid));
-        if (
-          familiar.some(
-            (row) => Buffer.compare(row.key_check, configured.get(row.kid)?.check ?? new Uint8Array()) !== 0,
-          )
-        ) {
-          throw new MasterKeyMismatch(
-            "a configured master key has the id of another key that this database was written with",
-          );
-        }
-        if (known.length > 0 && familiar.length === 0) {
-          throw new MasterKeyMismatch("this database was written with another master key");
-        }
-        for (const { kid } of known.filter((row) => !configured.has(row.kid))) {
-          if (sql.usesMasterKey.get({ kid, now }) !== undefined) {
-            throw new MasterKeyMismatch(
-              "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over, and wrong codes of 90 days",
-            );
-          }
-          sql.deleteMasterKey.run(kid);
-        }
+        const isUsed = (kid: number) => sql.usesMasterKey.get({ kid, now }) !== undefined;
+        for (const kid of judgeMasterKeys(keys, sql.masterKeys.all(), isUsed)) sql.deleteMasterKey.run(kid);
         for (const { kid, check } of keys.slice(0, 1)) sql.putMasterKey.run(kid, check, now);
       });
     },
