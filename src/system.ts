@@ -80,6 +80,51 @@ export function sleep(system: System, ms: number): Promise<void> {
   return new Promise((resolve) => void system.after(ms, resolve));
 }
 
+/** Something that is done again and again. */
+export interface Recurring {
+  /** Does it at once, and from then on. */
+  start(): void;
+  /** Does it no more; resolves once what is under way is done. */
+  stop(): Promise<void>;
+}
+
+/**
+ * Makes something recur, each time `everyMs` after it was done the last time. What it rejects with is told, and it goes
+ * on. `act` may ask whether it is to come to an end.
+ */
+export function recurring(
+  system: Pick<System, "after">,
+  everyMs: number,
+  act: (isStopping: () => boolean) => Promise<void>,
+  onFault: (error: unknown) => void,
+): Recurring {
+  let stopping = false;
+  let callOff = () => {};
+  let running: Promise<void> = Promise.resolve();
+
+  async function once(): Promise<void> {
+    try {
+      await act(() => stopping);
+    } catch (error) {
+      onFault(error);
+    }
+    if (!stopping) callOff = system.after(everyMs, run);
+  }
+
+  function run(): void {
+    running = once();
+  }
+
+  return {
+    start: run,
+    async stop() {
+      stopping = true;
+      callOff();
+      await running;
+    },
+  };
+}
+
 /**
  * Random bytes are drawn 4 KiB at a time: a system call per id and salt costs 1.6 µs, a slice of the pool 0.05 µs.
  * What was handed out is wiped from the pool by being copied out and overwritten at the next fill.

@@ -6,12 +6,7 @@
 import { isSpray, lengthAmid, noGuesses, type Guesses } from "../otp/spray.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import type { Store } from "../store/store.ts";
-import type { System } from "../system.ts";
-
-export interface SprayWatch {
-  start(): void;
-  stop(): Promise<void>;
-}
+import { recurring, type Recurring, type System } from "../system.ts";
 
 export interface SprayWatchOptions {
   readonly store: Pick<Store, "readGuesses">;
@@ -23,11 +18,8 @@ export interface SprayWatchOptions {
 
 const everyMs = 15_000;
 
-export function createSprayWatch({ store, system, tenantOf, warn, onFault }: SprayWatchOptions): SprayWatch {
+export function createSprayWatch({ store, system, tenantOf, warn, onFault }: SprayWatchOptions): Recurring {
   const guessedAt = new Set<string>();
-  let stopping = false;
-  let callOff = () => {};
-  let running: Promise<void> = Promise.resolve();
 
   function told(tenant: string, guesses: Guesses): void {
     if (isSpray(guesses) === guessedAt.has(tenant)) return;
@@ -47,25 +39,9 @@ export function createSprayWatch({ store, system, tenantOf, warn, onFault }: Spr
   }
 
   async function look(): Promise<void> {
-    try {
-      const found = await store.readGuesses();
-      for (const tenant of new Set([...found.keys(), ...guessedAt])) told(tenant, found.get(tenant) ?? noGuesses);
-    } catch (error) {
-      onFault(error);
-    }
-    if (!stopping) callOff = system.after(everyMs, run);
+    const found = await store.readGuesses();
+    for (const tenant of new Set([...found.keys(), ...guessedAt])) told(tenant, found.get(tenant) ?? noGuesses);
   }
 
-  function run(): void {
-    running = look();
-  }
-
-  return {
-    start: run,
-    async stop() {
-      stopping = true;
-      callOff();
-      await running;
-    },
-  };
+  return recurring(system, everyMs, look, onFault);
 }

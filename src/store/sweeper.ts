@@ -4,13 +4,8 @@
  * of a million rows costs the calls under way no more than one row would.
  */
 import type { Verification } from "../otp/verification.ts";
-import { sleep, type System } from "../system.ts";
+import { recurring, sleep, type Recurring, type System } from "../system.ts";
 import type { PhoneRef, Store, Swept } from "./store.ts";
-
-export interface Sweeper {
-  start(): void;
-  stop(): Promise<void>;
-}
 
 /** A salt is erased within 60 s of its verification's end. */
 const everyMs = 15_000;
@@ -41,30 +36,11 @@ export function createSweeper(
   retentionMs: number,
   phoneOf: (verification: Verification) => PhoneRef,
   onFault: (error: unknown) => void,
-): Sweeper {
-  let stopping = false;
-  let callOff = () => {};
-  let running: Promise<void> = Promise.resolve();
-
-  async function sweep(): Promise<void> {
-    try {
-      await sweepThrough(store, system, retentionMs, () => !stopping, phoneOf);
-    } catch (error) {
-      onFault(error);
-    }
-    if (!stopping) callOff = system.after(everyMs, run);
-  }
-
-  function run(): void {
-    running = sweep();
-  }
-
-  return {
-    start: run,
-    async stop() {
-      stopping = true;
-      callOff();
-      await running;
-    },
-  };
+): Recurring {
+  return recurring(
+    system,
+    everyMs,
+    (isStopping) => sweepThrough(store, system, retentionMs, () => !isStopping(), phoneOf),
+    onFault,
+  );
 }
