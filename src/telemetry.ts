@@ -39,9 +39,14 @@ export interface Telemetry {
   flush(): void;
 }
 
+/** Log lines wait for so many characters to come together, but no longer than `flushMs`. */
+const bufferedChars = 4_096;
+const flushMs = 50;
+
 export function createTelemetry(level: LogLevel, version: string): Telemetry {
-  // Written in the background: a line on the spot costs a call 5 µs more.
-  const destination = pino.destination({ dest: 2, sync: false });
+  // Written many lines at a time: to write each by itself is a tenth of what a call costs.
+  const destination = pino.destination({ dest: 2, sync: false, minLength: bufferedChars });
+  setInterval(() => destination.flush(), flushMs).unref();
   const log: Logger = pino(
     { level, base: { service: "otpd", version }, timestamp: pino.stdTimeFunctions.isoTime },
     destination,

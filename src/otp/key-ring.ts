@@ -3,7 +3,7 @@
  * that none can stand in for another. `OTP_MASTER_KEY` is a list: the first key is current and writes, the others still
  * read. A row carries the id of the key it was written with (`kid`), a number that the key itself determines.
  */
-import { createHash, createHmac, createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
+import { createHmac, createSecretKey, hash, hkdfSync, type KeyObject } from "node:crypto";
 import { createSigningKey, type SigningKey } from "./signing-key.ts";
 
 /** One master key, spread out. */
@@ -65,14 +65,18 @@ function spread(master: Uint8Array): MasterKey {
 
 /** Joins fields so that no two different lists give the same bytes: each is preceded by its length in 4 bytes. */
 export function lengthPrefixed(...fields: (string | Uint8Array)[]): Buffer {
-  const parts: Buffer[] = [];
-  for (const field of fields) {
-    const bytes = typeof field === "string" ? Buffer.from(field, "utf8") : field;
-    const length = Buffer.allocUnsafe(4);
-    length.writeUInt32BE(bytes.length);
-    parts.push(length, Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  const lengths = fields.map((field) => (typeof field === "string" ? Buffer.byteLength(field) : field.length));
+  const joined = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + 4 + length, 0));
+  let end = 0;
+  for (const [i, field] of fields.entries()) {
+    end = joined.writeUInt32BE(lengths[i] ?? 0, end);
+    if (typeof field === "string") end += joined.write(field, end);
+    else {
+      joined.set(field, end);
+      end += field.length;
+    }
   }
-  return Buffer.concat(parts);
+  return joined;
 }
 
 /** HMAC-SHA-256 over length-prefixed fields. */
@@ -84,7 +88,5 @@ export function hmac(key: KeyObject, ...fields: (string | Uint8Array)[]): Buffer
 
 /** SHA-256 over length-prefixed fields. For values that are no secret or hold at least 112 random bits. */
 export function digest(...fields: (string | Uint8Array)[]): Buffer {
-  return createHash("sha256")
-    .update(lengthPrefixed(...fields))
-    .digest();
+  return hash("sha256", lengthPrefixed(...fields), "buffer");
 }

@@ -5,7 +5,7 @@
  * At rest a number is two things: an index, a keyed hash to find and limit it by (an unkeyed one of every mobile number
  * on earth fits a laptop), and a box encrypted under a key that belongs to its one row.
  */
-import { createCipheriv, createDecipheriv, createHmac } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { parsePhoneNumberFromString } from "libphonenumber-js/max";
 import { hmac, type KeyRing, type MasterKey } from "./key-ring.ts";
 import { ok, refuse, type Refusal, type Result } from "./reason.ts";
@@ -98,10 +98,18 @@ export function phoneIndex(key: MasterKey, tenant: string, e164: string): Uint8A
 const nonce = Buffer.alloc(12);
 const tagBytes = 16;
 
+/**
+ * What is in the boxes at hand, for as long as somebody holds them. One call opens a box up to four times, at the price of
+ * a tenth of the call; never again does it open a box that was read from its row anew.
+ */
+const opened = new WeakMap<Uint8Array, { readonly id: string; readonly kid: number; readonly phone: E164 }>();
+
 /** Encrypts a number for the row of one verification: AES-256-GCM under HMAC(phone-encryption key, request_id). */
-export function sealPhone(key: MasterKey, id: string, e164: string): Uint8Array {
+export function sealPhone(key: MasterKey, id: string, phone: E164): Uint8Array {
   const cipher = createCipheriv("aes-256-gcm", rowKey(key, id), nonce, { authTagLength: tagBytes });
-  return Buffer.concat([cipher.update(e164, "latin1"), cipher.final(), cipher.getAuthTag()]);
+  const box = Buffer.concat([cipher.update(phone, "latin1"), cipher.final(), cipher.getAuthTag()]);
+  opened.set(box, { id, kid: key.kid, phone });
+  return box;
 }
 
 /** Decrypts what sealPhone made. Throws when the box was altered, or its key is not configured. */
@@ -115,16 +123,21 @@ export function openPhone(keys: KeyRing, kid: number, id: string, box: Uint8Arra
 export function readPhone(keys: KeyRing, kid: number, id: string, box: Uint8Array): E164 | undefined {
   const key = keys.find(kid);
   if (key === undefined) throw new Error(`no master key with kid ${kid} is configured`);
+  const known = opened.get(box);
+  if (known?.id === id && known.kid === kid) return known.phone;
   const decipher = createDecipheriv("aes-256-gcm", rowKey(key, id), nonce, { authTagLength: tagBytes });
   try {
     decipher.setAuthTag(box.subarray(-tagBytes));
     const digits = decipher.update(box.subarray(0, -tagBytes), undefined, "latin1");
-    return (digits + decipher.final("latin1")) as E164;
+    const phone = (digits + decipher.final("latin1")) as E164;
+    opened.set(box, { id, kid, phone });
+    return phone;
   } catch {
     return undefined;
   }
 }
 
-function rowKey(key: MasterKey, id: string): Buffer {
-  return createHmac("sha256", key.phoneEncryption).update(id, "latin1").digest();
+function rowKey(key: MasterKey, id: string): KeyObject {
+  // As a KeyObject: to find out that a Buffer is none costs Node more than the encryption does.
+  return createSecretKey(createHmac("sha256", key.phoneEncryption).update(id, "latin1").digest());
 }

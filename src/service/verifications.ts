@@ -197,6 +197,11 @@ export function createVerifications(options: VerificationsOptions): Verification
     });
   }
 
+  /** A new verification's phone under every master key, the current one first. */
+  function indexesOf({ tenant, phone, phoneIndex: current }: SendFacts): readonly Uint8Array[] {
+    return keys.all.map((key) => (key === keys.current ? current : phoneIndex(key, tenant, phone.e164)));
+  }
+
   function claimOf(caller: Caller, rpc: MutatingRpc, fields: readonly string[]): IdempotencyClaim | undefined {
     const { tenant, keyId, idempotencyKey: key } = caller;
     return key === undefined ? undefined : idempotencyClaim(keys, { tenant, keyId, rpc, key }, fields);
@@ -254,7 +259,7 @@ export function createVerifications(options: VerificationsOptions): Verification
       const policy = policyOf(caller.tenant);
       const phone = facts.ok
         ? {
-            indexes: keys.all.map((key) => phoneIndex(key, caller.tenant, facts.value.phone.e164)),
+            indexes: indexesOf(facts.value),
             kid: keys.current.kid,
             knownUser: command.knownUser,
             buckets: bucketsOf(caller.tenant, policy),

@@ -35,16 +35,56 @@ export function createRegistry(
   act: <T>(run: (now: Instant) => T) => Promise<T>,
   read: <T>(run: () => T) => T,
 ): Registry {
+  /** What every call asks for, as it was read last. True until somebody writes. */
+  const apiKeys = new Map<string, ApiKey>();
+  let revision: number | undefined;
+  let version: number | undefined;
+  let isCurrent = false;
+
+  function forget(): void {
+    apiKeys.clear();
+    revision = undefined;
+  }
+
+  /**
+   * Runs a read that may use what is remembered. One pragma tells whether another process has written since; it is asked
+   * once in each turn of the event loop, for all the calls that arrived together.
+   */
+  function remembering<T>(run: () => T): T {
+    return read(() => {
+      if (isCurrent) return run();
+      const latest = sql.dataVersion.get()?.data_version;
+      if (latest !== version) forget();
+      version = latest;
+      isCurrent = true;
+      setImmediate(() => (isCurrent = false));
+      return run();
+    });
+  }
+
+  /** Runs a write that what is remembered may be about. This connection's own writes do not change its data_version. */
+  function changing<T>(run: (now: Instant) => T): Promise<T> {
+    return act((now) => {
+      forget();
+      return run(now);
+    }).finally(forget);
+  }
+
   return {
     async findApiKey(id: string): Promise<ApiKey | undefined> {
-      return read(() => {
+      return remembering(() => {
+        const known = apiKeys.get(id);
+        if (known !== undefined) return known;
         const row = sql.apiKey.get(id);
-        return row === undefined ? undefined : rows.toApiKey(row);
+        if (row === undefined) return undefined;
+        const key = rows.toApiKey(row);
+        apiKeys.set(id, key);
+        return key;
       });
     },
 
     addApiKey(key: ApiKey): Promise<void> {
-      return act(() => {
+      return changing(() => {
         const { id, kind, tenant, name, scopes, origins, isApp, digest, createMs, expireMs } = key;
         const [granted, listed] = [scopes.join(" "), origins.join(" ")];
         sql.insertApiKey.run(id, kind, tenant, name, granted, listed, isApp ? 1 : 0, digest, createMs, expireMs);
@@ -57,7 +97,7 @@ export function createRegistry(
     },
 
     revokeApiKey(id: string, now: Instant): Promise<boolean> {
-      return act(() => {
+      return changing(() => {
         const row = sql.apiKey.get(id);
         if (row === undefined) return false;
         const { origins, expireMs } = rows.toApiKey(row);
@@ -71,7 +111,7 @@ export function createRegistry(
     },
 
     touchApiKey(id: string, now: Instant): Promise<void> {
-      return act(() => void sql.touchApiKey.run(now, id));
+      return changing(() => void sql.touchApiKey.run(now, id));
     },
 
     async findTenant(id: string): Promise<TenantRecord | undefined> {
@@ -86,11 +126,11 @@ export function createRegistry(
     },
 
     async tenantsRevision(): Promise<number> {
-      return read(() => sql.tenantsRevision.get()?.revision ?? 0);
+      return remembering(() => (revision ??= sql.tenantsRevision.get()?.revision ?? 0));
     },
 
     changeTenant<R>(id: string, decide: (view: TenantView) => TenantDecided<R>): Promise<R> {
-      return act((now) => {
+      return changing((now) => {
         const row = sql.tenant.get(id);
         const tenant = row === undefined ? undefined : rows.toTenant(row);
         const { keep, result } = decide({ now, tenant, count: sql.tenantCount.get()?.count ?? 0 });

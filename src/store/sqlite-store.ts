@@ -8,7 +8,6 @@ import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { Verdict } from "../otp/destination.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
-import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
 import type { PrefixChange, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import { minuteOf, oldestMinute, type Guesses } from "../otp/spray.ts";
@@ -17,6 +16,7 @@ import type { Instant, System } from "../system.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import * as rows from "./rows.ts";
 import type { Registry } from "./registry.ts";
+import { createPhones } from "./sqlite-phones.ts";
 import { createPrefixes } from "./sqlite-prefixes.ts";
 import { createRegistry, longestDestination } from "./sqlite-registry.ts";
 import { createSweep } from "./sqlite-sweep.ts";
@@ -36,8 +36,6 @@ import {
 
 /** How often the clock's note is renewed. */
 const clockNoteMs = 5_000;
-/** No verification lives longer than this, so an older one of a phone cannot be open. */
-const lifeMaxMs = 600_000;
 /** A tenant's days are kept for so long: a clock that was set back may come by one again. */
 const keptDays = 7;
 const atDailyCap = "the daily cap on messages was reached";
@@ -48,6 +46,7 @@ export class SqliteStore implements Store {
   readonly #lock: Database | undefined;
   readonly #sql: ReturnType<typeof prepare>;
   readonly #commits: GroupCommit;
+  readonly #phones: ReturnType<typeof createPhones>;
   readonly #prefixes: ReturnType<typeof createPrefixes>;
   readonly #onPrefix: (news: PrefixNews) => void;
   readonly #sweep: ReturnType<typeof createSweep>;
@@ -64,6 +63,7 @@ export class SqliteStore implements Store {
     this.#lock = lock;
     this.#sql = prepare(db);
     this.#commits = new GroupCommit(db);
+    this.#phones = createPhones(this.#sql);
     this.#prefixes = createPrefixes(this.#sql);
     this.#onPrefix = onPrefix;
     this.#sweep = createSweep(this.#sql, this.#prefixes.mature);
@@ -83,7 +83,7 @@ export class SqliteStore implements Store {
     return this.#act((now) => {
       const record = this.#record(scope.slot);
       const recorded = record === undefined ? undefined : this.#verification(record.verificationId);
-      const phone = scope.phone === undefined ? undefined : this.#phone(scope.phone, now);
+      const phone = scope.phone === undefined ? undefined : this.#phones.load(scope.phone, now);
       const guesses = phone === undefined ? undefined : this.#sql.guesses.get(scope.tenant, oldestMinute(now));
       const name = scope.phone?.prefix?.name();
       const prefix = name === undefined ? undefined : this.#prefixes.load(name);
@@ -100,7 +100,7 @@ export class SqliteStore implements Store {
       const found = this.#verification(scope.id);
       const verification = found?.tenant === scope.tenant ? found : undefined;
       const ref = verification === undefined ? undefined : scope.phoneOf(verification);
-      const phone = ref === undefined ? undefined : this.#phone(ref, now);
+      const phone = ref === undefined ? undefined : this.#phones.load(ref, now);
       const isCounted = scope.withPrefix === true && verification !== undefined && verification.tally !== "none";
       const name = isCounted ? ref?.prefix?.name() : undefined;
       const prefix = name === undefined ? undefined : this.#prefixes.load(name);
@@ -122,7 +122,10 @@ export class SqliteStore implements Store {
   }
 
   async readPhone(phone: PhoneRef): Promise<PhoneView> {
-    return this.#read(() => this.#phone(phone, this.#system.now()));
+    return this.#read(() => {
+      const { tats, history, openAttempts } = this.#phones.load(phone, this.#system.now());
+      return { tats, history, openAttempts };
+    });
   }
 
   async readGuesses(): Promise<ReadonlyMap<string, Guesses>> {
@@ -141,15 +144,8 @@ export class SqliteStore implements Store {
     );
   }
 
-  resetPhone({ indexes, buckets }: PhoneRef): Promise<void> {
-    return this.#act(() => {
-      for (const index of indexes) {
-        this.#sql.deletePhone.run(index);
-        for (let place = 0; place < buckets; place++) {
-          for (const knownUser of [false, true]) this.#sql.deleteTat.run(rows.bucketKey(index, knownUser, place));
-        }
-      }
-    });
+  resetPhone(phone: PhoneRef): Promise<void> {
+    return this.#act(() => this.#phones.reset(phone));
   }
 
   async readPrefix(name: PrefixName): Promise<PrefixView | undefined> {
@@ -241,7 +237,7 @@ export class SqliteStore implements Store {
   #settle<R>(job: Job, ref: PhoneRef, decide: (view: SettleView) => Decided<R>): R {
     const { message, verification, now } = job;
     const daily = hasPlaceToGiveBack(message, now) ? this.#daily(verification.tenant, now) : undefined;
-    const { writes, result } = decide({ message, verification, now, phone: this.#phone(ref, now), daily });
+    const { writes, result } = decide({ message, verification, now, phone: this.#phones.load(ref, now), daily });
     this.#putDaily(verification.tenant, writes.daily);
     this.#apply(writes, ref, job.verification, job.now);
     return result;
@@ -267,30 +263,29 @@ export class SqliteStore implements Store {
 
   /** Runs an act within the next transaction, with the store's clock. */
   #act<T>(act: (now: Instant) => T): Promise<T> {
-    let noted: Instant | undefined;
+    let hasNoted = false;
+    let news: readonly PrefixNews[] = [];
     const done = this.#commits.run(() => {
       const now = this.#system.now();
-      if (now - this.#clockNotedMs >= clockNoteMs) {
+      // A note that was taken back with its act is written again when the act is run again.
+      if (hasNoted || now - this.#clockNotedMs >= clockNoteMs) {
         this.#sql.noteClock.run(now);
         this.#clockNotedMs = now;
-        noted = now;
+        hasNoted = true;
       }
       // What an act before this one decided and then failed to write is no news.
       this.#prefixes.takeNews();
       const value = act(now);
-      const news = this.#prefixes.takeNews();
-      // Told once it is durable, and not at all when it is taken back.
-      if (news.length > 0)
-        done.then(
-          () => news.forEach(this.#onPrefix),
-          () => {},
-        );
+      news = this.#prefixes.takeNews();
       return value;
     });
-    // A note that was rolled back with its act has to be written again at once.
-    done.catch(() => {
-      if (noted !== undefined) this.#clockNotedMs = 0;
-    });
+    done.then(
+      // Told once it is durable, and not at all when it is taken back.
+      () => news.forEach(this.#onPrefix),
+      () => {
+        if (hasNoted) this.#clockNotedMs = 0;
+      },
+    );
     return done;
   }
 
@@ -314,25 +309,6 @@ export class SqliteStore implements Store {
     return row === undefined ? undefined : rows.toRecord(row);
   }
 
-  /** A phone's limits and past, merged over every master key it may be indexed by. */
-  #phone(ref: PhoneRef, now: Instant): PhoneView {
-    const tats = Array.from({ length: ref.buckets }, (_, place) =>
-      ref.indexes.reduce(
-        (latest, index) =>
-          Math.max(latest, this.#sql.tat.get(rows.bucketKey(index, ref.knownUser, place))?.tat_ms ?? 0),
-        0,
-      ),
-    );
-    let history = emptyHistory;
-    let openAttempts = 0;
-    for (const index of ref.indexes) {
-      const row = this.#sql.phone.get(index);
-      if (row !== undefined) history = rows.mergeHistories(history, rows.toHistory(row));
-      openAttempts += this.#sql.openAttempts.get(index, now - lifeMaxMs, now)?.open ?? 0;
-    }
-    return { tats, history, openAttempts };
-  }
-
   /** The one place where a decision becomes rows. `before` is the verification that was loaded, if any. */
   #apply(writes: Writes, ref: PhoneRef | undefined, before: Verification | undefined, now: Instant): void {
     if (writes.verification !== undefined) {
@@ -340,14 +316,7 @@ export class SqliteStore implements Store {
       else if (writes.verification !== before) this.#updateVerification(writes.verification);
     }
     if (writes.message !== undefined) this.#putMessage(writes.message);
-    if (ref !== undefined) {
-      const [current, ...older] = ref.indexes;
-      for (const [place, tatMs] of writes.tats?.entries() ?? []) {
-        this.#sql.putTat.run(rows.bucketKey(current ?? new Uint8Array(), ref.knownUser, place), tatMs, ref.kid);
-        for (const index of older) this.#sql.deleteTat.run(rows.bucketKey(index, ref.knownUser, place));
-      }
-      if (writes.history !== undefined) this.#putHistory(writes.history, current ?? new Uint8Array(), older, ref.kid);
-    }
+    if (ref !== undefined) this.#phones.put(writes, ref);
     if (writes.guess !== undefined) {
       const count = writes.guess.isRight ? this.#sql.countRightCode : this.#sql.countWrongCode;
       count.run(writes.guess.tenant, minuteOf(now));
@@ -359,11 +328,6 @@ export class SqliteStore implements Store {
       this.#prefixes.mature(writes.verification, ref?.prefix, now);
     }
     if (writes.record !== undefined) this.#sql.putRecord.run(...rows.recordValues(writes.record));
-  }
-
-  #putHistory(history: PhoneHistory, current: Uint8Array, older: readonly Uint8Array[], kid: number): void {
-    for (const index of older) this.#sql.deletePhone.run(index);
-    this.#sql.putPhone.run(current, JSON.stringify(history.wrongCodes), JSON.stringify(history.refunds), kid);
   }
 
   #updateVerification(v: Verification): void {

@@ -9,6 +9,7 @@ import * as prefixes from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
 
 const list = (columns: readonly string[]) => columns.join(", ");
+const changed = (columns: readonly string[]) => columns.map((column) => `${column} = excluded.${column}`).join(", ");
 const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
 
 /** Prepares them all, once per connection: preparing costs more than running. */
@@ -44,7 +45,8 @@ export function prepare(db: Database) {
     ),
     nextDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
     putMessage: statement(
-      `INSERT OR REPLACE INTO messages (${list(rows.messageColumns)}) VALUES (${marks(rows.messageColumns)})`,
+      `INSERT INTO messages (${list(rows.messageColumns)}) VALUES (${marks(rows.messageColumns)})
+       ON CONFLICT (verification_id, copy) DO UPDATE SET ${changed(rows.messageColumns.slice(2))}`,
     ),
     tat: statement<{ tat_ms: number }>(`SELECT tat_ms FROM buckets WHERE bucket = ?`),
     putTat: statement(
@@ -176,6 +178,7 @@ export function prepare(db: Database) {
        ON CONFLICT (tenant, day) DO UPDATE SET count = excluded.count, warned = excluded.warned`,
     ),
     deleteDays: statement(`DELETE FROM daily_messages WHERE tenant = ? AND day < ?`),
+    dataVersion: statement<{ data_version: number }>(`PRAGMA data_version`),
     clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
     noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),
     masterKeys: statement<{ kid: number; key_check: Uint8Array }>(`SELECT kid, key_check FROM master_keys`),

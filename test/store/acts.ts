@@ -186,7 +186,11 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
     },
     async phone(phone, wish = {}) {
       const scope = { tenant: wish.tenant ?? "default", slot: undefined, phone: refOf(phone, wish) };
-      const view = await store.openVerification(scope, ({ phone: seen }) => ({ writes: {}, result: seen }));
+      const view = await store.openVerification(scope, ({ phone: seen }) => ({
+        writes: {},
+        // A view is good within its act only.
+        result: seen && { tats: seen.tats, history: seen.history, openAttempts: seen.openAttempts },
+      }));
       if (view === undefined) throw new Error("the view has no phone");
       return view;
     },

@@ -186,6 +186,7 @@ export function upkeepCases(onGround: OnGround): void {
       "revoked twice keep the first time; an unknown one is told",
       onGround(async ({ store }) => {
         await store.registry.addApiKey(key);
+        expect(await store.registry.findApiKey(key.id)).toEqual(key);
         expect(await store.registry.revokeApiKey(key.id, 5_000)).toBe(true);
         expect(await store.registry.revokeApiKey(key.id, 6_000)).toBe(true);
         expect((await store.registry.findApiKey(key.id))?.revokeMs).toBe(5_000);
