@@ -5,7 +5,7 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { refuse, type Refusal } from "../otp/reason.ts";
 import type { Request } from "./answer.ts";
 import type { Surface } from "./call.ts";
-import { matchRest } from "./rest.ts";
+import { matchRest } from "./rest-routes.ts";
 
 /** A request that leads to an RPC. */
 export interface Routed {
