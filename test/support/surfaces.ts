@@ -16,6 +16,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { OtpErrorSchema, OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import type { Agent } from "node:http";
+import { expectDocumented } from "./openapi.ts";
 import { overHttp1 } from "./wire.ts";
 
 export type Rpc = "SendOtp" | "VerifyOtp" | "ResendOtp" | "CancelOtp" | "GetOtp";
@@ -62,7 +63,7 @@ const restPaths: Record<Exclude<Rpc, "GetOtp">, string> = {
   CancelOtp: "/v1/otp/cancel",
 };
 
-/** The REST paths by `fetch`, or through an agent's connections. */
+/** The REST paths by `fetch`, or through an agent's connections. Every answer must be one that gen/openapi.json has. */
 function makeRest(agent: Agent | undefined): Surface {
   return {
     name: "REST",
@@ -74,14 +75,18 @@ function makeRest(agent: Agent | undefined): Surface {
         headers: { ...headersOf(options), ...(isGet ? {} : { "content-type": "application/json" }) },
         ...(isGet ? {} : { body: JSON.stringify(message) }),
       };
-      if (agent !== undefined) {
-        const { status, headers, text } = await overHttp1(url, { ...request, path, agent });
-        return restOutcome(status, headers, JSON.parse(text) as JsonObject);
-      }
-      const response = await fetch(url + path, request);
-      return restOutcome(response.status, response.headers, (await response.json()) as JsonObject);
+      const answer =
+        agent === undefined ? await byFetch(url + path, request) : await overHttp1(url, { ...request, path, agent });
+      const body = JSON.parse(answer.text) as JsonObject;
+      expectDocumented({ method: request.method, path, body: message }, { ...answer, body });
+      return restOutcome(answer.status, answer.headers, body);
     },
   };
+}
+
+async function byFetch(url: string, request: RequestInit) {
+  const response = await fetch(url, request);
+  return { status: response.status, headers: response.headers, text: await response.text() };
 }
 
 /** An answer of the REST paths in the common form. */

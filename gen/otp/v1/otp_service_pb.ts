@@ -1126,6 +1126,10 @@ export const ReasonSchema: GenEnum<Reason> = /*@__PURE__*/
  * Only a right code gets a success from VerifyOtp: a caller who looks at nothing but the status fails closed.
  * Every refusal carries a Reason, in google.rpc.ErrorInfo (domain "otpd") and in OtpError.
  *
+ * Beside its own, every RPC has these errors: INVALID_REQUEST, API_KEY_MISSING, API_KEY_INVALID, API_KEY_EXPIRED,
+ * API_KEY_REVOKED, SCOPE_MISSING, ORIGIN_NOT_ALLOWED, SECRET_KEY_IN_BROWSER, KEY_RATE_LIMITED, IP_RATE_LIMITED,
+ * BODY_TOO_LARGE, MEDIA_TYPE_UNSUPPORTED, STORE_UNAVAILABLE, SHUTTING_DOWN, DEADLINE, INTERNAL.
+ *
  * Every mutating RPC accepts an `Idempotency-Key` header or metadata entry of 1 to 255 visible ASCII characters, kept
  * for 24 hours and scoped to the API key and the RPC. A repeat answers the same, with `Idempotency-Replayed: true`,
  * and spends nothing. The same key with another body is IDEMPOTENCY_KEY_REUSED; while the first call is still running
@@ -1137,9 +1141,8 @@ export const OtpService: GenService<{
   /**
    * Texts a code to a phone number and opens a verification of its own, independent of any other of that number.
    *
-   * Needs scope `send`. Errors: INVALID_REQUEST, CHANNEL_UNSUPPORTED, PHONE_INVALID, PHONE_NOT_MOBILE,
-   * PHONE_UNREACHABLE, COUNTRY_NOT_ALLOWED, DESTINATION_BLOCKED, CHALLENGE_FAILED, PHONE_RATE_LIMITED, SPEND_LIMIT,
-   * DELIVERY_FAILED.
+   * Needs scope `send`. Errors: CHANNEL_UNSUPPORTED, PHONE_INVALID, PHONE_NOT_MOBILE, PHONE_UNREACHABLE,
+   * COUNTRY_NOT_ALLOWED, DESTINATION_BLOCKED, CHALLENGE_FAILED, PHONE_RATE_LIMITED, SPEND_LIMIT, DELIVERY_FAILED.
    * A refused call spends nothing. Without an Idempotency-Key it is not safe to repeat: a repeat texts again.
    *
    * @generated from rpc otp.v1.OtpService.SendOtp
@@ -1167,8 +1170,9 @@ export const OtpService: GenService<{
   /**
    * Texts the same code for the same verification once more. Never extends the lifetime, never resets attempts.
    *
-   * Needs scope `resend` or `send`. Errors: REQUEST_NOT_FOUND, RESEND_TOO_SOON, RESENDS_EXHAUSTED, PHONE_RATE_LIMITED,
-   * OTP_EXPIRED (also with less than 60 seconds left), and the reason of any other terminal state.
+   * Needs scope `resend` or `send`. Errors: REQUEST_NOT_FOUND, OTP_EXPIRED (also with less than 60 seconds left),
+   * OTP_LOCKED, OTP_ALREADY_VERIFIED, OTP_CANCELED, OTP_FAILED, RESENDS_EXHAUSTED, RESEND_TOO_SOON, PHONE_UNREACHABLE,
+   * DESTINATION_BLOCKED, PHONE_RATE_LIMITED, SPEND_LIMIT, DELIVERY_FAILED.
    *
    * @generated from rpc otp.v1.OtpService.ResendOtp
    */
@@ -1180,7 +1184,7 @@ export const OtpService: GenService<{
   /**
    * Cancels a pending verification: its code no longer verifies. Safe to repeat.
    *
-   * Needs scope `cancel`. Errors: REQUEST_NOT_FOUND, and the reason of any terminal state other than canceled.
+   * Needs scope `cancel`. Errors: REQUEST_NOT_FOUND, OTP_EXPIRED, OTP_LOCKED, OTP_ALREADY_VERIFIED, OTP_FAILED.
    *
    * @generated from rpc otp.v1.OtpService.CancelOtp
    */

@@ -1,0 +1,116 @@
+/**
+ * The whole document: each row of the server's route table with what the proto says of its RPC, within the frame.
+ */
+import type { DescFile, DescMethod } from "@bufbuild/protobuf";
+import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
+import { getPackageComments } from "@bufbuild/protoplugin";
+import { isDeepStrictEqual } from "node:util";
+import { restRoutes } from "../../../src/server/rest-routes.ts";
+import { examples } from "./examples.ts";
+import { callHeaders, errorSchema, frame, idempotencyKey, keySetOperation, keySetSchema, replayed } from "./frame.ts";
+import { errorExamples, reasonRows, refusals, type ReasonRow } from "./refusals.ts";
+import { commentOf, enumSchema, fieldSchema, flowed, messageSchema, refTo, type JsonObject } from "./schemas.ts";
+
+/** Makes the document of the service in a file. Throws where the proto says too little of something. */
+export function documentOf(file: DescFile, version: string): JsonObject {
+  const service = named(file.services, "OtpService");
+  const rows = reasonRows(named(file.enums, "Reason"));
+  const [summary = "", ...about] = flowed(getPackageComments(file).leading ?? "").split("\n\n");
+  const aboutService = commentOf(service);
+  const shared = refusals(rows.filter(({ name }) => mentions(aboutService, name)));
+
+  /** The responses of a call that can be refused for these reasons; those that most calls share by reference. */
+  const refused = (reasons: readonly ReasonRow[]): JsonObject =>
+    Object.fromEntries(
+      Object.entries(refusals(reasons)).map(([status, response]) => {
+        const isShared = isDeepStrictEqual(response, shared[status]);
+        return [status, isShared ? { $ref: `#/components/responses/Refused${status}` } : response];
+      }),
+    );
+
+  const paths: Record<string, JsonObject> = {};
+  const schemas: Record<string, JsonObject> = {};
+  for (const { method: verb, path, rpc } of restRoutes) {
+    const method = named(service.methods, rpc);
+    const hasBody = !path.includes("{");
+    if (hasBody) schemas[method.input.name] = messageSchema(method.input, "request");
+    schemas[method.output.name] = messageSchema(method.output, "answer");
+    const reasons = rows.filter(({ name }) => {
+      if (name.startsWith("IDEMPOTENCY_")) return isMutating(method);
+      if (name === "BODY_TOO_LARGE" || name === "MEDIA_TYPE_UNSUPPORTED") return hasBody;
+      // A segment that is too long for any id is no path.
+      if (name === "ROUTE_NOT_FOUND") return !hasBody;
+      return mentions(aboutService, name) || mentions(commentOf(method), name);
+    });
+    paths[path] = { [verb.toLowerCase()]: operationOf(method, path, refused(reasons)) };
+  }
+  for (const desc of file.enums) schemas[desc.name] = enumSchema(desc);
+  const unready = rows.filter(({ name }) => ["SHUTTING_DOWN", "STORE_UNAVAILABLE", "INTERNAL"].includes(name));
+  paths["/.well-known/jwks.json"] = { get: keySetOperation(content("KeySet"), refused(unready)) };
+
+  const { info, components, tags, ...rest } = frame;
+  return {
+    openapi: "3.1.0",
+    info: {
+      title: "otpd",
+      version,
+      summary,
+      description: [...about, aboutService, info.description].join("\n\n"),
+      license: info.license,
+    },
+    ...rest,
+    tags,
+    paths,
+    components: {
+      ...components,
+      schemas: { ...schemas, Error: errorSchema(named(file.messages, "OtpError"), rows), KeySet: keySetSchema },
+      responses: Object.fromEntries(Object.entries(shared).map(([status, response]) => [`Refused${status}`, response])),
+      examples: errorExamples(rows),
+    },
+  };
+}
+
+function named<T extends { readonly name: string }>(all: readonly T[], name: string): T {
+  const found = all.find((one) => one.name === name);
+  if (found === undefined) throw new Error(`the proto has no ${name}`);
+  return found;
+}
+
+function mentions(comment: string, reason: string): boolean {
+  return comment.match(/\b[A-Z_]+\b/g)?.includes(reason) === true;
+}
+
+function isMutating({ idempotency }: DescMethod): boolean {
+  return idempotency !== Level.NO_SIDE_EFFECTS;
+}
+
+function operationOf(method: DescMethod, path: string, refused: JsonObject): JsonObject {
+  const [, summary = "", description = ""] = /^(.+?)\.\s+(.*)$/s.exec(commentOf(method)) ?? [];
+  const inPath = method.input.fields.filter(({ name }) => path.includes(`{${name}}`));
+  const parameters = inPath.map((field) => {
+    const { description: about = "", ...schema } = fieldSchema(field);
+    return { name: field.name, in: "path", required: true, description: about, schema };
+  });
+  return {
+    operationId: method.name,
+    tags: ["otp"],
+    summary,
+    description,
+    parameters: [...parameters, ...(isMutating(method) ? [idempotencyKey] : [])],
+    ...(inPath.length > 0 ? {} : { requestBody: { required: true, content: content(method.input.name) } }),
+    responses: {
+      "200": {
+        description: commentOf(method.output),
+        headers: { ...callHeaders, ...(isMutating(method) ? replayed : {}) },
+        content: content(method.output.name),
+      },
+      ...refused,
+    },
+  };
+}
+
+function content(name: string): JsonObject {
+  const example = examples[name];
+  if (example === undefined) throw new Error(`there is no example of ${name}`);
+  return { "application/json": { schema: refTo(name), example } };
+}
