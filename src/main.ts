@@ -27,8 +27,8 @@ import { jsonOptions } from "./server/decoding.ts";
 import { createDemo } from "./server/demo.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
-import { createKeySetVisit } from "./server/key-set.ts";
 import { createOtpService } from "./server/otp-service.ts";
+import { createPublicDocuments } from "./server/public-documents.ts";
 import { createReportVisits } from "./server/reports.ts";
 import { connectionLimits, startServer, type Certificate } from "./server/server.ts";
 import { createAuthenticate } from "./service/api-keys.ts";
@@ -164,7 +164,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       maxAgeMs: config.connectionMaxAgeMs,
     });
 
-    const keySetVisit = createKeySetVisit(receiptKeys(keys));
+    const publicDocument = createPublicDocuments(receiptKeys(keys));
     const reportVisit = createReportVisits(
       providers,
       createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
@@ -187,7 +187,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       router,
       system,
       onAuthenticated: connections.authenticated,
-      visitOf: (path) => keySetVisit(path) ?? reportVisit(path) ?? demo?.visitOf(path),
+      visitOf: (path) => publicDocument(path) ?? reportVisit(path) ?? demo?.visitOf(path),
       admit: createAdmission({
         authenticate: async (header, addressOf) => tenants.admit(await authenticate(header, addressOf)),
         addressOf: createClientAddress(config.trustedProxies),

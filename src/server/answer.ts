@@ -70,14 +70,21 @@ export function answerPlain(response: Response, refusal: Refusal, more: Record<s
 /** The answer of a path that is no RPC. */
 export interface Page {
   readonly type: string;
-  readonly body: string;
+  /** Bytes are not copied: a page of many kilobytes is in memory once, however many clients are slow to take it. */
+  readonly body: string | Uint8Array;
   /** Beside those that every answer has, or instead of them. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** True where the client has said that it has this page already: it is told so instead of getting it again. */
+  readonly unchanged?: boolean;
 }
 
 /** Writes a page, or for HEAD all of it but its body. */
-export function answerPage(response: Response, { type, body: text, headers: more }: Page, isHead: boolean): void {
-  const body = Buffer.from(text);
+export function answerPage(response: Response, page: Page, isHead: boolean): void {
+  const { type, body: given, headers: more } = page;
+  if (page.unchanged === true) {
+    return writeWhole(response, { status: 304, headers: { ...more }, body: new Uint8Array() });
+  }
+  const body = typeof given === "string" ? Buffer.from(given) : given;
   const headers = { "cache-control": "no-store", ...more, "content-type": type, "content-length": `${body.length}` };
   writeWhole(response, { status: 200, headers, body: isHead ? body.subarray(0, 0) : body });
 }

@@ -19,7 +19,9 @@ try {
   await bundleDemo(join(fresh, "gen"));
   const differences = compare(filesIn(join(root, "gen")), filesIn(join(fresh, "gen")));
   if (differences.length > 0) {
-    console.error(`gen/ is not what proto/, the REST paths and src/demo/ generate. Run "npm run generate" and commit the result.`);
+    console.error(
+      `gen/ is not what proto/, the REST paths and src/demo/ generate. Run "npm run generate" and commit the result.`,
+    );
     for (const difference of differences) console.error(`  ${difference}`);
     process.exitCode = 1;
   }

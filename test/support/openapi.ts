@@ -9,7 +9,15 @@ import { readFileSync } from "node:fs";
 export const documentText = readFileSync(new URL("../../gen/openapi.json", import.meta.url), "utf8");
 
 interface Content {
-  readonly "application/json": { readonly schema: Reference; readonly example?: unknown; readonly examples?: object };
+  readonly "application/json": {
+    readonly schema: Reference;
+    readonly example?: unknown;
+    readonly examples?: Record<string, Reference>;
+  };
+}
+interface Refused {
+  readonly reason: string;
+  readonly message: string;
 }
 interface Reference {
   readonly $ref: string;
@@ -83,6 +91,15 @@ export function createJudge(text: string): Judge {
     })),
   );
 
+  /** A refusal has one of the examples' reasons; where it says an example's sentence, it has the example's fields too. */
+  function faultOfRefusal(examples: Record<string, Reference>, body: Refused): string | undefined {
+    const example = examples[body.reason];
+    if (example === undefined) return `no reason ${body.reason}`;
+    const { value } = resolve<{ value: Refused }>(example);
+    const more = value.message === body.message ? Object.keys(value).filter((name) => !(name in body)) : [];
+    return more.length > 0 ? `an example of ${body.reason} with ${more.join(", ")}` : undefined;
+  }
+
   function faultWithin(
     { operation }: (typeof operations)[number],
     asked: Asked,
@@ -97,9 +114,8 @@ export function createJudge(text: string): Judge {
     const { schema, examples } = content["application/json"];
     const misfit = misfitOf(nameOf(schema), body);
     if (misfit !== undefined) return misfit;
-    if (examples !== undefined && !((body as { reason: string }).reason in examples)) {
-      return `no ${(body as { reason: string }).reason} among the reasons of ${status}`;
-    }
+    const fault = examples === undefined ? undefined : faultOfRefusal(examples, body as Refused);
+    if (fault !== undefined) return `${fault} for ${status}`;
     for (const [name, header] of Object.entries(openApi.components["headers"] ?? {})) {
       const isRequired = "required" in header && header.required === true;
       if (headers.has(name) && !(name in known)) return `no header ${name}`;

@@ -638,7 +638,7 @@ export type OtpError = Message<"otp.v1.OtpError"> & {
   field: string;
 
   /**
-   * For CODE_MISMATCH: how many attempts are left.
+   * For CODE_MISMATCH: how many attempts are left: 0 to 9.
    *
    * @generated from field: optional int32 attempts_remaining = 3;
    */
