@@ -17,16 +17,16 @@ export function documentOf(file: DescFile, version: string): JsonObject {
   const rows = reasonRows(named(file.enums, "Reason"));
   const [summary = "", ...about] = flowed(getPackageComments(file).leading ?? "").split("\n\n");
   const aboutService = commentOf(service);
-  const shared = refusals(rows.filter(({ name }) => mentions(aboutService, name)));
+  const common = refusals(rows.filter(({ name }) => mentions(aboutService, name)));
+  const shared = Object.fromEntries(Object.entries(common).map(([status, one]) => [`Refused${status}`, one]));
 
   /** The responses of a call that can be refused for these reasons; those that most calls share by reference. */
-  const refused = (reasons: readonly ReasonRow[]): JsonObject =>
-    Object.fromEntries(
-      Object.entries(refusals(reasons)).map(([status, response]) => {
-        const isShared = isDeepStrictEqual(response, shared[status]);
-        return [status, isShared ? { $ref: `#/components/responses/Refused${status}` } : response];
-      }),
-    );
+  const refused = (reasons: readonly ReasonRow[]): JsonObject => {
+    const own = refusals(reasons);
+    const alike = Object.keys(own).filter((status) => isDeepStrictEqual(own[status], common[status]));
+    const references = alike.map((status) => [status, { $ref: `#/components/responses/Refused${status}` }]);
+    return { ...own, ...Object.fromEntries(references) };
+  };
 
   const paths: Record<string, JsonObject> = {};
   const schemas: Record<string, JsonObject> = {};
@@ -42,30 +42,25 @@ export function documentOf(file: DescFile, version: string): JsonObject {
       if (name === "ROUTE_NOT_FOUND") return !hasBody;
       return mentions(aboutService, name) || mentions(commentOf(method), name);
     });
-    paths[path] = { [verb.toLowerCase()]: operationOf(method, path, refused(reasons)) };
+    paths[path] = { ...paths[path], [verb.toLowerCase()]: operationOf(method, path, refused(reasons)) };
   }
   for (const desc of file.enums) schemas[desc.name] = enumSchema(desc);
   const unready = rows.filter(({ name }) => ["SHUTTING_DOWN", "STORE_UNAVAILABLE", "INTERNAL"].includes(name));
   paths["/.well-known/jwks.json"] = { get: keySetOperation(content("KeySet"), refused(unready)) };
 
-  const { info, components, tags, ...rest } = frame;
+  const responses = usedIn([paths], "responses", shared);
+  const { info, components, ...rest } = frame;
+  const description = [...about, aboutService, info.description].join("\n\n");
   return {
     openapi: "3.1.0",
-    info: {
-      title: "otpd",
-      version,
-      summary,
-      description: [...about, aboutService, info.description].join("\n\n"),
-      license: info.license,
-    },
+    info: { title: "otpd", version, summary, description, license: info.license },
     ...rest,
-    tags,
     paths,
     components: {
       ...components,
       schemas: { ...schemas, Error: errorSchema(named(file.messages, "OtpError"), rows), KeySet: keySetSchema },
-      responses: Object.fromEntries(Object.entries(shared).map(([status, response]) => [`Refused${status}`, response])),
-      examples: errorExamples(rows),
+      responses,
+      examples: usedIn([paths, responses], "examples", errorExamples(rows)),
     },
   };
 }
@@ -74,6 +69,12 @@ function named<T extends { readonly name: string }>(all: readonly T[], name: str
   const found = all.find((one) => one.name === name);
   if (found === undefined) throw new Error(`the proto has no ${name}`);
   return found;
+}
+
+/** Those of some components that other parts of the document refer to. */
+function usedIn(parts: readonly JsonObject[], kind: string, all: JsonObject): JsonObject {
+  const text = JSON.stringify(parts);
+  return Object.fromEntries(Object.entries(all).filter(([name]) => text.includes(`"#/components/${kind}/${name}"`)));
 }
 
 function mentions(comment: string, reason: string): boolean {
@@ -85,7 +86,7 @@ function isMutating({ idempotency }: DescMethod): boolean {
 }
 
 function operationOf(method: DescMethod, path: string, refused: JsonObject): JsonObject {
-  const [, summary = "", description = ""] = /^(.+?)\.\s+(.*)$/s.exec(commentOf(method)) ?? [];
+  const [, summary = "", description = ""] = /^(.+?)\.(?:\s+(.*))?$/s.exec(commentOf(method)) ?? [];
   const inPath = method.input.fields.filter(({ name }) => path.includes(`{${name}}`));
   const parameters = inPath.map((field) => {
     const { description: about = "", ...schema } = fieldSchema(field);
