@@ -1,6 +1,6 @@
 /**
- * Fails when `gen/` is not what `proto/` and the demo page generate. It generates into a temporary folder and compares, so that the work
- * tree stays as it is; `npm run generate` is what changes it.
+ * Fails when `gen/` is not what `proto/`, the REST paths and the demo page generate. It generates into a temporary folder
+ * and compares, so that the work tree stays as it is; `npm run generate` is what changes it.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";

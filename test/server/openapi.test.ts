@@ -234,12 +234,12 @@ describe("an answer that is not in the document is found", () => {
     [
       "a reason of other calls",
       ({ body }) => ({ body: { ...(body as Json), reason: "PHONE_INVALID" } }),
-      "no reason PHONE_INVALID for 400",
+      "no reason PHONE_INVALID under 400",
     ],
     [
       "fewer fields than its example",
       ({ body }) => ({ body: { ...(body as Json), field: undefined } }),
-      "with field for 400",
+      "CODE_MISMATCH without field",
     ],
     ["a number out of range", ({ body }) => ({ body: { ...(body as Json), attempts_remaining: -1 } }), ">= 0"],
     ["a status", () => ({ status: 418 }), "no status 418"],
@@ -251,7 +251,7 @@ describe("an answer that is not in the document is found", () => {
     [
       "a status without its header",
       ({ body }) => ({ status: 429, body: { ...(body as Json), reason: "IP_RATE_LIMITED" } }),
-      "the header Retry-After",
+      "Retry-After is missing",
     ],
     ["another type", ({ headers }) => ({ headers: withHeader(headers, "content-type", "text/plain") }), "text/plain"],
     ["a success of other fields", ({ body }) => ({ status: 200, body }), "VerifyOtpResponse"],

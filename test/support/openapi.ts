@@ -97,7 +97,7 @@ export function createJudge(text: string): Judge {
     if (example === undefined) return `no reason ${body.reason}`;
     const { value } = resolve<{ value: Refused }>(example);
     const more = value.message === body.message ? Object.keys(value).filter((name) => !(name in body)) : [];
-    return more.length > 0 ? `an example of ${body.reason} with ${more.join(", ")}` : undefined;
+    return more.length > 0 ? `${body.reason} without ${more.join(", ")}` : undefined;
   }
 
   function faultWithin(
@@ -115,11 +115,11 @@ export function createJudge(text: string): Judge {
     const misfit = misfitOf(nameOf(schema), body);
     if (misfit !== undefined) return misfit;
     const fault = examples === undefined ? undefined : faultOfRefusal(examples, body as Refused);
-    if (fault !== undefined) return `${fault} for ${status}`;
+    if (fault !== undefined) return `${fault} under ${status}`;
     for (const [name, header] of Object.entries(openApi.components["headers"] ?? {})) {
       const isRequired = "required" in header && header.required === true;
       if (headers.has(name) && !(name in known)) return `no header ${name}`;
-      if (!headers.has(name) && name in known && isRequired) return `the header ${name}`;
+      if (!headers.has(name) && name in known && isRequired) return `${name} is missing`;
     }
     const { requestBody } = operation;
     if (status !== 200 || requestBody === undefined) return undefined;
@@ -135,7 +135,7 @@ export function createJudge(text: string): Judge {
       const fault = operation === undefined ? "no such path and method" : faultWithin(operation, asked, answered);
       return fault === undefined
         ? undefined
-        : `${asked.method} ${asked.path}, ${answered.status}: gen/openapi.json has ${fault}`;
+        : `${asked.method} ${asked.path}, ${answered.status} is not in gen/openapi.json: ${fault}`;
     },
   };
 }
