@@ -8,7 +8,7 @@ import { readFileSync } from "node:fs";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import type { Config } from "./config/config.ts";
 import { readTenant } from "./config/tenant-settings.ts";
-import { guarded } from "./delivery/breaker.ts";
+import { guarded, type GuardedProvider } from "./delivery/breaker.ts";
 import { createInbox } from "./delivery/inbox.ts";
 import type { Provider } from "./delivery/provider.ts";
 import { makeProvider } from "./delivery/providers.ts";
@@ -16,6 +16,7 @@ import { createWorker } from "./delivery/worker.ts";
 import { banner, everythingPublic, firstKeys } from "./first-start.ts";
 import { ownMasterKey } from "./master-key.ts";
 import type { Share } from "./otp/daily-cap.ts";
+import { createMetrics } from "./observe/metrics.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
 import { receiptKeys } from "./otp/receipt.ts";
@@ -27,6 +28,7 @@ import { jsonOptions } from "./server/decoding.ts";
 import { createDemo } from "./server/demo.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
+import { createOperations } from "./server/operations.ts";
 import { createOtpService } from "./server/otp-service.ts";
 import { createPublicDocuments } from "./server/public-documents.ts";
 import { createReportVisits } from "./server/reports.ts";
@@ -41,7 +43,7 @@ import { createTenants } from "./service/tenants.ts";
 import { createVerifications, phoneRefs } from "./service/verifications.ts";
 import { openStore } from "./store/open.ts";
 import { createSweeper } from "./store/sweeper.ts";
-import type { System } from "./system.ts";
+import { stopwatchMs, type System } from "./system.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 export interface Surroundings {
@@ -81,12 +83,25 @@ export async function startService(config: Config, surroundings: Surroundings): 
   const { system, telemetry, print } = surroundings;
   const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
   const open = surroundings.openStore ?? openStore;
+  const metrics =
+    config.metrics === "off"
+      ? undefined
+      : createMetrics({
+          store: () => store,
+          providers: () => providers,
+          rpcs: OtpService.methods.map(({ name }) => name),
+        });
+  let providers: readonly GuardedProvider[] = [];
   const store = await open({
     database: config.database,
     system,
     exclusive: true,
     onPrefix: (news) => {
       if (isTrip(news.decision)) telemetry.tripped(news);
+    },
+    meter: {
+      begin: stopwatchMs,
+      end: (began, acts, isDurable) => metrics?.batch(acts, stopwatchMs() - began, isDurable),
     },
   });
   try {
@@ -115,7 +130,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print));
     const isDevelopment = config.environment === "development";
     const inbox = isDevelopment && waysOut.every(({ name }) => name === "console") ? createInbox(now) : undefined;
-    const providers = waysOut.map((provider) => guarded(inbox?.copying(provider) ?? provider, now));
+    providers = waysOut.map((provider) => guarded(inbox?.copying(provider) ?? provider, now));
 
     const phoneOf = phoneRefs(keys, tenantOf);
     const worker = createWorker({
@@ -126,7 +141,10 @@ export async function startService(config: Config, surroundings: Surroundings): 
       providers,
       phoneOf,
       refreshTenants: tenants.refresh,
-      onCall: telemetry.providerCall,
+      onCall(provider, outcome, durationMs, ...of) {
+        telemetry.providerCall(provider, outcome, durationMs);
+        metrics?.providerCall(provider, outcome, durationMs, ...of);
+      },
       onDailyShare,
       onFault: onFault("worker"),
     });
@@ -143,11 +161,15 @@ export async function startService(config: Config, surroundings: Surroundings): 
       system,
       keys,
       tenantOf,
-      deliver: worker.deliver,
+      deliver(job, waitMs) {
+        metrics?.sent(job);
+        return worker.deliver(job, waitMs);
+      },
       sendWaitMs: config.sendWaitMs,
       issuer: config.providerSettings.publicUrl ?? ownName,
       botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
       onDailyShare,
+      onCheck: metrics?.checked,
     });
 
     const quotas = createQuotas(now, config.keyLimit);
@@ -169,6 +191,10 @@ export async function startService(config: Config, surroundings: Surroundings): 
       providers,
       createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
     );
+    const operations = createOperations({
+      metrics: metrics && config.metrics !== "off" ? { access: config.metrics, render: metrics.render } : undefined,
+      now,
+    });
     const ownKeys = createOwnKeys(system);
     const demo = isDevelopment
       ? createDemo({
@@ -187,7 +213,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       router,
       system,
       onAuthenticated: connections.authenticated,
-      visitOf: (path) => publicDocument(path) ?? reportVisit(path) ?? demo?.visitOf(path),
+      visitOf: (path) => operations(path) ?? publicDocument(path) ?? reportVisit(path) ?? demo?.visitOf(path),
       admit: createAdmission({
         authenticate: async (header, addressOf) => tenants.admit(await authenticate(header, addressOf)),
         addressOf: createClientAddress(config.trustedProxies),
@@ -199,7 +225,11 @@ export async function startService(config: Config, surroundings: Surroundings): 
       bodyBytesMax,
       deadlineMs,
       callsMax,
-      onCall: telemetry.call,
+      onCall(call, status, durationMs) {
+        telemetry.call(call, status, durationMs);
+        metrics?.call(call, durationMs);
+      },
+      onTurnedAway: (reason, rpc) => metrics?.turnedAway(reason, rpc),
       onFault: onFault("gateway"),
     });
     const server = await startServer({

@@ -34,6 +34,11 @@ const machineClock: RawClock = {
   monotonicMs: () => performance.now(),
 };
 
+/** Milliseconds with fractions, on the clock that only advances: to measure how long something took, and to decide nothing. */
+export function stopwatchMs(): number {
+  return machineClock.monotonicMs();
+}
+
 /** Slips smaller than this are NTP at work and not worth a warning. */
 const jumpWarnMs = 2_000;
 

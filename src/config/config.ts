@@ -47,6 +47,8 @@ export interface Config {
   readonly authFailureLimit: Limit;
   /** Whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly AddressRange[];
+  /** Who may read the metrics: nobody, this machine, or everybody who reaches the port. */
+  readonly metrics: "off" | "loopback" | "on";
   readonly logLevel: LogLevel;
   readonly policy: Policy;
 }
@@ -100,6 +102,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       keyLimit: given.OTP_KEY_LIMIT === "none" ? undefined : given.OTP_KEY_LIMIT,
       authFailureLimit: given.OTP_AUTH_FAILURE_LIMIT,
       trustedProxies: given.OTP_TRUSTED_PROXIES ?? [],
+      metrics: given.OTP_METRICS,
       logLevel: given.OTP_LOG_LEVEL,
       policy: {
         codeLength: given.OTP_CODE_LENGTH,

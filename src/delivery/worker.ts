@@ -14,7 +14,7 @@ import { decideGiveUp, decideSettle, type Settled, type SettleView } from "../ot
 import { renderText } from "../otp/template/template.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, PhoneRef, Store } from "../store/store.ts";
-import type { System } from "../system.ts";
+import type { Instant, System } from "../system.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import type { Provider, Sms } from "./provider.ts";
 
@@ -28,8 +28,8 @@ export interface WorkerOptions {
   readonly phoneOf: (verification: Verification) => PhoneRef;
   /** Brings what `tenantOf` knows up to date; asked before messages are claimed from the outbox. */
   readonly refreshTenants: () => Promise<void>;
-  /** Told of each provider call, for logs and metrics. */
-  readonly onCall: (provider: string, outcome: SendOutcome, durationMs: number) => void;
+  /** Told of each provider call that began at `startMs`, for logs and metrics. */
+  readonly onCall: (provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant) => void;
   /** Told once a tenant and day that a share of its daily cap is reached. */
   readonly onDailyShare: (tenant: string, share: Share) => void;
   /** Told of a fault of the worker's own. */
@@ -143,7 +143,7 @@ export function createWorker(options: WorkerOptions): Worker {
       ...(dltEntityId === undefined ? {} : { dltEntityId }),
     };
     const outcome = await answerOf(provider, sms);
-    onCall(provider.name, outcome, store.now() - startMs);
+    onCall(provider.name, outcome, store.now() - startMs, job, startMs);
     return outcome;
   }
 

@@ -96,7 +96,8 @@ export function createAdmission(options: AdmissionOptions): Admit {
   };
 }
 
-function peerOf(request: Request): string | undefined {
+/** The address at the other end of a request's connection. */
+export function peerOf(request: Request): string | undefined {
   try {
     return request.socket.remoteAddress;
   } catch {

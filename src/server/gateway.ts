@@ -10,7 +10,7 @@
  */
 import { createContextValues, type ConnectRouter } from "@connectrpc/connect";
 import { isPublishable } from "../otp/api-key.ts";
-import { invalid, refuse, type Refusal, type Result } from "../otp/reason.ts";
+import { invalid, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
 import {
@@ -26,7 +26,7 @@ import {
   type Response,
   type Sendable,
 } from "./answer.ts";
-import type { Admit } from "./admission.ts";
+import { peerOf, type Admit } from "./admission.ts";
 import { callKey, type Call } from "./call.ts";
 import { isPreflight, type Cors } from "./cors.ts";
 import { whyUndecodable } from "./decoding.ts";
@@ -40,12 +40,16 @@ import { createTurns } from "./turns.ts";
 /** A path that is no RPC: what it answers to, and how. */
 export interface Visit {
   readonly methods: readonly string[];
+  /** True for one that is answered also at a full house and during a stop: it is asked how things are. It has no body. */
+  readonly isUrgent?: boolean;
   /** Answers one request, given whole. A refusal is answered as on REST. */
   answer(request: {
     readonly method: string;
     readonly target: string;
     readonly headers: Readonly<Record<string, string | string[] | undefined>>;
     readonly body: Uint8Array;
+    /** The address at the other end of the connection, where it is known. */
+    readonly peer: string | undefined;
   }): Promise<Result<Page>>;
 }
 
@@ -67,6 +71,8 @@ export interface GatewayOptions {
   readonly callsMax: number;
   /** Told of each call's end, for logs and metrics. */
   readonly onCall: (call: Call, status: number, durationMs: number) => void;
+  /** Told of a request that was refused before it became a call, for metrics; `rpc` is where it led, if anywhere. */
+  readonly onTurnedAway?: (reason: Reason, rpc?: string) => void;
   /** Told of a fault of the gateway's own. */
   readonly onFault: (error: unknown) => void;
 }
@@ -118,6 +124,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     const routed = router.route(request);
     if (!routed.ok) {
+      options.onTurnedAway?.(routed.refusal.reason);
       discard(request);
       await mark(request, response);
       answerPlain(response, routed.refusal, routed.allow === undefined ? {} : { allow: routed.allow });
@@ -148,6 +155,7 @@ export function createGateway(options: GatewayOptions): Gateway {
    * wait for the answer, and cannot take the time of those who are served. The wait is short and the crowd is bounded.
    */
   async function refuseForWantOfRoom(request: Request, response: Response, routed: Routed): Promise<void> {
+    options.onTurnedAway?.("STORE_UNAVAILABLE", routed.handler.method.name);
     if (refusalsWaiting < refusalsWaitingMax) {
       refusalsWaiting += 1;
       const turn = takeRefusalTurn();
@@ -295,14 +303,22 @@ export function createGateway(options: GatewayOptions): Gateway {
       discard(request);
       return answerPlain(response, refuse("METHOD_NOT_ALLOWED").refusal, { allow: visit.methods.join(", ") });
     }
+    const show = async (body: Uint8Array) => {
+      const { url: target = "", headers } = request;
+      const answer = await visit.answer({ method, target, headers, body, peer: peerOf(request) });
+      if (!answer.ok) return answerPlain(response, answer.refusal);
+      answerPage(response, answer.value, method === "HEAD");
+    };
+    if (visit.isUrgent === true) {
+      discard(request);
+      return show(empty);
+    }
     await withPlace(request, response, async () => {
       const body = await readBody(request, bodyBytesMax, deadlineMs);
       if (body === undefined) return;
       if (body === "too large") return answerPlain(response, refuse("BODY_TOO_LARGE").refusal);
       if (body === "too slow") return answerPlain(response, refuse("DEADLINE").refusal);
-      const answer = await visit.answer({ method, target: request.url ?? "", headers: request.headers, body });
-      if (!answer.ok) return answerPlain(response, answer.refusal);
-      answerPage(response, answer.value, method === "HEAD");
+      await show(body);
     });
   }
 

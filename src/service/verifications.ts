@@ -18,7 +18,15 @@ import type { Secret } from "../otp/secret.ts";
 import type { Settled } from "../otp/settlement.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { TenantOf } from "../otp/tenant.ts";
-import { decideCancel, decideResend, decideSend, decideVerify, type Replay, type SendFacts } from "../otp/decisions.ts";
+import {
+  decideCancel,
+  decideResend,
+  decideSend,
+  decideVerify,
+  type Replay,
+  type SendFacts,
+  type VerifyResult,
+} from "../otp/decisions.ts";
 import {
   canonicalBind,
   resendsRemaining,
@@ -137,6 +145,8 @@ export interface VerificationsOptions {
   readonly botCheck?: BotCheck | undefined;
   /** Told once a tenant and day that a share of its daily cap is reached. */
   readonly onDailyShare: (tenant: string, share: Share) => void;
+  /** Told what a verify came to, for metrics; also of one that only repeats an earlier answer. */
+  readonly onCheck?: ((decided: VerifyResult, tenant: string) => void) | undefined;
 }
 
 /** A retry after DELIVERY_FAILED is worth trying this much later. */
@@ -295,6 +305,7 @@ export function createVerifications(options: VerificationsOptions): Verification
       const decided = await store.updateVerification(scopeOf(caller, command.id, claim), (view) =>
         decideVerify(view, { code: command.code, purpose: command.purpose, bind }, claim, keys, policy),
       );
+      options.onCheck?.(decided, caller.tenant);
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
       const { verification: v } = decided;
       const stored = storedRefusal(decided);

@@ -10,7 +10,7 @@
  * statement by statement.
  */
 import type { Database } from "better-sqlite3";
-import { StoreUnavailable } from "./store.ts";
+import { StoreUnavailable, type BatchMeter } from "./store.ts";
 
 interface Act {
   readonly run: () => unknown;
@@ -36,10 +36,12 @@ export class GroupCommit {
   #closed = false;
   #idle: (() => void)[] = [];
   readonly #db: Database;
+  readonly #meter: BatchMeter | undefined;
   readonly #run: Record<"begin" | "commit" | "rollback" | "savepoint" | "release" | "rollbackTo", () => void>;
 
-  constructor(db: Database) {
+  constructor(db: Database, meter?: BatchMeter) {
     this.#db = db;
+    this.#meter = meter;
     const statement = (sql: string) => {
       const prepared = db.prepare(sql);
       return () => void prepared.run();
@@ -81,30 +83,37 @@ export class GroupCommit {
 
   #flush(): void {
     let batch: Act[] = [];
+    const began = this.#meter?.begin() ?? 0;
     try {
       this.#run.begin();
       batch = this.#queue.splice(0, batchActsMax);
     } catch (error) {
-      if (isBusy(error) && this.#waitOn(error)) return void setTimeout(() => this.#flush(), busyWaitMs);
-      fail(this.#queue.splice(0, batchActsMax), error);
+      if (isBusy(error) && this.#waitOn(error, began)) return void setTimeout(() => this.#flush(), busyWaitMs);
+      const refused = this.#queue.splice(0, batchActsMax);
+      if (refused.length > 0) this.#tell(began, refused, fail(refused, error));
     }
-    if (batch.length > 0) this.#commit(batch);
+    if (batch.length > 0) this.#tell(began, batch, this.#commit(batch));
     this.#scheduled = false;
     if (this.#queue.length > 0) this.#schedule();
     else for (const resolve of this.#idle.splice(0)) resolve();
   }
 
+  #tell(began: number, { length }: readonly Act[], isDurable: boolean): void {
+    this.#meter?.end(began, length, isDurable);
+  }
+
   /** Another process holds the database: refuses the acts that have waited long enough. True if some are left to wait. */
-  #waitOn(error: unknown): boolean {
+  #waitOn(error: unknown, began: number): boolean {
     // Everyone waits for the same thing, so every try is everyone's. Counted by batch, the last would wait for minutes.
     for (const act of this.#queue) act.triesLeft -= 1;
     const patient = this.#queue.findIndex(({ triesLeft }) => triesLeft > 0);
-    fail(this.#queue.splice(0, patient < 0 ? this.#queue.length : patient), error);
+    const refused = this.#queue.splice(0, patient < 0 ? this.#queue.length : patient);
+    if (refused.length > 0) this.#tell(began, refused, fail(refused, error));
     return this.#queue.length > 0;
   }
 
-  /** Runs a batch in the transaction that was begun, commits it and answers its acts. */
-  #commit(batch: Act[]): void {
+  /** Runs a batch in the transaction that was begun, commits it and answers its acts. False when it failed as a whole. */
+  #commit(batch: Act[]): boolean {
     let answers: (() => void)[] | undefined;
     try {
       answers = this.#runTogether(batch) ?? this.#runApart(batch);
@@ -114,6 +123,7 @@ export class GroupCommit {
       return fail(batch, error);
     }
     for (const answer of answers) answer();
+    return true;
   }
 
   /** Runs all acts under one savepoint. Undefined when one has failed, and nothing of any is left. Throws when the transaction is gone. */
@@ -170,11 +180,12 @@ export class GroupCommit {
   }
 }
 
-/** Refuses acts for want of the database. */
-function fail(acts: readonly Act[], error: unknown): void {
+/** Refuses acts for want of the database. False, as what became of them. */
+function fail(acts: readonly Act[], error: unknown): false {
   const why = codeOf(error) === undefined ? "the transaction ended" : (error as Error).message;
   const unavailable = new StoreUnavailable(why, { cause: error });
   for (const act of acts) act.reject(unavailable);
+  return false;
 }
 
 function codeOf(error: unknown): string | undefined {

@@ -6,20 +6,18 @@ import { dirname } from "node:path";
 import type { System } from "../system.ts";
 import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
-import type { PrefixNews, Store } from "./store.ts";
+import type { Store, StoreWatchers } from "./store.ts";
 
 export type Database =
   | { readonly kind: "sqlite"; readonly path: string }
   /** `url` holds a password: it is not for printing. */
   | { readonly kind: "postgres"; readonly url: string };
 
-export interface OpenOptions {
+export interface OpenOptions extends StoreWatchers {
   readonly database: Database;
   readonly system: System;
   /** True for a process that serves. Of those, a SQLite file has one at a time. */
   readonly exclusive: boolean;
-  /** Told of each decision about a prefix, once it is durable. */
-  readonly onPrefix?: (news: PrefixNews) => void;
 }
 
 /** Opens a database, and creates or migrates it as needed. Rejects with a plain sentence. */

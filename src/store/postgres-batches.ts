@@ -16,7 +16,14 @@ import { statements as sql } from "./postgres-statements.ts";
 import { prefixKey, Work } from "./postgres-work.ts";
 import { decisionValues, prefixValues, toPrefix, type PrefixRow } from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
-import { StoreUnavailable, type PhoneRef, type PrefixName, type PrefixNews } from "./store.ts";
+import {
+  StoreUnavailable,
+  type BatchMeter,
+  type PhoneRef,
+  type PrefixName,
+  type PrefixNews,
+  type StoreWatchers,
+} from "./store.ts";
 
 /** What one act is about, and what it does once that is locked and loaded. */
 export interface Act<T> {
@@ -69,17 +76,18 @@ export class Batches {
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #onPrefix: (news: PrefixNews) => void;
+  readonly #meter: BatchMeter | undefined;
   readonly #queue: Waiting[] = [];
   #underWay = 0;
   #scheduled = false;
   #closed = false;
   #whenIdle: (() => void)[] = [];
 
-  /** `onPrefix` is told of each decision about a prefix once it is durable. */
-  constructor(connections: Connections, clock: StoreClock, onPrefix: (news: PrefixNews) => void) {
+  constructor(connections: Connections, clock: StoreClock, { onPrefix, meter }: StoreWatchers) {
+    this.#meter = meter;
     this.#connections = connections;
     this.#clock = clock;
-    this.#onPrefix = onPrefix;
+    this.#onPrefix = onPrefix ?? (() => {});
   }
 
   /** Runs an act within the next batch; resolves with its value once that is durable. */
@@ -120,6 +128,7 @@ export class Batches {
   }
 
   async #perform(batch: readonly Waiting[]): Promise<void> {
+    const began = this.#meter?.begin() ?? 0;
     try {
       const { done: outcomes, news } = await this.#connections.transact(async (transaction) => {
         const work = await this.#load(
@@ -130,6 +139,7 @@ export class Batches {
         write(transaction, work);
         return { done, news: work.news };
       });
+      this.#meter?.end(began, batch.length, true);
       news.forEach(this.#onPrefix);
       for (const [i, { resolve, reject }] of batch.entries()) {
         const outcome = outcomes[i];
@@ -139,7 +149,10 @@ export class Batches {
     } catch (error) {
       // One act's values were refused, and took its neighbours' with them: each by itself then.
       if (batch.length > 1 && isFaultOfData(error)) for (const waiting of batch) await this.#perform([waiting]);
-      else for (const { reject } of batch) reject(error);
+      else {
+        if (error instanceof StoreUnavailable) this.#meter?.end(began, batch.length, false);
+        for (const { reject } of batch) reject(error);
+      }
     }
   }
 

@@ -238,6 +238,11 @@ export const statements = {
      ORDER BY create_ms DESC LIMIT $2`,
   ),
   nextDue: statement("next-due", `SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
+  outbox: statement(
+    "outbox",
+    `SELECT (SELECT min(due_ms) FROM messages WHERE due_ms IS NOT NULL) AS due,
+     (SELECT count(*) FROM (SELECT 1 FROM messages WHERE due_ms IS NOT NULL AND due_ms < deadline_ms LIMIT $1) AS owed) AS depth`,
+  ),
   /** Those whose verification another has locked are in its hand, and are passed over. */
   dueMessages: statement(
     "due-messages",

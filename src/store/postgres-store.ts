@@ -21,16 +21,18 @@ import type { Work } from "./postgres-work.ts";
 import { toDecision, toPrefix, type DecisionRow, type PrefixRow } from "./prefix-rows.ts";
 import type { Registry } from "./registry.ts";
 import * as rows from "./rows.ts";
-import type {
-  Job,
-  OpenScope,
-  PhoneRef,
-  PrefixName,
-  PrefixNews,
-  PrefixView,
-  Store,
-  Swept,
-  UpdateScope,
+import {
+  outboxCountMax,
+  type Job,
+  type OpenScope,
+  type Outbox,
+  type PhoneRef,
+  type PrefixName,
+  type PrefixView,
+  type Store,
+  type StoreWatchers,
+  type Swept,
+  type UpdateScope,
 } from "./store.ts";
 
 export class PostgresStore implements Store {
@@ -41,10 +43,10 @@ export class PostgresStore implements Store {
   readonly #sweep: ReturnType<typeof createPostgresSweep>;
   #isClosed = false;
 
-  constructor(connections: Connections, clock: StoreClock, onPrefix: (news: PrefixNews) => void = () => {}) {
+  constructor(connections: Connections, clock: StoreClock, watchers: StoreWatchers = {}) {
     this.#connections = connections;
     this.#clock = clock;
-    this.#batches = new Batches(connections, clock, onPrefix);
+    this.#batches = new Batches(connections, clock, watchers);
     this.#sweep = createPostgresSweep(connections, this.#batches);
     this.registry = createPostgresRegistry(connections, clock);
   }
@@ -307,6 +309,11 @@ export class PostgresStore implements Store {
   async nextDue(): Promise<Instant | undefined> {
     const [row] = await this.#connections.query<{ due: number | null }>(sql.nextDue, []);
     return row?.due ?? undefined;
+  }
+
+  async readOutbox(): Promise<Outbox> {
+    const [row] = await this.#connections.query<rows.OutboxRow>(sql.outbox, [outboxCountMax]);
+    return rows.toOutbox(row, this.#clock.now());
   }
 
   sweep(max: number, retentionMs: number, phoneOf?: (verification: Verification) => PhoneRef): Promise<Swept> {

@@ -8,16 +8,15 @@ import { createConnections, type Connections } from "./postgres-connections.ts";
 import { migratePostgres } from "./postgres-migrations.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { PostgresStore } from "./postgres-store.ts";
-import type { PrefixNews, Store } from "./store.ts";
+import type { Store, StoreWatchers } from "./store.ts";
 
-export interface PostgresOptions {
+export interface PostgresOptions extends StoreWatchers {
   /** `postgres://user:password@host:port/database`. */
   readonly url: string;
   readonly system: System;
   /** Whose clock decides; `system` is for tests. */
   readonly clock?: "database" | "system";
   readonly connectionsMax?: number;
-  readonly onPrefix?: (news: PrefixNews) => void;
 }
 
 /** Opens a database, and creates or migrates its tables as needed. */
@@ -30,7 +29,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     const clock = whose === "system" ? clockOf(system) : databaseClock(system);
     const [row] = await connections.query<{ now_ms: number }>(sql.clock, []);
     if (row !== undefined) clock.heard(row.now_ms);
-    return new PostgresStore(connections, clock, options.onPrefix);
+    return new PostgresStore(connections, clock, options);
   } catch (error) {
     await connections.close();
     if (!(error instanceof Error)) throw error;

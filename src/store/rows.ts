@@ -12,6 +12,8 @@ import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { TenantRecord } from "../otp/tenant.ts";
 import type { Tally } from "../otp/pumping-guard.ts";
 import type { State, Verification } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+import type { Outbox } from "./store.ts";
 
 /** Stored by position: append only. */
 const states: readonly State[] = ["PENDING", "VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];
@@ -200,6 +202,15 @@ export const messageColumns = [
   "provider_message_id",
   "detail",
 ] as const satisfies (keyof MessageRow)[];
+
+export interface OutboxRow {
+  due: number | null;
+  depth: number;
+}
+
+export function toOutbox(row: OutboxRow | undefined, now: Instant): Outbox {
+  return { depth: row?.depth ?? 0, lagMs: Math.max(0, now - (row?.due ?? now)) };
+}
 
 export function toMessage(row: MessageRow): Message {
   return {

@@ -22,14 +22,17 @@ import { createRegistry, longestDestination } from "./sqlite-registry.ts";
 import { createSweep } from "./sqlite-sweep.ts";
 import { prepare } from "./statements.ts";
 import {
+  outboxCountMax,
   StoreUnavailable,
   type Job,
   type OpenScope,
+  type Outbox,
   type PhoneRef,
   type PrefixName,
   type PrefixNews,
   type PrefixView,
   type Store,
+  type StoreWatchers,
   type Swept,
   type UpdateScope,
 } from "./store.ts";
@@ -52,20 +55,15 @@ export class SqliteStore implements Store {
   readonly #sweep: ReturnType<typeof createSweep>;
   readonly registry: Registry;
   #clockNotedMs: Instant = 0;
-  constructor(
-    db: Database,
-    system: System,
-    lock: Database | undefined,
-    onPrefix: (news: PrefixNews) => void = () => {},
-  ) {
+  constructor(db: Database, system: System, lock: Database | undefined, { onPrefix, meter }: StoreWatchers = {}) {
     this.#db = db;
     this.#system = system;
     this.#lock = lock;
     this.#sql = prepare(db);
-    this.#commits = new GroupCommit(db);
+    this.#commits = new GroupCommit(db, meter);
     this.#phones = createPhones(this.#sql);
     this.#prefixes = createPrefixes(this.#sql);
-    this.#onPrefix = onPrefix;
+    this.#onPrefix = onPrefix ?? (() => {});
     this.#sweep = createSweep(this.#sql, this.#prefixes.mature);
     this.registry = createRegistry(
       this.#sql,
@@ -245,6 +243,10 @@ export class SqliteStore implements Store {
 
   async nextDue(): Promise<Instant | undefined> {
     return this.#read(() => this.#sql.nextDue.get()?.due ?? undefined);
+  }
+
+  async readOutbox(): Promise<Outbox> {
+    return this.#read(() => rows.toOutbox(this.#sql.outbox.get(outboxCountMax), this.#system.now()));
   }
 
   sweep(max: number, retentionMs: number, phoneOf?: (verification: Verification) => PhoneRef): Promise<Swept> {

@@ -13,17 +13,15 @@ import { lockFile } from "./file-lock.ts";
 import { busyWaitMs, isBusy } from "./group-commit.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { SqliteStore } from "./sqlite-store.ts";
-import type { PrefixNews, Store } from "./store.ts";
+import type { Store, StoreWatchers } from "./store.ts";
 
-export interface SqliteOptions {
+export interface SqliteOptions extends StoreWatchers {
   /** Path of the database file; its folder exists. */
   readonly path: string;
   readonly system: System;
   /** True for the one process that serves. It waits up to `lockWaitMs` for its predecessor to let go. */
   readonly exclusive: boolean;
   readonly lockWaitMs?: number;
-  /** Hears every decision about a prefix, once, when it is durable. */
-  readonly onPrefix?: (news: PrefixNews) => void;
 }
 
 /** How long an open waits for another process's write, a migration above all. */
@@ -56,7 +54,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite did not take synchronous=FULL");
     migrate(db, migrations);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
-    return new SqliteStore(db, options.system, lock, options.onPrefix);
+    return new SqliteStore(db, options.system, lock, options);
   } catch (error) {
     db?.close();
     lock?.close();

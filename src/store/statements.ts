@@ -44,6 +44,11 @@ export function prepare(db: Database) {
       `SELECT ${list(rows.messageColumns)} FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
     ),
     nextDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
+    // What only waits for its provider's report is due at its deadline.
+    outbox: statement<rows.OutboxRow>(
+      `SELECT (SELECT min(due_ms) FROM messages WHERE due_ms IS NOT NULL) AS due,
+       (SELECT count(*) FROM (SELECT 1 FROM messages WHERE due_ms IS NOT NULL AND due_ms < deadline_ms LIMIT ?)) AS depth`,
+    ),
     putMessage: statement(
       `INSERT INTO messages (${list(rows.messageColumns)}) VALUES (${marks(rows.messageColumns)})
        ON CONFLICT (verification_id, copy) DO UPDATE SET ${changed(rows.messageColumns.slice(2))}`,

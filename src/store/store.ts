@@ -119,6 +119,33 @@ export interface Job {
   readonly share?: Share | undefined;
 }
 
+/** The messages that are still to be handed to a provider. */
+export interface Outbox {
+  /** How many there are, in nobody's hand or in one; at most `outboxCountMax`. */
+  readonly depth: number;
+  /** For how long the one that waits longest has been due, in milliseconds; 0 when none is due. */
+  readonly lagMs: number;
+}
+
+/** Further messages are not counted: whoever looks on must not slow down what he looks at. */
+export const outboxCountMax = 10_000;
+
+/** Measures the batches of acts that are committed together. */
+export interface BatchMeter {
+  /** A moment, on a clock of the meter's own. */
+  begin(): number;
+  /** Told that a batch of so many acts, which began then, is durable, or has failed as a whole. */
+  end(began: number, acts: number, isDurable: boolean): void;
+}
+
+/** What looks on while a store works. */
+export interface StoreWatchers {
+  /** Told of each decision about a prefix, once, when it is durable. */
+  readonly onPrefix?: (news: PrefixNews) => void;
+  /** Measures every batch of acts. */
+  readonly meter?: BatchMeter | undefined;
+}
+
 /** How many rows a sweep went over, and whether there are more. */
 export interface Swept {
   readonly expired: number;
@@ -200,6 +227,9 @@ export interface Store {
 
   /** When the next message is due, or undefined when none is. */
   nextDue(): Promise<Instant | undefined>;
+
+  /** Reads how much there is in the outbox, outside any decision. */
+  readOutbox(): Promise<Outbox>;
 
   /**
    * Brings up to `max` rows of each kind up to date: pending verifications past their time become EXPIRED and lose their

@@ -146,6 +146,8 @@ describe("a variable of a kind", () => {
         { address: "::1", bits: 128 },
       ],
     ],
+    ["OTP_METRICS", "off", ({ metrics }) => metrics, "off"],
+    ["OTP_METRICS", "on", ({ metrics }) => metrics, "on"],
     ["OTP_LOG_LEVEL", "silent", ({ logLevel }) => logLevel, "silent"],
   ])("%s=%j is read", (name, text, read, value) => {
     expect(read(configOf({ [name]: text }))).toEqual(value);
@@ -244,6 +246,7 @@ describe("a variable of a kind", () => {
       ["10.0.0.0/33", "10.0.0", "10.0.0.0/8;192.0.2.7", "proxy.internal", "*", "10.0.0.0/8,"],
       "must be a list such as 10.0.0.0/8,2001:db8::7 (addresses and ranges)",
     ],
+    ["OTP_METRICS", ["true", "local"], "must be one of off, loopback, on"],
     ["OTP_LOG_LEVEL", ["verbose", "INFO"], "must be one of trace, debug, info, warn, error, fatal, silent"],
   ])("%s refuses %j", (name, texts, sentence) => {
     for (const text of texts) expect([text, faultsOf({ [name]: text })]).toEqual([text, [`${name} ${sentence}.`]]);

@@ -14,6 +14,7 @@ const leaseMs = 30_000;
 const deadlineMs = 540_000;
 
 const accepted: SendOutcome = { kind: "accepted", providerMessageId: "m1" };
+const ambiguous: SendOutcome = { kind: "ambiguous", detail: "no answer in time" };
 
 function settleAs(store: Store, acts: Acts, job: Job, outcome: SendOutcome): Promise<Settled | undefined> {
   return store.settleMessage(job.message, acts.phoneOf, (view) => decideSettle(view, outcome, "test", 1, acts.policy));
@@ -98,6 +99,25 @@ export function outboxCases(onGround: OnGround): void {
         expect(await acts.claim()).toEqual([]);
         expect((await acts.phone(ann)).tats).toEqual([system.now(), system.now()]);
         expect(await acts.read(job.verification)).toMatchObject({ state: "FAILED", delivery: "EXPIRED", salt: null });
+      }),
+    );
+
+    test(
+      "is in the outbox's depth until it is handed over, and in its lag once it is due",
+      onGround(async ({ store, acts, system }) => {
+        expect(await store.readOutbox()).toEqual({ depth: 0, lagMs: 0 });
+        const [first, second] = [await acts.send(ann), await acts.send(ben)];
+        expect(await store.readOutbox()).toEqual({ depth: 2, lagMs: 0 });
+        system.advance(leaseMs + 7_000);
+        expect(await store.readOutbox()).toEqual({ depth: 2, lagMs: 7_000 });
+        await settleAs(store, acts, first, accepted);
+        expect(await store.readOutbox()).toEqual({ depth: 1, lagMs: 7_000 });
+        // Called for the last time in vain, it only waits for the provider's report until its deadline.
+        await settleAs(store, acts, second, ambiguous);
+        system.advance(500);
+        const [again] = await acts.claim();
+        await settleAs(store, acts, again as Job, ambiguous);
+        expect(await store.readOutbox()).toEqual({ depth: 0, lagMs: 0 });
       }),
     );
 

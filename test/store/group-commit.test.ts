@@ -24,6 +24,8 @@ let db: Database;
 let commits: GroupCommit;
 /** Every statement that SQLite was given. */
 let ran: string[];
+/** What the meter was told: when each batch began, how many acts it had, and whether it was durable. */
+let batches: [began: number, acts: number, isDurable: boolean][];
 
 beforeEach(() => {
   folder = temporaryFolder();
@@ -32,7 +34,11 @@ beforeEach(() => {
   db = new Sqlite(path, { timeout: 0, verbose: (sql) => void ran.push(String(sql)) });
   db.pragma("journal_mode = WAL");
   db.exec("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)");
-  commits = new GroupCommit(db);
+  batches = [];
+  commits = new GroupCommit(db, {
+    begin: () => 7,
+    end: (began, acts, isDurable) => void batches.push([began, acts, isDurable]),
+  });
 });
 afterEach(() => {
   vi.useRealTimers();
@@ -68,6 +74,7 @@ describe("acts that come together", () => {
     expect([count("BEGIN IMMEDIATE"), count("COMMIT")]).toEqual([1, 1]);
     await Promise.all(Array.from({ length: 600 }, (_, i) => put(1_000 + i)));
     expect([count("BEGIN IMMEDIATE"), count("COMMIT")]).toEqual([4, 4]);
+    expect(batches).toEqual([256, 256, 256, 88].map((acts) => [7, acts, true]));
     expect(stored()).toHaveLength(856);
   });
 
@@ -143,6 +150,12 @@ describe("an error that ends the transaction behind SQLite's back", () => {
     expect(await Promise.allSettled([put(5, big)])).toMatchObject([{ status: "rejected" }]);
     db.pragma("max_page_count = 1000000");
     await Promise.all([put(6, big), put(7)]);
+    expect(batches.map(([, acts, isDurable]) => [acts, isDurable])).toEqual([
+      [1, true],
+      [3, false],
+      [1, false],
+      [2, true],
+    ]);
     expect(stored()).toEqual([1, 6, 7]);
   });
 
@@ -159,6 +172,7 @@ describe("an error that ends the transaction behind SQLite's back", () => {
       expect(outcome).toMatchObject({ status: "rejected", reason: { name: "StoreUnavailable" } });
     }
     expect([stored(), db.inTransaction]).toEqual([[], false]);
+    expect(batches).toEqual([[7, 3, false]]);
     await put(3);
     expect(stored()).toEqual([3]);
   });
@@ -200,6 +214,7 @@ describe("while another process holds the write lock", () => {
       (outcome) => outcome.status === "rejected" && outcome.reason instanceof StoreUnavailable,
     );
     expect(refused).toHaveLength(600);
+    expect(batches).toEqual([[7, 600, false]]);
     expect(vi.getTimerCount()).toBe(0);
     vi.useRealTimers();
     await letGo();

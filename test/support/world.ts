@@ -117,9 +117,9 @@ export function temporaryFolder(): string {
 
 /** On PostgreSQL the clock is the database's own, which no test can move. */
 function open(options: OpenOptions): Promise<Store> {
-  const { database, system } = options;
+  const { database, ...rest } = options;
   return database.kind === "postgres"
-    ? openPostgres({ url: database.url, system, clock: "system" })
+    ? openPostgres({ ...rest, url: database.url, clock: "system" })
     : openStore(options);
 }
 

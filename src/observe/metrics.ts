@@ -1,0 +1,264 @@
+/**
+ * The metrics: every family that /metrics shows, and where each is counted. docs/metrics.md says what they are for.
+ *
+ * Labels are bounded: an RPC, a reason, an outcome or a configured provider, all of them closed sets, and a country, which
+ * is one of libphonenumber's or `unknown`. There is no tenant, no key and no number in any of them. What test keys send
+ * counts as calls and nowhere else, so that test runs do not look like customers.
+ */
+import { getCountries } from "libphonenumber-js/max";
+import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import type { VerifyResult } from "../otp/decisions.ts";
+import type { SendOutcome } from "../otp/message.ts";
+import { codeOf, reasons, type Reason } from "../otp/reason.ts";
+import { isSandbox } from "../otp/sandbox.ts";
+import type { Verification } from "../otp/verification.ts";
+import type { Job, Store } from "../store/store.ts";
+import type { Instant } from "../system.ts";
+import { createConversions } from "./conversions.ts";
+import { counters, histograms } from "./series.ts";
+
+/** A provider whose breaker can be asked. */
+export interface WatchedProvider {
+  readonly name: string;
+  /** True while calls are let through. */
+  readonly isClosed: () => boolean;
+}
+
+export interface MetricsOptions {
+  /** What a scrape reads of the store. */
+  readonly store: () => Pick<Store, "readOutbox" | "readMessages">;
+  /** The ways out. A name that is not among them has no series. */
+  readonly providers: () => readonly WatchedProvider[];
+  /** The names of the RPCs. */
+  readonly rpcs: readonly string[];
+}
+
+export interface Metrics {
+  /** A call was answered. */
+  call(call: { readonly rpc: string; readonly refusal?: { readonly reason: Reason } }, durationMs: number): void;
+  /** A request was refused before it became a call. */
+  turnedAway(reason: Reason, rpc?: string): void;
+  /** A message is owed and committed. */
+  sent(job: Job): void;
+  /** A verify was decided. */
+  checked(decided: VerifyResult, tenant: string): void;
+  /** A provider was called, at `startMs`. */
+  providerCall(provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant): void;
+  /** A batch of acts was committed, or has failed. */
+  batch(acts: number, durationMs: number, isDurable: boolean): void;
+  /** Everything as Prometheus reads it, and its media type. */
+  render(): Promise<{ readonly type: string; readonly body: string }>;
+}
+
+/** What a call came to: `failed` is our fault, `refused` is what was to be expected of what was asked. */
+export type CallOutcome = "ok" | "refused" | "failed";
+
+/** Whose fault a refusal is. The server's own are those that it answers with UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL. */
+export function callOutcomeOf(reason: Reason | undefined): CallOutcome {
+  if (reason === undefined) return "ok";
+  return /^(UNAVAILABLE|DEADLINE_EXCEEDED|INTERNAL)$/.test(codeOf(reason)) ? "failed" : "refused";
+}
+
+const unknown = "unknown";
+const callBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+const handOffBounds = [0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120];
+const providerBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
+/** A person looks at the phone, types, or asks for another one. */
+const typingBounds = [5, 10, 20, 30, 60, 120, 300];
+const batchActsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+const batchBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1];
+/** A scrape does not wait longer than this for the database. */
+const readTimeoutMs = 1_000;
+
+export function createMetrics(options: MetricsOptions): Metrics {
+  const registry = new Registry();
+  const processMetrics = sharedProcessMetrics();
+  const calls = counters(registry, {
+    name: "otp_calls_total",
+    help: "Calls answered, by RPC and by what they came to: ok, refused (as is to be expected of what was asked) or failed (our fault).",
+    labels: ["rpc", "outcome"],
+  });
+  const callSeconds = histograms(registry, {
+    name: "otp_call_seconds",
+    help: "How long calls took to be answered, by RPC.",
+    labels: ["rpc"],
+    bounds: callBounds,
+  });
+  const refusals = counters(registry, {
+    name: "otp_refusals_total",
+    help: "Requests refused, by RPC (none where a request led to none) and by reason.",
+    labels: ["rpc", "reason"],
+  });
+  const sends = counters(registry, {
+    name: "otp_sends_total",
+    help: "Messages that were asked for and committed, by the phone's country and by whether it is the first of its verification or a resend.",
+    labels: ["country", "kind"],
+  });
+  const checks = counters(registry, {
+    name: "otp_checks_total",
+    help: "Verifies decided, by result: VERIFIED or the reason of the refusal. Repeats by Idempotency-Key are not counted again.",
+    labels: ["result"],
+  });
+  const handedOver = counters(registry, {
+    name: "otp_handed_over_total",
+    help: "Verifications whose first message a provider has taken, by country and provider.",
+    labels: ["country", "provider"],
+  });
+  const verified = counters(registry, {
+    name: "otp_verified_total",
+    help: "Verifications that were verified, by country and by the provider that had the message.",
+    labels: ["country", "provider"],
+  });
+  const timeToVerify = histograms(registry, {
+    name: "otp_time_to_verify_seconds",
+    help: "From a send to its right code, by country and provider.",
+    labels: ["country", "provider"],
+    bounds: typingBounds,
+  });
+  const handOff = histograms(registry, {
+    name: "otp_handoff_seconds",
+    help: "From the commit that owes a message to its first provider call.",
+    bounds: handOffBounds,
+  });
+  const providerCalls = counters(registry, {
+    name: "otp_provider_calls_total",
+    help: "Calls of providers, by what they came to: accepted, refused, throttled, unavailable or ambiguous.",
+    labels: ["provider", "outcome"],
+  });
+  const providerSeconds = histograms(registry, {
+    name: "otp_provider_call_seconds",
+    help: "How long provider calls took.",
+    labels: ["provider"],
+    bounds: providerBounds,
+  });
+  const batchActs = histograms(registry, {
+    name: "otp_store_batch_acts",
+    help: "Acts that were committed together.",
+    bounds: batchActsBounds,
+  });
+  const batchSeconds = histograms(registry, {
+    name: "otp_store_batch_seconds",
+    help: "How long a batch of acts took, from its beginning until it was durable.",
+    bounds: batchBounds,
+  });
+  const batchFailures = counters(registry, {
+    name: "otp_store_batch_failures_total",
+    help: "Batches of acts that the database did not take.",
+  });
+  const readGauges = gaugesOf(registry, options);
+
+  const conversions = createConversions((id) => options.store().readMessages(id));
+  const countries = new Set<string>(getCountries());
+  const countryOf = ({ region }: Verification) => (countries.has(region) ? region : unknown);
+  const nameOf = (name: string | undefined) =>
+    name !== undefined && options.providers().some((provider) => provider.name === name) ? name : unknown;
+
+  // A series that begins at 1 is no increase to Prometheus: what alerts look at begins at 0.
+  for (const rpc of options.rpcs) {
+    for (const outcome of ["ok", "refused", "failed"] as const) calls(rpc, outcome);
+    for (const reason of Object.keys(reasons) as Reason[])
+      if (callOutcomeOf(reason) === "failed") refusals(rpc, reason);
+  }
+  checks("VERIFIED");
+  checks("CODE_MISMATCH");
+
+  function onVerified(verification: Verification): void {
+    const { id, endMs, createMs } = verification;
+    conversions.whose(id, (name) => {
+      const [country, provider] = [countryOf(verification), nameOf(name)];
+      verified(country, provider).add();
+      timeToVerify(country, provider).observe(((endMs ?? createMs) - createMs) / 1_000);
+    });
+  }
+
+  return {
+    call({ rpc, refusal }, durationMs) {
+      calls(rpc, callOutcomeOf(refusal?.reason)).add();
+      callSeconds(rpc).observe(durationMs / 1_000);
+      if (refusal !== undefined) refusals(rpc, refusal.reason).add();
+    },
+    turnedAway(reason, rpc) {
+      if (rpc !== undefined) calls(rpc, callOutcomeOf(reason)).add();
+      refusals(rpc ?? "none", reason).add();
+    },
+    sent({ message, verification }) {
+      if (isSandbox(verification.tenant)) return;
+      sends(countryOf(verification), message.copy === 0 ? "first" : "resend").add();
+    },
+    checked(decided, tenant) {
+      if (decided.kind === "replay" || isSandbox(tenant)) return;
+      checks(decided.kind === "verified" ? "VERIFIED" : decided.refusal.reason).add();
+      if (decided.kind === "verified") onVerified(decided.verification);
+    },
+    providerCall(provider, outcome, durationMs, { message, verification, now }, startMs) {
+      if (isSandbox(verification.tenant)) return;
+      const isFirst = message.copy === 0;
+      providerCalls(provider, outcome.kind).add();
+      providerSeconds(provider).observe(durationMs / 1_000);
+      if (message.failures === 0) handOff().observe((startMs - (isFirst ? verification.createMs : now)) / 1_000);
+      if (outcome.kind !== "accepted" && outcome.kind !== "ambiguous") return;
+      conversions.handedOver(verification.id, provider);
+      if (isFirst && outcome.kind === "accepted") handedOver(countryOf(verification), provider).add();
+    },
+    batch(acts, durationMs, isDurable) {
+      batchActs().observe(acts);
+      batchSeconds().observe(durationMs / 1_000);
+      if (!isDurable) batchFailures().add();
+    },
+    async render() {
+      await readGauges();
+      const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
+      return { type: registry.contentType, body: `${own}\n${process}` };
+    },
+  };
+}
+
+/** What is looked at only when somebody asks. Returns what brings it up to date. */
+function gaugesOf(registry: Registry, { store, providers }: MetricsOptions): () => Promise<void> {
+  const registers = [registry];
+  const depth = new Gauge({
+    name: "otp_outbox_depth",
+    help: "Messages still to be handed over, those in a worker's hand included; counted up to 10,000.",
+    registers,
+  });
+  const lag = new Gauge({
+    name: "otp_outbox_lag_seconds",
+    help: "For how long the message that waits longest has been due; 0 when none is.",
+    registers,
+  });
+  const breaker = new Gauge({
+    name: "otp_provider_breaker_open",
+    help: "1 while a provider's circuit breaker is open or tries it, else 0.",
+    labelNames: ["provider"],
+    registers,
+  });
+  return async () => {
+    for (const { name, isClosed } of providers()) breaker.set({ provider: name }, isClosed() ? 0 : 1);
+    const outbox = await withinTime(store().readOutbox());
+    depth.set(outbox?.depth ?? Number.NaN);
+    lag.set(outbox === undefined ? Number.NaN : outbox.lagMs / 1_000);
+  };
+}
+
+/** What a promise resolves with in time; undefined when it rejects or is late. */
+async function withinTime<T>(promise: Promise<T>): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(late.resolve, readTimeoutMs, undefined);
+  try {
+    return await Promise.race([promise, late.promise]);
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Event-loop delay, memory, CPU: the process has them once, however many services run in it. */
+let processMetrics: Registry | undefined;
+function sharedProcessMetrics(): Registry {
+  if (processMetrics === undefined) {
+    processMetrics = new Registry();
+    collectDefaultMetrics({ register: processMetrics });
+  }
+  return processMetrics;
+}

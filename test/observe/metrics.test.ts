@@ -1,0 +1,208 @@
+/**
+ * What /metrics says after a scenario of known calls over real sockets: every family moves when it should, and only then.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { callOutcomeOf } from "../../src/observe/metrics.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
+import { codeOf, reasons, type Reason } from "../../src/otp/reason.ts";
+import { parseExposition, scrape, type Exposition } from "../support/exposition.ts";
+import { wrongCode } from "../support/phones.ts";
+import { surfaces, type Message, type Rpc, type Surface } from "../support/surfaces.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+let before: Exposition;
+let after: Exposition;
+const [rest] = surfaces as readonly [Surface];
+
+const dutch = ["+31612345670", "+31612345671", "+31612345672"] as const;
+
+async function send(phone: string, more: Message = {}, key = world.key) {
+  const outcome = await rest.call(world.url, "SendOtp", { phone, ...more }, { key });
+  return { ...outcome, id: String(outcome.value?.["request_id"]) };
+}
+const call = (rpc: Rpc, message: Message, headers: Record<string, string> = {}) =>
+  rest.call(world.url, rpc, message, { key: world.key, headers });
+
+beforeAll(async () => {
+  world = await startWorld({ OTP_SEND_WAIT_MS: "1000" });
+  before = await scrape(world.url);
+  // Two Dutch numbers and a Belgian one; one of them verified after 20 s, one after a resend and 70 s.
+  const quick = await send(dutch[0]);
+  world.system.advance(20_000);
+  const right = { request_id: quick.id, code: world.network.codeFor(dutch[0]) };
+  await call("VerifyOtp", { ...right, code: wrongCode(right.code) });
+  await call("VerifyOtp", right, { "idempotency-key": "once" });
+  await call("VerifyOtp", right, { "idempotency-key": "once" });
+  await call("VerifyOtp", right);
+  const slow = await send(dutch[1]);
+  world.system.advance(40_000);
+  await call("ResendOtp", { request_id: slow.id });
+  world.system.advance(30_000);
+  await call("VerifyOtp", { request_id: slow.id, code: world.network.codeFor(dutch[1]) });
+  await send("+32470123456");
+  // Refused before any message: at the door, for want of a key, and where there is no RPC.
+  await send("+31201234567");
+  await rest.call(world.url, "SendOtp", { phone: dutch[2] }, { key: "otp_live_nonsense" });
+  await fetch(`${world.url}/v1/otp/sned`, { method: "POST" });
+  await fetch(`${world.url}/v1/otp/send`);
+  // A provider that refuses, and one whose answer makes no sense: nobody waits long for its second try.
+  world.network.script.push({ kind: "refused", cause: "content", detail: "" });
+  await send(dutch[2]);
+  world.network.script.push({ kind: "ambiguous", detail: "" });
+  await send(dutch[2]);
+  // A test key sends for nothing.
+  const { text: testKey } = await world.makeKey({ kind: "test" });
+  const staged = await send("+14155550100", {}, testKey);
+  await rest.call(world.url, "VerifyOtp", { request_id: staged.id, code: "123456" }, { key: testKey });
+  after = await scrape(world.url);
+});
+afterAll(() => world.stop());
+
+/** How much the series of a family grew, by the labels that it grew under. */
+function growth(name: string): Record<string, number> {
+  const grown = after.samples
+    .filter((sample) => sample.name === name)
+    .map(({ labels, value }) => [Object.values(labels).join(" "), value - (before.value(name, labels) ?? 0)] as const);
+  return Object.fromEntries(grown.filter(([, by]) => by !== 0));
+}
+
+describe("after the scenario", () => {
+  test("calls are told apart by whose fault it was", () => {
+    expect(growth("otp_calls_total")).toEqual({
+      "SendOtp ok": 5,
+      "SendOtp refused": 2,
+      "SendOtp failed": 1,
+      "VerifyOtp ok": 4,
+      "VerifyOtp refused": 2,
+      "ResendOtp ok": 1,
+    });
+    expect(growth("otp_call_seconds_count")).toEqual({ SendOtp: 8, VerifyOtp: 6, ResendOtp: 1 });
+  });
+
+  test("refusals have their reason, also where no call came of it", () => {
+    expect(growth("otp_refusals_total")).toEqual({
+      "SendOtp PHONE_NOT_MOBILE": 1,
+      "SendOtp API_KEY_INVALID": 1,
+      "SendOtp DELIVERY_FAILED": 1,
+      "VerifyOtp CODE_MISMATCH": 1,
+      "VerifyOtp OTP_ALREADY_VERIFIED": 1,
+      "none ROUTE_NOT_FOUND": 1,
+      "none METHOD_NOT_ALLOWED": 1,
+    });
+  });
+
+  test("sends are messages that were committed, by country", () => {
+    expect(growth("otp_sends_total")).toEqual({ "NL first": 4, "NL resend": 1, "BE first": 1 });
+  });
+
+  test("checks are verifies that were decided; a repeat is not decided again", () => {
+    expect(growth("otp_checks_total")).toEqual({ VERIFIED: 2, CODE_MISMATCH: 1, OTP_ALREADY_VERIFIED: 1 });
+  });
+
+  test("conversion is verified over handed over, by country and provider", () => {
+    expect(growth("otp_handed_over_total")).toEqual({ "NL test": 2, "BE test": 1 });
+    expect(growth("otp_verified_total")).toEqual({ "NL test": 2 });
+  });
+
+  test("the time to verify runs from the send to the right code", () => {
+    expect(growth("otp_time_to_verify_seconds_sum")).toEqual({ "NL test": 90 });
+    const upTo = (le: string) =>
+      after.value("otp_time_to_verify_seconds_bucket", { le, country: "NL", provider: "test" });
+    expect(["10", "20", "60", "120", "+Inf"].map(upTo)).toEqual([0, 1, 1, 2, 2]);
+  });
+
+  test("the hand-off is observed once a message, with its first call", () => {
+    expect(growth("otp_handoff_seconds_count")).toEqual({ "": 6 });
+    expect(growth("otp_handoff_seconds_sum")).toEqual({});
+  });
+
+  test("provider calls have their outcome", () => {
+    expect(growth("otp_provider_calls_total")).toEqual({ "test accepted": 4, "test refused": 1, "test ambiguous": 1 });
+    expect(growth("otp_provider_call_seconds_count")).toEqual({ test: 6 });
+    expect(after.value("otp_provider_breaker_open", { provider: "test" })).toBe(0);
+  });
+
+  test("batches of the store are counted and timed", () => {
+    const batches = growth("otp_store_batch_seconds_count")[""] ?? 0;
+    expect(batches).toBeGreaterThan(10);
+    expect(growth("otp_store_batch_acts_count")).toEqual({ "": batches });
+    expect(growth("otp_store_batch_acts_sum")[""]).toBeGreaterThanOrEqual(batches);
+    expect(growth("otp_store_batch_seconds_sum")[""]).toBeGreaterThan(0);
+    expect(after.value("otp_store_batch_failures_total")).toBe(0);
+  });
+
+  test("the event loop's delay is there", () => {
+    expect(after.value("nodejs_eventloop_lag_p99_seconds")).toBeGreaterThan(0);
+  });
+});
+
+test("labels come from closed sets", () => {
+  const names = new Set(
+    after.samples.filter(({ name }) => name.startsWith("otp_")).flatMap(({ labels }) => Object.keys(labels)),
+  );
+  expect([...names].toSorted()).toEqual(["country", "kind", "le", "outcome", "provider", "reason", "result", "rpc"]);
+  expect(after.samples.length).toBeLessThan(400);
+});
+
+test("a call failed where the answer is UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL, and nowhere else", () => {
+  const failed = (Object.keys(reasons) as Reason[]).filter((reason) => callOutcomeOf(reason) === "failed");
+  expect(failed.toSorted()).toEqual(["DEADLINE", "DELIVERY_FAILED", "INTERNAL", "SHUTTING_DOWN", "STORE_UNAVAILABLE"]);
+  expect(new Set(failed.map(codeOf))).toEqual(new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]));
+  expect(callOutcomeOf(undefined)).toBe("ok");
+});
+
+describe("what is only looked at when asked", () => {
+  test("the outbox shows what is not handed over yet", async () => {
+    // One waits for its second try; the other is in the worker's hand.
+    expect(after.value("otp_outbox_depth")).toBe(1);
+    expect(after.value("otp_outbox_lag_seconds")).toBe(0);
+    const [called, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<SendOutcome>()];
+    world.network.script.push(() => {
+      called.resolve();
+      return answered.promise;
+    });
+    const sending = send("+31612345679");
+    await called.promise;
+    expect((await scrape(world.url)).value("otp_outbox_depth")).toBe(2);
+    answered.resolve({ kind: "accepted" });
+    await sending;
+    expect((await scrape(world.url)).value("otp_outbox_depth")).toBe(1);
+  });
+
+  test("an open breaker shows", async () => {
+    world.network.script.push(...Array.from({ length: 5 }, () => ({ kind: "unavailable", detail: "" }) as const));
+    await Promise.all([0, 1, 2, 3, 4].map((i) => send(`+3161234580${i}`)));
+    expect((await scrape(world.url)).value("otp_provider_breaker_open", { provider: "test" })).toBe(1);
+  });
+});
+
+describe("who may read it", () => {
+  const read = (headers: Record<string, string> = {}) => fetch(`${world.url}/metrics`, { headers });
+
+  test("this machine by default, whatever its headers say, and without a key", async () => {
+    for (const headers of [{}, { "x-forwarded-for": "192.0.2.7" }]) {
+      const response = await read(headers);
+      expect(response.status).toBe(200);
+      expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+      expect(response.headers.get("cache-control")).toBe("no-store");
+      expect(parseExposition(await response.text()).types.get("otp_sends_total")).toBe("counter");
+    }
+  });
+
+  test("HEAD has the headers alone, and other methods are told so", async () => {
+    const head = await fetch(`${world.url}/metrics`, { method: "HEAD" });
+    expect([head.status, await head.text()]).toEqual([200, ""]);
+    expect(Number(head.headers.get("content-length"))).toBeGreaterThan(1_000);
+    const post = await fetch(`${world.url}/metrics`, { method: "POST", body: "{}" });
+    expect([post.status, post.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+  });
+
+  test("nobody when it is off", async () => {
+    await world.restart({ OTP_METRICS: "off" });
+    const response = await read();
+    expect(response.status).toBe(404);
+    expect(await response.json()).toMatchObject({ reason: "ROUTE_NOT_FOUND" });
+    expect((await send(dutch[0])).value).toBeDefined();
+  });
+});
