@@ -28,6 +28,8 @@ import { jsonOptions } from "./server/decoding.ts";
 import { createDemo } from "./server/demo.ts";
 import { createGateway } from "./server/gateway.ts";
 import { gate, guard } from "./server/interceptors.ts";
+import { createHealth } from "./server/health.ts";
+import { withOpenRpcs } from "./server/open-rpcs.ts";
 import { createOperations } from "./server/operations.ts";
 import { createOtpService } from "./server/otp-service.ts";
 import { createPublicDocuments } from "./server/public-documents.ts";
@@ -71,6 +73,11 @@ const bodyBytesMax = 16_384;
 const deadlineMs = 15_000;
 /** Calls at once. At 10,000 calls a second the last of so many waits for 0.1 s. */
 const callsMax = 1_024;
+/** For health and reflection, which ask for a name. */
+const openMessageBytesMax = 4_096;
+const watchMs = 1_800_000;
+/** A watch holds its connection, of which there are 10,000, and 1,000 watches are 5 MB. */
+const openCallsMax = 1_000;
 /** Who vouches in receipts, where no public URL says it. */
 const ownName = "otpd";
 const serverGraceMs = 5_000;
@@ -232,8 +239,16 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onTurnedAway: (reason, rpc) => metrics?.turnedAway(reason, rpc),
       onFault: onFault("gateway"),
     });
+    const health = createHealth([OtpService.typeName]);
     const server = await startServer({
-      gateway,
+      gateway: withOpenRpcs(gateway, {
+        routes: health.routes,
+        messageBytesMax: openMessageBytesMax,
+        deadlineMs,
+        watchMs,
+        callsMax: openCallsMax,
+        onFault: onFault("open-rpcs"),
+      }),
       connections,
       connectionsMax: config.connectionsMax,
       host: config.host,
@@ -263,6 +278,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       },
       async stop() {
         telemetry.lifecycle("stopping");
+        health.drain();
         const callOff = system.after(sendGraceMs, worker.hurry);
         await server.stop(serverGraceMs);
         callOff();

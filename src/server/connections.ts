@@ -51,9 +51,13 @@ export interface Connections {
   upgraded(socket: Socket, session: ServerHttp2Session): void;
   /**
    * Notes that a call has come; what it returns is to be run once the call was answered or its client has gone. On an
-   * HTTP/1 connection that is to go, the call's answer says so.
+   * HTTP/1 connection that is to go, the call's answer says so. One that may last is not cut for taking long.
    */
-  callBegan(request: IncomingMessage | Http2ServerRequest, response: ServerResponse | Http2ServerResponse): () => void;
+  callBegan(
+    request: IncomingMessage | Http2ServerRequest,
+    response: ServerResponse | Http2ServerResponse,
+    mayLast?: boolean,
+  ): () => void;
   /** Notes that a call brought a valid key. */
   authenticated(request: IncomingMessage | Http2ServerRequest): void;
   /** Tells every connection to go once its calls are done, as far as it can be told. Safe to repeat. */
@@ -209,7 +213,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
       session.on("ping", () => onControlFrame(connection));
       session.on("remoteSettings", () => onControlFrame(connection));
     },
-    callBegan(request, response) {
+    callBegan(request, response, mayLast = false) {
       const connection = find(request);
       if (connection === undefined) return () => {};
       connection.callsUnderWay += 1;
@@ -219,7 +223,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
         connection.response = response;
         if (connection.isRetiring) response.shouldKeepAlive = false;
       }
-      const timer = setTimeout(cutCall, limits.callMs, connection, request);
+      const timer = mayLast ? undefined : setTimeout(cutCall, limits.callMs, connection, request);
       return () => {
         clearTimeout(timer);
         connection.callsUnderWay -= 1;

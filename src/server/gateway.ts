@@ -80,6 +80,8 @@ export interface GatewayOptions {
 export interface Gateway {
   /** Answers one request. Never throws. */
   handle(request: Request, response: Response): void;
+  /** Whether a request is for an answer that lasts, which nobody dawdles over. */
+  mayLast?(request: Request): boolean;
   /** From now on every new call is refused as SHUTTING_DOWN; resolves when the last one under way is answered. */
   drain(): Promise<void>;
 }

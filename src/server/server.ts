@@ -133,7 +133,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     request: IncomingMessage | Http2ServerRequest,
     response: ServerResponse | Http2ServerResponse,
   ): void {
-    response.once("close", connections.callBegan(request, response));
+    response.once("close", connections.callBegan(request, response, gateway.mayLast?.(request)));
     gateway.handle(request, response);
   }
 

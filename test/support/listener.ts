@@ -12,7 +12,9 @@ import { createClientAddress } from "../../src/server/client-address.ts";
 import { createCors } from "../../src/server/cors.ts";
 import { createConnections, type ConnectionLimits, type Connections } from "../../src/server/connections.ts";
 import { createGateway } from "../../src/server/gateway.ts";
+import { createHealth } from "../../src/server/health.ts";
 import { gate, guard } from "../../src/server/interceptors.ts";
+import { withOpenRpcs } from "../../src/server/open-rpcs.ts";
 import { createOtpService } from "../../src/server/otp-service.ts";
 import {
   connectionLimits,
@@ -29,6 +31,7 @@ export interface ListenerWish {
   readonly limits?: Partial<ConnectionLimits & typeof serverLimits>;
   readonly deadlineMs?: number;
   readonly callsMax?: number;
+  readonly openCallsMax?: number;
   readonly connectionsMax?: number;
   readonly readCertificate?: () => Certificate;
 }
@@ -144,8 +147,8 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     get count() {
       return connections.count;
     },
-    callBegan(request, response) {
-      const ended = connections.callBegan(request, response);
+    callBegan(...call) {
+      const ended = connections.callBegan(...call);
       return () => {
         ended();
         answered += 1;
@@ -158,6 +161,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       changed();
     },
   };
+  const health = createHealth([OtpService.typeName]);
   const server = await startServer({
     connections: book,
     connectionsMax: wish.connectionsMax ?? 10_000,
@@ -166,26 +170,36 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     port: 0,
     readCertificate: wish.readCertificate,
     onFault: (error) => faults.push(error),
-    gateway: createGateway({
-      router,
-      system,
-      admit: createAdmission({
-        authenticate: (header) =>
-          Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
-        addressOf: createClientAddress([]),
-        quotas,
-        now: () => system.now(),
-        warn: () => {},
+    gateway: withOpenRpcs(
+      createGateway({
+        router,
+        system,
+        admit: createAdmission({
+          authenticate: (header) =>
+            Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
+          addressOf: createClientAddress([]),
+          quotas,
+          now: () => system.now(),
+          warn: () => {},
+        }),
+        cors: createCors(() => Promise.resolve(false)),
+        onAuthenticated: connections.authenticated,
+        visitOf: () => undefined,
+        bodyBytesMax: 16_384,
+        deadlineMs: wish.deadlineMs ?? 15_000,
+        callsMax: wish.callsMax ?? 1_024,
+        onCall: (call, status) => calls.push({ call, status }),
+        onFault: (error) => faults.push(error),
       }),
-      cors: createCors(() => Promise.resolve(false)),
-      onAuthenticated: connections.authenticated,
-      visitOf: () => undefined,
-      bodyBytesMax: 16_384,
-      deadlineMs: wish.deadlineMs ?? 15_000,
-      callsMax: wish.callsMax ?? 1_024,
-      onCall: (call, status) => calls.push({ call, status }),
-      onFault: (error) => faults.push(error),
-    }),
+      {
+        routes: health.routes,
+        messageBytesMax: 4_096,
+        deadlineMs: wish.deadlineMs ?? 15_000,
+        watchMs: 1_800_000,
+        callsMax: wish.openCallsMax ?? 1_000,
+        onFault: (error) => faults.push(error),
+      },
+    ),
   });
   return {
     server,
@@ -206,6 +220,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     open: (count) => until(() => connections.count === count),
     async stop(graceMs = 2_000) {
       holding?.resolve();
+      health.drain();
       await server.stop(graceMs);
       if (faults.length > 0) throw new AggregateError(faults, "the listener had faults of its own");
     },

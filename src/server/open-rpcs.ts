@@ -1,0 +1,120 @@
+/**
+ * The RPCs that anybody may call, since they say how the server is and what it speaks: health and reflection. Some are
+ * streams, so they do not go through the gateway, which takes a whole message and gives a whole answer. What they cost is
+ * bounded by how many may be under way at once. They are answered during a stop, too.
+ */
+import { Code, ConnectError, createConnectRouter, createContextValues, type ConnectRouter } from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { once } from "node:events";
+import type { ServerResponse } from "node:http";
+import { refuse } from "../otp/reason.ts";
+import { answerPlain, type Request, type Response } from "./answer.ts";
+import { jsonOptions } from "./decoding.ts";
+import type { Gateway } from "./gateway.ts";
+import { discard, readBody } from "./request-body.ts";
+import { headersOf } from "./request-headers.ts";
+import { createRouter, envelopeBytes, pathOf } from "./route.ts";
+
+export interface OpenRpcsOptions {
+  /** Registers the services. */
+  readonly routes: (router: ConnectRouter) => void;
+  /** The most bytes of a message. */
+  readonly messageBytesMax: number;
+  /** How long a message may take to be here, and a call that is no watch to be done. */
+  readonly deadlineMs: number;
+  /** How long a watch may last: whoever has vanished without a word is still watching. */
+  readonly watchMs: number;
+  /** Calls at once. */
+  readonly callsMax: number;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Puts the open RPCs before a gateway. */
+export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gateway {
+  const { messageBytesMax, deadlineMs, watchMs, callsMax, onFault } = options;
+  let callsUnderWay = 0;
+  const rpcs = createConnectRouter({
+    acceptCompression: [],
+    readMaxBytes: messageBytesMax,
+    jsonOptions,
+    requestGate() {
+      if (callsUnderWay > callsMax) throw new ConnectError("too many such calls at once", Code.ResourceExhausted);
+    },
+  });
+  options.routes(rpcs);
+  const byPath = new Map(rpcs.handlers.map((handler) => [handler.requestPath, handler]));
+  const router = createRouter(rpcs.handlers, messageBytesMax);
+
+  async function serve(request: Request, response: Response): Promise<void> {
+    const routed = router.route(request);
+    if (!routed.ok) {
+      discard(request);
+      return answerPlain(response, routed.refusal, routed.allow === undefined ? {} : { allow: routed.allow });
+    }
+    const { handler, url } = routed;
+    const gone = new AbortController();
+    callsUnderWay += 1;
+    response.once("close", () => {
+      callsUnderWay -= 1;
+      gone.abort(clientGone);
+    });
+    let body: AsyncIterable<Uint8Array> = request;
+    if (handler.method.methodKind !== "bidi_streaming") {
+      const read = await readBody(request, messageBytesMax + envelopeBytes, deadlineMs);
+      if (read === undefined) return;
+      if (read === "too large") return answerPlain(response, refuse("BODY_TOO_LARGE").refusal);
+      if (read === "too slow") return answerPlain(response, refuse("DEADLINE").refusal);
+      body = alone(read);
+    }
+    const answer = await handler({
+      httpVersion: request.httpVersion,
+      method: request.method ?? "POST",
+      url,
+      header: headersOf(request, routed, isWatch(handler) ? watchMs : deadlineMs),
+      body,
+      signal: gone.signal,
+      contextValues: createContextValues(),
+    });
+    await writeOut(response, answer);
+  }
+
+  return {
+    drain: gateway.drain,
+    mayLast: (request) => isWatch(byPath.get(pathOf(request))),
+    handle(request, response) {
+      if (!byPath.has(pathOf(request))) return gateway.handle(request, response);
+      serve(request, response).catch((error: unknown) => {
+        // A client that has left is no fault.
+        if (response.destroyed) return;
+        onFault(error);
+        if (response.headersSent) response.destroy();
+        else answerPlain(response, refuse("INTERNAL").refusal);
+      });
+    },
+  };
+}
+
+const clientGone = new Error("the client is gone");
+
+function isWatch(handler: UniversalHandler | undefined): boolean {
+  return handler?.method.methodKind === "server_streaming";
+}
+
+async function* alone(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield body;
+}
+
+/** Writes an answer as it comes, no faster than the client takes it. */
+async function writeOut(response: Response, { status, header, body, trailer }: UniversalServerResponse): Promise<void> {
+  if (response.destroyed) return;
+  // The two responses are alike, but their overloads are not.
+  const plain = response as ServerResponse;
+  plain.writeHead(status, { ...Object.fromEntries(header ?? []), "cache-control": "no-store" });
+  const gone = once(plain, "close");
+  for await (const chunk of body ?? []) {
+    if (plain.destroyed) return;
+    if (!plain.write(chunk)) await Promise.race([once(plain, "drain"), gone]);
+  }
+  if (trailer !== undefined) plain.addTrailers(Object.fromEntries(trailer));
+  plain.end();
+}

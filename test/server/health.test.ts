@@ -1,0 +1,216 @@
+/**
+ * grpc.health.v1 as its clients use it: over gRPC by Connect's client and, where there is one, by Python's; told of a stop
+ * before any connection is closed; and no way to wear the server out without a key.
+ */
+import { Code, ConnectError, createClient, type Client, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } from "@connectrpc/connect-node";
+import { rmSync } from "node:fs";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
+import { startListener, testKey, type Listener } from "../support/listener.ts";
+import { firstKey, startOtpd } from "../support/process.ts";
+import { missingGrpcio, runPython } from "../support/python.ts";
+import { callText, openRaw } from "../support/raw.ts";
+import { overHttp1 } from "../support/wire.ts";
+import { temporaryFolder } from "../support/world.ts";
+
+const service = "otp.v1.OtpService";
+const transports: [string, (baseUrl: string) => Transport][] = [
+  ["gRPC", (baseUrl) => createGrpcTransport({ baseUrl })],
+  ["gRPC-web", (baseUrl) => createGrpcWebTransport({ baseUrl, httpVersion: "1.1" })],
+  ["Connect over HTTP/1.1", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "1.1" })],
+  ["Connect over HTTP/2", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2", useBinaryFormat: true })],
+];
+
+function overGrpc(url: string): Client<typeof Health> {
+  return createClient(Health, createGrpcTransport({ baseUrl: url }));
+}
+
+/** A watch, and what it was told so far. */
+function watch(client: Client<typeof Health>, name = "") {
+  const told: Status[] = [];
+  const first = Promise.withResolvers<void>();
+  const leaving = new AbortController();
+  const ended = (async () => {
+    for await (const { status } of client.watch({ service: name }, { signal: leaving.signal })) {
+      told.push(status);
+      first.resolve();
+    }
+  })();
+  ended.catch(first.reject);
+  return { told, first: first.promise, ended, leave: () => leaving.abort() };
+}
+
+async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
+  return call.then(
+    () => undefined,
+    (error: unknown) => ConnectError.from(error).code,
+  );
+}
+
+describe("while the server serves", () => {
+  let listener: Listener;
+  beforeAll(async () => {
+    listener = await startListener();
+  });
+  afterAll(() => listener.stop());
+
+  test.each(transports)("%s tells it of the server and of the service, without a key", async (_, transportTo) => {
+    const client = createClient(Health, transportTo(listener.url));
+    for (const name of ["", service]) expect((await client.check({ service: name })).status).toBe(Status.SERVING);
+    expect(await codeOf(client.check({ service: "otp.v1.Nonsense" }))).toBe(Code.NotFound);
+    const { statuses } = await client.list({});
+    expect(Object.entries(statuses).map(([name, { status }]) => [name, status])).toEqual([
+      ["", Status.SERVING],
+      [service, Status.SERVING],
+    ]);
+    const watching = watch(client, "otp.v1.Nonsense");
+    await watching.first;
+    watching.leave();
+    expect(await codeOf(watching.ended)).toBe(Code.Canceled);
+    expect(watching.told).toEqual([Status.SERVICE_UNKNOWN]);
+  });
+
+  test("JSON by any client does", async () => {
+    const path = "/grpc.health.v1.Health/Check";
+    const headers = { "content-type": "application/json" };
+    const ask = (body: string) => overHttp1(listener.url, { path, headers, body });
+    expect(JSON.parse((await ask("{}")).text)).toEqual({ status: "SERVING" });
+    expect((await ask('{"service":"otp.v1.Nonsense"}')).status).toBe(404);
+    const refused = await ask('{"serviec":"123456"}');
+    expect([refused.status, refused.text.includes("123456")]).toEqual([400, false]);
+  });
+
+  test("what is no call of it is refused as anywhere else", async () => {
+    const path = "/grpc.health.v1.Health/Check";
+    const get = await overHttp1(listener.url, { method: "GET", path });
+    expect([get.status, get.headers.get("allow")]).toEqual([405, "POST"]);
+    const text = await overHttp1(listener.url, { path, headers: { "content-type": "text/plain" }, body: "x" });
+    expect(text.status).toBe(415);
+    const headers = { "content-type": "application/json" };
+    expect((await overHttp1(listener.url, { path, headers, body: "x".repeat(5_000) })).status).toBe(413);
+    const chunked = await overHttp1(listener.url, { path, headers, body: "x".repeat(50_000), chunked: true });
+    expect(chunked.status).toBe(413);
+    expect((await overHttp1(listener.url, { path: "/grpc.health.v1.Health/Chekc", headers, body: "{}" })).status).toBe(
+      404,
+    );
+  });
+
+  test("a request that names no host is answered", async () => {
+    const raw = await openRaw(listener.port);
+    raw.write(
+      "POST /grpc.health.v1.Health/Check HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
+    );
+    expect((await raw.closed).toString("latin1")).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\{"status":"SERVING"\}$/);
+  });
+
+  if (missingGrpcio !== undefined) console.log(`skipped: health by Python's client: ${missingGrpcio}`);
+  test.skipIf(missingGrpcio !== undefined)("Python's client hears it", async () => {
+    const script = `
+import grpc, sys
+channel = grpc.insecure_channel(sys.argv[1])
+raw = dict(request_serializer=None, response_deserializer=None)
+check = channel.unary_unary("/grpc.health.v1.Health/Check", **raw)
+name = b"otp.v1.OtpService"
+print(check(b"", timeout=10).hex(), check(b"\\x0a" + bytes([len(name)]) + name, timeout=10).hex())
+try:
+    check(b"\\x0a\\x01x", timeout=10)
+except grpc.RpcError as error:
+    print(error.code().name)
+watching = channel.unary_stream("/grpc.health.v1.Health/Watch", **raw)(b"", timeout=10)
+print(next(iter(watching)).hex())
+watching.cancel()
+`;
+    expect(await runPython(script, [new URL(listener.url).host])).toEqual(["0801 0801", "NOT_FOUND", "0801"]);
+  });
+});
+
+describe("a watch", () => {
+  let listener: Listener;
+  afterEach(() => listener.stop());
+
+  test("is not cut for taking long, as a call is that dawdles", async () => {
+    listener = await startListener({ limits: { callMs: 300 } });
+    const watching = watch(overGrpc(listener.url));
+    await watching.first;
+    listener.hang();
+    // Twice as long as any call may take.
+    for (let i = 0; i < 2; i += 1) {
+      const raw = await openRaw(listener.port);
+      raw.write(callText(testKey));
+      await raw.closed;
+    }
+    await listener.stop();
+    await watching.ended;
+    expect(watching.told).toEqual([Status.SERVING, Status.NOT_SERVING]);
+  });
+
+  test("is one of a bounded number, and its place is free once it has ended", async () => {
+    listener = await startListener({ openCallsMax: 3 });
+    const client = overGrpc(listener.url);
+    const watches = [watch(client), watch(client), watch(client)] as const;
+    await Promise.all(watches.map(({ first }) => first));
+    expect(await codeOf(watch(client).first)).toBe(Code.ResourceExhausted);
+    expect(await codeOf(client.check({}))).toBe(Code.ResourceExhausted);
+    const answered = listener.answered(3);
+    watches[0].leave();
+    await answered;
+    expect((await client.check({})).status).toBe(Status.SERVING);
+  });
+
+  test("of a client that has left costs nothing more", async () => {
+    listener = await startListener({ openCallsMax: 1 });
+    const raw = await openRaw(listener.port);
+    const body = Buffer.from([0, 0, 0, 0, 2, 0x7b, 0x7d]);
+    raw.write(
+      `POST /grpc.health.v1.Health/Watch HTTP/1.1\r\nhost: x\r\ncontent-type: application/connect+json\r\ncontent-length: ${body.length}\r\n\r\n`,
+      body,
+    );
+    await raw.until((bytes) => (bytes.includes("SERVING") ? true : undefined));
+    const answered = listener.answered(1);
+    raw.destroy();
+    await answered;
+    expect((await overGrpc(listener.url).check({})).status).toBe(Status.SERVING);
+  });
+});
+
+test("a stop is told before any connection is closed, and watches do not hold it up", async () => {
+  const folder = temporaryFolder();
+  // The provider takes its time, so that there is a call under way.
+  const provider = createServer(() => {}).listen(0, "127.0.0.1");
+  await once(provider, "listening");
+  const otpd = await startOtpd(folder, {
+    OTP_PROVIDERS: "webhook",
+    OTP_WEBHOOK_URL: `http://127.0.0.1:${(provider.address() as AddressInfo).port}/`,
+    OTP_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 7).toString("base64")}`,
+    OTP_ALLOWED_COUNTRIES: "NL",
+    OTP_SEND_WAIT_MS: "1000",
+  });
+  const headers = { authorization: `Bearer ${await firstKey(otpd)}`, "content-type": "application/json" };
+  const clients = [overGrpc(otpd.url), overGrpc(otpd.url)] as const;
+  const watches = ["", service, "otp.v1.Nonsense"].map((name) => watch(clients[0], name));
+  await Promise.all(watches.map(({ first }) => first));
+  expect((await clients[1].check({ service })).status).toBe(Status.SERVING);
+  const called = once(provider, "request");
+  const sending = fetch(`${otpd.url}/v1/otp/send`, { method: "POST", headers, body: '{"phone":"+31612345678"}' });
+  await called;
+  const began = process.hrtime.bigint();
+  const ended = otpd.end();
+  await Promise.all(watches.map((each) => each.ended));
+  expect(watches.map(({ told }) => told)).toEqual([
+    [Status.SERVING, Status.NOT_SERVING],
+    [Status.SERVING, Status.NOT_SERVING],
+    [Status.SERVICE_UNKNOWN],
+  ]);
+  // Its connection was idle and is open still.
+  expect((await clients[1].check({ service })).status).toBe(Status.NOT_SERVING);
+  expect((await sending).status).toBe(200);
+  provider.closeAllConnections();
+  provider.close();
+  expect(await ended).toBe(0);
+  expect(Number(process.hrtime.bigint() - began) / 1e6).toBeLessThan(6_000);
+  rmSync(folder, { recursive: true, force: true });
+});
