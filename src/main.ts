@@ -17,6 +17,7 @@ import { banner, everythingPublic, firstKeys } from "./first-start.ts";
 import { ownMasterKey } from "./master-key.ts";
 import type { Share } from "./otp/daily-cap.ts";
 import { createMetrics } from "./observe/metrics.ts";
+import { createReadiness } from "./observe/readiness.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
 import { receiptKeys } from "./otp/receipt.ts";
@@ -99,6 +100,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
           rpcs: OtpService.methods.map(({ name }) => name),
         });
   let providers: readonly GuardedProvider[] = [];
+  const readiness = createReadiness({ system, ping: () => store.ping(), providers: () => providers });
   const store = await open({
     database: config.database,
     system,
@@ -108,7 +110,10 @@ export async function startService(config: Config, surroundings: Surroundings): 
     },
     meter: {
       begin: stopwatchMs,
-      end: (began, acts, isDurable) => metrics?.batch(acts, stopwatchMs() - began, isDurable),
+      end(began, acts, isDurable) {
+        metrics?.batch(acts, stopwatchMs() - began, isDurable);
+        readiness.batchEnded(isDurable);
+      },
     },
   });
   try {
@@ -200,6 +205,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     );
     const operations = createOperations({
       metrics: metrics && config.metrics !== "off" ? { access: config.metrics, render: metrics.render } : undefined,
+      judge: readiness.judge,
       now,
     });
     const ownKeys = createOwnKeys(system);
@@ -279,6 +285,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       async stop() {
         telemetry.lifecycle("stopping");
         health.drain();
+        readiness.drain();
         const callOff = system.after(sendGraceMs, worker.hurry);
         await server.stop(serverGraceMs);
         callOff();

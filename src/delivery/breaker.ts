@@ -11,6 +11,8 @@ import type { Provider } from "./provider.ts";
 export interface GuardedProvider extends Provider {
   /** True while calls are let through. */
   readonly isClosed: () => boolean;
+  /** True while every call would be refused unasked. Then one is tried, so somebody has to come and make it. */
+  readonly isOpen: () => boolean;
 }
 
 const callsRemembered = 20;
@@ -29,13 +31,18 @@ export function guarded(provider: Provider, now: () => number): GuardedProvider 
     breaker: new FailureCount(),
   });
   let isClosed = true;
-  policy.onBreak(() => (isClosed = false));
+  let openedMs = 0;
+  policy.onBreak(() => {
+    isClosed = false;
+    openedMs = now();
+  });
   policy.onReset(() => (isClosed = true));
   let pausedUntilMs = 0;
 
   return {
     ...provider,
     isClosed: () => isClosed,
+    isOpen: () => !isClosed && now() - openedMs < halfOpenAfterMs,
     async send(sms, signal) {
       const pauseMs = pausedUntilMs - now();
       if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: "paused at the provider's request" };

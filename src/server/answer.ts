@@ -69,6 +69,8 @@ export function answerPlain(response: Response, refusal: Refusal, more: Record<s
 
 /** The answer of a path that is no RPC. */
 export interface Page {
+  /** 200 unless given. */
+  readonly status?: number;
   readonly type: string;
   /** Bytes are not copied: a page of many kilobytes is in memory once, however many clients are slow to take it. */
   readonly body: string | Uint8Array;
@@ -80,13 +82,13 @@ export interface Page {
 
 /** Writes a page, or for HEAD all of it but its body. */
 export function answerPage(response: Response, page: Page, isHead: boolean): void {
-  const { type, body: given, headers: more } = page;
+  const { status = 200, type, body: given, headers: more } = page;
   if (page.unchanged === true) {
     return writeWhole(response, { status: 304, headers: { ...more }, body: new Uint8Array() });
   }
   const body = typeof given === "string" ? Buffer.from(given) : given;
   const headers = { "cache-control": "no-store", ...more, "content-type": type, "content-length": `${body.length}` };
-  writeWhole(response, { status: 200, headers, body: isHead ? body.subarray(0, 0) : body });
+  writeWhole(response, { status, headers, body: isHead ? body.subarray(0, 0) : body });
 }
 
 export function writeWhole(response: Response, { status, headers, body, trailers }: Sendable): void {

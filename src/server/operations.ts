@@ -1,8 +1,11 @@
 /**
- * What operators ask: GET /metrics. It needs no key, so where it may be asked from is the operator's choice.
+ * What operators ask of the server, by GET or HEAD and without a key: /livez, whether the process answers at all; /readyz,
+ * whether it should be sent calls; and /metrics, which not everybody may read. All three are answered at a full house and
+ * during a stop, since that is when they are needed.
  */
 import { BlockList, isIPv6 } from "node:net";
-import { refuse } from "../otp/reason.ts";
+import { readinessChecks, type CheckResult, type ReadinessCheck } from "../observe/readiness.ts";
+import { invalid, refuse } from "../otp/reason.ts";
 import type { Instant } from "../system.ts";
 import type { Page } from "./answer.ts";
 import type { Visit } from "./gateway.ts";
@@ -12,6 +15,8 @@ export interface OperationsOptions {
   readonly metrics:
     | { readonly access: "loopback" | "on"; readonly render: () => Promise<{ type: string; body: string }> }
     | undefined;
+  /** Looks at how things are. */
+  readonly judge: (checks: readonly ReadinessCheck[]) => Promise<Partial<Record<ReadinessCheck, CheckResult>>>;
   readonly now: () => Instant;
 }
 
@@ -19,10 +24,35 @@ export interface OperationsOptions {
 const strangersMetricsMs = 1_000;
 
 /** Makes the function that finds the visit of a path. */
-export function createOperations({ metrics, now }: OperationsOptions): (path: string) => Visit | undefined {
-  const visits = new Map<string, Visit>();
+export function createOperations({ metrics, judge, now }: OperationsOptions): (path: string) => Visit | undefined {
+  const visits = new Map<string, Visit>([
+    ["/livez", { ...askedUrgently, answer: async () => ({ ok: true, value: json({ status: "alive" }) }) }],
+    ["/readyz", readyVisit(judge)],
+  ]);
   if (metrics !== undefined) visits.set("/metrics", metricsVisit(metrics, now));
   return (path) => visits.get(path);
+}
+
+const askedUrgently = { methods: ["GET", "HEAD"], isUrgent: true } as const;
+
+function json(value: unknown, status = 200): Page {
+  return { status, type: "application/json", body: JSON.stringify(value) };
+}
+
+/** The body names checks alone: it is for anybody to read. `?exclude=provider` leaves one out, and may be repeated. */
+function readyVisit(judge: OperationsOptions["judge"]): Visit {
+  return {
+    ...askedUrgently,
+    async answer({ target }) {
+      const excluded = new URLSearchParams(target.split("?", 2)[1]).getAll("exclude");
+      if (!excluded.every((name) => readinessChecks.some((check) => check === name))) {
+        return invalid(undefined, `exclude must be one of ${readinessChecks.join(", ")}.`);
+      }
+      const checks = await judge(readinessChecks.filter((check) => !excluded.includes(check)));
+      const isReady = !Object.values(checks).includes("failing");
+      return { ok: true, value: json({ status: isReady ? "ready" : "not_ready", checks }, isReady ? 200 : 503) };
+    },
+  };
 }
 
 function metricsVisit({ access, render }: NonNullable<OperationsOptions["metrics"]>, now: () => Instant): Visit {
@@ -36,8 +66,7 @@ function metricsVisit({ access, render }: NonNullable<OperationsOptions["metrics
   }
 
   return {
-    methods: ["GET", "HEAD"],
-    isUrgent: true,
+    ...askedUrgently,
     async answer({ peer }) {
       const isOurs = isLoopback(peer);
       if (access === "loopback" && !isOurs) return refuse("ROUTE_NOT_FOUND");

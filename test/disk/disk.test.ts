@@ -59,6 +59,7 @@ describe.each(failingDisks)("$name", (disk) => {
   const send = (phone: string) => service.call("/v1/otp/send", { phone }, `send-${phone}`);
   const verify = (request_id: string, code: string) => service.call("/v1/otp/verify", { request_id, code });
   const get = (id: string) => service.call(`/v1/otp/${id}`);
+  const readiness = async () => (await service.call("/readyz"))?.body;
 
   async function open(): Promise<{ id: string; code: string }> {
     const phone = nextPhone();
@@ -86,6 +87,7 @@ describe.each(failingDisks)("$name", (disk) => {
         sends.push({ phone, answer: await send(phone) });
       } while (sends.at(-1)?.answer?.status === 200 && sends.length < sendsUntilFullMax);
       expectUnavailable(sends.at(-1)?.answer);
+      expect(await readiness()).toMatchObject({ status: "not_ready", checks: { database: "failing" } });
       const together = Array.from({ length: 24 }, nextPhone);
       sends.push(...(await Promise.all(together.map(async (phone) => ({ phone, answer: await send(phone) })))));
       const accepted = sends.filter(({ answer }) => answer?.status === 200);
@@ -105,6 +107,9 @@ describe.each(failingDisks)("$name", (disk) => {
       expect(await verify(guessed.id, otherCode(guessed.code))).toMatchObject({ body: { attempts_remaining: 4 } });
       const { id: afterwards } = await open();
       for (const { phone } of refused) expect(await send(phone), phone).toMatchObject({ status: 200, replayed: false });
+
+      const well = { status: "ready", checks: { database: "ok" } };
+      await expect.poll(readiness, { timeout: 5_000 }).toMatchObject(well);
 
       await service.killed();
       const book = readBook(estate.databasePath);

@@ -9,7 +9,9 @@ let rendered = 0;
 let nowMs = 0;
 const visitFor = (access: "loopback" | "on") => {
   const render = async () => ({ type: "text/plain", body: `${(rendered += 1)}` });
-  const visit = createOperations({ metrics: { access, render }, now: () => nowMs })("/metrics");
+  const visit = createOperations({ metrics: { access, render }, judge: async () => ({}), now: () => nowMs })(
+    "/metrics",
+  );
   if (visit === undefined) throw new Error("there are no metrics");
   return async (peer: string | undefined, headers: Record<string, string> = {}) => {
     const answer = await visit.answer({ method: "GET", target: "/metrics", headers, body: new Uint8Array(), peer });
@@ -46,5 +48,5 @@ test("when they are on, everybody reads them; strangers get what is up to a seco
 });
 
 test("without metrics there is no such path", () => {
-  expect(createOperations({ metrics: undefined, now: () => 0 })("/metrics")).toBeUndefined();
+  expect(createOperations({ metrics: undefined, judge: async () => ({}), now: () => 0 })("/metrics")).toBeUndefined();
 });

@@ -11,7 +11,7 @@ import { createAdmission } from "../../src/server/admission.ts";
 import { createClientAddress } from "../../src/server/client-address.ts";
 import { createCors } from "../../src/server/cors.ts";
 import { createConnections, type ConnectionLimits, type Connections } from "../../src/server/connections.ts";
-import { createGateway } from "../../src/server/gateway.ts";
+import { createGateway, type Gateway, type Visit } from "../../src/server/gateway.ts";
 import { createHealth } from "../../src/server/health.ts";
 import { gate, guard } from "../../src/server/interceptors.ts";
 import { withOpenRpcs } from "../../src/server/open-rpcs.ts";
@@ -32,12 +32,14 @@ export interface ListenerWish {
   readonly deadlineMs?: number;
   readonly callsMax?: number;
   readonly openCallsMax?: number;
+  readonly visitOf?: (path: string) => Visit | undefined;
   readonly connectionsMax?: number;
   readonly readCertificate?: () => Certificate;
 }
 
 export interface Listener {
   readonly server: RunningServer;
+  readonly gateway: Gateway;
   readonly connections: Connections;
   readonly port: number;
   readonly url: string;
@@ -162,6 +164,36 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     },
   };
   const health = createHealth([OtpService.typeName]);
+  const gateway = withOpenRpcs(
+    createGateway({
+      router,
+      system,
+      admit: createAdmission({
+        authenticate: (header) =>
+          Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
+        addressOf: createClientAddress([]),
+        quotas,
+        now: () => system.now(),
+        warn: () => {},
+      }),
+      cors: createCors(() => Promise.resolve(false)),
+      onAuthenticated: connections.authenticated,
+      visitOf: wish.visitOf ?? (() => undefined),
+      bodyBytesMax: 16_384,
+      deadlineMs: wish.deadlineMs ?? 15_000,
+      callsMax: wish.callsMax ?? 1_024,
+      onCall: (call, status) => calls.push({ call, status }),
+      onFault: (error) => faults.push(error),
+    }),
+    {
+      routes: health.routes,
+      messageBytesMax: 4_096,
+      deadlineMs: wish.deadlineMs ?? 15_000,
+      watchMs: 1_800_000,
+      callsMax: wish.openCallsMax ?? 1_000,
+      onFault: (error) => faults.push(error),
+    },
+  );
   const server = await startServer({
     connections: book,
     connectionsMax: wish.connectionsMax ?? 10_000,
@@ -170,39 +202,11 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     port: 0,
     readCertificate: wish.readCertificate,
     onFault: (error) => faults.push(error),
-    gateway: withOpenRpcs(
-      createGateway({
-        router,
-        system,
-        admit: createAdmission({
-          authenticate: (header) =>
-            Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
-          addressOf: createClientAddress([]),
-          quotas,
-          now: () => system.now(),
-          warn: () => {},
-        }),
-        cors: createCors(() => Promise.resolve(false)),
-        onAuthenticated: connections.authenticated,
-        visitOf: () => undefined,
-        bodyBytesMax: 16_384,
-        deadlineMs: wish.deadlineMs ?? 15_000,
-        callsMax: wish.callsMax ?? 1_024,
-        onCall: (call, status) => calls.push({ call, status }),
-        onFault: (error) => faults.push(error),
-      }),
-      {
-        routes: health.routes,
-        messageBytesMax: 4_096,
-        deadlineMs: wish.deadlineMs ?? 15_000,
-        watchMs: 1_800_000,
-        callsMax: wish.openCallsMax ?? 1_000,
-        onFault: (error) => faults.push(error),
-      },
-    ),
+    gateway,
   });
   return {
     server,
+    gateway,
     connections,
     port: server.port,
     url: `${server.scheme}://127.0.0.1:${server.port}`,

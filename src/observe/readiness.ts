@@ -1,0 +1,92 @@
+/**
+ * Whether this instance can do its job now: it is not about to stop, the database takes writes, and there is a provider
+ * to call. Probes come often and from many, so a write is tried at most every two seconds, for all of them; a batch of
+ * acts that failed meanwhile counts at once.
+ */
+import type { Instant, System } from "../system.ts";
+
+export const readinessChecks = ["serving", "database", "provider"] as const;
+export type ReadinessCheck = (typeof readinessChecks)[number];
+
+/** `degraded` is one of several providers that cannot be called: no reason to send callers elsewhere. */
+export type CheckResult = "ok" | "degraded" | "failing";
+
+export interface ReadinessOptions {
+  readonly system: Pick<System, "now" | "after">;
+  /** Resolves when the database takes a write. */
+  readonly ping: () => Promise<void>;
+  /** The ways out. */
+  readonly providers: () => readonly { readonly isOpen: () => boolean }[];
+}
+
+export interface Readiness {
+  /** Looks at each of these. */
+  judge(checks: readonly ReadinessCheck[]): Promise<Partial<Record<ReadinessCheck, CheckResult>>>;
+  /** Told of each batch of acts, whether it is durable or has failed as a whole. */
+  batchEnded(isDurable: boolean): void;
+  /** Not serving from now on. */
+  drain(): void;
+}
+
+/** What a tried write came to is good for so long. */
+const goodForMs = 2_000;
+/** After a batch has failed, none is tried for so long: calls show often enough that it still fails. */
+const badForMs = 1_000;
+/** A write that takes longer has failed: nobody waits for such a database. */
+const pingTimeoutMs = 2_000;
+
+export function createReadiness({ system, ping, providers }: ReadinessOptions): Readiness {
+  let draining = false;
+  let latest: { readonly atMs: Instant; readonly isWritable: Promise<boolean> } | undefined;
+  let failedMs: Instant | undefined;
+  let pinging: Promise<boolean> | undefined;
+
+  /** Tries a write. One that hangs is not followed by another: they would only queue up behind it. */
+  async function tryWrite(): Promise<boolean> {
+    pinging ??= ping()
+      .then(
+        () => true,
+        () => false,
+      )
+      .finally(() => (pinging = undefined));
+    const late = Promise.withResolvers<boolean>();
+    const callOff = system.after(pingTimeoutMs, () => late.resolve(false));
+    const wasTaken = await Promise.race([pinging, late.promise]);
+    callOff();
+    return wasTaken;
+  }
+
+  function isWritable(): Promise<boolean> {
+    const now = system.now();
+    if (failedMs !== undefined && now - failedMs < badForMs) return Promise.resolve(false);
+    if (latest === undefined || now - latest.atMs >= goodForMs) latest = { atMs: now, isWritable: tryWrite() };
+    return latest.isWritable;
+  }
+
+  function ofProviders(): CheckResult {
+    const open = providers().filter(({ isOpen }) => isOpen()).length;
+    if (open === 0) return "ok";
+    return open < providers().length ? "degraded" : "failing";
+  }
+
+  const looks: Record<ReadinessCheck, () => CheckResult | Promise<CheckResult>> = {
+    serving: () => (draining ? "failing" : "ok"),
+    database: async () => ((await isWritable()) ? "ok" : "failing"),
+    provider: ofProviders,
+  };
+
+  return {
+    async judge(checks) {
+      const results = await Promise.all(checks.map(async (check) => [check, await looks[check]()] as const));
+      return Object.fromEntries(results);
+    },
+    batchEnded(isDurable) {
+      if (isDurable) return;
+      failedMs = system.now();
+      latest = undefined;
+    },
+    drain() {
+      draining = true;
+    },
+  };
+}
