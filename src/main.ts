@@ -34,6 +34,7 @@ import { withOpenRpcs } from "./server/open-rpcs.ts";
 import { createOperations } from "./server/operations.ts";
 import { createOtpService } from "./server/otp-service.ts";
 import { createPublicDocuments } from "./server/public-documents.ts";
+import { reflectionRoutes } from "./server/reflection.ts";
 import { createReportVisits } from "./server/reports.ts";
 import { connectionLimits, startServer, type Certificate } from "./server/server.ts";
 import { createAuthenticate } from "./service/api-keys.ts";
@@ -248,7 +249,10 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const health = createHealth([OtpService.typeName]);
     const server = await startServer({
       gateway: withOpenRpcs(gateway, {
-        routes: health.routes,
+        routes(rpcs) {
+          health.routes(rpcs);
+          if (config.reflection) reflectionRoutes(rpcs);
+        },
         messageBytesMax: openMessageBytesMax,
         deadlineMs,
         watchMs,

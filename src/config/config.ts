@@ -47,6 +47,8 @@ export interface Config {
   readonly authFailureLimit: Limit;
   /** Whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly AddressRange[];
+  /** Whether the server tells what it speaks. */
+  readonly reflection: boolean;
   /** Who may read the metrics: nobody, this machine, or everybody who reaches the port. */
   readonly metrics: "off" | "loopback" | "on";
   readonly logLevel: LogLevel;
@@ -102,6 +104,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       keyLimit: given.OTP_KEY_LIMIT === "none" ? undefined : given.OTP_KEY_LIMIT,
       authFailureLimit: given.OTP_AUTH_FAILURE_LIMIT,
       trustedProxies: given.OTP_TRUSTED_PROXIES ?? [],
+      reflection: (given.OTP_REFLECTION ?? (given.OTP_ENV === "development" ? "on" : "off")) === "on",
       metrics: given.OTP_METRICS,
       logLevel: given.OTP_LOG_LEVEL,
       policy: {

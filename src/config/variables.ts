@@ -96,6 +96,7 @@ export const variables = v.object({
   OTP_MAX_CONNECTIONS: v.optional(integer(1, 100_000), "10000"),
   OTP_TLS_CERT_FILE: v.optional(v.string()),
   OTP_TLS_KEY_FILE: v.optional(v.string()),
+  OTP_REFLECTION: v.optional(oneOf(["on", "off"])),
   OTP_METRICS: v.optional(oneOf(["off", "loopback", "on"]), "loopback"),
   OTP_LOG_LEVEL: v.optional(oneOf(logLevels), "info"),
 });

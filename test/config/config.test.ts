@@ -146,6 +146,7 @@ describe("a variable of a kind", () => {
         { address: "::1", bits: 128 },
       ],
     ],
+    ["OTP_REFLECTION", "off", ({ reflection }) => reflection, false],
     ["OTP_METRICS", "off", ({ metrics }) => metrics, "off"],
     ["OTP_METRICS", "on", ({ metrics }) => metrics, "on"],
     ["OTP_LOG_LEVEL", "silent", ({ logLevel }) => logLevel, "silent"],
@@ -246,6 +247,7 @@ describe("a variable of a kind", () => {
       ["10.0.0.0/33", "10.0.0", "10.0.0.0/8;192.0.2.7", "proxy.internal", "*", "10.0.0.0/8,"],
       "must be a list such as 10.0.0.0/8,2001:db8::7 (addresses and ranges)",
     ],
+    ["OTP_REFLECTION", ["true", "ON"], "must be one of on, off"],
     ["OTP_METRICS", ["true", "local"], "must be one of off, loopback, on"],
     ["OTP_LOG_LEVEL", ["verbose", "INFO"], "must be one of trace, debug, info, warn, error, fatal, silent"],
   ])("%s refuses %j", (name, texts, sentence) => {
@@ -339,6 +341,9 @@ describe("production", () => {
 
   test("starts with a way out, a key, a country list and a daily cap", () => {
     expect(configOf(production)).toMatchObject({ environment: "production", providers: ["webhook"] });
+    // What the server speaks is told to strangers in development alone, unless it is asked for.
+    expect([configOf(production).reflection, configOf({}).reflection]).toEqual([false, true]);
+    expect(configOf({ ...production, OTP_REFLECTION: "on" }).reflection).toBe(true);
     expect(configOf({ ...production, OTP_ALLOWED_COUNTRIES: "*" }).policy.allowedCountries).toBeUndefined();
   });
 

@@ -1,0 +1,178 @@
+/**
+ * Server reflection as its clients use it: buf curl, which knows nothing of our protos here, in both versions; Connect's
+ * client, question by question; and Python's where there is one.
+ */
+import { createFileRegistry, fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { FileDescriptorProtoSchema, type FileDescriptorProto } from "@bufbuild/protobuf/wkt";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { execFile } from "node:child_process";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ServerReflection, type ServerReflectionRequestSchema } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
+import { ServerReflection as V1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { missingGrpcio, runPython } from "../support/python.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.stop());
+
+const buf = join(import.meta.dirname, "../../node_modules/.bin/buf");
+const services = [
+  "grpc.health.v1.Health",
+  "grpc.reflection.v1.ServerReflection",
+  "grpc.reflection.v1alpha.ServerReflection",
+  "otp.v1.OtpService",
+];
+
+/** Runs buf curl, away from the repository's protos; resolves with what it printed. */
+async function bufCurl(path: string, ...args: string[]): Promise<string> {
+  const all = ["curl", "--protocol", "grpc", "--http2-prior-knowledge", ...args, `${world.url}${path}`];
+  return (await promisify(execFile)(buf, all, { cwd: world.folder })).stdout;
+}
+
+describe.each(["grpc-v1", "grpc-v1alpha"])("buf curl by %s", (version) => {
+  const by = ["--reflect-protocol", version];
+
+  test("lists what there is", async () => {
+    expect((await bufCurl("", ...by, "--list-services")).trim().split("\n")).toEqual(services);
+    expect((await bufCurl("", ...by, "--list-methods")).trim().split("\n")).toEqual(
+      expect.arrayContaining([
+        "grpc.health.v1.Health/Check",
+        "otp.v1.OtpService/SendOtp",
+        "otp.v1.OtpService/VerifyOtp",
+      ]),
+    );
+  });
+
+  test("calls an RPC that it learned of just now", async () => {
+    const key = ["-H", `Authorization: Bearer ${world.key}`];
+    const sent = await bufCurl("/otp.v1.OtpService/SendOtp", ...by, ...key, "-d", '{"phone":"+31612345678"}');
+    expect(JSON.parse(sent)).toMatchObject({ state: "STATE_PENDING", codeLength: 6 });
+    const health = await bufCurl("/grpc.health.v1.Health/Check", ...by, "-d", '{"service":"otp.v1.OtpService"}');
+    expect(JSON.parse(health)).toEqual({ status: "SERVING" });
+  });
+});
+
+type Question = MessageInitShape<typeof ServerReflectionRequestSchema>["messageRequest"];
+
+describe.each([
+  ["v1", ServerReflection],
+  ["v1alpha", V1Alpha],
+] as const)("by %s", (_, service) => {
+  async function ask(...questions: NonNullable<Question>[]) {
+    const client = createClient(service, createGrpcTransport({ baseUrl: world.url }));
+    async function* asked() {
+      for (const messageRequest of questions) yield { host: "there", messageRequest };
+    }
+    const answers = [];
+    for await (const answer of client.serverReflectionInfo(asked())) answers.push(answer);
+    return answers;
+  }
+  async function filesOf(question: NonNullable<Question>): Promise<FileDescriptorProto[]> {
+    const [answer] = await ask(question);
+    const response = answer?.messageResponse;
+    if (response?.case !== "fileDescriptorResponse") throw new Error(`no file came: ${JSON.stringify(response)}`);
+    return response.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes));
+  }
+
+  test("a file comes with all that it imports, itself first, and is whole", async () => {
+    const files = await filesOf({ case: "fileContainingSymbol", value: "otp.v1.OtpService" });
+    expect(files[0]?.name).toBe("otp/v1/otp_service.proto");
+    const names = files.map(({ name }) => name);
+    expect(files.flatMap(({ dependency }) => dependency).filter((name) => !names.includes(name))).toEqual([]);
+    expect(names).toContain("google/protobuf/timestamp.proto");
+    const [root] = files;
+    if (root === undefined) throw new Error("no file came");
+    const registry = createFileRegistry(root, (name) => files.find((file) => file.name === name));
+    const methods = registry.getService("otp.v1.OtpService")?.methods.map(({ name }) => name);
+    expect(methods).toEqual(["SendOtp", "VerifyOtp", "ResendOtp", "CancelOtp", "GetOtp"]);
+  });
+
+  test.each([
+    ["a service", "grpc.health.v1.Health", "grpc/health/v1/health.proto"],
+    ["a method", "otp.v1.OtpService.SendOtp", "otp/v1/otp_service.proto"],
+    ["a message", "otp.v1.SendOtpRequest", "otp/v1/otp_service.proto"],
+    ["a field", "otp.v1.SendOtpRequest.phone", "otp/v1/otp_service.proto"],
+    ["an enum", "otp.v1.State", "otp/v1/otp_service.proto"],
+    ["a value, which is named beside its enum", "otp.v1.STATE_PENDING", "otp/v1/otp_service.proto"],
+    ["a nested enum", "grpc.health.v1.HealthCheckResponse.ServingStatus", "grpc/health/v1/health.proto"],
+    ["what an error carries", "google.rpc.ErrorInfo", "google/rpc/error_details.proto"],
+    ["what is imported", "google.protobuf.Timestamp", "google/protobuf/timestamp.proto"],
+  ])("%s leads to its file", async (_kind, value, name) => {
+    expect((await filesOf({ case: "fileContainingSymbol", value }))[0]?.name).toBe(name);
+    expect((await filesOf({ case: "fileByFilename", value: name }))[0]?.name).toBe(name);
+  });
+
+  test("every question of a stream gets its answer, in order, and what is not there is told", async () => {
+    const answers = await ask(
+      { case: "listServices", value: "" },
+      { case: "fileByFilename", value: "otp/v2/otp_service.proto" },
+      { case: "fileContainingSymbol", value: "otp.v1.Nonsense" },
+      { case: "fileContainingExtension", value: { containingType: "otp.v1.SendOtpRequest", extensionNumber: 1 } },
+      { case: "allExtensionNumbersOfType", value: "otp.v1.SendOtpRequest" },
+      { case: "allExtensionNumbersOfType", value: "otp.v1.Nonsense" },
+    );
+    const notFound = { case: "errorResponse", value: { errorCode: 5 } };
+    expect(answers.map(({ messageResponse }) => messageResponse)).toMatchObject([
+      {
+        value: {
+          service: expect.arrayContaining(
+            services.map((name) => expect.objectContaining({ name }) as object),
+          ) as object,
+        },
+      },
+      notFound,
+      notFound,
+      notFound,
+      { case: "allExtensionNumbersResponse", value: { baseTypeName: "otp.v1.SendOtpRequest", extensionNumber: [] } },
+      notFound,
+    ]);
+    expect(answers[2]).toMatchObject({
+      validHost: "there",
+      originalRequest: { host: "there", messageRequest: { value: "otp.v1.Nonsense" } },
+    });
+  });
+
+  test("a question that is none is told so", async () => {
+    const [answer] = await ask({ case: undefined });
+    expect(answer?.messageResponse).toMatchObject({ case: "errorResponse", value: { errorCode: 3 } });
+  });
+});
+
+if (missingGrpcio !== undefined) console.log(`skipped: reflection by Python's client: ${missingGrpcio}`);
+test.skipIf(missingGrpcio !== undefined)("Python's client lists what there is, in both versions", async () => {
+  const script = `
+import grpc, sys
+channel = grpc.insecure_channel(sys.argv[1])
+for version in ("v1", "v1alpha"):
+    path = "/grpc.reflection." + version + ".ServerReflection/ServerReflectionInfo"
+    call = channel.stream_stream(path, request_serializer=None, response_deserializer=None)
+    answer = next(iter(call(iter([b"\\x3a\\x00"]), timeout=10)))
+    print(answer.count(b"otp.v1.OtpService"), answer.count(b"grpc.health.v1.Health"))
+`;
+  expect(await runPython(script, [new URL(world.url).host])).toEqual(["1 1", "1 1"]);
+});
+
+test("when it is off there is no such path, and health is still there", async () => {
+  await world.restart({ OTP_REFLECTION: "off" });
+  for (const service of [ServerReflection, V1Alpha]) {
+    const client = createClient(service, createGrpcTransport({ baseUrl: world.url }));
+    const asked = async function* () {
+      yield { messageRequest: { case: "listServices", value: "" } as const };
+    };
+    const answers = client.serverReflectionInfo(asked())[Symbol.asyncIterator]();
+    const error = await answers.next().catch((failure: unknown) => ConnectError.from(failure));
+    expect(error).toMatchObject({ code: Code.Unimplemented });
+  }
+  const health = await fetch(`${world.url}/grpc.health.v1.Health/Check`, {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: "{}",
+  });
+  expect(await health.json()).toEqual({ status: "SERVING" });
+});
