@@ -9,7 +9,7 @@ import { existingMasterKey } from "../master-key.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
 import { isTenantName, type Tenant, type TenantRecord } from "../otp/tenant.ts";
 import type { Verification } from "../otp/verification.ts";
-import { phoneRefs } from "../service/verifications.ts";
+import { phoneRefs } from "../service/phone-refs.ts";
 import type { PhoneRef, Store } from "../store/store.ts";
 import { Unusable, valueOf } from "./command.ts";
 

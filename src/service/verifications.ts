@@ -7,13 +7,13 @@ import { saltBytes } from "../otp/code.ts";
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isProvenUnsent, type Delivery } from "../otp/message.ts";
-import { openPhone, parsePhoneNumber, phoneIndex, readPhone, sealPhone, type E164 } from "../otp/phone-number.ts";
+import { openPhone, parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
 import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
 import { admitNumber, listedNumber } from "../otp/destination.ts";
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import { receiptOf } from "../otp/receipt.ts";
-import { isSandbox, realTenantOf } from "../otp/sandbox.ts";
+import { realTenantOf } from "../otp/sandbox.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Settled } from "../otp/settlement.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
@@ -35,10 +35,11 @@ import {
   type State,
   type Verification,
 } from "../otp/verification.ts";
-import type { Job, PhoneRef, Store, UpdateScope } from "../store/store.ts";
+import type { Job, Store, UpdateScope } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { createBotGate } from "./bot-gate.ts";
 import type { BotCheck } from "./bot-check.ts";
+import { bucketsOf, phoneRefs } from "./phone-refs.ts";
 import { isGuarded, prefixRef } from "./prefixes.ts";
 import { keptIfSpent, unlimited, type Place } from "./quotas.ts";
 
@@ -151,27 +152,6 @@ export interface VerificationsOptions {
 
 /** A retry after DELIVERY_FAILED is worth trying this much later. */
 const deliveryRetryMs = 5_000;
-
-/**
- * Where a phone's limits and past are kept, for a verification at hand. Rotated keys are looked up by the number itself; a
- * number that cannot be read is known by its own row's index alone, and has no prefix.
- */
-export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): (verification: Verification) => PhoneRef {
-  return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser }) => {
-    const read = () => readPhone(keys, kid, id, phoneBox);
-    const { policy } = tenantOf(tenant);
-    const prefix = prefixRef(policy, tenant, read);
-    const rest = { knownUser, buckets: bucketsOf(tenant, policy), prefix };
-    const phone = keys.all.length === 1 ? undefined : read();
-    if (phone === undefined) return { ...rest, indexes: [index], kid };
-    return { ...rest, indexes: keys.all.map((key) => phoneIndex(key, tenant, phone)), kid: keys.current.kid };
-  };
-}
-
-/** How many buckets a phone has. The sandbox is for test runs, which send to one number all day. */
-function bucketsOf(tenant: string, policy: Policy): number {
-  return isSandbox(tenant) ? 0 : policy.phoneLimits.length;
-}
 
 export function createVerifications(options: VerificationsOptions): Verifications {
   const { store, system, keys, tenantOf, deliver, sendWaitMs, issuer, onDailyShare } = options;

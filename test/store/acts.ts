@@ -15,7 +15,7 @@ import type { WebOrigin } from "../../src/otp/template/last-line.ts";
 import { decideCancel, decideResend, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
 import { decideGiveUp, type SettleView } from "../../src/otp/settlement.ts";
 import { type PhoneView, type Verification } from "../../src/otp/verification.ts";
-import { phoneRefs } from "../../src/service/verifications.ts";
+import { phoneRefs } from "../../src/service/phone-refs.ts";
 import type { Job, PhoneRef, Store } from "../../src/store/store.ts";
 import type { System } from "../../src/system.ts";
 

@@ -15,7 +15,7 @@ runNodeJs(
     name: "protoc-gen-openapi",
     version,
     generateTs({ files, generateFile }) {
-      const file = files.find(({ services }) => services.length > 0);
+      const file = files.find(({ services }) => services.some(({ typeName }) => typeName === "otp.v1.OtpService"));
       if (file === undefined) return;
       generateFile("openapi.json").print(JSON.stringify(documentOf(file, version), undefined, 2));
     },
