@@ -1,187 +1,96 @@
 /**
- * `npm run bench`: what a durable send + verify costs, beside two calls of a connect-node handler that does nothing.
+ * `npm run bench`: the standing comparison. It prints tables with the machine and the day, and beside what is asked of the
+ * service what was measured.
  *
- * Server and load are processes of their own, each pinned to a core where the machine allows it. The two servers take
- * turns within one run, five rounds each, and the medians are compared: a ratio from one run says something on a noisy
- * machine, an absolute figure little. CPU is the server process's own, user and system, as the kernel counts it.
+ *   npm run bench -- --quick              less of everything, in a few minutes
+ *   npm run bench -- --only growth        one section: compare, growth, memory or latency; may be given several times
+ *   npm run bench -- --without peer       leaves out better-auth (which is installed from npm on demand), or postgres
+ *   npm run bench -- --write              puts the tables into docs/capacity.md
+ *
+ * Servers and load are processes of their own, each pinned to a core where the machine allows it. Servers take turns within
+ * one run, and medians are compared.
  */
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { drive, openClient, openCodeBox, type Client } from "./load.ts";
+import { parseArgs } from "node:util";
+import { compare, type Without } from "./compare.ts";
+import { efforts, type Effort } from "./effort.ts";
+import { markdown, verdicts, type Figures, type Findings, type Table } from "./findings.ts";
+import { growth } from "./growth.ts";
+import { latency } from "./latency.ts";
+import { openCodeBox } from "./load.ts";
+import { memory } from "./memory.ts";
+import { canPin, pinLoad } from "./processes.ts";
+import type { Place } from "./targets.ts";
 
-const connections = Number(process.env["BENCH_CONNECTIONS"] ?? 32);
-const rounds = Number(process.env["BENCH_ROUNDS"] ?? 5);
-const roundMs = Number(process.env["BENCH_ROUND_MS"] ?? 2_000);
-const warmUpMs = Number(process.env["BENCH_WARM_UP_MS"] ?? 4_000);
+type Section = (place: Place, effort: Effort, without: Without) => Promise<Findings>;
 
+const sections: Readonly<Record<string, Section>> = { compare, latency, growth, memory };
+const runMaxMs = 25 * 60_000;
+const root = new URL("../../", import.meta.url).pathname;
+const marks = ["<!-- what follows is written by npm run bench -->", "<!-- up to here -->"] as const;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: "string", multiple: true },
+    without: { type: "string", multiple: true, default: [] },
+    quick: { type: "boolean", default: false },
+    smoke: { type: "boolean", default: false },
+    write: { type: "boolean", default: false },
+  },
+});
+const effort: Effort = values.smoke ? efforts.smoke : values.quick ? efforts.quick : efforts.full;
+const chosen = values.only ?? Object.keys(sections);
+const without = { peer: values.without.includes("peer"), postgres: values.without.includes("postgres") };
+const isWhole = values.only === undefined && values.without.length === 0 && effort === efforts.full;
+if (values.write && !isWhole) throw new Error("--write takes the whole run, without --only, --without or --quick");
+const unknown = chosen.find((name) => sections[name] === undefined);
+if (unknown !== undefined) throw new Error(`there is no section ${unknown}, only ${Object.keys(sections).join(", ")}`);
+
+process.once("SIGINT", () => process.exit(130));
+process.once("SIGTERM", () => process.exit(143));
+setTimeout(() => {
+  console.error(`not done after ${runMaxMs / 60_000} minutes`);
+  process.exit(1);
+}, runMaxMs).unref();
 const folder = mkdtempSync(join(tmpdir(), "otpd-bench-"));
-/** What the kernel counts a process's time in: a hundredth of a second on every Linux. */
-const ticksPerSecond = 100;
-const canPin = cpus().length > 1 && succeeds("taskset", ["--version"]);
-
-interface Server {
-  readonly process: ChildProcess;
-  readonly port: number;
-  readonly output: string;
-}
-
-interface Round {
-  readonly perSecond: number;
-  readonly cpuMicros: number;
-}
+process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 const codes = await openCodeBox(join(folder, "codes.sock"));
-const service = await start("service.ts", [join(folder, "otp.db"), codes.path], {
-  OTP_SEND_WAIT_MS: "0",
-  // One key does all the calls here, which are more than a key is allowed.
-  OTP_KEY_LIMIT: "none",
-});
-const noop = await start("noop.ts", []);
-if (canPin) execFileSync("taskset", ["-a", "-p", "-c", "1", `${process.pid}`], { stdio: "ignore" });
-try {
-  const key = /otp_live_\w+/.exec(service.output)?.[0] ?? "";
-  const cycleClients = open(service.port, key);
-  const noopClients = open(noop.port, key);
-  await cycles(cycleClients, service, warmUpMs);
-  await noops(noopClients, noop, warmUpMs);
-  const results: { cycle: Round; noop: Round }[] = [];
-  for (let round = 0; round < rounds; round++) {
-    results.push({
-      cycle: await cycles(cycleClients, service, roundMs),
-      noop: await noops(noopClients, noop, roundMs),
-    });
-  }
-  report(
-    results.map(({ cycle }) => cycle),
-    results.map((result) => result.noop),
-  );
-} finally {
-  service.process.kill("SIGKILL");
-  noop.process.kill("SIGKILL");
-  codes.close();
-  rmSync(folder, { recursive: true, force: true });
+if (!values.smoke) pinLoad();
+const tables: Table[] = [];
+const figures: Figures = {};
+for (const name of chosen) {
+  const startMs = performance.now();
+  const found = await sections[name]?.({ folder, codes }, effort, without);
+  tables.push(...(found?.tables ?? []));
+  Object.assign(figures, found?.figures);
+  console.error(`${name}: ${((performance.now() - startMs) / 1_000).toFixed(0)} s`);
 }
+const report = [heading(), ...[verdicts(figures), ...tables].map(markdown)].join("\n\n");
+console.log(report);
+if (values.write) write(report);
 process.exit(0);
 
-function open(port: number, key: string): Client[] {
-  return Array.from({ length: connections }, () => openClient(port, key));
-}
-
-async function cycles(clients: Client[], server: Server, durationMs: number): Promise<Round> {
-  return measured(clients, server, durationMs, async (client) => {
-    const phone = randomPhone();
-    const sent = await client.post("/v1/otp/send", `{"phone":"${phone}"}`);
-    const id = /"request_id":"([^"]+)"/.exec(sent.body)?.[1];
-    if (sent.status !== 200 || id === undefined) throw new Error(`send answered ${sent.status} ${sent.body}`);
-    const code = await codes.codeFor(phone);
-    const verified = await client.post("/v1/otp/verify", `{"request_id":"${id}","code":"${code}"}`);
-    if (verified.status !== 200) throw new Error(`verify answered ${verified.status} ${verified.body}`);
-  });
-}
-
-async function noops(clients: Client[], server: Server, durationMs: number): Promise<Round> {
-  return measured(clients, server, durationMs, async (client) => {
-    const { status } = await client.post("/otp.v1.OtpService/SendOtp", `{"phone":"${randomPhone()}"}`);
-    if (status !== 200) throw new Error(`the no-op answered ${status}`);
-  });
-}
-
-async function measured(
-  clients: Client[],
-  server: Server,
-  durationMs: number,
-  work: (client: Client) => Promise<void>,
-) {
-  const before = cpuMicros(server);
-  const { done, seconds } = await drive(clients, durationMs, work);
-  return { perSecond: done / seconds, cpuMicros: (cpuMicros(server) - before) / done };
-}
-
-function report(cycle: readonly Round[], call: readonly Round[]): void {
-  const rows = [
-    ["", "per second", "CPU µs each", "CPU min–max"],
-    ["send + verify, durable", ...figures(cycle)],
-    ["connect-node no-op call", ...figures(call)],
-  ];
-  const ratio = median(cycle.map((round) => round.cpuMicros)) / (2 * median(call.map((round) => round.cpuMicros)));
-  const machine = `${cpus().length} × ${cpus()[0]?.model ?? "unknown CPU"}, Node ${process.versions.node}`;
-  const lines = rows.map((row) => row.map((cell, i) => (i === 0 ? cell.padEnd(26) : cell.padStart(14))).join(""));
-  process.stdout.write(
-    [
-      `${new Date().toISOString().slice(0, 10)}, ${machine}, ${connections} connections, ${rounds} rounds of ${roundMs} ms, ${canPin ? "pinned" : "not pinned"}`,
-      "",
-      ...lines,
-      "",
-      `CPU of a durable send + verify ÷ two no-op calls: ${ratio.toFixed(2)}`,
-      "",
-    ].join("\n"),
-  );
-}
-
-function figures(all: readonly Round[]): string[] {
-  const cpu = all.map((round) => round.cpuMicros);
+/** Where and when it was measured. */
+function heading(): string {
+  const { rounds, roundMs } = effort;
+  const memoryGb = (totalmem() / 1e9).toFixed(0);
+  const machine = `${cpus().length} × ${cpus()[0]?.model ?? "unknown CPU"}, ${memoryGb} GB`;
+  const pinned = canPin && !values.smoke ? "servers pinned to one core, the load to another" : "nothing pinned";
   return [
-    median(all.map((round) => round.perSecond)).toFixed(0),
-    median(cpu).toFixed(1),
-    `${Math.min(...cpu).toFixed(0)}–${Math.max(...cpu).toFixed(0)}`,
-  ];
+    `Measured on ${new Date().toISOString().slice(0, 10)}: ${machine}, Node ${process.versions.node}; ${pinned}; medians of`,
+    `${rounds} rounds of ${roundMs / 1_000} s, in which the servers took turns.`,
+  ].join("\n");
 }
 
-function median(values: readonly number[]): number {
-  const sorted = values.toSorted((a, b) => a - b);
-  return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
-}
-
-/** A random Dutch mobile number: the index pages that are touched are as spread as with real callers. */
-function randomPhone(): string {
-  return `+316${1 + Math.floor(Math.random() * 5)}${Math.floor(Math.random() * 1e7)
-    .toString()
-    .padStart(7, "0")}`;
-}
-
-async function start(file: string, args: string[], env: Record<string, string> = {}): Promise<Server> {
-  const script = fileURLToPath(new URL(file, import.meta.url));
-  const command = canPin ? ["taskset", "-c", "0", process.execPath, script] : [process.execPath, script];
-  const [program = "", ...rest] = command;
-  const child = spawn(program, [...rest, ...args], {
-    env: { ...process.env, ...env },
-    stdio: ["ignore", "pipe", openSync(join(folder, `${file}.log`), "w")],
-  });
-  let output = "";
-  for await (const [chunk] of on(child)) {
-    output += chunk;
-    const port = /^port (\d+)$/m.exec(output)?.[1];
-    if (port !== undefined) return { process: child, port: Number(port), output };
-  }
-  throw new Error(`${file} did not start: ${readFileSync(join(folder, `${file}.log`), "utf8")}`);
-}
-
-async function* on(child: ChildProcess): AsyncGenerator<[string]> {
-  child.stdout?.setEncoding("utf8");
-  while (child.exitCode === null) {
-    const [chunk] = (await Promise.race([once(child.stdout ?? child, "data"), once(child, "exit")])) as [
-      string | number,
-    ];
-    if (typeof chunk === "string") yield [chunk];
-  }
-}
-
-/** User and system time of the server so far, in microseconds. */
-function cpuMicros({ process: { pid } }: Server): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return ((Number(fields[11]) + Number(fields[12])) / ticksPerSecond) * 1e6;
-}
-
-function succeeds(program: string, args: string[]): boolean {
-  try {
-    execFileSync(program, args, { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
+function write(text: string): void {
+  const path = join(root, "docs/capacity.md");
+  const [before, rest] = readFileSync(path, "utf8").split(`${marks[0]}\n`);
+  const after = rest?.split(marks[1])[1];
+  if (after === undefined) throw new Error(`${path} lacks the marks between which the tables stand`);
+  writeFileSync(path, `${before}${marks[0]}\n\n${text}\n\n${marks[1]}${after}`);
+  execFileSync(join(root, "node_modules/.bin/oxfmt"), [path], { stdio: "inherit" });
 }

@@ -1,13 +1,34 @@
 /**
- * The load: so many HTTP/1.1 connections, each with one call under way. Written on bare sockets, because a load generator
- * that costs more than the server measures itself.
+ * The load: lanes that each carry one cycle at a time, driven in a closed loop or at a fixed rate. HTTP/1.1 is written on
+ * bare sockets, because a load generator that costs more than the server measures itself.
  */
 import { connect, createServer, type Socket } from "node:net";
 
 /** One connection that carries one call at a time. */
 export interface Client {
-  post(path: string, body: string): Promise<{ status: number; body: string }>;
+  post(path: string, body: string, headers?: string): Promise<{ status: number; body: string }>;
+  get(path: string): Promise<{ status: number; body: string }>;
   close(): void;
+}
+
+/** What one cycle took, in milliseconds: the send from the moment it was meant to start, the verify from its own. */
+export interface Took {
+  readonly sendMs: number;
+  readonly verifyMs: number;
+}
+
+/** One place for a cycle under way. */
+export interface Lane {
+  /** Runs a cycle that was meant to start at `fromMs`, on the clock of `performance.now()`. */
+  cycle(fromMs: number): Promise<Took>;
+  close(): void;
+}
+
+export interface Driven {
+  readonly done: number;
+  readonly seconds: number;
+  readonly sendMs: number[];
+  readonly verifyMs: number[];
 }
 
 export function openClient(port: number, key: string): Client {
@@ -18,30 +39,37 @@ export function openClient(port: number, key: string): Client {
   socket.setEncoding("latin1");
   socket.on("data", (chunk: string) => {
     received += chunk;
-    const head = received.indexOf("\r\n\r\n");
-    if (head < 0) return;
-    const length = Number(/content-length: (\d+)/i.exec(received.slice(0, head))?.[1] ?? 0);
-    if (received.length < head + 4 + length) return;
-    const whole = { status: Number(received.slice(9, 12)), body: received.slice(head + 4, head + 4 + length) };
-    received = received.slice(head + 4 + length);
+    const head = received.indexOf("\r\n\r\n") + 4;
+    if (head < 4) return;
+    const headers = received.slice(0, head);
+    const length = Number(/content-length: (\d+)/i.exec(headers)?.[1] ?? 0);
+    const isChunked = /transfer-encoding: chunked/i.test(headers);
+    const end = isChunked ? received.indexOf("0\r\n\r\n", head) + 5 : head + length;
+    if (received.length < end || end < head) return;
+    const whole = { status: Number(received.slice(9, 12)), body: received.slice(head, end) };
+    received = received.slice(end);
     answer?.(whole);
   });
   socket.on("error", (error) => fail?.(error));
   socket.on("close", () => fail?.(new Error("the server closed the connection")));
-  const common = `HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\nauthorization: Bearer ${key}\r\ncontent-length: `;
+  const common = `HTTP/1.1\r\nhost: 127.0.0.1:${port}\r\nauthorization: Bearer ${key}\r\n`;
+  const ask = (text: string) =>
+    new Promise<{ status: number; body: string }>((resolve, reject) => {
+      answer = resolve;
+      fail = reject;
+      socket.write(text);
+    });
   return {
-    post(path, body) {
-      return new Promise((resolve, reject) => {
-        answer = resolve;
-        fail = reject;
-        socket.write(`POST ${path} ${common}${body.length}\r\n\r\n${body}`);
-      });
-    },
+    post: (path, body, headers = "") =>
+      ask(
+        `POST ${path} ${common}${headers}content-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`,
+      ),
+    get: (path) => ask(`GET ${path} ${common}\r\n`),
     close: () => socket.destroy(),
   };
 }
 
-/** Where the service's provider leaves the codes. */
+/** Where servers leave the codes they send. */
 export interface CodeBox {
   readonly path: string;
   /** Resolves with the code that was sent to a number. */
@@ -55,6 +83,7 @@ export function openCodeBox(path: string): Promise<CodeBox> {
   const server = createServer((socket) => {
     let rest = "";
     socket.setEncoding("latin1");
+    socket.on("error", () => {});
     socket.on("data", (chunk: string) => {
       const lines = (rest + chunk).split("\n");
       rest = lines.pop() ?? "";
@@ -85,18 +114,65 @@ export function openCodeBox(path: string): Promise<CodeBox> {
   });
 }
 
-/** Runs `work` on every client over and over until the time is up; resolves with how often it was done, and how long. */
-export async function drive(clients: readonly Client[], durationMs: number, work: (client: Client) => Promise<void>) {
+/** Runs cycles on every lane, one after another, until the time is up. */
+export async function driveClosed(lanes: readonly Lane[], durationMs: number): Promise<Driven> {
   const startMs = performance.now();
   const until = startMs + durationMs;
-  let done = 0;
+  const took: Took[] = [];
   await Promise.all(
-    clients.map(async (client) => {
-      while (performance.now() < until) {
-        await work(client);
-        done += 1;
-      }
+    lanes.map(async (lane) => {
+      for (let nowMs = startMs; nowMs < until; nowMs = performance.now()) took.push(await lane.cycle(nowMs));
     }),
   );
-  return { done, seconds: (performance.now() - startMs) / 1000 };
+  return drivenSince(startMs, took);
+}
+
+/** A timer may be so late; what is due sooner is waited for in turns of the event loop. */
+const timerSlackMs = 3;
+
+/**
+ * Starts cycles at a fixed rate, evenly spaced, whether or not earlier ones are done. One that finds no free lane waits for
+ * one, and its time runs from when it was meant to start.
+ */
+export function driveOpen(lanes: readonly Lane[], perSecond: number, durationMs: number): Promise<Driven> {
+  const gapMs = 1_000 / perSecond;
+  const count = Math.max(1, Math.floor(durationMs / gapMs));
+  const free = [...lanes];
+  const waiting: number[] = [];
+  const took: Took[] = [];
+  const startMs = performance.now();
+  let started = 0;
+  return new Promise((resolve, reject) => {
+    function begin(lane: Lane, fromMs: number): void {
+      lane.cycle(fromMs).then((each) => {
+        took.push(each);
+        const next = waiting.shift();
+        if (next === undefined) free.push(lane);
+        else begin(lane, next);
+        if (took.length === count) resolve(drivenSince(startMs, took));
+      }, reject);
+    }
+    function onTurn(): void {
+      const nowMs = performance.now();
+      for (; started < count && startMs + started * gapMs <= nowMs; started += 1) {
+        const lane = free.shift();
+        if (lane === undefined) waiting.push(startMs + started * gapMs);
+        else begin(lane, startMs + started * gapMs);
+      }
+      if (started === count) return;
+      const waitMs = startMs + started * gapMs - nowMs;
+      if (waitMs > 2 * timerSlackMs) setTimeout(onTurn, waitMs - timerSlackMs);
+      else setImmediate(onTurn);
+    }
+    onTurn();
+  });
+}
+
+function drivenSince(startMs: number, took: readonly Took[]): Driven {
+  return {
+    done: took.length,
+    seconds: (performance.now() - startMs) / 1_000,
+    sendMs: took.map(({ sendMs }) => sendMs),
+    verifyMs: took.map(({ verifyMs }) => verifyMs),
+  };
 }

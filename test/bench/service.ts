@@ -1,40 +1,91 @@
 /**
- * The service as the benchmark drives it: all as shipped, but for a provider that accepts at once and passes the codes
- * to the load generator, in bundles over a socket, so that handing them over costs next to nothing per call.
- * Usage: service.ts <database> <socket of the load generator>
+ * The service as the benchmark drives it: configured for production and all as shipped, but for a provider that accepts at
+ * once and passes the codes to the load generator.
+ *
+ *   service.ts '{"codes":"/tmp/codes.sock"}'
+ *
+ * The configuration is in the environment. Told "hold" over IPC the provider answers nobody until "release"; "settle" has
+ * the garbage collected (under --expose-gc), and answers with what is left on the heap.
  */
-import { connect } from "node:net";
 import { parseConfig } from "../../src/config/config.ts";
 import type { Provider } from "../../src/delivery/provider.ts";
 import { startService } from "../../src/main.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { Store } from "../../src/store/store.ts";
 import { createSystem } from "../../src/system.ts";
 import { createTelemetry } from "../../src/telemetry.ts";
+import { openCodePipe } from "./code-pipe.ts";
 
-const [databasePath = "", codesPath = ""] = process.argv.slice(2);
-const codes = connect(codesPath);
-let bundle = "";
+export interface ServiceOptions {
+  /** The load generator's socket. */
+  readonly codes: string;
+  /** True for a transaction of its own for every act, as without group commit. */
+  readonly isOneAtATime?: boolean;
+}
+
+const options = JSON.parse(process.argv[2] ?? "{}") as ServiceOptions;
+const passOn = openCodePipe(options.codes);
+let held: ((outcome: SendOutcome) => void)[] | undefined;
 
 const provider: Provider = {
   name: "bench",
   send({ to, text }) {
-    if (bundle === "") {
-      setImmediate(() => {
-        codes.write(bundle);
-        bundle = "";
-      });
-    }
-    bundle += `${to} ${text.slice(0, text.indexOf(" "))}\n`;
-    return Promise.resolve({ kind: "accepted" });
+    passOn(to, text.slice(0, text.indexOf(" ")));
+    if (held === undefined) return Promise.resolve({ kind: "accepted" });
+    return new Promise((resolve) => held?.push(resolve));
   },
 };
 
-const parsed = parseConfig({ OTP_PORT: "0", OTP_DATABASE_URL: `file:${databasePath}`, ...process.env }, () => "");
+process.on("message", (said) => {
+  if (said === "hold") held = [];
+  if (said === "release") {
+    for (const resolve of held ?? []) resolve({ kind: "accepted" });
+    held = undefined;
+  }
+  if (said === "settle") {
+    globalThis.gc?.();
+    const { heapUsed, external } = process.memoryUsage();
+    process.send?.({ liveBytes: heapUsed + external });
+  }
+});
+
+/** The acts of the port that write, and so share a transaction where group commit lets them. */
+const acts: ReadonlySet<string | symbol> = new Set<keyof Store>([
+  "openVerification",
+  "updateVerification",
+  "noteAnswer",
+  "claimMessages",
+  "releaseMessages",
+  "settleMessage",
+]);
+
+/** A store that begins an act only once the one before it is durable, so that none shares a transaction. */
+function oneAtATime(store: Store): Store {
+  let last: Promise<unknown> = Promise.resolve();
+  return new Proxy(store, {
+    get(target, name) {
+      const member: unknown = Reflect.get(target, name, target);
+      if (typeof member !== "function") return member;
+      const run = member.bind(target) as (...args: unknown[]) => unknown;
+      if (!acts.has(name)) return run;
+      return (...args: unknown[]) => {
+        const act = last.then(() => run(...args));
+        last = act.catch(() => {});
+        return act;
+      };
+    },
+  });
+}
+
+const parsed = parseConfig(process.env, () => "");
 if (!parsed.ok) throw new Error(parsed.faults.join("\n"));
 const service = await startService(parsed.value, {
   system: createSystem(),
   telemetry: createTelemetry(parsed.value.logLevel, "bench"),
-  print: (text) => void process.stdout.write(text),
+  print: () => {},
   providers: [provider],
+  ...(options.isOneAtATime === true ? { openStore: async (given) => oneAtATime(await openStore(given)) } : {}),
 });
 process.stdout.write(`port ${service.port}\n`);
 process.on("SIGTERM", () => void service.stop().then(() => process.exit(0)));

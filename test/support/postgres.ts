@@ -10,6 +10,7 @@ import { Client } from "pg";
 import { temporaryFolder } from "./world.ts";
 
 export interface PostgresServer {
+  readonly pid: number;
   readonly port: number;
   /** The URL of the server's own database. */
   readonly url: string;
@@ -24,7 +25,7 @@ const user = "otpd";
 const password = "test";
 
 /** A port that was free a moment ago. */
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer();
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -52,9 +53,11 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   await server.initialise();
   await server.start();
   const url = `postgres://${user}:${password}@127.0.0.1:${port}/postgres`;
+  const { process: child } = server as unknown as { process: ChildProcess };
   let databases = 0;
 
   return {
+    pid: child.pid ?? 0,
     port,
     url,
     run: (sql, where = url) => runOn(where, sql),
@@ -63,7 +66,6 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
       return makeSchema(url, `db${databases}`);
     },
     async stop() {
-      const { process: child } = server as unknown as { process: ChildProcess };
       const stopped = server.stop();
       // At once: an orderly end writes out hundreds of tables that nobody will read.
       child.kill("SIGQUIT");

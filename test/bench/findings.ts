@@ -1,0 +1,96 @@
+/**
+ * What a section found: tables to print, and the figures that are held against what is asked of them.
+ */
+export interface Table {
+  readonly title: string;
+  /** What the table does not say by itself, a paragraph. */
+  readonly note: string;
+  readonly head: readonly string[];
+  readonly rows: readonly (readonly string[])[];
+}
+
+/** What is asked of a figure: it must not be on the wrong side of `must`, and is to be on the right side of `aim`. */
+interface Demand {
+  readonly what: string;
+  readonly better: "less" | "more";
+  readonly must: number;
+  readonly aim?: number;
+  readonly unit?: string;
+  readonly decimals: number;
+}
+
+export const demands = {
+  cycle: {
+    what: "CPU of a durable send + verify ÷ two calls of a connect-node no-op",
+    better: "less",
+    must: 1.5,
+    aim: 1.1,
+    decimals: 2,
+  },
+  peer: { what: "better-auth (NORMAL) ÷ ours, CPU per cycle", better: "more", must: 9, aim: 12, decimals: 1 },
+  groupCommit: {
+    what: "group commit ÷ a transaction per call, cycles a second, both FULL",
+    better: "more",
+    must: 4,
+    aim: 6,
+    decimals: 1,
+  },
+  growth: { what: "CPU per cycle at the most rows ÷ at the fewest", better: "less", must: 1.2, aim: 1.1, decimals: 2 },
+  disk: {
+    what: "disk per pending verification, with all its rows and indexes",
+    better: "less",
+    must: 600,
+    aim: 450,
+    unit: "B",
+    decimals: 0,
+  },
+  heap: { what: "heap per pending verification", better: "less", must: 1, unit: "B", decimals: 1 },
+  memory: { what: "resident memory per request in flight", better: "less", must: 20, unit: "KB", decimals: 1 },
+  sendP50: { what: "send p50 at 1,000 cycles/s", better: "less", must: 1, aim: 0.5, unit: "ms", decimals: 2 },
+  sendP99: { what: "send p99 at 1,000 cycles/s", better: "less", must: 15, aim: 5, unit: "ms", decimals: 1 },
+  start: { what: "start to the first answer with the most rows", better: "less", must: 1, unit: "s", decimals: 2 },
+} as const satisfies Record<string, Demand>;
+
+export type FigureName = keyof typeof demands;
+export type Figures = Partial<Record<FigureName, number>>;
+
+export interface Findings {
+  readonly tables: readonly Table[];
+  readonly figures: Figures;
+}
+
+/** The figures beside what is asked of them. One that was not measured says so. */
+export function verdicts(figures: Figures): Table {
+  const rows = (Object.entries(demands) as [FigureName, Demand][]).map(([name, demand]) => {
+    const { what, better, must, aim, unit, decimals } = demand;
+    const value = figures[name];
+    const shown = (bare: number) => `${bare}${unit === undefined ? "" : ` ${unit}`}`;
+    const limit = (bound: number | undefined) =>
+      bound === undefined ? "" : `${better === "less" ? "≤" : "≥"} ${shown(bound)}`;
+    if (value === undefined) return [what, limit(must), limit(aim), "", "not measured"];
+    const meets = (bound: number) => (better === "less" ? value <= bound : value >= bound);
+    const met = !meets(must) ? "**not met**" : aim !== undefined && meets(aim) ? "met, aim too" : "met";
+    return [what, limit(must), limit(aim), shown(Number(value.toFixed(decimals))), met];
+  });
+  return {
+    title: "What is asked",
+    note: "",
+    head: ["figure", "must", "aim", "measured", ""],
+    rows,
+  };
+}
+
+/** A table in Markdown, its columns aligned; all but the first hold figures and stand to the right. */
+export function markdown({ title, note, head, rows }: Table): string {
+  const widths = head.map((cell, i) => Math.max(3, cell.length, ...rows.map((row) => row[i]?.length ?? 0)));
+  const line = (cells: readonly string[]) =>
+    `| ${widths.map((width, i) => (i === 0 ? (cells[i] ?? "").padEnd(width) : (cells[i] ?? "").padStart(width))).join(" | ")} |`;
+  const rule = `| ${widths.map((width, i) => (i === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
+  const parts = [`### ${title}`, [line(head), rule, ...rows.map(line)].join("\n")];
+  return [...parts, ...(note === "" ? [] : [note])].join("\n\n");
+}
+
+/** A figure with so many decimals, and thousands apart. */
+export function amount(value: number, decimals = 0): string {
+  return value.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+}

@@ -1,0 +1,199 @@
+/**
+ * Section "growth": what pending verifications cost: disk for each, CPU per cycle where there are many, and the time until a
+ * server that starts with them answers.
+ */
+import { join } from "node:path";
+import { freePort } from "../support/postgres.ts";
+import { launcher } from "../support/process.ts";
+import type { Effort } from "./effort.ts";
+import { amount, type Findings, type Table } from "./findings.ts";
+import { driveClosed, openClient } from "./load.ts";
+import { measureRound, median, medianOf, takeTurns } from "./measure.ts";
+import { randomPhone } from "./phones.ts";
+import { census, multiply, postpone, trim, type Census } from "./preload.ts";
+import { end, residentBytes, spawnServer } from "./processes.ts";
+import {
+  prepareSqlite,
+  productionEnv,
+  sendOver,
+  sqliteTarget,
+  startService,
+  type Place,
+  type Prepared,
+} from "./targets.ts";
+
+interface Preloaded extends Prepared {
+  readonly path: string;
+  readonly count: number;
+}
+
+export async function growth(place: Place, effort: Effort): Promise<Findings> {
+  const empty = await prepareSqlite(place, "empty");
+  const { real, id } = await makeReal(place, effort);
+  const sizes = effort.sizes.map((count) => {
+    const path = join(place.folder, `rows-${count}.db`);
+    multiply(real.path, path, real.count, count);
+    return { path, count, key: real.key, url: `file:${path}` };
+  });
+  const disk = diskTable(census(real.path), real.count);
+  const { table, ratio, heap } = await costs(place, effort, sizes);
+  const most = sizes.at(-1) as Preloaded;
+  const started = await starts(effort, place, [{ prepared: empty }, { prepared: most, id }]);
+  const startTable: Table = {
+    title: "Start to the first answer",
+    note: "From the start of `otpd serve` to the 200 of a read with a key, or to the 404 where there is nothing to read. The file is in the system's cache.",
+    head: ["pending verifications", "ms", "range"],
+    rows: [0, most.count].map((count, i) => {
+      const all = started[i] ?? [];
+      return [amount(count), amount(median(all)), `${amount(Math.min(...all))}–${amount(Math.max(...all))}`];
+    }),
+  };
+  return {
+    tables: [table, disk.table, startTable],
+    figures: { growth: ratio, disk: disk.perPending, heap, start: median(started[1] ?? []) / 1_000 },
+  };
+}
+
+/** A database of pending verifications that real calls have made, each with an Idempotency-Key. Tells one of their ids. */
+async function makeReal(place: Place, { connections, realSends }: Effort): Promise<{ real: Preloaded; id: string }> {
+  const prepared = await prepareSqlite(place, "real");
+  const server = await startService(place, prepared);
+  let sent = 0;
+  let id = "";
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      const client = openClient(server.port, prepared.key);
+      while (sent < realSends) {
+        sent += 1;
+        id = await sendOver(client, randomPhone(), `idempotency-key: send-${sent}\r\n`);
+      }
+      client.close();
+    }),
+  );
+  await server.stop();
+  const path = prepared.url.slice("file:".length);
+  postpone(path);
+  return { real: { ...prepared, path, count: realSends }, id };
+}
+
+/** Which tables hold something of each pending verification. */
+const ofEach = ["verifications", "messages", "buckets", "idempotency"];
+
+function diskTable({ rows, bytes }: Census, count: number): { table: Table; perPending: number } {
+  const perEach = (table: string) => (bytes.get(table) ?? 0) / count;
+  const withoutKey = ofEach.filter((table) => table !== "idempotency").reduce((sum, each) => sum + perEach(each), 0);
+  return {
+    perPending: withoutKey,
+    table: {
+      title: "Disk per pending verification",
+      note: `Of ${amount(count)} real sends to random numbers, in whole pages with all indexes. Rows of tenants, days, minutes and prefixes (one for 10,000 numbers) are not of a verification, and not in the sum.`,
+      head: ["table", "rows each", "bytes each"],
+      rows: [
+        ...ofEach.map((table) => [
+          table === "idempotency" ? "idempotency (where the send has an Idempotency-Key)" : table,
+          amount((rows.get(table) ?? 0) / count, 2),
+          amount(perEach(table)),
+        ]),
+        ["all, without an Idempotency-Key", "", amount(withoutKey)],
+        ["all, with one", "", amount(withoutKey + perEach("idempotency"))],
+      ],
+    },
+  };
+}
+
+async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) {
+  const { connections, rounds, roundMs, warmUpMs } = effort;
+  const targets = await Promise.all(sizes.map((size) => sqliteTarget(place, `${amount(size.count)} pending`, size)));
+  const pathOf = new Map(targets.map((target, i) => [target, sizes[i]?.path ?? ""]));
+  const clean = (target: (typeof targets)[number]) => trim(pathOf.get(target) ?? "");
+  for (const target of targets) {
+    await measureRound(target, connections, (lanes) => driveClosed(lanes, warmUpMs));
+    clean(target);
+  }
+  const taken = await takeTurns(targets, rounds, connections, (lanes) => driveClosed(lanes, roundMs), clean);
+  const resident = targets.map(({ bill }) => residentBytes(bill["service"]?.[0] ?? 0));
+  for (const target of targets) await target.close();
+  const cpu = taken.map((all) => medianOf(all, (round) => round.cpuMicros));
+  const [fewest = Number.NaN, most = Number.NaN] = [cpu[0], cpu.at(-1)];
+  const [first = 0, last = 0] = [resident[0], resident.at(-1)];
+  const table: Table = {
+    title: "Growth, on SQLite",
+    note: "The same closed loop beside so many pending verifications. What a round adds is deleted before the next.",
+    head: [
+      "pending verifications",
+      "CPU µs per cycle",
+      "range",
+      "÷ fewest",
+      "cycles/s",
+      "send p50 / p99 ms",
+      "RSS MB",
+      "file MB",
+    ],
+    rows: sizes.map(({ count, path }, i) => {
+      const all = taken[i] ?? [];
+      const range = all.map((round) => round.cpuMicros);
+      const bytes = [...census(path).bytes.values()].reduce((sum, each) => sum + each, 0);
+      return [
+        amount(count),
+        amount(cpu[i] ?? Number.NaN),
+        `${amount(Math.min(...range))}–${amount(Math.max(...range))}`,
+        amount((cpu[i] ?? Number.NaN) / fewest, 2),
+        amount(medianOf(all, (round) => round.perSecond)),
+        `${amount(
+          medianOf(all, ({ send }) => send.p50),
+          1,
+        )} / ${amount(
+          medianOf(all, ({ send }) => send.p99),
+          1,
+        )}`,
+        amount((resident[i] ?? 0) / 1e6),
+        amount(bytes / 1e6),
+      ];
+    }),
+  };
+  const rowsMore = (sizes.at(-1)?.count ?? 0) - (sizes[0]?.count ?? 0);
+  return { table, ratio: most / fewest, heap: Math.max(0, last - first) / rowsMore };
+}
+
+/** Times the starts of `otpd serve` on each database, in turn. */
+async function starts(
+  { starts: times }: Effort,
+  place: Place,
+  databases: readonly { readonly prepared: Prepared; readonly id?: string }[],
+): Promise<number[][]> {
+  const all: number[][] = databases.map(() => []);
+  for (let i = 0; i < times; i += 1) {
+    for (const [d, { prepared, id }] of databases.entries()) {
+      all[d]?.push(await timeToFirstAnswer(place, prepared, id));
+    }
+  }
+  return all;
+}
+
+/** A start that takes longer has failed. */
+const startMaxMs = 30_000;
+const pollMs = 2;
+
+async function timeToFirstAnswer({ folder }: Place, { url, key }: Prepared, id: string | undefined): Promise<number> {
+  const port = await freePort();
+  const startMs = performance.now();
+  const child = spawnServer(folder, [launcher, "serve"], { ...productionEnv(url), OTP_PORT: `${port}` });
+  try {
+    while (performance.now() - startMs < startMaxMs) {
+      const client = openClient(port, key);
+      try {
+        const { status } = await client.get(`/v1/otp/${id ?? "AAAAAAAAAAAAAAAAAAAAAA"}`);
+        if (status !== (id === undefined ? 404 : 200)) throw new Error(`the first answer was ${status}`);
+        return performance.now() - startMs;
+      } catch (error) {
+        if ((error as { code?: unknown }).code !== "ECONNREFUSED") throw error;
+        await new Promise((resolve) => setTimeout(resolve, pollMs));
+      } finally {
+        client.close();
+      }
+    }
+    throw new Error("the service did not answer in time");
+  } finally {
+    await end(child, "SIGTERM");
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * Section "latency": what a caller waits at a rate that the server can keep up with. Cycles start at fixed moments whether
+ * or not earlier ones are done, and their time runs from there, so that a pause counts for all who came during it.
+ */
+import type { PostgresServer } from "../support/postgres.ts";
+import { installBetterAuth } from "./better-auth.ts";
+import type { Without } from "./compare.ts";
+import type { Effort } from "./effort.ts";
+import { amount, type Figures, type Findings } from "./findings.ts";
+import { driveClosed, driveOpen } from "./load.ts";
+import { measureRound, medianOf, takeTurns, type Round } from "./measure.ts";
+import {
+  postgresTarget,
+  prepare,
+  prepareSqlite,
+  sqliteTarget,
+  startDatabase,
+  startPeer,
+  startService,
+  type Place,
+  type Target,
+} from "./targets.ts";
+
+/** At a rate beyond this better-auth has more to do than a core can. */
+const peerRateMax = 400;
+
+export async function latency(place: Place, effort: Effort, without: Without): Promise<Findings> {
+  let postgres: PostgresServer | undefined;
+  try {
+    const service = await sqliteTarget(place, "otpd on SQLite", await prepareSqlite(place, "latency"));
+    const targets: Target[] = [service];
+    let peer: Target | undefined;
+    if (!without.postgres) {
+      postgres = await startDatabase();
+      const prepared = await prepare(await postgres.createDatabase());
+      const server = await startService(place, prepared);
+      const name = "otpd on PostgreSQL, one instance";
+      targets.push({ ...postgresTarget(place, name, postgres, prepared, [server]), close: () => server.stop() });
+    }
+    if (!without.peer) {
+      const pragmas = ["journal_mode = WAL", "synchronous = FULL"];
+      const started = await startPeer(place, installBetterAuth(), "latency-peer", pragmas);
+      peer = started.target("better-auth, WAL and FULL, no session", "power loss", false);
+      targets.push(peer);
+    }
+    for (const target of targets) {
+      await measureRound(target, effort.connections, (lanes) => driveClosed(lanes, effort.warmUpMs));
+    }
+    const rows: string[][] = [];
+    const figures: Figures = {};
+    for (const { perSecond, roundMs } of effort.rates) {
+      const driven = targets.filter((target) => target !== peer || perSecond <= peerRateMax);
+      const taken = await takeTurns(driven, effort.rounds, effort.lanes, (lanes) =>
+        driveOpen(lanes, perSecond, roundMs),
+      );
+      for (const [i, { name }] of driven.entries()) rows.push(rowOf(name, perSecond, taken[i] ?? []));
+      const ours = taken[0] ?? [];
+      if (perSecond === 1_000) {
+        figures.sendP50 = medianOf(ours, ({ send }) => send.p50);
+        figures.sendP99 = medianOf(ours, ({ send }) => send.p99);
+      }
+    }
+    for (const target of targets) await target.close();
+    return {
+      figures,
+      tables: [
+        {
+          title: "Latency at a fixed rate",
+          note: [
+            "An open loop: cycles start evenly spaced, and their time runs from when they were meant to start. Medians of the rounds'",
+            "percentiles, in brackets the worst round's. The provider accepts at once, and a send waits for that, as shipped.",
+          ].join("\n"),
+          head: ["server", "cycles/s", "send p50 ms", "send p99 ms", "verify p50 ms", "verify p99 ms", "of a core"],
+          rows,
+        },
+      ],
+    };
+  } finally {
+    await postgres?.stop();
+  }
+}
+
+function rowOf(name: string, perSecond: number, rounds: readonly Round[]): string[] {
+  const shown = (figure: (round: Round) => number) =>
+    `${amount(medianOf(rounds, figure), 2)} (${amount(Math.max(...rounds.map(figure)), 2)})`;
+  return [
+    name,
+    amount(perSecond),
+    shown(({ send }) => send.p50),
+    shown(({ send }) => send.p99),
+    shown(({ verify }) => verify.p50),
+    shown(({ verify }) => verify.p99),
+    `${amount((medianOf(rounds, ({ cpuMicros }) => cpuMicros) * perSecond) / 1e4)} %`,
+  ];
+}

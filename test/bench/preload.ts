@@ -1,0 +1,178 @@
+/**
+ * Databases with many pending verifications. Real sends, made by the running service, are multiplied row by row with
+ * fresh random ids, so that a million of them take half a minute; a table that grows with sends and is not multiplied is
+ * an error. Then their time is set to end a day later than it would: no sweep comes by while they are measured.
+ */
+import Sqlite, { type Database } from "better-sqlite3";
+import { randomFillSync } from "node:crypto";
+import { copyFileSync } from "node:fs";
+
+/** How a row belongs to a verification: by the column that links it, if only by what the column begins with. */
+interface Linked {
+  readonly table: string;
+  readonly column: string;
+  readonly to: "id" | "phone_index";
+}
+
+const linked: readonly Linked[] = [
+  { table: "verifications", column: "id", to: "id" },
+  { table: "messages", column: "verification_id", to: "id" },
+  { table: "idempotency", column: "verification_id", to: "id" },
+  { table: "buckets", column: "bucket", to: "phone_index" },
+];
+
+/** What else differs from row to row, and is as random. */
+const random: ReadonlySet<string> = new Set(["salt", "phone_index", "phone_box", "slot", "fingerprint"]);
+/** When a pending row lapses. */
+const ends: readonly { readonly table: string; readonly column: string }[] = [
+  { table: "verifications", column: "expire_ms" },
+  { table: "messages", column: "deadline_ms" },
+  { table: "idempotency", column: "expire_ms" },
+  { table: "buckets", column: "tat_ms" },
+];
+/** Tables whose rows are of a tenant, a day, a minute or 10,000 numbers, and not of a verification. */
+const bounded =
+  /^(api_keys|clock|daily_messages|destinations|guesses|key_origins|master_keys|prefix\w*|sqlite_\w+|tenants)$/;
+const dayMs = 86_400_000;
+
+type Value = string | number | Buffer | null;
+type Row = Record<string, Value>;
+
+/** Rows of each table, and bytes of each table with its indexes, in whole pages. */
+export interface Census {
+  readonly rows: ReadonlyMap<string, number>;
+  readonly bytes: ReadonlyMap<string, number>;
+}
+
+export function census(path: string): Census {
+  return withDatabase(path, (db) => {
+    db.pragma("wal_checkpoint(TRUNCATE)");
+    const names = db.prepare<[], { name: string }>(`SELECT name FROM sqlite_schema WHERE type = 'table'`).all();
+    const rows = names.map(({ name }) => {
+      const found = db.prepare<[], { count: number }>(`SELECT count(*) AS count FROM ${name}`).get();
+      return [name, found?.count ?? 0] as const;
+    });
+    const bytes = db
+      .prepare<[], { name: string; bytes: number }>(
+        `SELECT s.tbl_name AS name, sum(d.pgsize) AS bytes FROM dbstat d JOIN sqlite_schema s ON s.name = d.name GROUP BY 1`,
+      )
+      .all();
+    return { rows: new Map(rows), bytes: new Map(bytes.map((each) => [each.name, each.bytes])) };
+  });
+}
+
+/** Sets the end of every pending row a day later. */
+export function postpone(path: string): void {
+  withDatabase(path, (db) => {
+    for (const { table, column } of ends) db.exec(`UPDATE ${table} SET ${column} = ${column} + ${dayMs}`);
+  });
+}
+
+/** Copies a database of `real` pending verifications, and multiplies them to `count`. */
+export function multiply(from: string, to: string, real: number, count: number): void {
+  const before = census(from);
+  copyFileSync(from, to);
+  withDatabase(to, (db) => {
+    // A crash loses the file, and nothing else.
+    for (const pragma of ["journal_mode = MEMORY", "synchronous = OFF", "cache_size = -2000000"]) db.pragma(pragma);
+    const verifications = db.prepare<[], Row>(`SELECT * FROM verifications`).all();
+    const rest = linked.slice(1).map((link) => ({ ...link, rows: rowsByOwner(db, link, verifications) }));
+    const insertVerification = inserter(db, "verifications");
+    const inserts = rest.map(({ table }) => inserter(db, table));
+    db.transaction(() => {
+      for (let i = 0; i < count - real; i += 1) {
+        const old = verifications[i % verifications.length] as Row;
+        const made = freshen({ ...old, id: fresh(old["id"]) });
+        insertVerification(made);
+        for (const [t, { column, to: owner, rows }] of rest.entries()) {
+          for (const row of rows.get(keyOf(old[owner])) ?? []) {
+            inserts[t]?.({ ...freshen(row), [column]: rename(row[column], made[owner]) });
+          }
+        }
+      }
+    })();
+    db.pragma("journal_mode = WAL");
+  });
+  const after = census(to);
+  for (const [table, rows] of before.rows) {
+    const isLinked = linked.some((link) => link.table === table);
+    if (!isLinked && rows > 0 && !bounded.test(table))
+      throw new Error(`${table} grows with sends, and is not multiplied`);
+    const expected = isLinked ? (rows / real) * count : rows;
+    const made = after.rows.get(table) ?? 0;
+    if (Math.abs(made - expected) > expected * 0.01) {
+      throw new Error(`${table} has ${made} rows for ${count} verifications, where sends make ${expected}`);
+    }
+  }
+}
+
+/** Deletes what was written since `postpone`: all that lapses within half a day, or has ended. */
+export function trim(path: string): void {
+  withDatabase(path, (db) => {
+    const limit = Date.now() + dayMs / 2;
+    const found = db
+      .prepare<[number], { id: Buffer; phone_index: Buffer }>(
+        `SELECT id, phone_index FROM verifications WHERE end_ms IS NOT NULL
+         UNION ALL SELECT id, phone_index FROM verifications WHERE end_ms IS NULL AND expire_ms < ?`,
+      )
+      .all(limit);
+    const statements = linked.map(({ table, column, to }) => ({
+      to,
+      run: db.prepare(`DELETE FROM ${table} WHERE ${column} >= ? AND ${column} <= ?`),
+    }));
+    db.transaction(() => {
+      for (const owner of found) {
+        for (const { to, run } of statements) run.run(owner[to], Buffer.concat([owner[to], Buffer.of(0xff)]));
+      }
+    }).immediate();
+  });
+}
+
+/** Rows of a table by what owns them. */
+function rowsByOwner(db: Database, { table, column, to }: Linked, owners: readonly Row[]): Map<string, Row[]> {
+  const bytes = keyOf(owners[0]?.[to]).length;
+  const all = new Map<string, Row[]>();
+  for (const row of db.prepare<[], Row>(`SELECT * FROM ${table}`).all()) {
+    const key = keyOf((row[column] as Buffer).subarray(0, bytes));
+    all.set(key, [...(all.get(key) ?? []), row]);
+  }
+  return all;
+}
+
+function inserter(db: Database, table: string): (row: Row) => void {
+  const columns = db.prepare<[], { name: string }>(`SELECT name FROM pragma_table_info('${table}')`).all();
+  const names = columns.map(({ name }) => name);
+  const statement = db.prepare(
+    `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
+  );
+  return (row) => void statement.run(names.map((name) => row[name] ?? null));
+}
+
+function freshen(row: Row): Row {
+  return Object.fromEntries(
+    Object.entries(row).map(([name, value]) => [name, random.has(name) ? fresh(value) : value]),
+  );
+}
+
+function fresh(value: Value | undefined): Value {
+  return value instanceof Buffer ? randomFillSync(Buffer.allocUnsafe(value.length)) : (value ?? null);
+}
+
+/** What began with the old owner's name begins with the new one's. */
+function rename(value: Value | undefined, owner: Value | undefined): Value {
+  const [old, name] = [value as Buffer, owner as Buffer];
+  return Buffer.concat([name, old.subarray(name.length)]);
+}
+
+function keyOf(value: Value | undefined): string {
+  return (value as Buffer).toString("latin1");
+}
+
+function withDatabase<T>(path: string, work: (db: Database) => T): T {
+  const db = new Sqlite(path, { timeout: 30_000 });
+  try {
+    return work(db);
+  } finally {
+    db.close();
+  }
+}

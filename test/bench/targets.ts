@@ -1,0 +1,287 @@
+/**
+ * What is driven: each target is one or more server processes, and lanes that run a cycle (a send and its verify, or two
+ * calls that do nothing) on them.
+ */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { secretScopes } from "../../src/otp/api-key.ts";
+import { issueKey } from "../../src/service/api-keys.ts";
+import { openStore, type Database } from "../../src/store/open.ts";
+import { createSystem } from "../../src/system.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import type { BetterAuthOptions } from "./better-auth-server.ts";
+import { openGrpcCalls } from "./grpc.ts";
+import { openClient, type Client, type CodeBox, type Lane } from "./load.ts";
+import { randomPhone, userPhone } from "./phones.ts";
+import { pinServer, startServer, type Server } from "./processes.ts";
+import type { ServiceOptions } from "./service.ts";
+
+/** Where servers keep their files, and where their codes arrive. */
+export interface Place {
+  readonly folder: string;
+  readonly codes: CodeBox;
+}
+
+export interface Target {
+  readonly name: string;
+  /** What an answer that was given survives. */
+  readonly durability: string;
+  /** The processes that are billed, by what they are. */
+  readonly bill: Readonly<Record<string, readonly number[]>>;
+  /** Opens so many lanes, evenly over its servers. */
+  open(count: number): Lane[];
+  close(): Promise<void>;
+}
+
+/** A database that is ready to serve, and a key to it. */
+export interface Prepared {
+  readonly url: string;
+  readonly key: string;
+}
+
+const masterKey = randomBytes(32).toString("base64url");
+
+/** The configuration of a production server that sends by a provider of its own. The provider itself is replaced. */
+export function productionEnv(url: string): Record<string, string> {
+  return {
+    OTP_ENV: "production",
+    OTP_PORT: "0",
+    OTP_DATABASE_URL: url,
+    OTP_MASTER_KEY: masterKey,
+    OTP_ALLOWED_COUNTRIES: "NL",
+    OTP_DAILY_MESSAGE_CAP: "100000000",
+    OTP_PROVIDERS: "webhook",
+    OTP_WEBHOOK_URL: "http://127.0.0.1:9/",
+    OTP_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 1).toString("base64")}`,
+    // One key does all the calls here, which are more than a key is allowed.
+    OTP_KEY_LIMIT: "none",
+  };
+}
+
+/** Creates a database, and makes a key for it. */
+export async function prepare(url: string): Promise<Prepared> {
+  const system = createSystem();
+  const database: Database = url.startsWith("file:")
+    ? { kind: "sqlite", path: url.slice("file:".length) }
+    : { kind: "postgres", url };
+  const store = await openStore({ database, system, exclusive: false });
+  try {
+    const wish = { kind: "live", tenant: "default", name: "bench", scopes: secretScopes, expireMs: null } as const;
+    const { text } = await issueKey(store, system, wish);
+    return { url, key: text.reveal() };
+  } finally {
+    await store.close();
+  }
+}
+
+export function prepareSqlite({ folder }: Place, name: string): Promise<Prepared> {
+  return prepare(`file:${join(folder, `${name}.db`)}`);
+}
+
+/** Starts the service on a database. */
+export function startService(
+  { folder, codes }: Place,
+  { url }: Prepared,
+  options: Omit<ServiceOptions, "codes"> = {},
+  env: Readonly<Record<string, string>> = {},
+  nodeArgs: readonly string[] = [],
+): Promise<Server> {
+  const given: ServiceOptions = { codes: codes.path, ...options };
+  return startServer(folder, "service.ts", [JSON.stringify(given)], { ...productionEnv(url), ...env }, nodeArgs);
+}
+
+/** The send of a cycle over REST; resolves with the request_id. */
+export async function sendOver(client: Client, phone: string, headers = ""): Promise<string> {
+  const sent = await client.post("/v1/otp/send", `{"phone":"${phone}"}`, headers);
+  const id = /"request_id":"([^"]+)"/.exec(sent.body)?.[1];
+  if (sent.status !== 200 || id === undefined) throw new Error(`send answered ${sent.status} ${sent.body}`);
+  return id;
+}
+
+/** A lane of the service over REST. */
+export function restLane({ port }: Server, key: string, codes: CodeBox): Lane {
+  const client = openClient(port, key);
+  return {
+    async cycle(fromMs) {
+      const phone = randomPhone();
+      const id = await sendOver(client, phone);
+      const sendMs = performance.now() - fromMs;
+      const code = await codes.codeFor(phone);
+      const verifyFromMs = performance.now();
+      const { status, body } = await client.post("/v1/otp/verify", `{"request_id":"${id}","code":"${code}"}`);
+      if (status !== 200) throw new Error(`verify answered ${status} ${body}`);
+      return { sendMs, verifyMs: performance.now() - verifyFromMs };
+    },
+    close: client.close,
+  };
+}
+
+/** The service on SQLite. */
+export async function sqliteTarget(
+  place: Place,
+  name: string,
+  prepared: Prepared,
+  options: Omit<ServiceOptions, "codes"> = {},
+): Promise<Target> {
+  const server = await startService(place, prepared, options);
+  return {
+    name,
+    durability: "power loss",
+    bill: { service: [server.pid] },
+    open: (count) => lanes(count, () => restLane(server, prepared.key, place.codes)),
+    close: () => server.stop(),
+  };
+}
+
+/** The same server's lanes over gRPC. Billed with `target`. */
+export async function grpcTarget(place: Place, name: string, prepared: Prepared): Promise<Target> {
+  const server = await startService(place, prepared);
+  return {
+    name,
+    durability: "power loss",
+    bill: { service: [server.pid] },
+    open: (count) =>
+      openGrpcCalls(server.port, prepared.key, count).map((calls) => ({
+        async cycle(fromMs) {
+          const phone = randomPhone();
+          const id = await calls.send(phone);
+          const sendMs = performance.now() - fromMs;
+          const code = await place.codes.codeFor(phone);
+          const verifyFromMs = performance.now();
+          await calls.verify(id, code);
+          return { sendMs, verifyMs: performance.now() - verifyFromMs };
+        },
+        close: calls.close,
+      })),
+    close: () => server.stop(),
+  };
+}
+
+/** Two calls of a connect-node handler that does nothing. */
+export async function noopTarget({ folder }: Place): Promise<Target> {
+  const server = await startServer(folder, "noop.ts", []);
+  return {
+    name: "connect-node no-op, two calls",
+    durability: "–",
+    bill: { service: [server.pid] },
+    open: (count) =>
+      lanes(count, () => {
+        const client = openClient(server.port, "none");
+        const call = async (method: string, body: string) => {
+          const { status } = await client.post(`/otp.v1.OtpService/${method}`, body);
+          if (status !== 200) throw new Error(`the no-op answered ${status}`);
+        };
+        return {
+          async cycle(fromMs) {
+            await call("SendOtp", `{"phone":"${randomPhone()}"}`);
+            const verifyFromMs = performance.now();
+            await call("VerifyOtp", `{"requestId":"AAAAAAAAAAAAAAAAAAAAAA","code":"123456"}`);
+            return { sendMs: verifyFromMs - fromMs, verifyMs: performance.now() - verifyFromMs };
+          },
+          close: client.close,
+        };
+      }),
+    close: () => server.stop("SIGKILL"),
+  };
+}
+
+/** The same over gRPC. */
+export async function grpcNoopTarget({ folder }: Place): Promise<Target> {
+  const server = await startServer(folder, "noop.ts", ["http2"]);
+  return {
+    name: "connect-node no-op over gRPC, two calls",
+    durability: "–",
+    bill: { service: [server.pid] },
+    open: (count) =>
+      openGrpcCalls(server.port, "none", count).map((calls) => ({
+        async cycle(fromMs) {
+          const id = await calls.send(randomPhone());
+          const verifyFromMs = performance.now();
+          await calls.verify(id, "123456");
+          return { sendMs: verifyFromMs - fromMs, verifyMs: performance.now() - verifyFromMs };
+        },
+        close: calls.close,
+      })),
+    close: () => server.stop("SIGKILL"),
+  };
+}
+
+/** A PostgreSQL on the servers' core that flushes every commit; all else as it comes. */
+export async function startDatabase(): Promise<PostgresServer> {
+  const postgres = await startPostgres(["-c", "fsync=on"]);
+  pinServer(postgres.pid);
+  return postgres;
+}
+
+/** The service on PostgreSQL: `servers` are the instances that share the load. */
+export function postgresTarget(
+  { codes }: Place,
+  name: string,
+  postgres: PostgresServer,
+  { key }: Prepared,
+  servers: readonly Server[],
+): Target {
+  return {
+    name,
+    durability: "power loss",
+    bill: { service: servers.map(({ pid }) => pid), PostgreSQL: [postgres.pid] },
+    open: (count) => lanes(count, (i) => restLane(servers[i % servers.length] as Server, key, codes)),
+    // The instances are shared by several targets, and end with the database.
+    close: () => Promise.resolve(),
+  };
+}
+
+export interface Peer {
+  readonly server: Server;
+  /** Its target with or without the session that a verify opens unless told not to. */
+  target(name: string, durability: string, hasSession: boolean): Target;
+}
+
+/** Sends to its users in turn, so that no two lanes text one number at a time. */
+const peerUsers = 20_000;
+
+/** better-auth on SQLite, with what SQLite is told at its start. */
+export async function startPeer(
+  { folder, codes }: Place,
+  entry: string,
+  name: string,
+  pragmas: readonly string[],
+): Promise<Peer> {
+  const database = join(folder, `${name}.db`);
+  const options: BetterAuthOptions = { entry, database, codes: codes.path, users: peerUsers, pragmas };
+  const env = { NODE_ENV: "production", BETTER_AUTH_TELEMETRY: "0" };
+  const server = await startServer(folder, "better-auth-server.ts", [JSON.stringify(options)], env);
+  let turn = 0;
+  const cycle = async (client: Client, fromMs: number, rest: string) => {
+    turn += 1;
+    const phone = userPhone(turn % peerUsers);
+    const sent = await client.post("/api/auth/phone-number/send-otp", `{"phoneNumber":"${phone}"}`);
+    const sendMs = performance.now() - fromMs;
+    if (sent.status !== 200) throw new Error(`better-auth's send answered ${sent.status} ${sent.body}`);
+    const code = await codes.codeFor(phone);
+    const verifyFromMs = performance.now();
+    const body = `{"phoneNumber":"${phone}","code":"${code}"${rest}}`;
+    const verified = await client.post("/api/auth/phone-number/verify", body);
+    if (verified.status !== 200) throw new Error(`better-auth's verify answered ${verified.status} ${verified.body}`);
+    return { sendMs, verifyMs: performance.now() - verifyFromMs };
+  };
+  return {
+    server,
+    target: (targetName, durability, hasSession) => ({
+      name: targetName,
+      durability,
+      bill: { service: [server.pid] },
+      open: (count) =>
+        lanes(count, () => {
+          const client = openClient(server.port, "none");
+          const rest = hasSession ? "" : `,"disableSession":true`;
+          return { cycle: (fromMs) => cycle(client, fromMs, rest), close: client.close };
+        }),
+      close: () => server.stop("SIGKILL"),
+    }),
+  };
+}
+
+function lanes(count: number, open: (i: number) => Lane): Lane[] {
+  return Array.from({ length: count }, (_, i) => open(i));
+}
