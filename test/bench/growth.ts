@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { freePort } from "../support/postgres.ts";
 import { launcher } from "../support/process.ts";
 import type { Effort } from "./effort.ts";
-import { amount, type Findings, type Table } from "./findings.ts";
+import { amount, type Figures, type Findings, type Table } from "./findings.ts";
 import { driveClosed, openClient } from "./load.ts";
 import { measureRound, median, medianOf, takeTurns } from "./measure.ts";
 import { randomPhone } from "./phones.ts";
@@ -50,7 +50,7 @@ export async function growth(place: Place, effort: Effort): Promise<Findings> {
   };
   return {
     tables: [table, disk.table, startTable],
-    figures: { growth: ratio, disk: disk.perPending, heap, start: median(started[1] ?? []) / 1_000 },
+    figures: { growth: ratio, ...disk.figures, heap, start: median(started[1] ?? []) / 1_000 },
   };
 }
 
@@ -79,11 +79,11 @@ async function makeReal(place: Place, { connections, realSends }: Effort): Promi
 /** Which tables hold something of each pending verification. */
 const ofEach = ["verifications", "messages", "buckets", "idempotency"];
 
-function diskTable({ rows, bytes }: Census, count: number): { table: Table; perPending: number } {
+function diskTable({ rows, bytes }: Census, count: number): { table: Table; figures: Figures } {
   const perEach = (table: string) => (bytes.get(table) ?? 0) / count;
   const withoutKey = ofEach.filter((table) => table !== "idempotency").reduce((sum, each) => sum + perEach(each), 0);
   return {
-    perPending: withoutKey,
+    figures: { disk: withoutKey, diskWithKey: withoutKey + perEach("idempotency") },
     table: {
       title: "Disk per pending verification",
       note: `Of ${amount(count)} real sends to random numbers, in whole pages with all indexes. Rows of tenants, days, minutes and prefixes (one for 10,000 numbers) are not of a verification, and not in the sum.`,

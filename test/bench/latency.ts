@@ -80,12 +80,16 @@ export async function latency(place: Place, effort: Effort, without: Without): P
   }
 }
 
+/** Below this share of the rate the server did not keep up, and a percentile tells how long the round was. */
+const keptUpMin = 0.97;
+
 function rowOf(name: string, perSecond: number, rounds: readonly Round[]): string[] {
   const shown = (figure: (round: Round) => number) =>
     `${amount(medianOf(rounds, figure), 2)} (${amount(Math.max(...rounds.map(figure)), 2)})`;
+  const done = medianOf(rounds, (round) => round.perSecond);
   return [
     name,
-    amount(perSecond),
+    amount(perSecond) + (done < perSecond * keptUpMin ? ` (kept up with ${amount(done)})` : ""),
     shown(({ send }) => send.p50),
     shown(({ send }) => send.p99),
     shown(({ verify }) => verify.p50),

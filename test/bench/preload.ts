@@ -19,10 +19,11 @@ const linked: readonly Linked[] = [
   { table: "messages", column: "verification_id", to: "id" },
   { table: "idempotency", column: "verification_id", to: "id" },
   { table: "buckets", column: "bucket", to: "phone_index" },
+  { table: "phones", column: "phone_index", to: "phone_index" },
 ];
 
 /** What else differs from row to row, and is as random. */
-const random: ReadonlySet<string> = new Set(["salt", "phone_index", "phone_box", "slot", "fingerprint"]);
+const random: ReadonlySet<string> = new Set(["salt", "phone_box", "slot", "fingerprint"]);
 /** When a pending row lapses. */
 const ends: readonly { readonly table: string; readonly column: string }[] = [
   { table: "verifications", column: "expire_ms" },
@@ -36,7 +37,6 @@ const bounded =
 const dayMs = 86_400_000;
 
 type Value = string | number | Buffer | null;
-type Row = Record<string, Value>;
 
 /** Rows of each table, and bytes of each table with its indexes, in whole pages. */
 export interface Census {
@@ -75,19 +75,14 @@ export function multiply(from: string, to: string, real: number, count: number):
   withDatabase(to, (db) => {
     // A crash loses the file, and nothing else.
     for (const pragma of ["journal_mode = MEMORY", "synchronous = OFF", "cache_size = -2000000"]) db.pragma(pragma);
-    const verifications = db.prepare<[], Row>(`SELECT * FROM verifications`).all();
-    const rest = linked.slice(1).map((link) => ({ ...link, rows: rowsByOwner(db, link, verifications) }));
-    const insertVerification = inserter(db, "verifications");
-    const inserts = rest.map(({ table }) => inserter(db, table));
+    const families = familiesOf(db);
+    const inserts = linked.map((link) => ({ insert: inserter(db, link.table, link.column), owned: link.to }));
     db.transaction(() => {
-      for (let i = 0; i < count - real; i += 1) {
-        const old = verifications[i % verifications.length] as Row;
-        const made = freshen({ ...old, id: fresh(old["id"]) });
-        insertVerification(made);
-        for (const [t, { column, to: owner, rows }] of rest.entries()) {
-          for (const row of rows.get(keyOf(old[owner])) ?? []) {
-            inserts[t]?.({ ...freshen(row), [column]: rename(row[column], made[owner]) });
-          }
+      for (let i = real; i < count; i += 1) {
+        const family = families[i % families.length] as Family;
+        const owner = { id: fresh(family.id), phone_index: fresh(family.phone_index) };
+        for (const [t, { insert, owned }] of inserts.entries()) {
+          for (const row of family.rows[t] ?? []) insert(row, owner[owned], owner.phone_index);
         }
       }
     })();
@@ -96,8 +91,7 @@ export function multiply(from: string, to: string, real: number, count: number):
   const after = census(to);
   for (const [table, rows] of before.rows) {
     const isLinked = linked.some((link) => link.table === table);
-    if (!isLinked && rows > 0 && !bounded.test(table))
-      throw new Error(`${table} grows with sends, and is not multiplied`);
+    if (!isLinked && rows > 0 && !bounded.test(table)) throw new Error(`${table} grows with sends unseen`);
     const expected = isLinked ? (rows / real) * count : rows;
     const made = after.rows.get(table) ?? 0;
     if (Math.abs(made - expected) > expected * 0.01) {
@@ -128,44 +122,60 @@ export function trim(path: string): void {
   });
 }
 
-/** Rows of a table by what owns them. */
-function rowsByOwner(db: Database, { table, column, to }: Linked, owners: readonly Row[]): Map<string, Row[]> {
-  const bytes = keyOf(owners[0]?.[to]).length;
-  const all = new Map<string, Row[]>();
-  for (const row of db.prepare<[], Row>(`SELECT * FROM ${table}`).all()) {
-    const key = keyOf((row[column] as Buffer).subarray(0, bytes));
-    all.set(key, [...(all.get(key) ?? []), row]);
+/** A verification and all that belongs to it. */
+interface Family extends Record<Linked["to"], Buffer> {
+  /** Rows of each of the linked tables. */
+  readonly rows: readonly (readonly Value[])[][];
+}
+
+function familiesOf(db: Database): Family[] {
+  const owners = db.prepare<[], Pick<Family, Linked["to"]>>(`SELECT id, phone_index FROM verifications`).all();
+  const byOwner = linked.map(({ table, column, to }) => {
+    const bytes = owners[0]?.[to].length;
+    const place = columnsOf(db, table).indexOf(column);
+    const rows = db.prepare<[], Value[]>(`SELECT * FROM ${table}`).raw().all();
+    return { to, rows: Map.groupBy(rows, (row) => keyOf((row[place] as Buffer).subarray(0, bytes))) };
+  });
+  return owners.map((owner) => ({ ...owner, rows: byOwner.map(({ to, rows }) => rows.get(keyOf(owner[to])) ?? []) }));
+}
+
+/** Makes the insert of a row like another: it belongs to a new owner, and what was random in it is so again. */
+function inserter(db: Database, table: string, link: string) {
+  const columns = columnsOf(db, table);
+  const statement = db.prepare(`INSERT INTO ${table} VALUES (${columns.map(() => "?").join(", ")})`);
+  const [linkAt, phoneAt] = [columns.indexOf(link), columns.indexOf("phone_index")];
+  const randomAt = columns.flatMap((column, i) => (random.has(column) ? [i] : []));
+  return (like: readonly Value[], owner: Buffer, phoneIndex: Buffer): void => {
+    const row = [...like];
+    for (const i of randomAt) row[i] = fresh(row[i] as Buffer);
+    // What began with the old owner's name begins with the new one's.
+    row[linkAt] = Buffer.concat([owner, (row[linkAt] as Buffer).subarray(owner.length)]);
+    if (phoneAt >= 0) row[phoneAt] = phoneIndex;
+    statement.run(row);
+  };
+}
+
+function columnsOf(db: Database, table: string): string[] {
+  const found = db.prepare<[], { name: string }>(`SELECT name FROM pragma_table_info('${table}')`).all();
+  return found.map(({ name }) => name);
+}
+
+const pool = Buffer.alloc(65_536);
+let poolAt = pool.length;
+
+/** As many random bytes. */
+function fresh({ length }: Buffer): Buffer {
+  if (poolAt + length > pool.length) {
+    randomFillSync(pool);
+    poolAt = 0;
   }
-  return all;
+  const bytes = Buffer.from(pool.subarray(poolAt, poolAt + length));
+  poolAt += length;
+  return bytes;
 }
 
-function inserter(db: Database, table: string): (row: Row) => void {
-  const columns = db.prepare<[], { name: string }>(`SELECT name FROM pragma_table_info('${table}')`).all();
-  const names = columns.map(({ name }) => name);
-  const statement = db.prepare(
-    `INSERT INTO ${table} (${names.join(", ")}) VALUES (${names.map(() => "?").join(", ")})`,
-  );
-  return (row) => void statement.run(names.map((name) => row[name] ?? null));
-}
-
-function freshen(row: Row): Row {
-  return Object.fromEntries(
-    Object.entries(row).map(([name, value]) => [name, random.has(name) ? fresh(value) : value]),
-  );
-}
-
-function fresh(value: Value | undefined): Value {
-  return value instanceof Buffer ? randomFillSync(Buffer.allocUnsafe(value.length)) : (value ?? null);
-}
-
-/** What began with the old owner's name begins with the new one's. */
-function rename(value: Value | undefined, owner: Value | undefined): Value {
-  const [old, name] = [value as Buffer, owner as Buffer];
-  return Buffer.concat([name, old.subarray(name.length)]);
-}
-
-function keyOf(value: Value | undefined): string {
-  return (value as Buffer).toString("latin1");
+function keyOf(bytes: Buffer): string {
+  return bytes.toString("latin1");
 }
 
 function withDatabase<T>(path: string, work: (db: Database) => T): T {

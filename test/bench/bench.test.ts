@@ -1,0 +1,96 @@
+/**
+ * The benchmark's pieces fit the service as it is: what they drive answers, what is multiplied is what sends write, and
+ * what was found is held against what is asked. Nothing is measured here.
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { markdown, verdicts } from "./findings.ts";
+import { driveClosed, driveOpen, openClient, openCodeBox } from "./load.ts";
+import { measureRound } from "./measure.ts";
+import { randomPhone, userPhone } from "./phones.ts";
+import { census, multiply, postpone, trim } from "./preload.ts";
+import { grpcTarget, noopTarget, prepareSqlite, sendOver, startService, type Place, type Prepared } from "./targets.ts";
+
+const folder = mkdtempSync(join(tmpdir(), "otpd-bench-test-"));
+const file = (name: string) => join(folder, `${name}.db`);
+const sends = 40;
+let place: Place;
+let prepared: Prepared;
+
+beforeAll(async () => {
+  place = { folder, codes: await openCodeBox(join(folder, "codes.sock")) };
+  prepared = await prepareSqlite(place, "real");
+  const server = await startService(place, prepared);
+  const client = openClient(server.port, prepared.key);
+  for (let i = 0; i < sends; i += 1) await sendOver(client, randomPhone(), `idempotency-key: send-${i}\r\n`);
+  client.close();
+  await server.stop();
+  postpone(file("real"));
+});
+afterAll(() => {
+  place.codes.close();
+  rmSync(folder, { recursive: true });
+});
+
+describe("many pending verifications", () => {
+  test("what is multiplied has the rows that sends write, and the service takes it for its own", async () => {
+    multiply(file("real"), file("more"), sends, 10 * sends);
+    const [real, more] = [census(file("real")), census(file("more"))];
+    const tables = ["verifications", "messages", "buckets", "idempotency"];
+    for (const table of tables) {
+      expect(real.rows.get(table), table).toBeGreaterThanOrEqual(sends);
+      expect(more.rows.get(table), table).toBe(10 * (real.rows.get(table) ?? 0));
+    }
+
+    // Two protocols, both kinds of load; and what they added can be told from the rest.
+    const target = await grpcTarget(place, "more", { ...prepared, url: `file:${file("more")}` });
+    const closed = await measureRound(target, 2, (lanes) => driveClosed(lanes, 50));
+    const open = await measureRound(target, 2, (lanes) => driveOpen(lanes, 100, 50));
+    expect([closed.send.p50, open.send.p50, open.verify.p99].every((ms) => ms > 0)).toBe(true);
+    await target.close();
+    expect(census(file("more")).rows.get("verifications")).toBeGreaterThan(10 * sends + 5);
+    trim(file("more"));
+    const trimmed = census(file("more"));
+    for (const table of [...tables, "phones"]) expect(trimmed.rows.get(table), table).toBe(more.rows.get(table));
+  });
+
+  test("a table that grows with sends and is not multiplied is noticed", () => {
+    const twice = () => multiply(file("real"), file("twice"), sends / 2, 10 * sends);
+    expect(twice).toThrow(/^\w+ has \d+ rows for 400 verifications, where sends make \d+$/);
+  });
+});
+
+test("an open loop counts the wait for a free lane", async () => {
+  const lane = {
+    async cycle(fromMs: number) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      return { sendMs: performance.now() - fromMs, verifyMs: 0 };
+    },
+    close: () => {},
+  };
+  // Five that are meant to start 5 ms apart, each of which takes the only lane for 20 ms.
+  const { done, sendMs } = await driveOpen([lane], 200, 25);
+  expect(done).toBe(5);
+  expect(Math.max(...sendMs)).toBeGreaterThanOrEqual(5 * 20 - 4 * 5 - 5);
+});
+
+test("the no-op answers", async () => {
+  const noop = await noopTarget(place);
+  const round = await measureRound(noop, 2, (lanes) => driveClosed(lanes, 20));
+  await noop.close();
+  expect(round.perSecond).toBeGreaterThan(0);
+});
+
+test("the users of the peer have numbers of their own", () => {
+  expect(new Set(Array.from({ length: 20_000 }, (_, i) => userPhone(i))).size).toBe(20_000);
+});
+
+test("a figure on the wrong side of what is asked says so, and one that is missing too", () => {
+  const table = markdown(verdicts({ cycle: 1.6, peer: 9.5, growth: 1.05 }));
+  expect(table).toMatch(/^\| CPU of a durable .* 1\.6 \| +\*\*not met\*\* \|$/m);
+  expect(table).toMatch(/^\| better-auth .* 9\.5 \| +met \|$/m);
+  expect(table).toMatch(/^\| CPU per cycle .* 1\.05 \| +met, aim too \|$/m);
+  expect(table).toMatch(/^\| heap .* not measured \|$/m);
+});
