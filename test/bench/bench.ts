@@ -49,10 +49,13 @@ if (values.write && !isWhole) throw new Error("--write takes the whole run, with
 const unknown = chosen.find((name) => sections[name] === undefined);
 if (unknown !== undefined) throw new Error(`there is no section ${unknown}, only ${Object.keys(sections).join(", ")}`);
 
+const tables: Table[] = [];
+const figures: Figures = {};
 process.once("SIGINT", () => process.exit(130));
 process.once("SIGTERM", () => process.exit(143));
 setTimeout(() => {
-  console.error(`not done after ${runMaxMs / 60_000} minutes`);
+  console.log(report());
+  console.error(`not done after ${runMaxMs / 60_000} minutes: the rest was not measured`);
   process.exit(1);
 }, runMaxMs).unref();
 const folder = mkdtempSync(join(tmpdir(), "otpd-bench-"));
@@ -60,8 +63,6 @@ process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 const codes = await openCodeBox(join(folder, "codes.sock"));
 if (!values.smoke) pinLoad();
-const tables: Table[] = [];
-const figures: Figures = {};
 for (const name of chosen) {
   const startMs = performance.now();
   const found = await sections[name]?.({ folder, codes }, effort, without);
@@ -69,10 +70,14 @@ for (const name of chosen) {
   Object.assign(figures, found?.figures);
   console.error(`${name}: ${((performance.now() - startMs) / 1_000).toFixed(0)} s`);
 }
-const report = [heading(), ...[verdicts(figures), ...tables].map(markdown)].join("\n\n");
-console.log(report);
-if (values.write) write(report);
+console.log(report());
+if (values.write) write(report());
 process.exit(0);
+
+/** What was measured so far. */
+function report(): string {
+  return [heading(), ...[verdicts(figures), ...tables].map(markdown)].join("\n\n");
+}
 
 /** Where and when it was measured. */
 function heading(): string {

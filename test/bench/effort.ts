@@ -15,6 +15,8 @@ export interface Effort {
   readonly realSends: number;
   /** Cycles a second of the open loop, and how long a round of each takes. */
   readonly rates: readonly { readonly perSecond: number; readonly roundMs: number }[];
+  /** Callers at once of a slow provider. */
+  readonly crowds: readonly number[];
   /** Requests that hang at a time, of the 1,024 that the service takes. */
   readonly hanging: number;
   readonly processes: number;
@@ -34,6 +36,7 @@ export const efforts = {
       { perSecond: 50, roundMs: 10_000 },
       { perSecond: 1_000, roundMs: 5_000 },
     ],
+    crowds: [64, 256, 1_000],
     hanging: 1_000,
     processes: 3,
     starts: 5,
@@ -50,6 +53,7 @@ export const efforts = {
       { perSecond: 50, roundMs: 4_000 },
       { perSecond: 1_000, roundMs: 2_000 },
     ],
+    crowds: [64, 256, 1_000],
     hanging: 1_000,
     processes: 1,
     starts: 3,
@@ -63,6 +67,7 @@ export const efforts = {
     sizes: [100, 200],
     realSends: 100,
     rates: [{ perSecond: 50, roundMs: 100 }],
+    crowds: [4],
     hanging: 10,
     processes: 1,
     starts: 1,

@@ -88,12 +88,18 @@ export function verdicts(figures: Figures): Table {
   };
 }
 
-/** A table in Markdown, its columns aligned; all but the first hold figures and stand to the right. */
+/** A table in Markdown, its columns aligned: figures to the right. */
 export function markdown({ title, note, head, rows }: Table): string {
-  const widths = head.map((cell, i) => Math.max(3, cell.length, ...rows.map((row) => row[i]?.length ?? 0)));
-  const line = (cells: readonly string[]) =>
-    `| ${widths.map((width, i) => (i === 0 ? (cells[i] ?? "").padEnd(width) : (cells[i] ?? "").padStart(width))).join(" | ")} |`;
-  const rule = `| ${widths.map((width, i) => (i === 0 ? "-".repeat(width) : `${"-".repeat(width - 1)}:`)).join(" | ")} |`;
+  const columns = head.map((name, i) => {
+    const cells = rows.map((row) => row[i] ?? "");
+    const width = Math.max(3, name.length, ...cells.map((cell) => cell.length));
+    const isFigures = i > 0 && cells.every((cell) => /^([\d≤≥–]|$)/.test(cell));
+    return { isFigures, pad: (cell: string) => (isFigures ? cell.padStart(width) : cell.padEnd(width)), width };
+  });
+  const line = (cells: readonly string[]) => `| ${columns.map(({ pad }, i) => pad(cells[i] ?? "")).join(" | ")} |`;
+  const rule = line(
+    columns.map(({ isFigures, width }) => (isFigures ? `${"-".repeat(width - 1)}:` : "-".repeat(width))),
+  );
   const parts = [`### ${title}`, [line(head), rule, ...rows.map(line)].join("\n")];
   return [...parts, ...(note === "" ? [] : [note])].join("\n\n");
 }

@@ -20,6 +20,7 @@ import {
   startService,
   type Place,
   type Prepared,
+  type Target,
 } from "./targets.ts";
 
 interface Preloaded extends Prepared {
@@ -49,7 +50,7 @@ export async function growth(place: Place, effort: Effort): Promise<Findings> {
     }),
   };
   return {
-    tables: [table, disk.table, startTable],
+    tables: [table, disk.table, keptTable(disk.bytesOf), startTable],
     figures: { growth: ratio, ...disk.figures, heap, start: median(started[1] ?? []) / 1_000 },
   };
 }
@@ -79,10 +80,14 @@ async function makeReal(place: Place, { connections, realSends }: Effort): Promi
 /** Which tables hold something of each pending verification. */
 const ofEach = ["verifications", "messages", "buckets", "idempotency"];
 
-function diskTable({ rows, bytes }: Census, count: number): { table: Table; figures: Figures } {
+function diskTable(
+  { rows, bytes }: Census,
+  count: number,
+): { table: Table; figures: Figures; bytesOf: (table: string) => number } {
   const perEach = (table: string) => (bytes.get(table) ?? 0) / count;
   const withoutKey = ofEach.filter((table) => table !== "idempotency").reduce((sum, each) => sum + perEach(each), 0);
   return {
+    bytesOf: perEach,
     figures: { disk: withoutKey, diskWithKey: withoutKey + perEach("idempotency") },
     table: {
       title: "Disk per pending verification",
@@ -101,24 +106,49 @@ function diskTable({ rows, bytes }: Census, count: number): { table: Table; figu
   };
 }
 
+/** The longest that a code lives, and how long its verification is kept by default; in seconds. */
+const [lifeSeconds, keptSeconds] = [600, 72 * 3_600];
+
+function keptTable(bytesOf: (table: string) => number): Table {
+  const each = bytesOf("verifications") + bytesOf("messages");
+  return {
+    title: "What that comes to",
+    note: [
+      "Reasoned, from the bytes above. Pending is where nobody types a code, for the 10 minutes that one lives at most. Ended",
+      "verifications and their messages are kept for 72 hours (`OTP_RETENTION_HOURS`). Buckets go within a day of a number's last",
+      "send, and Idempotency-Keys after a day: they are not in the sum of what has ended.",
+    ].join("\n"),
+    head: ["cycles/s, all day", "pending at most", "their disk, GB", "ended, million", "their disk, GB"],
+    rows: [1, 10, 100, 1_000].map((rate) => [
+      amount(rate),
+      amount(rate * lifeSeconds),
+      amount((rate * lifeSeconds * (each + bytesOf("buckets"))) / 1e9, 2),
+      amount((rate * keptSeconds) / 1e6, 1),
+      amount((rate * keptSeconds * each) / 1e9, 1),
+    ]),
+  };
+}
+
 async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) {
   const { connections, rounds, roundMs, warmUpMs } = effort;
   const targets = await Promise.all(sizes.map((size) => sqliteTarget(place, `${amount(size.count)} pending`, size)));
-  const pathOf = new Map(targets.map((target, i) => [target, sizes[i]?.path ?? ""]));
-  const clean = (target: (typeof targets)[number]) => trim(pathOf.get(target) ?? "");
+  const pathOf = new Map<Target, string>(targets.map((target, i) => [target, sizes[i]?.path ?? ""]));
+  const clean = (target: Target) => trim(pathOf.get(target) ?? "");
   for (const target of targets) {
     await measureRound(target, connections, (lanes) => driveClosed(lanes, warmUpMs));
     clean(target);
   }
   const taken = await takeTurns(targets, rounds, connections, (lanes) => driveClosed(lanes, roundMs), clean);
-  const resident = targets.map(({ bill }) => residentBytes(bill["service"]?.[0] ?? 0));
+  const resident = targets.map(({ server }) => residentBytes(server.pid));
+  const live: number[] = [];
+  for (const { server } of targets) live.push((await server.ask<{ liveBytes: number }>("settle")).liveBytes);
   for (const target of targets) await target.close();
   const cpu = taken.map((all) => medianOf(all, (round) => round.cpuMicros));
   const [fewest = Number.NaN, most = Number.NaN] = [cpu[0], cpu.at(-1)];
-  const [first = 0, last = 0] = [resident[0], resident.at(-1)];
+  const [first = 0, last = 0] = [live[0], live.at(-1)];
   const table: Table = {
     title: "Growth, on SQLite",
-    note: "The same closed loop beside so many pending verifications. What a round adds is deleted before the next.",
+    note: "The same closed loop beside so many pending verifications. What a round adds is deleted before the next. RSS holds up to 16 MB of the file's pages.",
     head: [
       "pending verifications",
       "CPU µs per cycle",

@@ -6,7 +6,7 @@ import type { PostgresServer } from "../support/postgres.ts";
 import { installBetterAuth } from "./better-auth.ts";
 import type { Without } from "./compare.ts";
 import type { Effort } from "./effort.ts";
-import { amount, type Figures, type Findings } from "./findings.ts";
+import { amount, type Figures, type Findings, type Table } from "./findings.ts";
 import { driveClosed, driveOpen } from "./load.ts";
 import { measureRound, medianOf, takeTurns, type Round } from "./measure.ts";
 import {
@@ -73,11 +73,38 @@ export async function latency(place: Place, effort: Effort, without: Without): P
           head: ["server", "cycles/s", "send p50 ms", "send p99 ms", "verify p50 ms", "verify p99 ms", "of a core"],
           rows,
         },
+        await slowProvider(place, effort),
       ],
     };
   } finally {
     await postgres?.stop();
   }
+}
+
+/** As providers of SMS take, from one continent to another. */
+const providerMs = 300;
+
+/** What is held while a real provider takes its time, by how many callers there are at once. */
+async function slowProvider(place: Place, { rounds, roundMs, warmUpMs, crowds }: Effort): Promise<Table> {
+  const target = await sqliteTarget(place, "", await prepareSqlite(place, "slow-provider"), { providerMs });
+  await measureRound(target, crowds[0] ?? 1, (lanes) => driveClosed(lanes, warmUpMs));
+  const rows: string[][] = [];
+  for (const crowd of crowds) {
+    const [taken = []] = await takeTurns([target], rounds, crowd, (lanes) => driveClosed(lanes, roundMs));
+    rows.push([
+      amount(crowd),
+      amount(medianOf(taken, (round) => round.perSecond)),
+      amount(medianOf(taken, ({ send }) => send.p50)),
+      amount(medianOf(taken, ({ send }) => send.p99)),
+    ]);
+  }
+  await target.close();
+  return {
+    title: `A provider that takes ${providerMs} ms, on SQLite`,
+    note: "A closed loop of so many callers, each of whom sends and then verifies.",
+    head: ["callers", "cycles/s", "send p50 ms", "send p99 ms"],
+    rows,
+  };
 }
 
 /** Below this share of the rate the server did not keep up, and a percentile tells how long the round was. */

@@ -3,9 +3,10 @@
  * fresh random ids, so that a million of them take half a minute; a table that grows with sends and is not multiplied is
  * an error. Then their time is set to end a day later than it would: no sweep comes by while they are measured.
  */
-import Sqlite, { type Database } from "better-sqlite3";
+import type { Database } from "better-sqlite3";
 import { randomFillSync } from "node:crypto";
 import { copyFileSync } from "node:fs";
+import { inDatabase } from "../support/database.ts";
 
 /** How a row belongs to a verification: by the column that links it, if only by what the column begins with. */
 interface Linked {
@@ -45,7 +46,7 @@ export interface Census {
 }
 
 export function census(path: string): Census {
-  return withDatabase(path, (db) => {
+  return inDatabase(path, (db) => {
     db.pragma("wal_checkpoint(TRUNCATE)");
     const names = db.prepare<[], { name: string }>(`SELECT name FROM sqlite_schema WHERE type = 'table'`).all();
     const rows = names.map(({ name }) => {
@@ -63,7 +64,7 @@ export function census(path: string): Census {
 
 /** Sets the end of every pending row a day later. */
 export function postpone(path: string): void {
-  withDatabase(path, (db) => {
+  inDatabase(path, (db) => {
     for (const { table, column } of ends) db.exec(`UPDATE ${table} SET ${column} = ${column} + ${dayMs}`);
   });
 }
@@ -72,7 +73,7 @@ export function postpone(path: string): void {
 export function multiply(from: string, to: string, real: number, count: number): void {
   const before = census(from);
   copyFileSync(from, to);
-  withDatabase(to, (db) => {
+  inDatabase(to, (db) => {
     // A crash loses the file, and nothing else.
     for (const pragma of ["journal_mode = MEMORY", "synchronous = OFF", "cache_size = -2000000"]) db.pragma(pragma);
     const families = familiesOf(db);
@@ -102,7 +103,7 @@ export function multiply(from: string, to: string, real: number, count: number):
 
 /** Deletes what was written since `postpone`: all that lapses within half a day, or has ended. */
 export function trim(path: string): void {
-  withDatabase(path, (db) => {
+  inDatabase(path, (db) => {
     const limit = Date.now() + dayMs / 2;
     const found = db
       .prepare<[number], { id: Buffer; phone_index: Buffer }>(
@@ -176,13 +177,4 @@ function fresh({ length }: Buffer): Buffer {
 
 function keyOf(bytes: Buffer): string {
   return bytes.toString("latin1");
-}
-
-function withDatabase<T>(path: string, work: (db: Database) => T): T {
-  const db = new Sqlite(path, { timeout: 30_000 });
-  try {
-    return work(db);
-  } finally {
-    db.close();
-  }
 }

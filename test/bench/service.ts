@@ -22,6 +22,8 @@ export interface ServiceOptions {
   readonly codes: string;
   /** True for a transaction of its own for every act, as without group commit. */
   readonly isOneAtATime?: boolean;
+  /** How long the provider takes to accept; no time unless given. */
+  readonly providerMs?: number;
 }
 
 const options = JSON.parse(process.argv[2] ?? "{}") as ServiceOptions;
@@ -32,8 +34,12 @@ const provider: Provider = {
   name: "bench",
   send({ to, text }) {
     passOn(to, text.slice(0, text.indexOf(" ")));
-    if (held === undefined) return Promise.resolve({ kind: "accepted" });
-    return new Promise((resolve) => held?.push(resolve));
+    const accepted: SendOutcome = { kind: "accepted" };
+    return new Promise((resolve) => {
+      if (held !== undefined) held.push(resolve);
+      else if (options.providerMs === undefined) resolve(accepted);
+      else setTimeout(() => resolve(accepted), options.providerMs);
+    });
   },
 };
 

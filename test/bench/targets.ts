@@ -122,9 +122,11 @@ export async function sqliteTarget(
   name: string,
   prepared: Prepared,
   options: Omit<ServiceOptions, "codes"> = {},
-): Promise<Target> {
-  const server = await startService(place, prepared, options);
+  nodeArgs: readonly string[] = [],
+): Promise<Target & { readonly server: Server }> {
+  const server = await startService(place, prepared, options, {}, nodeArgs);
   return {
+    server,
     name,
     durability: "power loss",
     bill: { service: [server.pid] },
