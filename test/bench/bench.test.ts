@@ -65,18 +65,28 @@ describe("many pending verifications", () => {
   });
 });
 
-test("an open loop counts the wait for a free lane", async () => {
-  const lane = {
+describe("an open loop", () => {
+  const lane = (takesMs: number) => ({
     async cycle(fromMs: number) {
-      await new Promise((resolve) => setTimeout(resolve, 20));
+      await new Promise((resolve) => setTimeout(resolve, takesMs));
       return { sendMs: performance.now() - fromMs, verifyMs: 0 };
     },
     close: () => {},
-  };
-  // Five that are meant to start 5 ms apart, each of which takes the only lane for 20 ms.
-  const { done, sendMs } = await driveOpen([lane], 200, 25);
-  expect(done).toBe(5);
-  expect(Math.max(...sendMs)).toBeGreaterThanOrEqual(5 * 20 - 4 * 5 - 5);
+  });
+
+  test("counts the wait for a free lane", async () => {
+    // Five that are meant to start 10 ms apart, each of which takes the only lane for 15 ms.
+    const { sendMs } = await driveOpen([lane(15)], 100, 50);
+    expect(sendMs).toHaveLength(5);
+    expect(Math.max(...sendMs)).toBeGreaterThanOrEqual(5 * 15 - 4 * 10 - 1);
+  });
+
+  test("ends though the server never catches up, and counts those that it leaves", async () => {
+    const { done, sendMs } = await driveOpen([lane(40)], 200, 50);
+    expect(sendMs).toHaveLength(10);
+    expect(done).toBeLessThan(5);
+    expect(Math.min(...sendMs)).toBeGreaterThanOrEqual(40 - 1);
+  });
 });
 
 test("the no-op answers", async () => {
