@@ -44,6 +44,16 @@ describe("many pending verifications", () => {
       expect(real.rows.get(table), table).toBeGreaterThanOrEqual(sends);
       expect(more.rows.get(table), table).toBe(10 * (real.rows.get(table) ?? 0));
     }
+    const ofTheirOwn = inDatabase(file("more"), (db) =>
+      db
+        .prepare(
+          `SELECT count(DISTINCT v.phone_index) FROM verifications v
+           JOIN buckets b ON substr(b.bucket, 1, length(v.phone_index)) = v.phone_index`,
+        )
+        .pluck()
+        .get(),
+    );
+    expect(ofTheirOwn).toBe(10 * sends);
 
     // Two protocols, both kinds of load; and what they added can be told from the rest.
     const target = await grpcTarget(place, "more", { ...prepared, url: `file:${file("more")}` });
