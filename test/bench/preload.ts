@@ -101,7 +101,10 @@ export function multiply(from: string, to: string, real: number, count: number):
   }
 }
 
-/** Deletes what was written since `postpone`: all that lapses within half a day, or has ended. */
+/**
+ * Deletes what cycles have written since `postpone`: all that lapses within half a day, or has ended. They bring no
+ * Idempotency-Key, whose rows are not to be found by their verification.
+ */
 export function trim(path: string): void {
   inDatabase(path, (db) => {
     const limit = Date.now() + dayMs / 2;
@@ -111,10 +114,12 @@ export function trim(path: string): void {
          UNION ALL SELECT id, phone_index FROM verifications WHERE end_ms IS NULL AND expire_ms < ?`,
       )
       .all(limit);
-    const statements = linked.map(({ table, column, to }) => ({
-      to,
-      run: db.prepare(`DELETE FROM ${table} WHERE ${column} >= ? AND ${column} <= ?`),
-    }));
+    const statements = linked
+      .filter(({ table }) => table !== "idempotency")
+      .map(({ table, column, to }) => ({
+        to,
+        run: db.prepare(`DELETE FROM ${table} WHERE ${column} >= ? AND ${column} <= ?`),
+      }));
     db.transaction(() => {
       for (const owner of found) {
         for (const { to, run } of statements) run.run(owner[to], Buffer.concat([owner[to], Buffer.of(0xff)]));
