@@ -103,6 +103,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
         });
   let providers: readonly GuardedProvider[] = [];
   const readiness = createReadiness({ system, ping: () => store.ping(), providers: () => providers });
+  let nudge = () => {};
   const store = await open({
     database: config.database,
     system,
@@ -117,6 +118,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
         readiness.batchEnded(isDurable);
       },
     },
+    onNudge: () => nudge(),
   });
   try {
     const keys = createKeyRing(
@@ -162,6 +164,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onDailyShare,
       onFault: onFault("worker"),
     });
+    nudge = worker.nudge;
     const sweeper = createSweeper(store, system, config.policy.retentionMs, phoneOf, onFault("sweeper"));
     const sprayWatch = createSprayWatch({
       store,

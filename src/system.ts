@@ -12,6 +12,8 @@ export type Instant = number;
 export interface System {
   /** The time now. Never less than an earlier answer, whatever is done to the machine's clock. */
   now(): Instant;
+  /** Milliseconds on the clock that cannot be set, from a beginning of its own; not whole ones. */
+  monotonicMs(): number;
   /**
    * Raises the clock to at least `instant`, so that time does not run backwards across a restart. A machine's clock that
    * is behind `instant` was set back while nothing ran, and is told of as a jump.
@@ -65,6 +67,7 @@ export function createSystem(onClockJump: (jumpMs: number) => void = () => {}, c
       lastMonotonic += Math.floor(monotonic - lastMonotonic);
       return last;
     },
+    monotonicMs: clock.monotonicMs,
     resumeFrom(instant) {
       // Set back while the service was down: only what the database remembers can tell.
       if (instant - last > jumpWarnMs) onClockJump(last - instant);

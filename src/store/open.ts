@@ -18,6 +18,8 @@ export interface OpenOptions extends StoreWatchers {
   readonly system: System;
   /** True for a process that serves. Of those, a SQLite file has one at a time. */
   readonly exclusive: boolean;
+  /** Told when another server on the same database has left messages for anybody to take. */
+  readonly onNudge?: () => void;
 }
 
 /** Opens a database, and creates or migrates it as needed. Rejects with a plain sentence. */

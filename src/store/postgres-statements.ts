@@ -232,6 +232,7 @@ export const statements = {
      ) RETURNING id`,
   ),
   // ---- by themselves ------------------------------------------------------------------------------------------------
+  nudge: statement("nudge", `SELECT pg_notify($1, $2)`),
   verificationsOfPhone: statement(
     "verifications-of-phone",
     `SELECT ${list(verificationColumns)} FROM verifications WHERE phone_index = ANY($1::bytea[])

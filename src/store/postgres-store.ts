@@ -17,6 +17,7 @@ import type { Connections } from "./postgres-connections.ts";
 import { createPostgresRegistry } from "./postgres-registry.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { createPostgresSweep } from "./postgres-sweep.ts";
+import { nudgeChannel } from "./postgres-watch.ts";
 import type { Work } from "./postgres-work.ts";
 import { toDecision, toPrefix, type DecisionRow, type PrefixRow } from "./prefix-rows.ts";
 import type { Registry } from "./registry.ts";
@@ -35,17 +36,31 @@ import {
   type UpdateScope,
 } from "./store.ts";
 
+export interface PostgresStoreParts {
+  readonly connections: Connections;
+  readonly clock: StoreClock;
+  /** What this instance is known by to the others. */
+  readonly ownName: string;
+  readonly watch?: { close(): Promise<void> } | undefined;
+  readonly watchers?: StoreWatchers;
+}
+
 export class PostgresStore implements Store {
   readonly registry: Registry;
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;
   readonly #sweep: ReturnType<typeof createPostgresSweep>;
+  readonly #ownName: string;
+  readonly #watch: PostgresStoreParts["watch"];
+  #nudgedMs = 0;
   #isClosed = false;
 
-  constructor(connections: Connections, clock: StoreClock, watchers: StoreWatchers = {}) {
+  constructor({ connections, clock, ownName, watch, watchers = {} }: PostgresStoreParts) {
     this.#connections = connections;
     this.#clock = clock;
+    this.#ownName = ownName;
+    this.#watch = watch;
     this.#batches = new Batches(connections, clock, watchers);
     this.#sweep = createPostgresSweep(connections, this.#batches);
     this.registry = createPostgresRegistry(connections, clock);
@@ -271,6 +286,19 @@ export class PostgresStore implements Store {
         }),
       ),
     );
+    await this.#nudge();
+  }
+
+  /**
+   * Tells the other instances that there are messages for anybody to take. Only what nobody has in hand is worth it: with
+   * every send, each commit would wait for the one lock that notifications have in a server.
+   */
+  async #nudge(): Promise<void> {
+    const now = this.#clock.now();
+    if (now - this.#nudgedMs < nudgeEveryMs) return;
+    this.#nudgedMs = now;
+    // They look by themselves a second later.
+    await this.#connections.query(sql.nudge, [nudgeChannel, this.#ownName]).catch(() => {});
   }
 
   settleMessage<R>(
@@ -329,12 +357,15 @@ export class PostgresStore implements Store {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#batches.close();
+    await this.#watch?.close();
     await this.#connections.close();
   }
 }
 
 const pingSlot = Buffer.alloc(16);
 
+/** An overload gives back hundreds of messages a second; who is nudged looks until nothing is left. */
+const nudgeEveryMs = 100;
 /** Looks at the outbox for one claim. */
 const claimLooksMax = 32;
 const atDailyCap = "the daily cap on messages was reached";

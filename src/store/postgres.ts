@@ -8,6 +8,7 @@ import { createConnections, type Connections } from "./postgres-connections.ts";
 import { migratePostgres } from "./postgres-migrations.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { PostgresStore } from "./postgres-store.ts";
+import { createWatch } from "./postgres-watch.ts";
 import type { Store, StoreWatchers } from "./store.ts";
 
 export interface PostgresOptions extends StoreWatchers {
@@ -17,24 +18,38 @@ export interface PostgresOptions extends StoreWatchers {
   /** Whose clock decides; `system` is for tests. */
   readonly clock?: "database" | "system";
   readonly connectionsMax?: number;
+  /** Told when another instance has left messages for anybody to take. With it, a connection more watches over it all. */
+  readonly onNudge?: (() => void) | undefined;
 }
 
 /** Opens a database, and creates or migrates its tables as needed. */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
-  const { url, system, clock: whose = "database", connectionsMax } = options;
+  const { url, system, clock: whose = "database", connectionsMax, onNudge } = options;
   const connections = createConnections({ url, ...(connectionsMax === undefined ? {} : { connectionsMax }) });
   try {
-    await refuseUnsafe(connections);
-    await migratePostgres(connections);
+    await prepare(url);
     const clock = whose === "system" ? clockOf(system) : databaseClock(system);
     const [row] = await connections.query<{ now_ms: number }>(sql.clock, []);
     if (row !== undefined) clock.heard(row.now_ms);
-    return new PostgresStore(connections, clock, options);
+    const ownName = Buffer.from(system.randomBytes(8)).toString("hex");
+    const watch = onNudge && createWatch({ url, connections, ownName, onNudge });
+    return new PostgresStore({ connections, clock, ownName, watch, watchers: options });
   } catch (error) {
     await connections.close();
     if (!(error instanceof Error)) throw error;
     // The URL holds a password: only what the database said is told.
     throw new Error(`the database cannot be opened: ${error.message}`, { cause: error });
+  }
+}
+
+/** Looks whether the database will do, and brings its tables up to date, for as long as that takes. */
+async function prepare(url: string): Promise<void> {
+  const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
+  try {
+    await refuseUnsafe(connections);
+    await migratePostgres(connections);
+  } finally {
+    await connections.close();
   }
 }
 
@@ -59,17 +74,20 @@ function clockOf(system: System): StoreClock {
   return { now: () => system.now(), heard: () => {} };
 }
 
-/** The database's clock between two looks at it, by this machine's passing time. Never runs backwards. */
+/**
+ * The database's clock between two looks at it, by the time that passes here: the machine's own clock may be hours off, and
+ * may be set. Never runs backwards.
+ */
 function databaseClock(system: System): StoreClock {
   let aheadMs = 0;
   let latestMs = 0;
   return {
     now() {
-      latestMs = Math.max(latestMs, system.now() + aheadMs);
+      latestMs = Math.max(latestMs, Math.floor(system.monotonicMs() + aheadMs));
       return latestMs;
     },
     heard(databaseMs) {
-      aheadMs = databaseMs - system.now();
+      aheadMs = databaseMs - system.monotonicMs();
     },
   };
 }

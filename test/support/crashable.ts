@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { scopes } from "../../src/otp/api-key.ts";
 import { issueKey } from "../../src/service/api-keys.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openStore, type Database } from "../../src/store/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { cleanEnv } from "./process.ts";
 
@@ -68,7 +68,9 @@ export interface Crashable {
 
 /** The files and the phones that outlive every process. */
 export interface Estate {
+  /** The SQLite file. */
   readonly databasePath: string;
+  readonly databaseUrl: string;
   readonly key: string;
   /** SMS by number, oldest first. */
   readonly inbox: Map<string, string[]>;
@@ -83,11 +85,12 @@ export interface Estate {
 const program = fileURLToPath(new URL("crashing.ts", import.meta.url));
 const masterKey = Buffer.alloc(32, 7).toString("base64url");
 
-/** Creates a database in a folder, with one API key of all scopes. */
-export async function createEstate(folder: string): Promise<Estate> {
+/** Makes one API key of all scopes in a database: one in a folder, or the PostgreSQL database that is given. */
+export async function createEstate(folder: string, url?: string): Promise<Estate> {
   const databasePath = join(folder, "otp.db");
+  const database: Database = url === undefined ? { kind: "sqlite", path: databasePath } : { kind: "postgres", url };
   const system = createSystem();
-  const store = await openSqlite({ path: databasePath, system, exclusive: false });
+  const store = await openStore({ database, system, exclusive: false });
   const { text } = await issueKey(store, system, {
     kind: "live",
     tenant: "default",
@@ -98,6 +101,7 @@ export async function createEstate(folder: string): Promise<Estate> {
   await store.close();
   return {
     databasePath,
+    databaseUrl: url ?? `file:${databasePath}`,
     key: text.reveal(),
     inbox: new Map(),
     respond: () => ({ kind: "accepted" }),
@@ -116,7 +120,7 @@ export async function startCrashable(
     execArgv: [],
     env: cleanEnv({
       OTP_PORT: "0",
-      OTP_DATABASE_URL: `file:${estate.databasePath}`,
+      OTP_DATABASE_URL: estate.databaseUrl,
       OTP_MASTER_KEY: masterKey,
       OTP_LOG_LEVEL: "fatal",
       // Starts are most of what a crash test costs: compiled code is kept between them.

@@ -18,6 +18,10 @@ export interface PostgresServer {
   createDatabase(): Promise<string>;
   /** Runs SQL as the owner, on a database by its URL or on the server's own. */
   run(sql: string, url?: string): Promise<Record<string, unknown>[]>;
+  /** Ends the server as it stands (an immediate shutdown): what was committed is recovered at the next start. */
+  crash(): Promise<void>;
+  /** Starts it again on the same port. */
+  startAgain(): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -53,11 +57,22 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
   await server.initialise();
   await server.start();
   const url = `postgres://${user}:${password}@127.0.0.1:${port}/postgres`;
-  const { process: child } = server as unknown as { process: ChildProcess };
+  /** The process of now: a crash ends it, and another one takes its place. */
+  const serving = () => (server as unknown as { process: ChildProcess }).process;
   let databases = 0;
 
+  async function crash(): Promise<void> {
+    const child = serving();
+    const stopped = server.stop();
+    // At once: an orderly end writes out hundreds of tables that nobody will read.
+    child.kill("SIGQUIT");
+    await stopped;
+  }
+
   return {
-    pid: child.pid ?? 0,
+    get pid() {
+      return serving().pid ?? 0;
+    },
     port,
     url,
     run: (sql, where = url) => runOn(where, sql),
@@ -65,11 +80,10 @@ export async function startPostgres(flags: readonly string[] = []): Promise<Post
       databases += 1;
       return makeSchema(url, `db${databases}`);
     },
+    crash,
+    startAgain: () => server.start(),
     async stop() {
-      const stopped = server.stop();
-      // At once: an orderly end writes out hundreds of tables that nobody will read.
-      child.kill("SIGQUIT");
-      await stopped;
+      await crash();
       rmSync(folder, { recursive: true, force: true });
     },
   };

@@ -16,6 +16,7 @@ export function createManualSystem(seed = 1, startMs: Instant = testEpochMs): Ma
   const random = seededRandom(seed);
   return {
     now: () => now,
+    monotonicMs: () => now,
     resumeFrom: (instant) => {
       now = Math.max(now, instant);
     },

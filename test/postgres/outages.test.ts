@@ -1,0 +1,32 @@
+/** The database goes away and comes back, as often as a test run has time for; the soak does it ten times. */
+import { rmSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { temporaryFolder } from "../support/world.ts";
+import { playOutages, startGround, type Ground, type Outage } from "./outage-rounds.ts";
+
+const folder = temporaryFolder();
+let server: PostgresServer;
+let ground: Ground;
+beforeAll(async () => {
+  server = await startPostgres();
+  ground = await startGround(server, folder);
+});
+afterAll(async () => {
+  await ground.stop();
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const outages: { kind: Outage; awayMs: number }[] = [
+  { kind: "crash", awayMs: 300 },
+  { kind: "cut", awayMs: 0 },
+  { kind: "silence", awayMs: 2_000 },
+];
+
+test.each(outages)("two outages ($kind) under load lose nothing, and are over within 2 s", async ({ kind, awayMs }) => {
+  const tally = await playOutages(ground, { kind, rounds: 2, awayMs, seed: 20_261_121 });
+  console.log(`${kind}: ${JSON.stringify(tally)}`);
+  expect(tally.unavailable).toBeGreaterThan(10);
+  expect(tally.succeeded).toBeGreaterThan(100);
+});

@@ -1,0 +1,99 @@
+/**
+ * A TCP proxy on 127.0.0.1 for the ways in which a network fails: connections that are cut, and a black hole that
+ * swallows what is sent and closes nothing.
+ */
+import { once } from "node:events";
+import { createServer, connect, type AddressInfo, type Socket } from "node:net";
+
+export interface TcpProxy {
+  readonly port: number;
+  /** How many connections are open. */
+  connections(): number;
+  /** Ends every connection at once, with a reset. New ones get through. */
+  cut(): void;
+  /** From now on nothing gets through in either direction, on old connections and new ones, not even their end. */
+  swallow(): void;
+  /**
+   * Lets new connections through again. Of those that lived through the silence, `arrivesLate` tells which get all that
+   * was held back, as packets that are sent again do; the others stay silent for good.
+   */
+  restore(arrivesLate: () => boolean): void;
+  stop(): Promise<void>;
+}
+
+/** One connection: two sockets, and what each direction still has to be told while nothing gets through. */
+interface Link {
+  readonly near: Socket;
+  far: Socket | undefined;
+  held: (() => void)[] | undefined;
+  isSilenced: boolean;
+}
+
+/** Starts a proxy before a port of this machine. */
+export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+  const links = new Set<Link>();
+  let swallowing = false;
+
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
+    const link: Link = { near, far: undefined, held: swallowing ? [] : undefined, isSilenced: false };
+    links.add(link);
+    const pass = (step: () => void) => {
+      if (link.held !== undefined) link.held.push(step);
+      else if (!link.isSilenced) step();
+    };
+    // What arrives before the far side is there is kept by the socket.
+    const open = () => {
+      const far = connect({ port: targetPort, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+      link.far = far;
+      join(near, far);
+      join(far, near);
+    };
+    const join = (from: Socket, to: Socket) => {
+      from.on("data", (chunk: Buffer) => pass(() => to.write(chunk)));
+      from.on("end", () => pass(() => to.end()));
+      from.on("error", () => {});
+      from.on("close", () => pass(() => end(link)));
+    };
+    near.on("error", () => {});
+    pass(open);
+  });
+
+  function end(link: Link): void {
+    links.delete(link);
+    link.near.destroy();
+    link.far?.destroy();
+  }
+
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    connections: () => links.size,
+    cut() {
+      for (const link of links) {
+        links.delete(link);
+        link.near.resetAndDestroy();
+        link.far?.resetAndDestroy();
+      }
+    },
+    swallow() {
+      swallowing = true;
+      for (const link of links) link.held ??= [];
+    },
+    restore(arrivesLate) {
+      swallowing = false;
+      for (const link of links) {
+        const held = link.held ?? [];
+        link.held = undefined;
+        link.isSilenced ||= !arrivesLate();
+        if (!link.isSilenced) for (const step of held) step();
+      }
+    },
+    async stop() {
+      const closed = once(server, "close");
+      server.close();
+      for (const link of links) end(link);
+      await closed;
+    },
+  };
+}
