@@ -6,7 +6,7 @@ import type { ProviderName } from "./delivery/providers.ts";
 import { publishableScopes, secretScopes } from "./otp/api-key.ts";
 import type { Secret } from "./otp/secret.ts";
 import type { Address } from "./server/server.ts";
-import { issueKey } from "./service/api-keys.ts";
+import { issueFirstKeys } from "./service/api-keys.ts";
 import type { Store } from "./store/store.ts";
 import type { System } from "./system.ts";
 
@@ -22,13 +22,16 @@ export interface FirstKeys {
   readonly publishable: Secret;
 }
 
-/** Makes and stores the first keys; undefined where there are keys already. */
+/** Makes and stores the first keys; undefined where there are keys already, which another server may just have made. */
 export async function firstKeys(store: Store, system: System): Promise<FirstKeys | undefined> {
   if ((await store.registry.listApiKeys()).length > 0) return undefined;
   const common = { tenant: "default", name: "first start", expireMs: null };
-  const secret = await issueKey(store, system, { ...common, kind: "live", scopes: secretScopes });
-  const publishable = await issueKey(store, system, { ...common, ...everythingPublic, origins: [firstOrigin] });
-  return { secret: secret.text, publishable: publishable.text };
+  const [secret, publishable] =
+    (await issueFirstKeys(store, system, [
+      { ...common, kind: "live", scopes: secretScopes },
+      { ...common, ...everythingPublic, origins: [firstOrigin] },
+    ])) ?? [];
+  return secret && publishable && { secret: secret.text, publishable: publishable.text };
 }
 
 /** What a first-time user reads. Plain text, every command on a line of its own. */

@@ -2,17 +2,26 @@
  * The master key of a development setup: made at the first start, and kept in a file of its own beside the database, for
  * its owner's eyes only. Production brings its key in OTP_MASTER_KEY.
  */
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { masterKeyBytes } from "./otp/key-ring.ts";
 
-/** Reads the key in a folder, and makes both first where there is none. */
+/** Reads the key in a folder, and makes both first where there is none. Servers that start together get one key. */
 export function ownMasterKey(folder: string, randomBytes: (count: number) => Uint8Array): Uint8Array {
   const path = pathIn(folder);
   if (!existsSync(path)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const key = Buffer.from(randomBytes(masterKeyBytes)).toString("base64url");
-    writeFileSync(path, `${key}\n`, { mode: 0o600, flag: "wx" });
+    // Whole or not at all: another may read it as soon as it is there.
+    const draft = `${path}.${process.pid}`;
+    writeFileSync(draft, `${key}\n`, { mode: 0o600 });
+    try {
+      linkSync(draft, path);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+    } finally {
+      rmSync(draft);
+    }
   }
   return read(path);
 }

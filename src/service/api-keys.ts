@@ -23,34 +23,45 @@ import { createQuota, unlimited } from "./quotas.ts";
 /** The use of a key is noted at most this often. */
 const lastUseNoteMs = 60_000;
 
-/** Makes a key and stores its digest. The text is in the answer, and nowhere else ever after. */
-export async function issueKey(
+/** What a key is to be. */
+export interface KeyWish {
+  readonly kind: KeyKind;
+  readonly tenant: string;
+  readonly name: string;
+  readonly scopes: readonly Scope[];
+  readonly expireMs: Instant | null;
+  /** For a publishable key: the origins it lists, in canonical form, and whether apps may use it. */
+  readonly origins?: readonly string[];
+  readonly isApp?: boolean;
+}
+
+/** A key to be stored, and its text, which is nowhere else ever after. */
+export interface IssuedKey {
+  readonly key: ApiKey;
+  readonly text: Secret;
+}
+
+/** Makes a key and stores its digest. */
+export async function issueKey(store: Store, system: System, wish: KeyWish): Promise<IssuedKey> {
+  const issued = makeKey(store, system, wish);
+  await store.registry.addApiKey(issued.key);
+  return issued;
+}
+
+/** Makes keys and stores their digests, all or none; undefined where the store has any key already. */
+export async function issueFirstKeys(
   store: Store,
   system: System,
-  wish: {
-    readonly kind: KeyKind;
-    readonly tenant: string;
-    readonly name: string;
-    readonly scopes: readonly Scope[];
-    readonly expireMs: Instant | null;
-    /** For a publishable key: the origins it lists, in canonical form, and whether apps may use it. */
-    readonly origins?: readonly string[];
-    readonly isApp?: boolean;
-  },
-): Promise<{ key: ApiKey; text: Secret }> {
+  wishes: readonly KeyWish[],
+): Promise<IssuedKey[] | undefined> {
+  const issued = wishes.map((wish) => makeKey(store, system, wish));
+  return (await store.registry.addFirstApiKeys(issued.map(({ key }) => key))) ? issued : undefined;
+}
+
+function makeKey(store: Store, system: System, wish: KeyWish): IssuedKey {
   const { id, text, digest } = makeApiKey(wish.kind, system.randomBytes(apiKeyBytes));
-  const key: ApiKey = {
-    origins: [],
-    isApp: false,
-    ...wish,
-    id,
-    digest,
-    createMs: store.now(),
-    revokeMs: null,
-    lastUseMs: null,
-  };
-  await store.registry.addApiKey(key);
-  return { key, text };
+  const life = { createMs: store.now(), revokeMs: null, lastUseMs: null };
+  return { key: { origins: [], isApp: false, ...wish, ...life, id, digest }, text };
 }
 
 /** How long a key that was found valid is remembered. */

@@ -4,7 +4,7 @@
 import type { ApiKey } from "../otp/api-key.ts";
 import { prefixesOf } from "../otp/destination.ts";
 import type { Instant } from "../system.ts";
-import type { Connections, Statement } from "./postgres-connections.ts";
+import type { Connections, Statement, Transaction } from "./postgres-connections.ts";
 import { judgeMasterKeys, type Registry } from "./registry.ts";
 import * as rows from "./rows.ts";
 
@@ -28,6 +28,9 @@ const sql = {
     "insert-key-origins",
     `INSERT INTO key_origins (origin, end_ms, key_id) SELECT origin, $2::bigint, $3::text FROM unnest($1::text[]) AS origin`,
   ),
+  /** One adds first keys at a time; none is added meanwhile. Readers go on. */
+  lockApiKeys: statement("lock-api-keys", `LOCK TABLE api_keys IN SHARE ROW EXCLUSIVE MODE`),
+  anyApiKey: statement("any-api-key", `SELECT 1 FROM api_keys LIMIT 1`),
   deleteKeyOrigins: statement("delete-key-origins", `DELETE FROM key_origins WHERE key_id = $1`),
   listsOrigin: statement("lists-origin", `SELECT 1 FROM key_origins WHERE origin = $1 AND end_ms > $2 LIMIT 1`),
   revokeApiKey: statement(
@@ -85,19 +88,27 @@ const sql = {
   deleteMasterKey: statement("delete-master-key", `DELETE FROM master_keys WHERE kid = $1`),
 };
 
+async function addApiKey(transaction: Transaction, key: ApiKey): Promise<void> {
+  const { id, kind, tenant, name, scopes, origins, isApp, digest, createMs, expireMs } = key;
+  const [granted, listed] = [scopes.join(" "), origins.join(" ")];
+  const values = [id, kind, tenant, name, granted, listed, isApp ? 1 : 0, digest, createMs, expireMs];
+  await transaction.query(sql.insertApiKey, values);
+  transaction.send(sql.insertKeyOrigins, [origins, expireMs ?? neverMs, id]);
+}
+
 export function createPostgresRegistry(connections: Connections, clock: { now(): Instant }): Registry {
   return {
     async findApiKey(id) {
       const [row] = await connections.query<rows.ApiKeyRow>(sql.apiKey, [id]);
       return row === undefined ? undefined : rows.toApiKey(row);
     },
-    async addApiKey(key: ApiKey) {
-      const { id, kind, tenant, name, scopes, origins, isApp, digest, createMs, expireMs } = key;
-      const [granted, listed] = [scopes.join(" "), origins.join(" ")];
-      await connections.transact(async (transaction) => {
-        const values = [id, kind, tenant, name, granted, listed, isApp ? 1 : 0, digest, createMs, expireMs];
-        await transaction.query(sql.insertApiKey, values);
-        transaction.send(sql.insertKeyOrigins, [origins, expireMs ?? neverMs, id]);
+    addApiKey: (key) => connections.transact((transaction) => addApiKey(transaction, key)),
+    addFirstApiKeys(keys) {
+      return connections.transact(async (transaction) => {
+        transaction.send(sql.lockApiKeys, []);
+        if ((await transaction.query(sql.anyApiKey, [])).length > 0) return false;
+        for (const key of keys) await addApiKey(transaction, key);
+        return true;
       });
     },
     async listApiKeys() {

@@ -32,6 +32,8 @@ export interface Registry {
   findApiKey(id: string): Promise<ApiKey | undefined>;
   /** Adds a key. */
   addApiKey(key: ApiKey): Promise<void>;
+  /** Adds keys where there are none yet, revoked ones included; false where there are. Of servers that start together one does. */
+  addFirstApiKeys(keys: readonly ApiKey[]): Promise<boolean>;
   /** All keys of all tenants, oldest first. */
   listApiKeys(): Promise<ApiKey[]>;
   /** Revokes a key; false if there is none with this id. Revoking twice keeps the first time. */

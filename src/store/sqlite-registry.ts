@@ -70,6 +70,13 @@ export function createRegistry(
     }).finally(forget);
   }
 
+  function addApiKey(key: ApiKey): void {
+    const { id, kind, tenant, name, scopes, origins, isApp, digest, createMs, expireMs } = key;
+    const [granted, listed] = [scopes.join(" "), origins.join(" ")];
+    sql.insertApiKey.run(id, kind, tenant, name, granted, listed, isApp ? 1 : 0, digest, createMs, expireMs);
+    for (const origin of origins) sql.insertKeyOrigin.run(origin, expireMs ?? neverMs, id);
+  }
+
   return {
     async findApiKey(id: string): Promise<ApiKey | undefined> {
       return remembering(() => {
@@ -84,11 +91,14 @@ export function createRegistry(
     },
 
     addApiKey(key: ApiKey): Promise<void> {
+      return changing(() => addApiKey(key));
+    },
+
+    addFirstApiKeys(keys: readonly ApiKey[]): Promise<boolean> {
       return changing(() => {
-        const { id, kind, tenant, name, scopes, origins, isApp, digest, createMs, expireMs } = key;
-        const [granted, listed] = [scopes.join(" "), origins.join(" ")];
-        sql.insertApiKey.run(id, kind, tenant, name, granted, listed, isApp ? 1 : 0, digest, createMs, expireMs);
-        for (const origin of origins) sql.insertKeyOrigin.run(origin, expireMs ?? neverMs, id);
+        if (sql.apiKeys.get() !== undefined) return false;
+        keys.forEach(addApiKey);
+        return true;
       });
     },
 

@@ -10,7 +10,7 @@ import { codeIn, createEstate, otherCode, startCrashable, type Crashable, type E
 import type { PostgresServer } from "../support/postgres.ts";
 import { makeSurfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
 import { seededRandom } from "../support/system.ts";
-import { startTcpProxy, type TcpProxy } from "../support/tcp-proxy.ts";
+import { startTcpProxy, through, type TcpProxy } from "../support/tcp-proxy.ts";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
 
 /** How the database goes away: it crashes, its connections are cut, or nothing gets through. */
@@ -75,12 +75,10 @@ export async function startGround(server: PostgresServer, folder: string, count 
   const url = await server.createDatabase();
   const estate = await createEstate(folder, url);
   const proxy = await startTcpProxy(server.port);
-  const behind = new URL(url);
-  behind.port = `${proxy.port}`;
   const instances = await Promise.all(
     Array.from({ length: count }, (_, i) =>
       startCrashable(estate, {
-        OTP_DATABASE_URL: behind.href.replaceAll("+", "%20"),
+        OTP_DATABASE_URL: through(proxy, url),
         OTP_SEND_WAIT_MS: i % 2 === 0 ? "0" : "2000",
         OTP_KEY_LIMIT: "none",
       }),

@@ -35,7 +35,7 @@ storeContract("PostgreSQL", async () => {
       return open();
     },
     async markNewer() {
-      await server.run("UPDATE schema_version SET version = 999", url);
+      await server.run("UPDATE schema_version SET version = 999, least = 999", url);
     },
     end: closeAll,
   };

@@ -18,7 +18,18 @@ export interface TcpProxy {
    * was held back, as packets that are sent again do; the others stay silent for good.
    */
   restore(arrivesLate: () => boolean): void;
+  /** Cuts the connection on which a text is seen next, on its way there or back, and keeps the text. Resolves then. */
+  cutAt(direction: Direction, text: string): Promise<void>;
   stop(): Promise<void>;
+}
+
+export type Direction = "there" | "back";
+
+/** The URL of a database as it is reached through a proxy. */
+export function through({ port }: TcpProxy, databaseUrl: string): string {
+  const url = new URL(databaseUrl);
+  url.port = `${port}`;
+  return url.href.replaceAll("+", "%20");
 }
 
 /** One connection: two sockets, and what each direction still has to be told while nothing gets through. */
@@ -33,6 +44,7 @@ interface Link {
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const links = new Set<Link>();
   let swallowing = false;
+  let trap: { readonly direction: Direction; readonly text: string; readonly spring: () => void } | undefined;
 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     const link: Link = { near, far: undefined, held: swallowing ? [] : undefined, isSilenced: false };
@@ -45,11 +57,16 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     const open = () => {
       const far = connect({ port: targetPort, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
       link.far = far;
-      join(near, far);
-      join(far, near);
+      join("there", near, far);
+      join("back", far, near);
     };
-    const join = (from: Socket, to: Socket) => {
-      from.on("data", (chunk: Buffer) => pass(() => to.write(chunk)));
+    const join = (direction: Direction, from: Socket, to: Socket) => {
+      from.on("data", (chunk: Buffer) => {
+        if (trap?.direction !== direction || !chunk.includes(trap.text)) return pass(() => to.write(chunk));
+        trap.spring();
+        trap = undefined;
+        reset(link);
+      });
       from.on("end", () => pass(() => to.end()));
       from.on("error", () => {});
       from.on("close", () => pass(() => end(link)));
@@ -57,6 +74,12 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     near.on("error", () => {});
     pass(open);
   });
+
+  function reset(link: Link): void {
+    links.delete(link);
+    link.near.resetAndDestroy();
+    link.far?.resetAndDestroy();
+  }
 
   function end(link: Link): void {
     links.delete(link);
@@ -70,11 +93,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     port: (server.address() as AddressInfo).port,
     connections: () => links.size,
     cut() {
-      for (const link of links) {
-        links.delete(link);
-        link.near.resetAndDestroy();
-        link.far?.resetAndDestroy();
-      }
+      for (const link of links) reset(link);
     },
     swallow() {
       swallowing = true;
@@ -89,6 +108,10 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
         if (!link.isSilenced) for (const step of held) step();
       }
     },
+    cutAt: (direction, text) =>
+      new Promise((resolve) => {
+        trap = { direction, text, spring: resolve };
+      }),
     async stop() {
       const closed = once(server, "close");
       server.close();

@@ -16,9 +16,10 @@ export interface Shot {
 }
 
 export interface Orders {
-  readonly url: string;
+  /** Where to; several are fired at in turn. */
+  readonly url: string | readonly string[];
   readonly key: string;
-  /** A multiple of five: as many for each surface. */
+  /** To each of them. A multiple of five: as many for each surface. */
   readonly connections: number;
   readonly shots: readonly Shot[];
 }
@@ -30,23 +31,33 @@ export interface Hit {
   readonly outcome: string;
   readonly attemptsRemaining?: number;
   readonly requestId?: string;
+  /** When it was fired and when it was answered, on the machine's monotonic clock, which is one for all processes. */
+  readonly startMs: number;
+  readonly endMs: number;
 }
+
+const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
 
 /** Fires all shots at once, in turn over every surface. */
 async function fire({ url, key, connections, shots }: Orders): Promise<Hit[]> {
-  // An HTTP/1.1 surface keeps one connection per set, an HTTP/2 one too.
-  const sets = Array.from({ length: connections / 5 }, () =>
-    makeSurfaces(new Agent({ keepAlive: true, maxSockets: 1 })),
+  const urls = [url].flat();
+  const barrels = Array.from({ length: connections / 5 }, () =>
+    // An HTTP/1.1 surface keeps one connection per set, an HTTP/2 one too.
+    urls.map((to) => makeSurfaces(new Agent({ keepAlive: true, maxSockets: 1 })).map((surface) => ({ surface, to }))),
   );
-  const barrels = sets.flat();
+  // Neighbours in this list are of different instances.
+  const inTurn = barrels.flatMap((sets) => (sets[0] ?? []).flatMap((_, at) => sets.flatMap((set) => set[at] ?? [])));
   // Every connection is open and in use before the first shot, or the first few calls would be alone.
-  await Promise.all(barrels.map((surface) => surface.call(url, "GetOtp", { request_id: "warm" }, { key })));
+  await Promise.all(inTurn.map(({ surface, to }) => surface.call(to, "GetOtp", { request_id: "warm" }, { key })));
   return Promise.all(
     shots.map(async ({ rpc, message, headers = {} }, at) => {
-      const surface = barrels[at % barrels.length];
-      if (surface === undefined) throw new Error("a volley needs connections");
-      const { value, reason, code, attemptsRemaining } = await surface.call(url, rpc, message, { key, headers });
+      const { surface, to } = inTurn[at % inTurn.length] ?? {};
+      if (surface === undefined || to === undefined) throw new Error("a volley needs connections");
+      const startMs = monotonicMs();
+      const { value, reason, code, attemptsRemaining } = await surface.call(to, rpc, message, { key, headers });
       return {
+        startMs,
+        endMs: monotonicMs(),
         surface: surface.name,
         outcome: value === undefined ? (reason ?? `without a reason: ${code}`) : "OK",
         ...(attemptsRemaining === undefined ? {} : { attemptsRemaining }),

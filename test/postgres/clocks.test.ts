@@ -1,0 +1,64 @@
+/** Four instances whose clocks are up to an hour off agree on every limit and lifetime; the soak fires ten times as much. */
+import { rmSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { select } from "../support/database.ts";
+import { newPhone } from "../support/phones.ts";
+import { tally } from "../support/volley.ts";
+import { temporaryFolder } from "../support/world.ts";
+import { clocksAheadMs, databaseNow, guessAtAll, sendThrough, startCrowd, type Crowd } from "./crowd.ts";
+
+const folder = temporaryFolder();
+const dailyCap = 97;
+let crowd: Crowd;
+beforeAll(async () => {
+  crowd = await startCrowd(folder, { OTP_PHONE_LIMITS: "20@1m", OTP_DAILY_MESSAGE_CAP: `${dailyCap}` });
+});
+afterAll(async () => {
+  await crowd.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("a code lives for ten minutes of the database's clock, whoever has sent it and whoever is asked", async () => {
+  for (const at of clocksAheadMs.keys()) {
+    const before = await databaseNow(crowd);
+    const { value } = await crowd.call(at, "SendOtp", { phone: newPhone() });
+    const lifeMs = Date.parse(String(value?.["expire_time"])) - before;
+    expect(lifeMs).toBeGreaterThanOrEqual(600_000 - 5);
+    expect(lifeMs).toBeLessThan(605_000);
+  }
+  const { id, code } = await sendThrough(crowd, 0);
+  await select(crowd.database, "UPDATE verifications SET expire_ms = $1 WHERE id = $2", [
+    Math.floor(await databaseNow(crowd)) - 1,
+    Buffer.from(id, "base64url"),
+  ]);
+  for (const at of clocksAheadMs.keys()) {
+    expect(await crowd.call(at, "VerifyOtp", { request_id: id, code })).toMatchObject({ reason: "OTP_EXPIRED" });
+  }
+});
+
+test("of 1,000 guesses at once over all instances exactly 5 a verification are evaluated", async () => {
+  await guessAtAll(crowd, 8, 125);
+});
+
+test("a phone's limit and the day's cap are spent once, over all instances", async () => {
+  const phone = newPhone();
+  const before = await messagesToday();
+  const sends = await crowd.fire(Array.from({ length: 100 }, () => ({ rpc: "SendOtp", message: { phone } })));
+  expect(tally(sends)).toEqual({ OK: 20, PHONE_RATE_LIMITED: 80 });
+  expect(await messagesToday()).toBe(before + 20);
+
+  const left = dailyCap - before - 20;
+  const more = await crowd.fire(
+    Array.from({ length: 200 }, () => ({ rpc: "SendOtp", message: { phone: newPhone() } })),
+  );
+  expect(tally(more)).toEqual({ OK: left, SPEND_LIMIT: 200 - left });
+  expect(await messagesToday()).toBe(dailyCap);
+  const texts = () => [...crowd.estate.inbox.values()].flat().length;
+  await expect.poll(texts, { timeout: 10_000 }).toBe(dailyCap);
+});
+
+/** The messages that count under today's cap. */
+async function messagesToday(): Promise<number> {
+  const [row] = await select(crowd.database, "SELECT sum(count)::int AS n FROM daily_messages");
+  return Number(row?.["n"]);
+}

@@ -1,0 +1,111 @@
+/**
+ * Four instances on one database, their clocks up to an hour off, fired at all at once: whatever is
+ * limited is limited once, for all of them.
+ */
+import { expect } from "vitest";
+import { codeIn, createEstate, otherCode, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
+import { rowOf, select, stateNumbers } from "../support/database.ts";
+import { newDatabase } from "../support/databases.ts";
+import { newPhone } from "../support/phones.ts";
+import { connectByFetch, type Outcome, type Rpc } from "../support/surfaces.ts";
+import { fireVolley, type Hit, type Shot } from "../support/volley.ts";
+import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
+
+const hourMs = 3_600_000;
+export const clocksAheadMs = [-hourMs, hourMs, -hourMs / 2, hourMs / 2];
+const connectionsEach = 25;
+
+export interface Crowd {
+  readonly estate: Estate;
+  readonly database: { readonly kind: "postgres"; readonly url: string };
+  readonly instances: readonly Crashable[];
+  /** Calls one instance. */
+  call(at: number, rpc: Rpc, message: Shot["message"]): Promise<Outcome>;
+  /** Fires shots at all instances at once, in turn; hits come in the order of the shots. */
+  fire(shots: readonly Shot[]): Promise<Hit[]>;
+  stop(): Promise<void>;
+}
+
+export async function startCrowd(folder: string, env: Record<string, string> = {}): Promise<Crowd> {
+  const url = (await newDatabase()) ?? "";
+  const estate = await createEstate(folder, url);
+  const given = { OTP_SEND_WAIT_MS: "0", OTP_KEY_LIMIT: "none", ...env };
+  const instances = await Promise.all(
+    clocksAheadMs.map((aheadMs) => startCrashable(estate, { ...given, CRASH_AHEAD_MS: `${aheadMs}` })),
+  );
+  const urlOf = (at: number) => instances[at % instances.length]?.url ?? "";
+  return {
+    estate,
+    database: { kind: "postgres", url },
+    instances,
+    call: (at, rpc, message) => connectByFetch.call(urlOf(at), rpc, message, { key: estate.key }),
+    fire: (shots) =>
+      fireVolley({ url: instances.map(({ url: to }) => to), key: estate.key, connections: connectionsEach, shots }),
+    async stop() {
+      await Promise.all(instances.map((instance) => instance.killed()));
+    },
+  };
+}
+
+/** Sends a code through an instance, and waits for its SMS. */
+export async function sendThrough(crowd: Crowd, at: number): Promise<{ id: string; code: string }> {
+  const phone = newPhone();
+  const { value } = await crowd.call(at, "SendOtp", { phone });
+  const instance = crowd.instances[at % crowd.instances.length];
+  await instance?.until(() => crowd.estate.inbox.has(phone));
+  return { id: String(value?.["request_id"]), code: codeIn(crowd.estate.inbox.get(phone)?.[0] ?? "") };
+}
+
+/**
+ * Fires `each` guesses at each of so many verifications, all at once: of every other one, one guess is right. Exactly five
+ * are evaluated of those that no right one ends, and every history is that of one counter.
+ */
+export async function guessAtAll(crowd: Crowd, verifications: number, each: number): Promise<Hit[]> {
+  const sent = await Promise.all(Array.from({ length: verifications }, (_, at) => sendThrough(crowd, at)));
+  const rightAt = (at: number) => (at % 2 === 0 ? undefined : Math.floor((each * at) / verifications / 10));
+  // Each round begins one further on, so that every instance has guesses at every verification.
+  const shots = Array.from({ length: each * verifications }, (_, i) => {
+    const number = Math.floor(i / verifications);
+    const at = (i + number) % verifications;
+    const { id, code } = sent[at] as { id: string; code: string };
+    const typed = number === rightAt(at) ? code : otherCode(code, number + 1);
+    return { at, input: typed === code ? ("right" as const) : ("wrong" as const), id, typed };
+  });
+  const hits = await crowd.fire(
+    shots.map(({ id, typed }) => ({ rpc: "VerifyOtp", message: { request_id: id, code: typed } })),
+  );
+
+  for (const [at, { id }] of sent.entries()) {
+    const of = shots.flatMap((shot, i) => (shot.at === at ? [{ input: shot.input, hit: hits[i] as Hit }] : []));
+    const wrong = of.filter(({ hit }) => hit.outcome === "CODE_MISMATCH").length;
+    const right = of.filter(({ hit }) => hit.outcome === "OK").length;
+    const { attempts, state } = await rowOf(crowd.database, id);
+    expect(right, `successes of verification ${at}`).toBe(state === stateNumbers.VERIFIED ? 1 : 0);
+    expect(wrong + right, `guesses evaluated of verification ${at}`).toBe(attempts);
+    if (rightAt(at) === undefined) expect([attempts, state]).toEqual([5, stateNumbers.LOCKED]);
+    else expect(attempts).toBeLessThanOrEqual(5);
+    const name = state === stateNumbers.VERIFIED ? "VERIFIED" : "LOCKED";
+    const history = [...of.map(({ input, hit }) => operationOf(input, hit)), lookAfter(hits, `${name} ${attempts}`)];
+    expect(isLinearizable(attemptsModel(5), history), JSON.stringify(history)).toBe(true);
+  }
+  return hits;
+}
+
+function operationOf(
+  input: AttemptInput,
+  { startMs, endMs, outcome, attemptsRemaining }: Hit,
+): Operation<AttemptInput, string> {
+  const output = outcome === "CODE_MISMATCH" ? `${outcome} ${attemptsRemaining}` : outcome;
+  return { startMs, endMs, input, output };
+}
+
+function lookAfter(hits: readonly Hit[], output: string): Operation<AttemptInput, string> {
+  const endMs = Math.max(...hits.map((hit) => hit.endMs));
+  return { startMs: endMs, endMs: endMs + 1, input: "look", output };
+}
+
+/** The database's own time, in milliseconds. */
+export async function databaseNow(crowd: Crowd): Promise<number> {
+  const [row] = await select(crowd.database, "SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now_ms");
+  return Number(row?.["now_ms"]);
+}

@@ -1,0 +1,117 @@
+/**
+ * Commits that nobody can tell the outcome of: the connection ends before COMMIT gets there, or when its answer is on its
+ * way back. What such an act decided is never told, and it is never done again by itself.
+ */
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { countRows, rowOf, stateNumbers } from "../support/database.ts";
+import { newDatabase } from "../support/databases.ts";
+import { newPhone, wrongCode } from "../support/phones.ts";
+import { connectByFetch, type Message, type Rpc } from "../support/surfaces.ts";
+import { startTcpProxy, through, type Direction, type TcpProxy } from "../support/tcp-proxy.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let proxy: TcpProxy;
+let world: World;
+beforeAll(async () => {
+  proxy = await startTcpProxy(Number(new URL(inject("postgres") ?? "").port));
+  world = await startWorld({ OTP_DATABASE_URL: through(proxy, (await newDatabase()) ?? "") });
+});
+afterAll(async () => {
+  await world.stop();
+  await proxy.stop();
+});
+
+const call = (rpc: Rpc, message: Message, headers: Record<string, string> = {}) =>
+  connectByFetch.call(world.url, rpc, message, { key: world.key, headers });
+
+async function send(): Promise<{ request_id: string; code: string }> {
+  const phone = newPhone();
+  const { value } = await call("SendOtp", { phone });
+  return { request_id: String(value?.["request_id"]), code: world.network.codeFor(phone) };
+}
+
+/** Makes a call whose COMMIT, or the answer to it, is lost with its connection. */
+async function callLosing(direction: Direction, rpc: Rpc, message: Message, headers: Record<string, string> = {}) {
+  const lost = proxy.cutAt(direction, "COMMIT");
+  const outcome = await call(rpc, message, headers);
+  await lost;
+  return outcome;
+}
+
+const unavailable = { code: "UNAVAILABLE", reason: "STORE_UNAVAILABLE", http: 503 };
+
+test("a wrong code whose COMMIT did not get there is not evaluated, and costs nothing", async () => {
+  const { request_id, code } = await send();
+  const lost = await callLosing("there", "VerifyOtp", { request_id, code: wrongCode(code) });
+  expect(lost).toMatchObject(unavailable);
+  expect(lost.attemptsRemaining).toBeUndefined();
+  expect(await rowOf(world.database, request_id)).toMatchObject({ attempts: 0, state: stateNumbers.PENDING });
+});
+
+test("a wrong code whose COMMIT was done unheard is spent once, and its caller is not told that it was wrong", async () => {
+  const { request_id, code } = await send();
+  const lost = await callLosing("back", "VerifyOtp", { request_id, code: wrongCode(code) });
+  expect(lost).toMatchObject(unavailable);
+  expect(lost.attemptsRemaining).toBeUndefined();
+  expect(await rowOf(world.database, request_id)).toMatchObject({ attempts: 1, state: stateNumbers.PENDING });
+  const next = await call("VerifyOtp", { request_id, code: wrongCode(code, 2) });
+  expect(next).toMatchObject({ reason: "CODE_MISMATCH", attemptsRemaining: 3 });
+});
+
+test("five wrong codes whose COMMITs were done unheard are five attempts", async () => {
+  const { request_id, code } = await send();
+  for (let i = 1; i <= 5; i += 1) {
+    expect(await callLosing("back", "VerifyOtp", { request_id, code: wrongCode(code, i) })).toMatchObject(unavailable);
+  }
+  expect(await call("VerifyOtp", { request_id, code })).toMatchObject({ reason: "OTP_LOCKED" });
+  expect(await rowOf(world.database, request_id)).toMatchObject({ attempts: 5, state: stateNumbers.LOCKED });
+});
+
+test("a right code whose COMMIT did not get there verifies nothing, and does so when it is typed again", async () => {
+  const { request_id, code } = await send();
+  expect(await callLosing("there", "VerifyOtp", { request_id, code })).toMatchObject(unavailable);
+  expect(await rowOf(world.database, request_id)).toMatchObject({ attempts: 0, state: stateNumbers.PENDING });
+  expect((await call("VerifyOtp", { request_id, code })).value).toMatchObject({ state: "STATE_VERIFIED" });
+});
+
+test("a right code whose COMMIT was done unheard has no second success but for its own repeat", async () => {
+  const { request_id, code } = await send();
+  const headers = { "idempotency-key": "mine" };
+  expect(await callLosing("back", "VerifyOtp", { request_id, code }, headers)).toMatchObject(unavailable);
+  expect(await rowOf(world.database, request_id)).toMatchObject({ attempts: 1, state: stateNumbers.VERIFIED });
+  expect(await call("VerifyOtp", { request_id, code })).toMatchObject({ reason: "OTP_ALREADY_VERIFIED" });
+  const repeat = await call("VerifyOtp", { request_id, code }, headers);
+  expect(repeat.value).toMatchObject({ state: "STATE_VERIFIED" });
+  expect(repeat.headers.get("idempotency-replayed")).toBe("true");
+});
+
+/** How many rows there are, and how many SMS were sent to a number. */
+async function kept(phone: string): Promise<{ verifications: number; messages: number; texts: number }> {
+  return {
+    verifications: await countRows(world.database, "verifications"),
+    messages: await countRows(world.database, "messages"),
+    texts: world.network.received.filter(({ to }) => to === phone).length,
+  };
+}
+
+test("a send whose COMMIT was done unheard is one verification, and its SMS is sent by whoever looks next", async () => {
+  const phone = newPhone();
+  const before = await kept(phone);
+  const once = { verifications: before.verifications + 1, messages: before.messages + 1 };
+  const headers = { "idempotency-key": "mine" };
+  expect(await callLosing("back", "SendOtp", { phone }, headers)).toMatchObject(unavailable);
+  expect(await kept(phone)).toEqual({ ...once, texts: 0 });
+  // The lease of whoever had it in hand is over, and so is the time for which the call counts as under way.
+  world.system.advance(31_000);
+  await expect.poll(() => kept(phone), { timeout: 5_000 }).toEqual({ ...once, texts: 1 });
+  const repeat = await call("SendOtp", { phone }, headers);
+  expect(repeat.headers.get("idempotency-replayed")).toBe("true");
+  expect(await kept(phone)).toEqual({ ...once, texts: 1 });
+});
+
+test("a send whose COMMIT did not get there leaves nothing, and no SMS", async () => {
+  const phone = newPhone();
+  const before = await kept(phone);
+  expect(await callLosing("there", "SendOtp", { phone })).toMatchObject(unavailable);
+  expect(await kept(phone)).toEqual(before);
+});

@@ -1,0 +1,103 @@
+/**
+ * Migrations while others serve: instances that start together run each once, and a version that is not the newest goes
+ * on, and starts, beside what the next one has added; not beside what a later one has taken away.
+ */
+import { inject, expect, test } from "vitest";
+import { createConnections } from "../../src/store/postgres-connections.ts";
+import { migratePostgres, postgresMigrations, type PostgresMigration } from "../../src/store/postgres-migrations.ts";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { ann, createActs } from "../store/acts.ts";
+import { select } from "../support/database.ts";
+import { newDatabase } from "../support/databases.ts";
+import { createManualSystem } from "../support/system.ts";
+
+const expansion: PostgresMigration = {
+  name: "0002-next",
+  statements: [
+    `CREATE TABLE next (id bigint PRIMARY KEY)`,
+    `ALTER TABLE verifications ADD COLUMN note text`,
+    `ALTER TABLE messages ADD COLUMN weight bigint NOT NULL DEFAULT 1`,
+    `ALTER TABLE api_keys ADD COLUMN color text DEFAULT 'none'`,
+    `ALTER TABLE tenants ADD COLUMN plan text`,
+    `CREATE INDEX messages_weight ON messages (weight)`,
+  ],
+};
+
+async function database(): Promise<{ url: string; read: (sql: string) => Promise<Record<string, unknown>[]> }> {
+  const url = await newDatabase();
+  if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
+  return { url, read: (sql) => select({ kind: "postgres", url }, sql) };
+}
+
+const open = (url: string) => openPostgres({ url, system: createManualSystem(), clock: "system" });
+
+/** Runs a list as the version would that has it. */
+async function migrateTo(url: string, ...more: PostgresMigration[]): Promise<void> {
+  const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
+  try {
+    await migratePostgres(connections, [...postgresMigrations, ...more]);
+  } finally {
+    await connections.close();
+  }
+}
+
+test("an instance goes on serving while the next version adds to its tables, and so does one that starts after", async () => {
+  const { url, read } = await database();
+  const system = createManualSystem();
+  const [one, two] = [await open(url), await open(url)];
+  const acts = createActs(one, system);
+  const { verification } = await acts.send(ann);
+  // All through the change, on connections whose statements are prepared.
+  let isOver = false;
+  const sending = (async () => {
+    while (!isOver) await createActs(two, system).send(ann);
+  })();
+  await migrateTo(url, expansion);
+  isOver = true;
+  await sending;
+  expect(await acts.guess(verification, acts.rightCode(verification))).toBe("verified");
+
+  const later = await open(url);
+  const again = createActs(later, system);
+  const sent = await again.send(ann);
+  expect(await again.guess(sent.verification, again.wrongCode(sent.verification))).toBe("CODE_MISMATCH");
+  // Nobody has put it back to what the older version knows.
+  expect(await read("SELECT version, least FROM schema_version")).toEqual([{ version: 2, least: 0 }]);
+  for (const store of [one, two, later]) await store.close();
+});
+
+test("a version that needs what a later one has taken away is refused, and one that can do without is not", async () => {
+  const { url } = await database();
+  await (await open(url)).close();
+  const contraction = { name: "0003-without", statements: [`ALTER TABLE next DROP COLUMN id`], least: 2 };
+  await migrateTo(url, expansion, contraction);
+  await expect(open(url)).rejects.toThrow("the database was written by a newer version of otpd");
+  await expect(migrateTo(url, expansion)).resolves.toBeUndefined();
+});
+
+test("a migration that fails is taken back whole, with those before it, and can be tried again", async () => {
+  const { url, read } = await database();
+  await (await open(url)).close();
+  const tables = () => read("SELECT tablename FROM pg_tables WHERE schemaname = current_schema() ORDER BY 1");
+  const before = [await tables(), await read("SELECT * FROM schema_version")];
+  const broken = { name: "0003-broken", statements: ["CREATE TABLE half (id int)", "INSERT INTO nowhere VALUES (1)"] };
+  await expect(migrateTo(url, expansion, broken)).rejects.toThrow("migration 0003-broken failed and was taken back");
+  expect([await tables(), await read("SELECT * FROM schema_version")]).toEqual(before);
+  await migrateTo(url, expansion, { ...broken, statements: ["CREATE TABLE half (id int)"] });
+  expect(await read("SELECT version FROM schema_version")).toEqual([{ version: 3 }]);
+});
+
+test("a migration may take as long as it takes, but keeps nobody from a table for long", async () => {
+  const { url, read } = await database();
+  const limits = `SELECT current_setting('statement_timeout') AS statement, current_setting('lock_timeout') AS lock`;
+  await migrateTo(url, { name: "0002-limits", statements: [`CREATE TABLE limits AS ${limits}`] });
+  expect(await read("SELECT * FROM limits")).toEqual([{ statement: "0", lock: "4s" }]);
+});
+
+test("ten that migrate at once run each migration once", async () => {
+  const { url, read } = await database();
+  const counting = { name: "0002-count", statements: ["CREATE TABLE runs (id int)", "INSERT INTO runs VALUES (1)"] };
+  await Promise.all(Array.from({ length: 10 }, () => migrateTo(url, counting)));
+  expect(await read("SELECT count(*)::int AS n FROM runs")).toEqual([{ n: 1 }]);
+  expect(await read("SELECT version FROM schema_version")).toEqual([{ version: 2 }]);
+});
