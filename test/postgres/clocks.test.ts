@@ -2,16 +2,19 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { select } from "../support/database.ts";
+import { newDatabase } from "../support/databases.ts";
 import { newPhone } from "../support/phones.ts";
-import { tally } from "../support/volley.ts";
 import { temporaryFolder } from "../support/world.ts";
-import { clocksAheadMs, databaseNow, guessAtAll, sendThrough, startCrowd, type Crowd } from "./crowd.ts";
+import { clocksAheadMs, databaseNow, guessAtAll, sendThrough, sendToAll, startCrowd, type Crowd } from "./crowd.ts";
 
 const folder = temporaryFolder();
 const dailyCap = 97;
 let crowd: Crowd;
 beforeAll(async () => {
-  crowd = await startCrowd(folder, { OTP_PHONE_LIMITS: "20@1m", OTP_DAILY_MESSAGE_CAP: `${dailyCap}` });
+  crowd = await startCrowd(folder, (await newDatabase()) ?? "", {
+    OTP_PHONE_LIMITS: "20@1m",
+    OTP_DAILY_MESSAGE_CAP: `${dailyCap}`,
+  });
 });
 afterAll(async () => {
   await crowd.stop();
@@ -41,24 +44,5 @@ test("of 1,000 guesses at once over all instances exactly 5 a verification are e
 });
 
 test("a phone's limit and the day's cap are spent once, over all instances", async () => {
-  const phone = newPhone();
-  const before = await messagesToday();
-  const sends = await crowd.fire(Array.from({ length: 100 }, () => ({ rpc: "SendOtp", message: { phone } })));
-  expect(tally(sends)).toEqual({ OK: 20, PHONE_RATE_LIMITED: 80 });
-  expect(await messagesToday()).toBe(before + 20);
-
-  const left = dailyCap - before - 20;
-  const more = await crowd.fire(
-    Array.from({ length: 200 }, () => ({ rpc: "SendOtp", message: { phone: newPhone() } })),
-  );
-  expect(tally(more)).toEqual({ OK: left, SPEND_LIMIT: 200 - left });
-  expect(await messagesToday()).toBe(dailyCap);
-  const texts = () => [...crowd.estate.inbox.values()].flat().length;
-  await expect.poll(texts, { timeout: 10_000 }).toBe(dailyCap);
+  await sendToAll(crowd, { onePhone: 100, limit: 20, manyPhones: 200, dailyCap });
 });
-
-/** The messages that count under today's cap. */
-async function messagesToday(): Promise<number> {
-  const [row] = await select(crowd.database, "SELECT sum(count)::int AS n FROM daily_messages");
-  return Number(row?.["n"]);
-}

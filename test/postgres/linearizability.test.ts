@@ -92,4 +92,8 @@ test("a history of thousands of refusals around five guesses is told in time", (
   const guesses = [4, 3, 2, 1, 0].map((left) => guess(0, 300, "wrong", `CODE_MISMATCH ${left}`));
   expect(isLinearizable(model, [...refusals, ...guesses, look("LOCKED 5")])).toBe(true);
   expect(isLinearizable(model, [...refusals, ...guesses.slice(1), look("LOCKED 5")])).toBe(false);
+  const unheard = Array.from({ length: 500 }, (_, i) => guess(i / 10, 0, i % 50 === 0 ? "right" : "wrong"));
+  expect(isLinearizable(model, [...refusals, ...guesses, ...unheard, look("LOCKED 5")])).toBe(true);
+  expect(isLinearizable(model, [...refusals, ...guesses.slice(1), ...unheard, look("LOCKED 5")])).toBe(true);
+  expect(isLinearizable(model, [...refusals, ...guesses, guesses[0] as Guess, ...unheard])).toBe(false);
 });

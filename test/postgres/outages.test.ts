@@ -28,5 +28,15 @@ test.each(outages)("two outages ($kind) under load lose nothing, and are over wi
   const tally = await playOutages(ground, { kind, rounds: 2, awayMs, seed: 20_261_121 });
   console.log(`${kind}: ${JSON.stringify(tally)}`);
   expect(tally.unavailable).toBeGreaterThan(10);
-  expect(tally.succeeded).toBeGreaterThan(100);
+  expect(tally.succeeded).toBeGreaterThan(50);
+});
+
+test("an instance that is stopped while the database is silent ends in order, within 10 s", async () => {
+  const [instance] = ground.instances;
+  ground.proxy.swallow();
+  const startMs = performance.now();
+  instance?.process.kill("SIGTERM");
+  await instance?.died();
+  expect(instance?.process.exitCode).toBe(0);
+  expect(performance.now() - startMs).toBeLessThan(10_000);
 });

@@ -14,7 +14,7 @@ import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { createSystem } from "../../src/system.ts";
 import { createTelemetry } from "../../src/telemetry.ts";
 import type { Event, Failpoint, FailureMode, Order } from "./crashable.ts";
-import { configOf } from "./world.ts";
+import { configOf } from "./environment.ts";
 
 let armed: { readonly at: Failpoint; readonly mode: FailureMode } | undefined;
 /** Set while an act's decision is made but its transaction is not committed. */

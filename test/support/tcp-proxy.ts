@@ -20,6 +20,8 @@ export interface TcpProxy {
   restore(arrivesLate: () => boolean): void;
   /** Cuts the connection on which a text is seen next, on its way there or back, and keeps the text. Resolves then. */
   cutAt(direction: Direction, text: string): Promise<void>;
+  /** Puts another text of the same length in the place of the next one seen. Resolves then. */
+  replace(direction: Direction, text: string, by: string): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -40,11 +42,19 @@ interface Link {
   isSilenced: boolean;
 }
 
+/** What happens to the next text of its kind: its connection is cut, or another text takes its place. */
+interface Trap {
+  readonly direction: Direction;
+  readonly text: string;
+  readonly by: string | undefined;
+  readonly spring: () => void;
+}
+
 /** Starts a proxy before a port of this machine. */
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const links = new Set<Link>();
   let swallowing = false;
-  let trap: { readonly direction: Direction; readonly text: string; readonly spring: () => void } | undefined;
+  let trap: Trap | undefined;
 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     const link: Link = { near, far: undefined, held: swallowing ? [] : undefined, isSilenced: false };
@@ -63,9 +73,12 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     const join = (direction: Direction, from: Socket, to: Socket) => {
       from.on("data", (chunk: Buffer) => {
         if (trap?.direction !== direction || !chunk.includes(trap.text)) return pass(() => to.write(chunk));
-        trap.spring();
+        const { text, by, spring } = trap;
         trap = undefined;
-        reset(link);
+        spring();
+        if (by === undefined) return reset(link);
+        chunk.write(by, chunk.indexOf(text));
+        pass(() => to.write(chunk));
       });
       from.on("end", () => pass(() => to.end()));
       from.on("error", () => {});
@@ -110,7 +123,11 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     },
     cutAt: (direction, text) =>
       new Promise((resolve) => {
-        trap = { direction, text, spring: resolve };
+        trap = { direction, text, by: undefined, spring: resolve };
+      }),
+    replace: (direction, text, by) =>
+      new Promise((resolve) => {
+        trap = { direction, text, by, spring: resolve };
       }),
     async stop() {
       const closed = once(server, "close");

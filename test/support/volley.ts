@@ -22,6 +22,8 @@ export interface Orders {
   /** To each of them. A multiple of five: as many for each surface. */
   readonly connections: number;
   readonly shots: readonly Shot[];
+  /** How many are under way at once; all of them unless given. */
+  readonly atOnce?: number;
 }
 
 /** What came of one shot. */
@@ -38,8 +40,8 @@ export interface Hit {
 
 const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
 
-/** Fires all shots at once, in turn over every surface. */
-async function fire({ url, key, connections, shots }: Orders): Promise<Hit[]> {
+/** Fires all shots, in turn over every surface. */
+async function fire({ url, key, connections, shots, atOnce = shots.length }: Orders): Promise<Hit[]> {
   const urls = [url].flat();
   const barrels = Array.from({ length: connections / 5 }, () =>
     // An HTTP/1.1 surface keeps one connection per set, an HTTP/2 one too.
@@ -49,22 +51,27 @@ async function fire({ url, key, connections, shots }: Orders): Promise<Hit[]> {
   const inTurn = barrels.flatMap((sets) => (sets[0] ?? []).flatMap((_, at) => sets.flatMap((set) => set[at] ?? [])));
   // Every connection is open and in use before the first shot, or the first few calls would be alone.
   await Promise.all(inTurn.map(({ surface, to }) => surface.call(to, "GetOtp", { request_id: "warm" }, { key })));
-  return Promise.all(
-    shots.map(async ({ rpc, message, headers = {} }, at) => {
-      const { surface, to } = inTurn[at % inTurn.length] ?? {};
-      if (surface === undefined || to === undefined) throw new Error("a volley needs connections");
-      const startMs = monotonicMs();
-      const { value, reason, code, attemptsRemaining } = await surface.call(to, rpc, message, { key, headers });
-      return {
-        startMs,
-        endMs: monotonicMs(),
-        surface: surface.name,
-        outcome: value === undefined ? (reason ?? `without a reason: ${code}`) : "OK",
-        ...(attemptsRemaining === undefined ? {} : { attemptsRemaining }),
-        ...(value === undefined ? {} : { requestId: String(value["request_id"]) }),
-      };
-    }),
-  );
+  const fireOne = async ({ rpc, message, headers = {} }: Shot, at: number): Promise<Hit> => {
+    const { surface, to } = inTurn[at % inTurn.length] ?? {};
+    if (surface === undefined || to === undefined) throw new Error("a volley needs connections");
+    const startMs = monotonicMs();
+    const { value, reason, code, attemptsRemaining } = await surface.call(to, rpc, message, { key, headers });
+    return {
+      startMs,
+      endMs: monotonicMs(),
+      surface: surface.name,
+      outcome: value === undefined ? (reason ?? `without a reason: ${code}`) : "OK",
+      ...(attemptsRemaining === undefined ? {} : { attemptsRemaining }),
+      ...(value === undefined ? {} : { requestId: String(value["request_id"]) }),
+    };
+  };
+  const hits: Hit[] = [];
+  let next = 0;
+  const keepFiring = async () => {
+    for (let at = next++; at < shots.length; at = next++) hits[at] = await fireOne(shots[at] as Shot, at);
+  };
+  await Promise.all(Array.from({ length: atOnce }, keepFiring));
+  return hits;
 }
 
 /** Fires a volley from another process. */

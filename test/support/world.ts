@@ -117,9 +117,9 @@ export function temporaryFolder(): string {
 
 /** On PostgreSQL the clock is the database's own, which no test can move. */
 function open(options: OpenOptions): Promise<Store> {
-  const { database, ...rest } = options;
+  const { database } = options;
   return database.kind === "postgres"
-    ? openPostgres({ ...rest, url: database.url, clock: "system" })
+    ? openPostgres({ ...options, url: database.url, clock: "system" })
     : openStore(options);
 }
 

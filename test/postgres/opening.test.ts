@@ -1,0 +1,49 @@
+/** Opening a PostgreSQL database: what is refused, in which words, and whose clock counts from then on. */
+import { expect, inject, test } from "vitest";
+import { openPostgres } from "../../src/store/postgres.ts";
+import { createSystem } from "../../src/system.ts";
+import { select } from "../support/database.ts";
+import { newDatabase } from "../support/databases.ts";
+import { startTcpProxy, through } from "../support/tcp-proxy.ts";
+
+/** A database's URL with a setting for everybody who opens it. */
+async function databaseWith(setting: string): Promise<string> {
+  const url = new URL((await newDatabase()) ?? "");
+  url.searchParams.set("options", `${url.searchParams.get("options")} -c ${setting}`);
+  return url.href.replaceAll("+", "%20");
+}
+
+const open = (url: string) => openPostgres({ url, system: createSystem() });
+
+test("a database with synchronous_commit=off is refused, and nothing is made in it", async () => {
+  const url = await databaseWith("synchronous_commit=off");
+  await expect(open(url)).rejects.toThrow("the database cannot be opened: synchronous_commit is off");
+  const tables = "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = current_schema()";
+  expect(await select({ kind: "postgres", url }, tables)).toEqual([{ n: 0 }]);
+});
+
+test("a database that is not there is told of without its password", async () => {
+  const proxy = await startTcpProxy(1);
+  const url = new URL(through(proxy, inject("postgres") ?? ""));
+  url.password = "hunter2";
+  await proxy.stop();
+  const refused: unknown = await open(url.href).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ message: expect.stringMatching(/^the database cannot be opened: .*ECONNREFUSED/) });
+  expect(JSON.stringify(refused, Object.getOwnPropertyNames(refused))).not.toContain("hunter2");
+});
+
+test("time is the database's, however the machine's clock is off or set while the instance runs", async () => {
+  let aheadMs = 3_600_000;
+  const system = createSystem(() => {}, { wallMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() });
+  const store = await openPostgres({ url: (await newDatabase()) ?? "", system });
+  const isWithinASecond = () => expect(Math.abs(store.now() - Date.now())).toBeLessThan(1_000);
+  isWithinASecond();
+  for (const nextMs of [0, 7_200_000, -7_200_000]) {
+    aheadMs = nextMs;
+    system.now();
+    isWithinASecond();
+    await store.ping();
+    isWithinASecond();
+  }
+  await store.close();
+});

@@ -1,0 +1,45 @@
+/**
+ * PostgreSQL's failures at length: ten outages of each kind, the silent ones of 10 s; and 10,000 guesses at once over four
+ * instances whose clocks are up to an hour off.
+ */
+import { rmSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { guessAtAll, sendToAll, startCrowd } from "../postgres/crowd.ts";
+import { playOutages, startGround, type Outage } from "../postgres/outage-rounds.ts";
+import { startPostgres, type PostgresServer } from "../support/postgres.ts";
+import { tally } from "../support/volley.ts";
+import { temporaryFolder } from "../support/world.ts";
+
+const folder = temporaryFolder();
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await startPostgres();
+});
+afterAll(async () => {
+  await server.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const rounds = 10;
+const outages: { kind: Outage; awayMs: number }[] = [
+  { kind: "crash", awayMs: 1_000 },
+  { kind: "cut", awayMs: 0 },
+  { kind: "silence", awayMs: 10_000 },
+];
+
+test.each(outages)("ten outages ($kind) under load lose nothing, and are over within 2 s", async ({ kind, awayMs }) => {
+  const ground = await startGround(server, folder);
+  const played = await playOutages(ground, { kind, rounds, awayMs, seed: 20_261_122 });
+  console.log(`${kind}: ${JSON.stringify(played)}`);
+  expect(played.unavailable).toBeGreaterThan(50);
+  await ground.stop();
+});
+
+test("of 10,000 guesses at once exactly 5 a verification are evaluated; limits and cap are exact", async () => {
+  const dailyCap = 997;
+  const env = { OTP_PHONE_LIMITS: "100@1m", OTP_DAILY_MESSAGE_CAP: `${dailyCap}` };
+  const crowd = await startCrowd(folder, await server.createDatabase(), env);
+  console.log(tally(await guessAtAll(crowd, 20, 500)));
+  await sendToAll(crowd, { onePhone: 1_000, limit: 100, manyPhones: 2_000, dailyCap });
+  await crowd.stop();
+});
