@@ -259,6 +259,10 @@ function sharedProcessMetrics(): Registry {
   if (processMetrics === undefined) {
     processMetrics = new Registry();
     collectDefaultMetrics({ register: processMetrics });
+    // These go through every open socket at a scrape.
+    for (const what of ["handles", "requests", "resources"]) {
+      for (const suffix of ["", "_total"]) processMetrics.removeSingleMetric(`nodejs_active_${what}${suffix}`);
+    }
   }
   return processMetrics;
 }

@@ -1,0 +1,231 @@
+/**
+ * What is written about metrics is true: the dashboard, the alert rules and docs/metrics.md name metrics that a real
+ * scrape has, with labels that they have and values that these can take, and the document leaves none out.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { reasons } from "../../src/otp/reason.ts";
+import { parseExposition, type Exposition } from "../support/exposition.ts";
+import { wrongCode } from "../support/phones.ts";
+import { readQuery, type Query } from "../support/promql.ts";
+import { surfaces, type Rpc, type Surface } from "../support/surfaces.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const docs = join(import.meta.dirname, "../../docs");
+const read = (path: string) => readFileSync(join(docs, path), "utf8");
+
+let world: World;
+let text: string;
+let scraped: Exposition;
+/** The labels of each series name, and the values that each label took. */
+const labelsOf = new Map<string, Map<string, Set<string>>>();
+
+beforeAll(async () => {
+  world = await startWorld();
+  const [rest] = surfaces as readonly [Surface];
+  const call = (rpc: Rpc, message: Record<string, string>) => rest.call(world.url, rpc, message, { key: world.key });
+  const sent = await call("SendOtp", { phone: "+31612345678" });
+  const id = String(sent.value?.["request_id"]);
+  const code = world.network.codeFor("+31612345678");
+  await call("VerifyOtp", { request_id: id, code: wrongCode(code) });
+  world.system.advance(30_000);
+  await call("ResendOtp", { request_id: id });
+  await call("VerifyOtp", { request_id: id, code });
+  text = await (await fetch(`${world.url}/metrics`)).text();
+  scraped = parseExposition(text);
+  for (const { name, labels } of scraped.samples) {
+    const known = labelsOf.get(name) ?? new Map<string, Set<string>>();
+    labelsOf.set(name, known);
+    for (const [label, value] of Object.entries(labels)) known.set(label, (known.get(label) ?? new Set()).add(value));
+  }
+});
+afterAll(() => world.stop());
+
+/** What a scrape adds by itself. */
+const ofPrometheus = new Set(["job", "instance"]);
+/** Values that a label can take beyond those that the scenario led to. */
+const possible: Record<string, readonly string[]> = {
+  reason: Object.keys(reasons),
+  outcome: ["ok", "refused", "failed", "accepted", "throttled", "unavailable", "ambiguous"],
+};
+
+/** What is wrong with a query, given what there is. */
+function faultsOf({ selectors, groups }: Query): string[] {
+  const all = new Set(selectors.flatMap(({ metric }) => [...(labelsOf.get(metric)?.keys() ?? [])]));
+  return [
+    ...selectors.flatMap(({ metric, values }) => {
+      const known = labelsOf.get(metric);
+      if (metric === "up") return [];
+      if (known === undefined) return [`there is no ${metric}`];
+      return Object.entries(values).flatMap(([label, wanted]) => {
+        if (ofPrometheus.has(label)) return [];
+        const taken = known.get(label);
+        if (taken === undefined) return [`${metric} has no ${label}`];
+        return wanted
+          .filter((value) => !taken.has(value) && possible[label]?.includes(value) !== true)
+          .map((value) => `no ${label} of ${metric} is ${value}`);
+      });
+    }),
+    ...groups
+      .filter((label) => !all.has(label) && !ofPrometheus.has(label))
+      .map((label) => `there is no label ${label}`),
+  ];
+}
+
+const rules = read("operate/prometheus-rules.yml");
+/** Each alert's name, expression and the rest of what it says. */
+const alerts = rules
+  .split(/^ {6}- alert: /m)
+  .slice(1)
+  .map((alert) => {
+    const [, line, block] = /^ {8}expr: (?:>-\n((?: {10}.*\n)+)|(.+)\n)/m.exec(alert) ?? [];
+    return {
+      name: alert.slice(0, alert.indexOf("\n")),
+      expression: (line ?? block ?? "").replaceAll(/\s+/g, " "),
+      text: alert,
+    };
+  });
+
+interface Panel {
+  readonly title: string;
+  readonly targets: readonly { readonly expr: string; readonly legendFormat: string }[];
+}
+const dashboard = JSON.parse(read("operate/grafana-dashboard.json")) as {
+  readonly panels: readonly Panel[];
+  readonly templating: { readonly list: readonly { readonly name: string; readonly definition?: string }[] };
+};
+const page = read("metrics.md");
+const written = [...page.matchAll(/^```promql\n([^]*?)^```$/gm)].map(([, query = ""]) => query);
+
+describe("the reader of queries", () => {
+  test("finds metrics, labels and values", () => {
+    const query =
+      'sum by (a, le) (rate(x_total{b="c",d=~"e|f",g=~"$h"}[5m])) / on (a) y > 14.4 * 0.001 and z offset 1d';
+    expect(readQuery(query)).toEqual({
+      selectors: [
+        { metric: "x_total", values: { b: ["c"], d: ["e", "f"], g: [] } },
+        { metric: "y", values: {} },
+        { metric: "z", values: {} },
+      ],
+      groups: ["a", "le", "a"],
+      aggregates: true,
+    });
+  });
+
+  test.each([
+    ["otp_sendz_total", "there is no otp_sendz_total"],
+    ['otp_sends_total{tenant="a"}', "otp_sends_total has no tenant"],
+    ['otp_calls_total{outcome="fialed"}', "no outcome of otp_calls_total is fialed"],
+    ["sum by (tenant) (otp_sends_total)", "there is no label tenant"],
+  ])("and what is wrong with %s", (query, fault) => {
+    expect(faultsOf(readQuery(query))).toEqual([fault]);
+  });
+});
+
+describe("the alert rules", () => {
+  test("are read, each with its expression", () => {
+    expect(alerts.length).toBe(rules.match(/- alert:/g)?.length);
+    expect(alerts.length).toBeGreaterThan(10);
+    expect(alerts.filter(({ expression }) => expression === "")).toEqual([]);
+  });
+
+  test("look at metrics, labels and values that there are", () => {
+    expect(
+      alerts.flatMap(({ name, expression }) => faultsOf(readQuery(expression)).map((fault) => `${name}: ${fault}`)),
+    ).toEqual([]);
+  });
+
+  test("tell of labels that are left after the aggregation", () => {
+    const lost = alerts.flatMap(({ name, expression, text: alert }) => {
+      const { groups, aggregates } = readQuery(expression);
+      const told = [...alert.matchAll(/\$labels\.(\w+)/g)].map(([, label = ""]) => label);
+      return aggregates ? told.filter((label) => !groups.includes(label)).map((label) => `${name} ${label}`) : [];
+    });
+    expect(lost).toEqual([]);
+  });
+});
+
+describe("the dashboard", () => {
+  const targets = dashboard.panels.flatMap(({ title, targets: each }) => each.map((target) => ({ title, ...target })));
+
+  test("looks at metrics, labels and values that there are", () => {
+    expect(targets.length).toBeGreaterThan(15);
+    expect(
+      targets.flatMap(({ title, expr }) => faultsOf(readQuery(expr)).map((fault) => `${title}: ${fault}`)),
+    ).toEqual([]);
+    const variables = dashboard.templating.list.flatMap(({ definition }) => definition ?? []);
+    const [, metric = ""] = /^label_values\((\w+), instance\)$/.exec(variables.join()) ?? [];
+    expect(labelsOf.has(metric)).toBe(true);
+  });
+
+  test("names its lines by labels that they have", () => {
+    const lost = targets.flatMap(({ title, expr, legendFormat }) => {
+      const { groups, aggregates } = readQuery(expr);
+      const told = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label);
+      return aggregates ? told.filter((label) => !groups.includes(label)).map((label) => `${title} ${label}`) : [];
+    });
+    expect(lost).toEqual([]);
+  });
+
+  test("leaves no family of ours out", () => {
+    const shown = new Set(targets.flatMap(({ expr }) => readQuery(expr).selectors.map(({ metric }) => metric)));
+    const families = [...scraped.types.keys()].filter((name) => name.startsWith("otp_"));
+    const isShown = (family: string) => ["", "_bucket", "_sum", "_count"].some((suffix) => shown.has(family + suffix));
+    expect(families.filter((family) => !isShown(family))).toEqual([]);
+  });
+});
+
+describe("docs/metrics.md", () => {
+  test("lists every family of ours, with its labels, and no other", () => {
+    const rows = [...page.matchAll(/^\| `(otp_\w+)` +\| (.*?) +\|/gm)].map(([, name, labels = ""]) => [
+      name,
+      [...labels.matchAll(/`(\w+)`/g)].map(([, label]) => label),
+    ]);
+    const there = [...scraped.types]
+      .filter(([name]) => name.startsWith("otp_"))
+      .map(([name, type]) => {
+        const labels = labelsOf.get(type === "histogram" ? `${name}_count` : name);
+        return [name, [...(labels?.keys() ?? [])]];
+      });
+    expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(there));
+    expect(rows).toHaveLength(there.length);
+  });
+
+  test("names what comes with them, and queries, that there are", () => {
+    const named = [...page.matchAll(/`((?:nodejs|process)_\w+)`/g)].map(([, name = ""]) => name);
+    expect(named.length).toBeGreaterThan(3);
+    expect(named.filter((name) => !scraped.types.has(name))).toEqual([]);
+    expect(written.length).toBe(3);
+    expect(written.flatMap((query) => faultsOf(readQuery(query)))).toEqual([]);
+  });
+
+  test("says which reasons are our fault as the code does", () => {
+    const [, list = ""] = /by our own fault \(([A-Z_,\s]+)\)/.exec(page) ?? [];
+    const failing = scraped.samples.filter(
+      ({ name, labels }) => name === "otp_refusals_total" && labels["rpc"] === "GetOtp",
+    );
+    // Those alone have a series before they happen.
+    expect(new Set(list.split(/,\s+/))).toEqual(new Set(failing.map(({ labels }) => labels["reason"])));
+  });
+});
+
+describe("Prometheus' own promtool", () => {
+  const missing = (() => {
+    try {
+      execFileSync("promtool", ["--version"], { stdio: "ignore" });
+      return undefined;
+    } catch {
+      return "there is no promtool on this machine";
+    }
+  })();
+  if (missing !== undefined) console.log(`skipped: rules and metrics by promtool: ${missing}`);
+
+  test.skipIf(missing !== undefined)("reads the rules, and a scrape", () => {
+    expect(
+      execFileSync("promtool", ["check", "rules", join(docs, "operate/prometheus-rules.yml")]).toString(),
+    ).toContain(`SUCCESS: ${alerts.length} rules found`);
+    expect(() => execFileSync("promtool", ["check", "metrics"], { input: text })).not.toThrow();
+  });
+});
