@@ -17,6 +17,7 @@ import { banner, everythingPublic, firstKeys } from "./first-start.ts";
 import { ownMasterKey } from "./master-key.ts";
 import type { Share } from "./otp/daily-cap.ts";
 import { createMetrics } from "./observe/metrics.ts";
+import { createTracing } from "./observe/tracing.ts";
 import { createReadiness } from "./observe/readiness.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
@@ -104,7 +105,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
   let providers: readonly GuardedProvider[] = [];
   const readiness = createReadiness({ system, ping: () => store.ping(), providers: () => providers });
   let nudge = () => {};
-  const store = await open({
+  const tracing = createTracing(OtpService.typeName);
+  const opened = await open({
     database: config.database,
     system,
     exclusive: true,
@@ -120,6 +122,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     },
     onNudge: () => nudge(),
   });
+  const store = tracing.store(opened, config.database.kind);
   try {
     const keys = createKeyRing(
       config.masterKeys ?? [ownMasterKey(config.dataFolder, (count) => system.randomBytes(count))],
@@ -146,12 +149,12 @@ export async function startService(config: Config, surroundings: Surroundings): 
       surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print));
     const isDevelopment = config.environment === "development";
     const inbox = isDevelopment && waysOut.every(({ name }) => name === "console") ? createInbox(now) : undefined;
-    providers = waysOut.map((provider) => guarded(inbox?.copying(provider) ?? provider, now));
+    providers = waysOut.map((provider) => tracing.provider(guarded(inbox?.copying(provider) ?? provider, now)));
 
     const phoneOf = phoneRefs(keys, tenantOf);
     const worker = createWorker({
       store,
-      system,
+      system: tracing.system(system),
       keys,
       tenantOf,
       providers,
@@ -247,6 +250,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
         telemetry.call(call, status, durationMs);
         metrics?.call(call, durationMs);
       },
+      traced: tracing.call,
       onTurnedAway: (reason, rpc) => metrics?.turnedAway(reason, rpc),
       onFault: onFault("gateway"),
     });

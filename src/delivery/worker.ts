@@ -3,6 +3,7 @@
  * settle. A send's own message comes to it in hand, already claimed; what a crash or a pause left behind it finds by
  * polling. At least once: see otp/message.ts.
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { deriveCode } from "../otp/code.ts";
 import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
@@ -64,7 +65,8 @@ const pollMs = 1_000;
 export function createWorker(options: WorkerOptions): Worker {
   const { store, system, keys, tenantOf, providers, phoneOf, refreshTenants, onCall, onDailyShare, onFault } = options;
   const capOf = (tenant: string) => dailyMaxOf(tenant, tenantOf(tenant).policy);
-  const waiting: Job[] = [];
+  /** Each with what takes up again the thread of events that it came in: for traces, it is a part of its own call. */
+  const waiting: { readonly job: Job; readonly resume: (go: () => void) => void }[] = [];
   let calls = 0;
   /** All that was begun and is not done, for a stop to wait for. Nothing in it rejects. */
   const underWay = new Set<Promise<void>>();
@@ -83,7 +85,7 @@ export function createWorker(options: WorkerOptions): Worker {
 
   function take(job: Job): void {
     if (stopping || waiting.length >= waitingMax) begin(store.releaseMessages([job]));
-    else if (calls >= callsMax) waiting.push(job);
+    else if (calls >= callsMax) waiting.push({ job, resume: AsyncLocalStorage.snapshot() });
     else begin(occupy(() => carry(job)));
   }
 
@@ -95,7 +97,7 @@ export function createWorker(options: WorkerOptions): Worker {
     } finally {
       calls -= 1;
       const next = waiting.shift();
-      if (next !== undefined) begin(occupy(() => carryLate(next)));
+      next?.resume(() => begin(occupy(() => carryLate(next.job))));
     }
   }
 
@@ -270,7 +272,7 @@ export function createWorker(options: WorkerOptions): Worker {
     async stop(graceMs) {
       stopping = true;
       callOffLook();
-      const unsent = waiting.splice(0);
+      const unsent = waiting.splice(0).map(({ job }) => job);
       if (unsent.length > 0) begin(store.releaseMessages(unsent));
       for (const end of pauses) end();
       const late = Promise.withResolvers<void>();

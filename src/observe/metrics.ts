@@ -9,12 +9,13 @@ import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { VerifyResult } from "../otp/decisions.ts";
 import type { SendOutcome } from "../otp/message.ts";
-import { codeOf, reasons, type Reason } from "../otp/reason.ts";
+import { reasons, type Reason } from "../otp/reason.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Job, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 import { createConversions } from "./conversions.ts";
+import { callOutcomeOf } from "./outcome.ts";
 import { counters, histograms } from "./series.ts";
 
 /** A provider whose breaker can be asked. */
@@ -48,15 +49,6 @@ export interface Metrics {
   batch(acts: number, durationMs: number, isDurable: boolean): void;
   /** Everything as Prometheus reads it, and its media type. */
   render(): Promise<{ readonly type: string; readonly body: string }>;
-}
-
-/** What a call came to: `failed` is our fault, `refused` is what was to be expected of what was asked. */
-export type CallOutcome = "ok" | "refused" | "failed";
-
-/** Whose fault a refusal is. The server's own are those that it answers with UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL. */
-export function callOutcomeOf(reason: Reason | undefined): CallOutcome {
-  if (reason === undefined) return "ok";
-  return /^(UNAVAILABLE|DEADLINE_EXCEEDED|INTERNAL)$/.test(codeOf(reason)) ? "failed" : "refused";
 }
 
 const unknown = "unknown";

@@ -71,6 +71,8 @@ export interface GatewayOptions {
   readonly callsMax: number;
   /** Told of each call's end, for logs and metrics. */
   readonly onCall: (call: Call, status: number, durationMs: number) => void;
+  /** Performs a call within what traces it, if anything does. */
+  readonly traced?: (<T>(call: Call, headers: Request["headers"], perform: () => Promise<T>) => Promise<T>) | undefined;
   /** Told of a request that was refused before it became a call, for metrics; `rpc` is where it led, if anywhere. */
   readonly onTurnedAway?: (reason: Reason, rpc?: string) => void;
   /** Told of a fault of the gateway's own. */
@@ -101,7 +103,7 @@ const fullHouseAnswersMax = 32;
 const retryAfterMs = 1_000;
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { system, admit, cors, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, onCall, onFault } = options;
+  const { system, admit, cors, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, traced, onCall, onFault } = options;
   const router = createRouter(options.router.handlers, bodyBytesMax);
   const fullHouseAnswers = new Map<string, Sendable>();
   const takeTurn = createTurns(callsPerTurn);
@@ -142,7 +144,8 @@ export function createGateway(options: GatewayOptions): Gateway {
       const turn = takeTurn();
       if (turn !== undefined) await turn;
       if (request.headers.origin !== undefined) await mark(request, response);
-      const answer = await perform(request, response, routed, call);
+      const performed = () => perform(request, response, routed, call);
+      const answer = await (traced === undefined ? performed() : traced(call, request.headers, performed));
       if (answer !== undefined) {
         write(response, answer);
         onCall(call, answer.status, system.now() - startMs);

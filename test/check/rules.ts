@@ -28,7 +28,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   config: ["otp", "store", "delivery", "telemetry"],
   "master-key": ["otp"],
   // It is handed down as functions: whoever is observed does not know it.
-  observe: ["system", "otp", "store"],
+  observe: ["system", "otp", "store", "delivery"],
   store: ["system", "otp"],
   delivery: ["system", "otp", "store"],
   service: ["system", "otp", "store"],

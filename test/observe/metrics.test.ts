@@ -2,7 +2,7 @@
  * What /metrics says after a scenario of known calls over real sockets: every family moves when it should, and only then.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callOutcomeOf } from "../../src/observe/metrics.ts";
+import { callOutcomeOf } from "../../src/observe/outcome.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { codeOf, reasons, type Reason } from "../../src/otp/reason.ts";
 import { parseExposition, scrape, type Exposition } from "../support/exposition.ts";

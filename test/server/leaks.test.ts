@@ -1,6 +1,7 @@
 /**
  * What must not be found: the real command at its most talkative, through every flow and failure, and then a search of
- * its logs, its database and its answers for codes, the key's secret and whole numbers, in every spelling they have.
+ * its logs, its database, its metrics, its traces and its answers for codes, the key's secret and whole numbers, in every
+ * spelling they have.
  */
 import { readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -17,13 +18,17 @@ const secrets = { codes: [] as string[], phones: [] as string[], key: "" };
 /** Answers that may hold the number they are about, by design, and all others. */
 const answers = { withPhone: [] as string[], others: [] as string[] };
 let files = "";
+let metrics = "";
+let spans = "";
 
 /** Ten digits, so that none turns up by chance; the numbers have ten behind their country's code. */
 const env = { OTP_LOG_LEVEL: "trace", OTP_CODE_LENGTH: "10", OTP_CODE_LENGTH_MAX: "10", OTP_PHONE_LIMITS: "9@1s" };
+const tracer = new URL("../support/trace-to-file.ts", import.meta.url).href;
 
 beforeAll(async () => {
   folder = temporaryFolder();
-  otpd = await startOtpd(folder, env);
+  const traceFile = join(folder, "spans");
+  otpd = await startOtpd(folder, { ...env, NODE_OPTIONS: `--import ${tracer}`, TRACE_FILE: traceFile });
   const [, key = ""] = await otpd.waitFor(/(otp_live_\w+)/);
   secrets.key = key;
   for (const [at, surface] of surfaces.entries()) {
@@ -94,7 +99,9 @@ beforeAll(async () => {
       .map((name) => readFileSync(join(folder, "data", name), "latin1"))
       .join("\n");
   files = read();
+  metrics = await (await fetch(`${otpd.url}/metrics`)).text();
   await otpd.end();
+  spans = readFileSync(traceFile, "utf8");
   files += read();
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -132,6 +139,14 @@ test("the flows have run: there is something to find", () => {
   expect(answers.others.length).toBeGreaterThanOrEqual(150);
   expect(files.length).toBeGreaterThan(100_000);
   expect(otpd.errors().split("\n").length).toBeGreaterThan(100);
+  expect(metrics).toContain('otp_sends_total{country="DE",kind="first"} 15');
+  const named = spans
+    .trimEnd()
+    .split("\n")
+    .map((line) => (JSON.parse(line) as { name: string }).name);
+  for (const name of ["otp.v1.OtpService/SendOtp", "store openVerification", "provider console"]) {
+    expect(named.filter((each) => each === name).length).toBeGreaterThanOrEqual(15);
+  }
   const reasons = answers.others.join("").match(/"reason":"([A-Z_]+)"/g);
   expect(new Set(reasons).size).toBeGreaterThan(8);
 });
@@ -150,6 +165,8 @@ describe("nothing is found", () => {
   const places: Record<string, () => string> = {
     "on standard error": () => otpd.errors(),
     "in the database and its log": () => files,
+    "in the metrics": () => metrics,
+    "in a trace": () => spans,
     "in any answer": () => [...answers.others, ...answers.withPhone].join("\n"),
   };
   test.each(Object.keys(places))("of a code or the key's secret %s", (place) => {
@@ -162,6 +179,8 @@ describe("nothing is found", () => {
     ["on standard output", () => otpd.output()],
     ["on standard error", () => otpd.errors()],
     ["in the database and its log", () => files],
+    ["in the metrics", () => metrics],
+    ["in a trace", () => spans],
     ["in an answer that is not about it", () => answers.others.join("\n")],
   ])("of a whole number %s", (_, where) => {
     expect(found(where(), [...secrets.phones, ...national(secrets.phones)])).toEqual([]);
@@ -170,7 +189,7 @@ describe("nothing is found", () => {
   test("of the master key, beyond its own file", () => {
     const master = readFileSync(join(folder, "data", "master.key"), "utf8").trim();
     const bytes = Buffer.from(master, "base64url");
-    const everything = `${otpd.output()}${otpd.errors()}${files}${answers.others.join("")}${answers.withPhone.join("")}`;
+    const everything = `${otpd.output()}${otpd.errors()}${files}${metrics}${spans}${answers.others.join("")}${answers.withPhone.join("")}`;
     for (const form of [master, bytes.toString("latin1"), bytes.toString("hex"), bytes.toString("base64")]) {
       expect(everything.includes(form)).toBe(false);
     }

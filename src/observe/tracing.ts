@@ -1,0 +1,171 @@
+/**
+ * Traces, by OpenTelemetry's API alone: a span for each RPC, and below it those for what the store does and for the call
+ * of a provider. Whoever wants them loads an SDK before the service (docs/tracing.md). Without one nothing is wrapped, so
+ * that nothing is paid.
+ *
+ * A span names what was done and what came of it. It holds no phone, no code, no key, and none of a provider's own words.
+ */
+import {
+  context,
+  createTraceState,
+  isSpanContextValid,
+  propagation,
+  ProxyTracer,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+  TraceFlags,
+  type Attributes,
+  type Context,
+  type Span,
+} from "@opentelemetry/api";
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Provider } from "../delivery/provider.ts";
+import type { Reason } from "../otp/reason.ts";
+import type { Store } from "../store/store.ts";
+import type { System } from "../system.ts";
+import { callOutcomeOf } from "./outcome.ts";
+
+/** What is told of a call. Its refusal is known once it is answered. */
+export interface TracedCall {
+  readonly id: string;
+  readonly rpc: string;
+  readonly surface: string;
+  readonly refusal?: { readonly reason: Reason };
+}
+
+type Headers = Readonly<Record<string, string | string[] | undefined>>;
+
+export interface Tracing {
+  /** Performs a call within a span, below the one that its headers name. Undefined where nothing is traced. */
+  readonly call: (<T>(call: TracedCall, headers: Headers, perform: () => Promise<T>) => Promise<T>) | undefined;
+  /** A store whose acts are spans of the call they belong to. */
+  readonly store: (store: Store, kind: string) => Store;
+  /** A provider whose calls are spans. */
+  readonly provider: <P extends Provider>(provider: P) => P;
+  /** A system whose waits belong to no call: what recurs would be a part of whichever call set its timer first. */
+  readonly system: (system: System) => System;
+}
+
+const untraced: Tracing = {
+  call: undefined,
+  store: (store) => store,
+  provider: (provider) => provider,
+  system: (system) => system,
+};
+
+/** Acts that are worth a span; what recurs without a call is none's. */
+const acts: ReadonlySet<PropertyKey> = new Set<keyof Store>([
+  "openVerification",
+  "updateVerification",
+  "readVerification",
+  "readMessages",
+  "noteAnswer",
+  "settleMessage",
+]);
+
+/** Finds out, once, whether anybody traces. `service` is the RPCs' service by its full name. */
+export function createTracing(service: string): Tracing {
+  const tracer = trace.getTracer("otpd");
+  // Whatever it would be asked, it would ask a provider of tracers that is not there.
+  if (tracer instanceof ProxyTracer) return untraced;
+  // The SDK's own notion of what is current need not be set up; ours is beside it.
+  const current = new AsyncLocalStorage<Context>();
+
+  async function within<T>(
+    name: string,
+    kind: SpanKind,
+    attributes: Attributes,
+    parent: Context,
+    work: () => Promise<T>,
+    onDone: (span: Span, result: T) => void = () => {},
+  ): Promise<T> {
+    const span = tracer.startSpan(name, { kind, attributes }, parent);
+    const here = trace.setSpan(parent, span);
+    try {
+      const result = await context.with(here, () => current.run(here, work));
+      onDone(span, result);
+      return result;
+    } catch (error) {
+      // Its message may quote what it failed on.
+      span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : typeof error });
+      throw error;
+    } finally {
+      span.end();
+    }
+  }
+
+  return {
+    call(call, headers, perform) {
+      const attributes = {
+        "rpc.system": call.surface.startsWith("grpc") ? "grpc" : "connect_rpc",
+        "rpc.service": service,
+        "rpc.method": call.rpc,
+        "otp.surface": call.surface,
+        "otp.call_id": call.id,
+      };
+      return within(`${service}/${call.rpc}`, SpanKind.SERVER, attributes, parentOf(headers), perform, (span) => {
+        const reason = call.refusal?.reason;
+        if (reason === undefined) return;
+        span.setAttribute("otp.reason", reason);
+        if (callOutcomeOf(reason) === "failed") span.setStatus({ code: SpanStatusCode.ERROR, message: reason });
+      });
+    },
+    store: (store, kind) =>
+      new Proxy(store, {
+        get(target, name) {
+          const value: unknown = Reflect.get(target, name);
+          if (typeof value !== "function") return value;
+          if (!acts.has(name)) return value.bind(target) as unknown;
+          return (...args: unknown[]) => {
+            const act = () => value.apply(target, args) as Promise<unknown>;
+            const parent = current.getStore();
+            if (parent === undefined) return act();
+            const attributes = { "db.system.name": kind, "db.operation.name": String(name) };
+            return within(`store ${String(name)}`, SpanKind.CLIENT, attributes, parent, act);
+          };
+        },
+      }),
+    provider: (provider) => ({
+      ...provider,
+      send(sms, signal) {
+        const attributes = { "otp.provider": provider.name, "otp.country": sms.region };
+        const parent = current.getStore() ?? ROOT_CONTEXT;
+        const send = () => provider.send(sms, signal);
+        return within(`provider ${provider.name}`, SpanKind.CLIENT, attributes, parent, send, (span, { kind }) => {
+          span.setAttribute("otp.outcome", kind);
+          if (kind === "unavailable" || kind === "ambiguous")
+            span.setStatus({ code: SpanStatusCode.ERROR, message: kind });
+        });
+      },
+    }),
+    system: (system) => ({
+      ...system,
+      after: (ms, act) => system.after(ms, () => current.exit(() => context.with(ROOT_CONTEXT, act))),
+    }),
+  };
+}
+
+/** What a call is a part of: what instrumentation before us has begun, else what the caller's headers name. */
+function parentOf(headers: Headers): Context {
+  const active = context.active();
+  if (trace.getSpan(active) !== undefined) return active;
+  // An SDK comes with ways to read headers, of which W3C's is the usual one. Without any, it is W3C's.
+  return propagation.fields().length > 0 ? propagation.extract(active, headers) : w3cParentOf(active, headers);
+}
+
+/** Trace Context, https://www.w3.org/TR/trace-context/: a later version has these four fields first. */
+function w3cParentOf(active: Context, { traceparent, tracestate }: Headers): Context {
+  const [, version, traceId = "", spanId = "", flags = "", rest] =
+    /^([0-9a-f]{2})-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(String(traceparent)) ?? [];
+  const isKnown = version !== undefined && version !== "ff" && (version !== "00" || rest === undefined);
+  const parent = {
+    traceId,
+    spanId,
+    traceFlags: Number.parseInt(flags, 16) & TraceFlags.SAMPLED,
+    isRemote: true,
+    ...(tracestate === undefined ? {} : { traceState: createTraceState(String(tracestate)) }),
+  };
+  return isKnown && isSpanContextValid(parent) ? trace.setSpanContext(active, parent) : active;
+}

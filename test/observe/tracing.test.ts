@@ -1,0 +1,205 @@
+/**
+ * Traces with OpenTelemetry's own SDK, in memory: which spans there are, what they are parts of, and that there is none
+ * of it without an SDK.
+ */
+import { context, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
+import {
+  InMemorySpanExporter,
+  NodeTracerProvider,
+  SimpleSpanProcessor,
+  type ReadableSpan,
+} from "@opentelemetry/sdk-trace-node";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createTracing } from "../../src/observe/tracing.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createManualSystem } from "../support/system.ts";
+import { surfaces, type Message, type Rpc, type Surface } from "../support/surfaces.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const memory = new InMemorySpanExporter();
+const service = "otp.v1.OtpService";
+const traceId = "0af7651916cd43dd8448eb211c80319c";
+const spanId = "b7ad6b7169203331";
+const traceparent = `00-${traceId}-${spanId}-01`;
+const [rest] = surfaces as readonly [Surface];
+
+let world: World;
+afterEach(() => memory.reset());
+
+async function end(): Promise<void> {
+  await world.stop();
+  for (const api of [trace, context, propagation]) api.disable();
+}
+
+/** Registers the SDK, as its operator's file does; bare without its ways to read headers and to know what is current. */
+async function startTraced(isBare = false): Promise<void> {
+  const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(memory)] });
+  provider.register(isBare ? { propagator: null, contextManager: null } : {});
+  world = await startWorld({ OTP_SEND_WAIT_MS: "1000" });
+}
+
+const call = (rpc: Rpc, message: Message, headers: Record<string, string> = {}, surface = rest) =>
+  surface.call(world.url, rpc, message, { key: world.key, headers });
+
+const named = (name: string) => memory.getFinishedSpans().filter((span) => span.name === name);
+const rpcSpans = (rpc: string) => named(`${service}/${rpc}`);
+const partOf = (span: ReadableSpan) => [span.spanContext().traceId, span.parentSpanContext?.spanId];
+
+test("without an SDK nothing is wrapped", async () => {
+  const [store, provider, system] = [
+    {} as Store,
+    { name: "p", send: () => Promise.reject(new Error()) },
+    createManualSystem(),
+  ];
+  const tracing = createTracing(service);
+  expect(tracing.call).toBeUndefined();
+  expect(tracing.store(store, "sqlite")).toBe(store);
+  expect(tracing.provider(provider)).toBe(provider);
+  expect(tracing.system(system)).toBe(system);
+});
+
+describe.each([
+  ["an SDK", false],
+  ["an SDK that only makes spans", true],
+])("with %s", (_, isBare) => {
+  beforeAll(() => startTraced(isBare));
+  afterAll(end);
+
+  test.each(surfaces)(
+    "a call over $name is a part of its caller's trace, and its acts are parts of it",
+    async (surface) => {
+      const { value } = await call(
+        "SendOtp",
+        { phone: "+31612345678" },
+        { traceparent, tracestate: "shop=1" },
+        surface,
+      );
+      const [rpc, ...more] = rpcSpans("SendOtp") as [ReadableSpan, ...ReadableSpan[]];
+      expect(more).toEqual([]);
+      expect([rpc.kind, ...partOf(rpc), rpc.parentSpanContext?.isRemote]).toEqual([
+        SpanKind.SERVER,
+        traceId,
+        spanId,
+        true,
+      ]);
+      expect(rpc.spanContext().traceState?.get("shop")).toBe("1");
+      expect(rpc.attributes).toMatchObject({
+        "rpc.service": service,
+        "rpc.method": "SendOtp",
+        "rpc.system": surface.name.startsWith("gRPC") ? "grpc" : "connect_rpc",
+        "otp.call_id": expect.stringMatching(/^[\w-]{12}$/) as string,
+      });
+      expect(rpc.status.code).toBe(SpanStatusCode.UNSET);
+      for (const name of ["store openVerification", "provider test", "store settleMessage"]) {
+        const [span, ...others] = named(name) as [ReadableSpan, ...ReadableSpan[]];
+        expect([name, others, ...partOf(span)]).toEqual([name, [], traceId, rpc.spanContext().spanId]);
+      }
+      expect(named("store openVerification")[0]?.attributes).toEqual({
+        "db.system.name": "sqlite",
+        "db.operation.name": "openVerification",
+      });
+      expect(named("provider test")[0]).toMatchObject({
+        kind: SpanKind.CLIENT,
+        attributes: { "otp.provider": "test", "otp.country": "NL", "otp.outcome": "accepted" },
+      });
+      await call("VerifyOtp", {
+        request_id: String(value?.["request_id"]),
+        code: world.network.codeFor("+31612345678"),
+      });
+      const [verify] = rpcSpans("VerifyOtp");
+      expect(named("store updateVerification").map((span) => span.parentSpanContext?.spanId)).toEqual([
+        verify?.spanContext().spanId,
+      ]);
+    },
+  );
+
+  test("a refusal is told, and is an error where it was our fault", async () => {
+    await call("VerifyOtp", { request_id: "A".repeat(22), code: "123456" });
+    world.network.script.push({ kind: "refused", cause: "content", detail: "+31612345678" });
+    await call("SendOtp", { phone: "+31612345678" });
+    await rest.call(world.url, "CancelOtp", { request_id: "" }, { key: null });
+    expect(
+      ["VerifyOtp", "SendOtp", "CancelOtp"].map((rpc) => {
+        const [span] = rpcSpans(rpc);
+        return [span?.attributes["otp.reason"], span?.status];
+      }),
+    ).toEqual([
+      ["REQUEST_NOT_FOUND", { code: SpanStatusCode.UNSET }],
+      ["DELIVERY_FAILED", { code: SpanStatusCode.ERROR, message: "DELIVERY_FAILED" }],
+      ["API_KEY_MISSING", { code: SpanStatusCode.UNSET }],
+    ]);
+  });
+});
+
+describe("with one that only makes spans", () => {
+  beforeAll(() => startTraced(true));
+  afterAll(end);
+
+  test("calls at once each have their own, also where messages wait for their turn at the provider", async () => {
+    const held: ((outcome: SendOutcome) => void)[] = [];
+    const full = Promise.withResolvers<void>();
+    world.network.script.push(
+      ...Array.from({ length: 80 }, () => () => {
+        const { promise, resolve } = Promise.withResolvers<SendOutcome>();
+        held.push(resolve);
+        // Those that have a place; the others wait.
+        if (held.length === 64) full.resolve();
+        if (held.length > 64) resolve({ kind: "accepted" });
+        return promise;
+      }),
+    );
+    const sends = Array.from({ length: 80 }, (__, i) => call("SendOtp", { phone: `+316123456${10 + i}` }));
+    await full.promise;
+    for (const answer of held.slice()) answer({ kind: "accepted" });
+    await Promise.all(sends);
+    const rpcs = new Map(rpcSpans("SendOtp").map((span) => [span.spanContext().traceId, span.spanContext().spanId]));
+    expect(rpcs.size).toBe(80);
+    for (const name of ["store openVerification", "provider test", "store settleMessage"]) {
+      const parts = new Map(named(name).map((span) => [span.spanContext().traceId, span.parentSpanContext?.spanId]));
+      expect([name, parts]).toEqual([name, rpcs]);
+    }
+  });
+
+  test("what is sent later, from the outbox, is no part of the call that set the timer", async () => {
+    world.network.script.push({ kind: "ambiguous", detail: "" });
+    await call("SendOtp", { phone: "+31612345678" }, { traceparent });
+    memory.reset();
+    const again = Promise.withResolvers<void>();
+    world.network.script.push(async () => {
+      again.resolve();
+      return { kind: "accepted" };
+    });
+    world.system.advance(500);
+    await call("CancelOtp", { request_id: "A".repeat(22) });
+    await again.promise;
+    await expect.poll(() => named("provider test")).toHaveLength(1);
+    const [sent] = named("provider test") as [ReadableSpan];
+    expect(sent.parentSpanContext).toBeUndefined();
+    expect(sent.spanContext().traceId).not.toBe(traceId);
+    expect(named("store settleMessage")).toEqual([]);
+    const own = memory.getFinishedSpans().map(({ name }) => name);
+    expect(own.filter((name) => name.startsWith("store"))).toEqual(["store updateVerification"]);
+  });
+
+  test.each([
+    "",
+    "garbage",
+    `00-${"0".repeat(32)}-${spanId}-01`,
+    `00-${traceId}-${"0".repeat(16)}-01`,
+    `ff-${traceId}-${spanId}-01`,
+    `00-${traceId.toUpperCase()}-${spanId}-01`,
+    `${traceparent}-more`,
+    `${traceparent}, ${traceparent}`,
+  ])("a header that names no parent begins a trace: %s", async (header) => {
+    await call("GetOtp", { request_id: "A".repeat(22) }, { traceparent: header });
+    const [span] = rpcSpans("GetOtp");
+    expect(span?.parentSpanContext).toBeUndefined();
+    expect(span?.spanContext().traceId).not.toBe(traceId);
+  });
+
+  test("a header of a later version names a parent", async () => {
+    await call("GetOtp", { request_id: "A".repeat(22) }, { traceparent: `01-${traceId}-${spanId}-01-more` });
+    expect(partOf(rpcSpans("GetOtp")[0] as ReadableSpan)).toEqual([traceId, spanId]);
+  });
+});
