@@ -3,6 +3,7 @@
  * breaks. `npm run test:mutants` makes each in a copy of the tree and demands that a test fails; `npm test` holds that
  * every text still stands where it is said to, so that the list cannot rot.
  */
+import { postgresMutants } from "./postgres.ts";
 import { spendingMutants } from "./spending.ts";
 
 export interface Mutant {
@@ -390,4 +391,5 @@ export const mutants: readonly Mutant[] = [
     suites: ["test/otp/pumping-guard.test.ts"],
   },
   ...spendingMutants,
+  ...postgresMutants,
 ];

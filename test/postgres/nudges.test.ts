@@ -100,6 +100,7 @@ test("with nobody listening every message is delivered all the same, by the next
   })();
   await start(createManualSystem());
   await giveBack();
+  expect(world.network.received).toHaveLength(messages);
   isOver = true;
   // One more, so that the last trap springs.
   await cutting;

@@ -40,6 +40,6 @@ test("of 10,000 guesses at once exactly 5 a verification are evaluated; limits a
   const env = { OTP_PHONE_LIMITS: "100@1m", OTP_DAILY_MESSAGE_CAP: `${dailyCap}` };
   const crowd = await startCrowd(folder, await server.createDatabase(), env);
   console.log(tally(await guessAtAll(crowd, 20, 500)));
-  await sendToAll(crowd, { onePhone: 1_000, limit: 100, manyPhones: 2_000, dailyCap });
+  expect(await sendToAll(crowd, { onePhone: 1_000, limit: 100, manyPhones: 2_000, dailyCap })).toBe(dailyCap);
   await crowd.stop();
 });

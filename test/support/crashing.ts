@@ -156,7 +156,7 @@ process.on("message", obey);
 process.on("disconnect", () => process.exit());
 
 const own = Object.entries(process.env).filter(([name, value]) => name.startsWith("OTP_") && value !== undefined);
-const config = configOf(Object.fromEntries(own) as Record<string, string>);
+const config = configOf(Object.fromEntries(own));
 const service = await startService(config, {
   system,
   telemetry: createTelemetry(config.logLevel, "test"),

@@ -1,0 +1,166 @@
+/**
+ * Mistakes that show only on PostgreSQL: with many instances, with a network that fails, with commits whose outcome nobody
+ * knows.
+ */
+import type { Mutant } from "./mutants.ts";
+
+const connections = "src/store/postgres-connections.ts";
+const batches = "src/store/postgres-batches.ts";
+const opening = "src/store/postgres.ts";
+const migrations = "src/store/postgres-migrations.ts";
+const suite = (name: string) => [`test/postgres/${name}.test.ts`];
+
+export const postgresMutants: readonly Mutant[] = [
+  {
+    name: "answer before the commit is known",
+    breaks: "a guess is told right or wrong, and costs nothing if its COMMIT is lost",
+    file: connections,
+    text: `if ((await committed).command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");`,
+    replacement: `void committed;`,
+    suites: suite("lost-commits"),
+  },
+  {
+    name: "commit tried again",
+    breaks: "an act whose COMMIT was done unheard is done twice",
+    file: connections,
+    text: `if (triesLeft === 0 || !deadlock.has(codeOf(error) ?? "")) throw unavailable(error);`,
+    replacement: `if (triesLeft === 0 || isFaultOfData(error)) throw unavailable(error);`,
+    suites: suite("lost-commits"),
+  },
+  {
+    name: "BEGIN not waited for",
+    breaks: "where BEGIN fails each write is kept by itself, and no lock outlasts its statement",
+    file: connections,
+    text: `const [{ rows }] = await Promise.all([send({ ...statement, values: values as unknown[] }), begun]);`,
+    replacement: `const { rows } = await send({ ...statement, values: values as unknown[] });`,
+    suites: suite("connections"),
+  },
+  {
+    name: "deadlock behind another failure",
+    breaks: "the victim of a deadlock is refused instead of run again",
+    file: connections,
+    text: `const cause = codeOf(error) === alreadyFailed ? firstFault : error;`,
+    replacement: `const cause = error;`,
+    suites: suite("connections"),
+  },
+  {
+    name: "lost connection unheard",
+    breaks: "a connection that is lost while it is used ends the process",
+    file: connections,
+    text: `client.on("error", () => {});`,
+    replacement: ``,
+    suites: suite("outages"),
+  },
+  {
+    name: "silence not noticed",
+    breaks: "a network that swallows packets keeps calls waiting for as long as each statement may take",
+    file: "src/store/postgres-watch.ts",
+    text: `if (!isAnswered && silentTicks() === silentTicksMax) return connections.drop();`,
+    replacement: ``,
+    suites: suite("outages"),
+  },
+  {
+    name: "transaction idle for ever",
+    breaks: "an instance that vanishes keeps its locks, and a tenant's day with them",
+    file: connections,
+    text: `idle_in_transaction_session_timeout: idleTransactionTimeoutMs,`,
+    replacement: ``,
+    suites: suite("connections"),
+  },
+  {
+    name: "verification not locked",
+    breaks: "guesses through two instances see the same count",
+    file: "src/store/postgres-statements.ts",
+    text: `ORDER BY id FOR UPDATE`,
+    replacement: `ORDER BY id`,
+    suites: suite("clocks"),
+  },
+  {
+    name: "phone not locked",
+    breaks: "each instance spends a phone's limit by itself",
+    file: batches,
+    text: `...lockKeys(indexes),`,
+    replacement: ``,
+    suites: suite("clocks"),
+  },
+  {
+    name: "day not locked",
+    breaks: "each instance counts the day's messages by itself, and the cap is exceeded",
+    file: batches,
+    text: `...lockKeys(capped.map((tenant) => digest("day", tenant))),`,
+    replacement: ``,
+    suites: suite("clocks"),
+  },
+  {
+    name: "locks in the order of arrival",
+    breaks: "two batches wait for each other",
+    file: batches,
+    text: `.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))`,
+    replacement: ``,
+    suites: suite("lock-order"),
+  },
+  {
+    name: "each instance's own clock",
+    breaks: "limits and lifetimes depend on who is asked",
+    file: opening,
+    text: `whose === "system" ? clockOf(system) : databaseClock(system);`,
+    replacement: `whose === "system" ? clockOf(system) : clockOf(system);`,
+    suites: suite("clocks"),
+  },
+  {
+    name: "clock that can be set",
+    breaks: "setting a machine's clock moves the limits of its instance",
+    file: opening,
+    text: `: databaseClock(system);`,
+    replacement: `: databaseClock({ ...system, monotonicMs: system.now });`,
+    suites: suite("opening"),
+  },
+  {
+    name: "commits that are not flushed",
+    breaks: "an acknowledged send is lost with the power",
+    file: opening,
+    text: `if (row?.commit === "off") {`,
+    replacement: `if (row?.commit === "never") {`,
+    suites: suite("opening"),
+  },
+  {
+    name: "first keys unlocked",
+    breaks: "instances that start together make a key each",
+    file: "src/store/postgres-registry.ts",
+    text: `transaction.send(sql.lockApiKeys, []);`,
+    replacement: ``,
+    suites: suite("first-start"),
+  },
+  {
+    name: "migrations unlocked",
+    breaks: "instances that start together run a migration twice",
+    file: migrations,
+    text: `SELECT pg_advisory_xact_lock($1::bigint)`,
+    replacement: `SELECT $1::bigint`,
+    suites: suite("migrations"),
+  },
+  {
+    name: "older version refused",
+    breaks: "during an upgrade no instance of the version before can be started again",
+    file: migrations,
+    text: `if (least > list.length) throw`,
+    replacement: `if (version > list.length) throw`,
+    suites: suite("migrations"),
+  },
+  {
+    name: "older version let in",
+    breaks: "a version runs without what it reads and writes",
+    file: migrations,
+    text: `if (least > list.length) throw`,
+    replacement: `if (least > 999_999) throw`,
+    suites: suite("migrations"),
+  },
+  {
+    name: "nobody nudged",
+    breaks: "what one instance gives back waits for the others' next look",
+    file: "src/store/postgres-store.ts",
+    text: `await this.#nudge();`,
+    replacement: ``,
+    suites: suite("nudges"),
+  },
+];
