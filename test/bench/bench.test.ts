@@ -10,7 +10,7 @@ import { inDatabase } from "../support/database.ts";
 import { markdown, verdicts } from "./findings.ts";
 import { driveClosed, driveOpen, openClient, openCodeBox } from "./load.ts";
 import { measureRound } from "./measure.ts";
-import { randomPhone, userPhone } from "./phones.ts";
+import { pendingPhone, userPhone } from "./phones.ts";
 import { census, multiply, postpone, trim } from "./preload.ts";
 import { grpcTarget, noopTarget, prepareSqlite, sendOver, startService, type Place, type Prepared } from "./targets.ts";
 
@@ -25,7 +25,7 @@ beforeAll(async () => {
   prepared = await prepareSqlite(place, "real");
   const server = await startService(place, prepared);
   const client = openClient(server.port, prepared.key);
-  for (let i = 0; i < sends; i += 1) await sendOver(client, randomPhone(), `idempotency-key: send-${i}\r\n`);
+  for (let i = 0; i < sends; i += 1) await sendOver(client, pendingPhone(i), `idempotency-key: send-${i}\r\n`);
   client.close();
   await server.stop();
   postpone(file("real"));
@@ -106,8 +106,10 @@ test("the no-op answers", async () => {
   expect(round.perSecond).toBeGreaterThan(0);
 });
 
-test("the users of the peer have numbers of their own", () => {
-  expect(new Set(Array.from({ length: 20_000 }, (_, i) => userPhone(i))).size).toBe(20_000);
+test("users of the peer and pending verifications have numbers of their own", () => {
+  for (const phoneOf of [userPhone, pendingPhone]) {
+    expect(new Set(Array.from({ length: 20_000 }, (_, i) => phoneOf(i))).size).toBe(20_000);
+  }
 });
 
 test("a figure on the wrong side of what is asked says so, and one that is missing too", () => {

@@ -51,6 +51,7 @@ if (unknown !== undefined) throw new Error(`there is no section ${unknown}, only
 
 const tables: Table[] = [];
 const figures: Figures = {};
+const failed: string[] = [];
 process.once("SIGINT", () => process.exit(130));
 process.once("SIGTERM", () => process.exit(143));
 setTimeout(() => {
@@ -65,14 +66,21 @@ const codes = await openCodeBox(join(folder, "codes.sock"));
 if (!values.smoke) pinLoad();
 for (const name of chosen) {
   const startMs = performance.now();
-  const found = await sections[name]?.({ folder, codes }, effort, without);
-  tables.push(...(found?.tables ?? []));
-  Object.assign(figures, found?.figures);
+  try {
+    const found = await sections[name]?.({ folder, codes }, effort, without);
+    tables.push(...(found?.tables ?? []));
+    Object.assign(figures, found?.figures);
+  } catch (error) {
+    // What the others find is worth having.
+    console.error(error);
+    failed.push(name);
+  }
   console.error(`${name}: ${((performance.now() - startMs) / 1_000).toFixed(0)} s`);
 }
 console.log(report());
-if (values.write) write(report());
-process.exit(0);
+if (failed.length > 0) console.error(`not measured: ${failed.join(", ")}`);
+else if (values.write) write(report());
+process.exit(failed.length > 0 ? 1 : 0);
 
 /** What was measured so far. */
 function report(): string {

@@ -9,7 +9,7 @@ import type { Effort } from "./effort.ts";
 import { amount, type Figures, type Findings, type Table } from "./findings.ts";
 import { driveClosed, openClient } from "./load.ts";
 import { measureRound, median, medianOf, takeTurns } from "./measure.ts";
-import { randomPhone } from "./phones.ts";
+import { pendingPhone } from "./phones.ts";
 import { census, multiply, postpone, trim, type Census } from "./preload.ts";
 import { end, residentBytes, spawnServer } from "./processes.ts";
 import {
@@ -66,7 +66,7 @@ async function makeReal(place: Place, { connections, realSends }: Effort): Promi
       const client = openClient(server.port, prepared.key);
       while (sent < realSends) {
         sent += 1;
-        id = await sendOver(client, randomPhone(), `idempotency-key: send-${sent}\r\n`);
+        id = await sendOver(client, pendingPhone(sent), `idempotency-key: send-${sent}\r\n`);
       }
       client.close();
     }),

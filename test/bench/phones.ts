@@ -4,13 +4,22 @@
 
 /** A random number: the index pages that are touched are as spread as with real callers. */
 export function randomPhone(): string {
-  return phoneAt(Math.floor(Math.random() * 5e7));
+  return phoneAt(Math.floor(Math.random() * randomPlaces));
 }
 
-/** The number of the peer's user `i`, as spread as random ones. */
-export function userPhone(i: number): string {
-  return phoneAt((i * 15_485_863) % 5e7);
+/** The number of pending verification `i`, which is no random one: its limits may be used up. */
+export function pendingPhone(i: number): string {
+  return phoneAt(randomPlaces + ((i * spreading) % (places - randomPlaces)));
 }
+
+/** The number of the peer's user `i`. */
+export function userPhone(i: number): string {
+  return phoneAt((i * spreading) % places);
+}
+
+const [places, randomPlaces] = [5e7, 4e7];
+/** A prime, so that numbers in a row are spread as random ones are, and differ. */
+const spreading = 15_485_863;
 
 function phoneAt(place: number): string {
   return `+316${(10_000_000 + place).toString()}`;
