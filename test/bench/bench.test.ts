@@ -61,7 +61,7 @@ describe("many pending verifications", () => {
     const open = await measureRound(target, 2, (lanes) => driveOpen(lanes, 100, 50));
     expect([closed.send.p50, open.send.p50, open.verify.p99].every((ms) => ms > 0)).toBe(true);
     await target.close();
-    expect(census(file("more")).rows.get("verifications")).toBeGreaterThan(10 * sends + 5);
+    expect(census(file("more")).rows.get("verifications")).toBeGreaterThan(10 * sends);
     trim(file("more"));
     const trimmed = census(file("more"));
     for (const table of [...tables, "phones"]) expect(trimmed.rows.get(table), table).toBe(more.rows.get(table));
