@@ -2,9 +2,11 @@
  * What /metrics says after a scenario of known calls over real sockets: every family moves when it should, and only then.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createMetrics } from "../../src/observe/metrics.ts";
 import { callOutcomeOf } from "../../src/observe/outcome.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { codeOf, reasons, type Reason } from "../../src/otp/reason.ts";
+import type { Job } from "../../src/store/store.ts";
 import { parseExposition, scrape, type Exposition } from "../support/exposition.ts";
 import { wrongCode } from "../support/phones.ts";
 import { surfaces, type Message, type Rpc, type Surface } from "../support/surfaces.ts";
@@ -143,6 +145,48 @@ test("labels come from closed sets", () => {
   );
   expect([...names].toSorted()).toEqual(["country", "kind", "le", "outcome", "provider", "reason", "result", "rpc"]);
   expect(after.samples.length).toBeLessThan(400);
+});
+
+test("a message is handed over with its first call, whatever becomes of it, from the moment it was owed", async () => {
+  const metrics = createMetrics({
+    store: () => ({ readOutbox: async () => ({ depth: 0, lagMs: 0 }), readMessages: async () => [] }),
+    providers: () => [],
+    rpcs: [],
+  });
+  const { verification, message } = {
+    verification: { tenant: "default", region: "NL", createMs: 1_000 },
+    message: { copy: 0 },
+  };
+  const called = (more: { copy?: number; failures: number }, startMs: number) => {
+    // What is counted looks at no more of a job.
+    const job = { verification, message: { ...message, ...more }, now: 60_000 } as unknown as Job;
+    metrics.providerCall("test", { kind: "unavailable", detail: "" }, 5, job, startMs);
+  };
+  called({ failures: 0 }, 1_250);
+  called({ failures: 1 }, 9_000);
+  // Claimed from the outbox, after a crash: it was owed since the send.
+  called({ failures: 0 }, 31_000);
+  // A resend is owed since its own commit.
+  called({ copy: 1, failures: 0 }, 60_500);
+  const { value } = parseExposition((await metrics.render()).body);
+  expect([value("otp_handoff_seconds_count"), value("otp_handoff_seconds_sum")]).toEqual([3, 30.75]);
+});
+
+test("a call that found no room has failed, and what led nowhere was no call", async () => {
+  const metrics = createMetrics({
+    store: () => ({ readOutbox: () => Promise.reject(new Error("down")), readMessages: async () => [] }),
+    providers: () => [],
+    rpcs: ["SendOtp"],
+  });
+  metrics.turnedAway("STORE_UNAVAILABLE", "SendOtp");
+  metrics.turnedAway("ROUTE_NOT_FOUND");
+  const { value, samples } = parseExposition((await metrics.render()).body);
+  expect(value("otp_calls_total", { rpc: "SendOtp", outcome: "failed" })).toBe(1);
+  expect(value("otp_refusals_total", { rpc: "SendOtp", reason: "STORE_UNAVAILABLE" })).toBe(1);
+  expect(value("otp_refusals_total", { rpc: "none", reason: "ROUTE_NOT_FOUND" })).toBe(1);
+  expect(samples.filter(({ name }) => name === "otp_calls_total").map(({ value: calls }) => calls)).toEqual([0, 0, 1]);
+  // A database that does not answer takes nothing away from the rest.
+  expect([value("otp_outbox_depth"), value("otp_outbox_lag_seconds")]).toEqual([Number.NaN, Number.NaN]);
 });
 
 test("a call failed where the answer is UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL, and nowhere else", () => {

@@ -99,6 +99,8 @@ describe("when nothing else is answered", () => {
     await listener.hanging(1);
     expect(await callOf(listener)).toMatchObject({ reason: "STORE_UNAVAILABLE" });
     expect(await probeOf(listener)).toBe(200);
+    // And whoever was sent away is counted, though no call came of it.
+    expect(listener.turnedAway).toEqual([["STORE_UNAVAILABLE", "SendOtp"]]);
     raw.destroy();
     await listener.stop();
   });

@@ -46,6 +46,8 @@ export interface Listener {
   /** Every call that was answered, and with what status. */
   readonly calls: { readonly call: Call; readonly status: number }[];
   readonly faults: unknown[];
+  /** Every request that was refused before it became a call: the reason, and the RPC it led to. */
+  readonly turnedAway: readonly (readonly [reason: string, rpc: string | undefined])[];
   /** From now on acts hang, until `letGo`. */
   hang(): void;
   letGo(): void;
@@ -82,6 +84,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
   const system = createManualSystem();
   const calls: { call: Call; status: number }[] = [];
   const faults: unknown[] = [];
+  const turnedAway: [reason: string, rpc: string | undefined][] = [];
   let holding: PromiseWithResolvers<void> | undefined;
   let hangingNow = 0;
   let answered = 0;
@@ -183,6 +186,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       deadlineMs: wish.deadlineMs ?? 15_000,
       callsMax: wish.callsMax ?? 1_024,
       onCall: (call, status) => calls.push({ call, status }),
+      onTurnedAway: (reason, rpc) => turnedAway.push([reason, rpc]),
       onFault: (error) => faults.push(error),
     }),
     {
@@ -212,6 +216,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     url: `${server.scheme}://127.0.0.1:${server.port}`,
     calls,
     faults,
+    turnedAway,
     hang() {
       holding ??= Promise.withResolvers<void>();
     },
