@@ -59,6 +59,8 @@ const providerBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const typingBounds = [5, 10, 20, 30, 60, 120, 300];
 const batchActsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 const batchBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1];
+/** How often the event loop's delay is looked at: each look wakes the process. */
+const eventLoopStepMs = 20;
 /** A scrape does not wait longer than this for the database. */
 const readTimeoutMs = 1_000;
 
@@ -250,7 +252,7 @@ let processMetrics: Registry | undefined;
 function sharedProcessMetrics(): Registry {
   if (processMetrics === undefined) {
     processMetrics = new Registry();
-    collectDefaultMetrics({ register: processMetrics });
+    collectDefaultMetrics({ register: processMetrics, eventLoopMonitoringPrecision: eventLoopStepMs });
     // These go through every open socket at a scrape.
     for (const what of ["handles", "requests", "resources"]) {
       for (const suffix of ["", "_total"]) processMetrics.removeSingleMetric(`nodejs_active_${what}${suffix}`);

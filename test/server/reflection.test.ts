@@ -39,22 +39,15 @@ describe.each(["grpc-v1", "grpc-v1alpha"])("buf curl by %s", (version) => {
   const by = ["--reflect-protocol", version];
 
   test("lists what there is", async () => {
-    expect((await bufCurl("", ...by, "--list-services")).trim().split("\n")).toEqual(services);
-    expect((await bufCurl("", ...by, "--list-methods")).trim().split("\n")).toEqual(
-      expect.arrayContaining([
-        "grpc.health.v1.Health/Check",
-        "otp.v1.OtpService/SendOtp",
-        "otp.v1.OtpService/VerifyOtp",
-      ]),
-    );
+    const methods = (await bufCurl("", ...by, "--list-methods")).trim().split("\n");
+    expect(new Set(methods.map((method) => method.split("/")[0]))).toEqual(new Set(services));
+    expect(methods).toEqual(expect.arrayContaining(["grpc.health.v1.Health/Check", "otp.v1.OtpService/VerifyOtp"]));
   });
 
   test("calls an RPC that it learned of just now", async () => {
     const key = ["-H", `Authorization: Bearer ${world.key}`];
     const sent = await bufCurl("/otp.v1.OtpService/SendOtp", ...by, ...key, "-d", '{"phone":"+31612345678"}');
     expect(JSON.parse(sent)).toMatchObject({ state: "STATE_PENDING", codeLength: 6 });
-    const health = await bufCurl("/grpc.health.v1.Health/Check", ...by, "-d", '{"service":"otp.v1.OtpService"}');
-    expect(JSON.parse(health)).toEqual({ status: "SERVING" });
   });
 });
 
