@@ -1,5 +1,5 @@
 /**
- * 5,000 spoilt requests a protocol, at the real server in a process of its own. A failing input is printed with its seed and
+ * 2,000 spoilt requests a protocol, at the real server in a process of its own. A failing input is printed with its seed and
  * number; `OTPD_FUZZ=<protocol>:<seed>:<number>` fires it alone. The soak fires 100,000 a protocol.
  */
 import { describe, expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { fire } from "./fire.ts";
 import { makeInput, protocols, type Protocol } from "./inputs.ts";
 
 const [protocolAlone, seedAlone, numberAlone] = process.env["OTPD_FUZZ"]?.split(":") ?? [];
-const inputs = 5_000;
+const inputs = 2_000;
 
 describe("a spoilt request", () => {
   test.runIf(protocolAlone !== undefined)("given in OTPD_FUZZ does no harm", async () => {

@@ -241,8 +241,13 @@ export const mutants: readonly Mutant[] = [
     name: "reply before commit",
     breaks: "what was acknowledged is gone after a full disk",
     file: "src/store/group-commit.ts",
-    text: `answers.push(() => act.resolve(value));`,
-    replacement: `act.resolve(value);`,
+    text: `        return () => act.resolve(value);
+      });
+      this.#run.release();`,
+    replacement: `        act.resolve(value);
+        return () => {};
+      });
+      this.#run.release();`,
   },
   {
     name: "tenant not compared",
@@ -269,8 +274,8 @@ export const mutants: readonly Mutant[] = [
     name: "called without a second look",
     breaks: "what waited in the worker's hand goes out after its end",
     file: "src/delivery/worker.ts",
-    text: `begin(occupy(() => carryLate(next)))`,
-    replacement: `begin(occupy(() => carry(next)))`,
+    text: `begin(occupy(() => carryLate(next.job)))`,
+    replacement: `begin(occupy(() => carry(next.job)))`,
   },
   {
     name: "clock runs backwards",

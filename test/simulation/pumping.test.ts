@@ -79,7 +79,7 @@ describe("pumping in the simulation", () => {
     { timeout: 300_000 },
     async (mode) => {
       const made = new Map<string, number>();
-      for (let seed = 1; seed <= 12; seed++) {
+      for (let seed = 1; seed <= 18; seed++) {
         for (const [kind, count] of await play(seed, mode)) made.set(kind, (made.get(kind) ?? 0) + count);
       }
       // All but an operator's: passed, tripped, half-opened, tripped again, closed.

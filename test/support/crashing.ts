@@ -91,9 +91,12 @@ async function stoppable<View, Result, Value>(
   decide: (view: View) => Decided<Result>,
   run: (decide: (view: View) => Decided<Result>) => Promise<Value>,
 ): Promise<Value> {
-  const bug = () => new Error("failpoint");
+  // A bug is there each time: group commit runs an act that has failed once more, by itself.
+  let thrown: Error | undefined;
+  const bug = () => (thrown = new Error("failpoint"));
   reach(`${act}.before`);
   const result = run((view) => {
+    if (thrown !== undefined) throw thrown;
     reach(`${act}.decide`, bug);
     const decided = decide(view);
     reach(`${act}.decided`, bug);
