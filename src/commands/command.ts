@@ -24,7 +24,7 @@ export interface Command {
 
 /** Opens the database beside a server that may be running, and closes it again. */
 export async function withStore(act: (store: Store, system: System) => Promise<void>): Promise<void> {
-  const database = valueOf("otpd cannot open its database", parseDatabase(process.env));
+  const database = valueOf("otpd cannot open its database", parseDatabase(process.env, readText));
   const system = createSystem();
   const store = await openStore({ database, system, exclusive: false });
   try {
@@ -32,6 +32,11 @@ export async function withStore(act: (store: Store, system: System) => Promise<v
   } finally {
     await store.close();
   }
+}
+
+/** The text of a file that a variable or an option names. Throws where it cannot be read. */
+export function readText(path: string): string {
+  return readFileSync(path, "utf8");
 }
 
 /** What was parsed, or the end of the command with all that is wrong. */

@@ -1,13 +1,12 @@
 /**
  * `otpd serve`: runs the service until it is told to stop.
  */
-import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { parseConfig } from "../config/config.ts";
 import type { RunningService } from "../main.ts";
 import { createSystem } from "../system.ts";
 import { createTelemetry } from "../telemetry.ts";
-import { valueOf, version } from "./command.ts";
+import { readText, valueOf, version } from "./command.ts";
 
 /** How long standard output may take to get rid of its last lines. */
 const lastWordsMs = 500;
@@ -15,7 +14,7 @@ const lastWordsMs = 500;
 /** Runs the service; resolves once it has stopped. */
 export async function serve(args: string[]): Promise<void> {
   parseArgs({ args, options: {} });
-  const parsed = parseConfig(process.env, (path) => readFileSync(path, "utf8"));
+  const parsed = parseConfig(process.env, readText);
   const config = valueOf("otpd cannot start", parsed);
   const telemetry = createTelemetry(config.logLevel, version());
   for (const warning of parsed.warnings) telemetry.warning(warning);

@@ -2,7 +2,6 @@
  * What commands that need more than the database share: the whole configuration, the keys of the database at hand, and
  * the tenant that is meant.
  */
-import { readFileSync } from "node:fs";
 import { parseConfig, type Config, type Parsed } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { existingMasterKey } from "../master-key.ts";
@@ -11,7 +10,7 @@ import { isTenantName, type Tenant, type TenantRecord } from "../otp/tenant.ts";
 import type { Verification } from "../otp/verification.ts";
 import { phoneRefs } from "../service/phone-refs.ts";
 import type { PhoneRef, Store } from "../store/store.ts";
-import { Unusable, valueOf } from "./command.ts";
+import { readText, Unusable, valueOf } from "./command.ts";
 
 /** The configuration as `serve` would have it. */
 export function configuration(): Config {
@@ -19,7 +18,7 @@ export function configuration(): Config {
 }
 
 function parsed(): Parsed<Config> {
-  return parseConfig(process.env, (path) => readFileSync(path, "utf8"));
+  return parseConfig(process.env, readText);
 }
 
 /** The keys that the configuration brings, or those of a development setup. */

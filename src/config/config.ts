@@ -13,7 +13,7 @@ import { warningsOfBrand } from "../otp/template/lint.ts";
 import { createTemplates, type Templates } from "../otp/template/template.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
-import { collect, type Environment } from "./names.ts";
+import { collect, secretInFile, type Environment } from "./names.ts";
 import type { AddressRange } from "./shapes.ts";
 import { variables, type Given } from "./variables.ts";
 
@@ -243,22 +243,26 @@ function readTexts(values: Readonly<Record<string, string>>, readFile: (path: st
   };
 }
 
-/** Parses what a command beside the server needs: where the database is. */
-export function parseDatabase(env: Environment): Parsed<Database> {
-  return parseOne(env, "OTP_DATABASE_URL");
+/** Parses what a command beside the server needs: where the database is. `readFile` may throw. */
+export function parseDatabase(env: Environment, readFile: (path: string) => string): Parsed<Database> {
+  const faults: string[] = [];
+  const text = secretInFile(env, "OTP_DATABASE_URL", readFile, faults);
+  if (faults.length > 0) return { ok: false, faults, warnings: [] };
+  // An empty file is a wrong value, where an empty variable is none.
+  return parseOne("OTP_DATABASE_URL", text ?? (env["OTP_DATABASE_URL"] || undefined));
 }
 
 /** Parses what `prune` needs besides: how long what has ended is kept, in milliseconds. */
 export function parseRetentionMs(env: Environment): Parsed<number> {
-  const parsed = parseOne(env, "OTP_RETENTION_HOURS");
+  const parsed = parseOne("OTP_RETENTION_HOURS", env["OTP_RETENTION_HOURS"] || undefined);
   return parsed.ok ? { ...parsed, value: parsed.value * hourMs } : parsed;
 }
 
 function parseOne<Name extends keyof typeof variables.entries>(
-  env: Environment,
   name: Name,
+  text: string | undefined,
 ): Parsed<v.InferOutput<(typeof variables.entries)[Name]>> {
-  const parsed = v.safeParse(variables.entries[name], env[name] || undefined);
+  const parsed = v.safeParse(variables.entries[name], text);
   if (parsed.success) return { ok: true, value: parsed.output, warnings: [] };
   return { ok: false, faults: parsed.issues.map((issue) => `${name} ${issue.message}.`), warnings: [] };
 }

@@ -25,12 +25,8 @@ export function collect(env: Environment, readFile: (path: string) => string) {
     } else if (name.endsWith("_FILE") && secretNames.has(name.slice(0, -"_FILE".length))) {
       const secret = name.slice(0, -"_FILE".length);
       named.add(secret);
-      if (env[secret]) faults.push(`${secret} and ${name} are both set; set one of them.`);
-      try {
-        values[secret] = readFile(value).trim();
-      } catch {
-        faults.push(`${name} names a file that cannot be read.`);
-      }
+      const text = secretInFile(env, secret, readFile, faults);
+      if (text !== undefined) values[secret] = text;
     } else {
       faults.push(`${name} is not a known variable.${nearest(name)}`);
     }
@@ -40,6 +36,25 @@ export function collect(env: Environment, readFile: (path: string) => string) {
       ? []
       : [`ignored ${ignored.join(", ")}: they look like Kubernetes' variables for a Service named otp`];
   return { values, named, faults, warnings };
+}
+
+/** The text of the file that `<secret>_FILE` names, if it names one. What is wrong is added to `faults`. */
+export function secretInFile(
+  env: Environment,
+  secret: string,
+  readFile: (path: string) => string,
+  faults: string[],
+): string | undefined {
+  const name = `${secret}_FILE`;
+  const path = env[name];
+  if (!path) return undefined;
+  if (env[secret]) faults.push(`${secret} and ${name} are both set; set one of them.`);
+  try {
+    return readFile(path).trim();
+  } catch {
+    faults.push(`${name} names a file that cannot be read.`);
+    return undefined;
+  }
 }
 
 /** " Did you mean …?" for a name one or two letters off. */

@@ -112,6 +112,7 @@ export function defaults(): Readonly<Record<string, string | undefined>> {
 
 /** Secrets, which may also be given as the path of a file that holds them. */
 export const secretNames: ReadonlySet<string> = new Set([
+  "OTP_DATABASE_URL",
   "OTP_MASTER_KEY",
   "OTP_MESSAGEBIRD_ACCESS_KEY",
   "OTP_MESSAGEBIRD_SIGNING_KEY",

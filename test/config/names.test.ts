@@ -37,6 +37,7 @@ describe("a name that nobody knows is refused", () => {
 
 describe("a secret may be in a file", () => {
   const secrets = [
+    ["OTP_DATABASE_URL", "postgres://otp:secret@db:5432/otp"],
     ["OTP_MASTER_KEY", keyText],
     ["OTP_MESSAGEBIRD_ACCESS_KEY", "live_abc"],
     ["OTP_MESSAGEBIRD_SIGNING_KEY", "signing"],
@@ -193,17 +194,36 @@ describe("what Kubernetes injects for a Service named otp", () => {
 
 describe("a command beside the server", () => {
   test("needs the database's path, and nothing else of the configuration", () => {
-    expect(parseDatabase({})).toMatchObject({ ok: true, value: { path: "./data/otp.db" } });
-    expect(parseDatabase({ OTP_DATABASE_URL: "" })).toMatchObject({ ok: true, value: { path: "./data/otp.db" } });
-    expect(parseDatabase({ OTP_DATABASE_URL: "file:/x.db", OTP_PORT: "no" })).toMatchObject({
+    expect(parseDatabase({}, noFiles)).toMatchObject({ ok: true, value: { path: "./data/otp.db" } });
+    expect(parseDatabase({ OTP_DATABASE_URL: "" }, noFiles)).toMatchObject({
+      ok: true,
+      value: { path: "./data/otp.db" },
+    });
+    expect(parseDatabase({ OTP_DATABASE_URL: "file:/x.db", OTP_PORT: "no" }, noFiles)).toMatchObject({
       value: { path: "/x.db" },
     });
-    expect(parseDatabase({ OTP_DATABASE_URL: "c4n4ry" })).toEqual({
+    expect(parseDatabase({ OTP_DATABASE_URL: "c4n4ry" }, noFiles)).toEqual({
       ok: false,
       faults: [
         "OTP_DATABASE_URL must be file:<path>, such as file:./data/otp.db, or postgres://user:password@host:5432/database.",
       ],
       warnings: [],
     });
+  });
+
+  test("takes the database from a file too, and nothing for granted where the file is no good", () => {
+    const env = { OTP_DATABASE_URL_FILE: "/run/secrets/it" };
+    const url = "postgres://otp:c4n4ry@db/otp";
+    expect(parseDatabase(env, () => `${url}\n`)).toMatchObject({ ok: true, value: { kind: "postgres", url } });
+    const wrong = [
+      parseDatabase(env, noFiles),
+      parseDatabase(env, () => "\n"),
+      parseDatabase({ ...env, OTP_DATABASE_URL: url }, () => url),
+    ];
+    expect(wrong.map((parsed) => (parsed.ok ? parsed.value : parsed.faults))).toEqual([
+      ["OTP_DATABASE_URL_FILE names a file that cannot be read."],
+      [expect.stringMatching(/^OTP_DATABASE_URL must be file:<path>/)],
+      ["OTP_DATABASE_URL and OTP_DATABASE_URL_FILE are both set; set one of them."],
+    ]);
   });
 });
