@@ -4,6 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { complain, Misused, say, version, withStore, type Command } from "./commands/command.ts";
+import { copy } from "./commands/copy.ts";
 import { destinationCommands } from "./commands/destinations.ts";
 import { doctor } from "./commands/doctor.ts";
 import { keyCommands } from "./commands/keys.ts";
@@ -34,6 +35,7 @@ Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve
     },
   },
   prune,
+  copy,
   doctor,
   ...keyCommands,
   ...phoneCommands,

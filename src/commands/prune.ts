@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { parseRetentionMs } from "../config/config.ts";
 import { sweepThrough } from "../store/sweeper.ts";
 import { say, valueOf, withStore, type Command } from "./command.ts";
+import { showProgress } from "./progress.ts";
 import { phonesAtHand } from "./setup.ts";
 
 export const prune: Command = {
@@ -34,9 +35,4 @@ async function run(args: string[]): Promise<void> {
   );
   if (values.json) say(JSON.stringify(total));
   else say(`Deleted ${total.deleted} rows, and noted ${total.expired} verifications as expired.`);
-}
-
-/** Shows how far it is, on one line that each call writes over. On a terminal only: a log has no use for it. */
-function showProgress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001B[K${text}`);
 }

@@ -7,7 +7,10 @@ import Sqlite, { type Database } from "better-sqlite3";
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Takes the lock, made if need be; rejects once `waitMs` have passed. Closing what it resolves with lets go. */
+/** Another process holds the lock. */
+export class LockHeld extends Error {}
+
+/** Takes the lock, made if need be; rejects with LockHeld once `waitMs` have passed. Closing what it resolves with lets go. */
 export async function lockFile(path: string, waitMs: number): Promise<Database> {
   closeSync(openSync(path, "a", 0o600));
   const stepMs = 50;
@@ -21,7 +24,8 @@ export async function lockFile(path: string, waitMs: number): Promise<Database> 
     } catch (error) {
       db.close();
       if (!(error instanceof Sqlite.SqliteError) || !error.code.startsWith("SQLITE_BUSY")) throw error;
-      if (waitedMs >= waitMs) throw new Error(`another server holds ${path.replace(/\.lock$/, "")}`, { cause: error });
+      if (waitedMs >= waitMs)
+        throw new LockHeld(`another server holds ${path.replace(/\.lock$/, "")}`, { cause: error });
       await sleep(stepMs);
     }
   }

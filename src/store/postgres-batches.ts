@@ -327,7 +327,7 @@ function prefixLock({ tenant, prefix }: PrefixName): Buffer {
   return digest("prefix", tenant, prefix);
 }
 
-type Cell = string | number | Uint8Array | null;
+export type Cell = string | number | Uint8Array | null;
 
 /** Rows as columns: one array per parameter. */
 export function columns(table: readonly (readonly Cell[])[]): Cell[][] {

@@ -111,16 +111,17 @@ export const postgresMigrations: readonly PostgresMigration[] = [
         PRIMARY KEY (verification_id, copy)
       )`,
       `CREATE INDEX messages_due ON messages (due_ms) WHERE due_ms IS NOT NULL`,
+      // A `kid` that is not known came from SQLite, where rows did not always bear one.
       `CREATE TABLE buckets (
         bucket bytea PRIMARY KEY,
         tat_ms bigint NOT NULL,
-        kid bigint NOT NULL
+        kid bigint
       )`,
       `CREATE TABLE phones (
         phone_index bytea PRIMARY KEY,
         wrong_codes text NOT NULL,
         refunds text NOT NULL,
-        kid bigint NOT NULL
+        kid bigint
       )`,
       `CREATE TABLE destinations (
         tenant text NOT NULL REFERENCES tenants (id),

@@ -75,11 +75,12 @@ const sql = {
   ),
   lockMasterKeys: statement("lock-master-keys", `LOCK TABLE master_keys IN EXCLUSIVE MODE`),
   masterKeys: statement("master-keys", `SELECT kid, key_check FROM master_keys`),
+  // Rows from before they bore a key's id may be any key's.
   usedMasterKeys: statement(
     "used-master-keys",
     `SELECT kid FROM master_keys AS k WHERE EXISTS (SELECT 1 FROM verifications AS v WHERE v.kid = k.kid)
-       OR EXISTS (SELECT 1 FROM phones AS p WHERE p.kid = k.kid)
-       OR EXISTS (SELECT 1 FROM buckets AS b WHERE b.kid = k.kid AND b.tat_ms > $1)`,
+       OR EXISTS (SELECT 1 FROM phones AS p WHERE p.kid = k.kid OR p.kid IS NULL)
+       OR EXISTS (SELECT 1 FROM buckets AS b WHERE (b.kid = k.kid OR b.kid IS NULL) AND b.tat_ms > $1)`,
   ),
   putMasterKey: statement(
     "put-master-key",

@@ -27,7 +27,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   const { url, system, clock: whose = "database", connectionsMax, onNudge } = options;
   const connections = createConnections({ url, ...(connectionsMax === undefined ? {} : { connectionsMax }) });
   try {
-    await prepare(url);
+    await preparePostgres(url);
     const clock = whose === "system" ? clockOf(system) : databaseClock(system);
     const [row] = await connections.query<{ now_ms: number }>(sql.clock, []);
     if (row !== undefined) clock.heard(row.now_ms);
@@ -42,8 +42,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
   }
 }
 
-/** Looks whether the database will do, and brings its tables up to date, for as long as that takes. */
-async function prepare(url: string): Promise<void> {
+/** Looks whether a database will do, and brings its tables up to date, for as long as that takes. */
+export async function preparePostgres(url: string): Promise<void> {
   const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
   try {
     await refuseUnsafe(connections);

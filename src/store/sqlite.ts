@@ -12,6 +12,7 @@ import type { System } from "../system.ts";
 import { lockFile } from "./file-lock.ts";
 import { busyWaitMs, isBusy } from "./group-commit.ts";
 import { migrate, migrations } from "./migrations.ts";
+import { refuseMoved } from "./moved.ts";
 import { SqliteStore } from "./sqlite-store.ts";
 import type { Store, StoreWatchers } from "./store.ts";
 
@@ -32,11 +33,23 @@ const busyTimeoutMs = 5;
 /** Opens a database, and creates or migrates it as needed. */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const lock = options.exclusive ? await lockFile(`${options.path}.lock`, options.lockWaitMs ?? 15_000) : undefined;
+  try {
+    const db = await openFile(options.path, refuseMoved);
+    db.pragma(`busy_timeout = ${busyTimeoutMs}`);
+    return new SqliteStore(db, options.system, lock, options);
+  } catch (error) {
+    lock?.close();
+    throw error;
+  }
+}
+
+/** Opens the file of a database, and creates or migrates it as needed. `check` may refuse it before, by throwing. */
+export async function openFile(path: string, check: (db: Database) => void): Promise<Database> {
   let db: Database | undefined;
   try {
     // Created with its mode before SQLite sees it; the -wal and -shm files inherit it.
-    closeSync(openSync(options.path, "a", 0o600));
-    db = new Sqlite(options.path, { timeout: openTimeoutMs });
+    closeSync(openSync(path, "a", 0o600));
+    db = new Sqlite(path, { timeout: openTimeoutMs });
     // Of a new database. A commit writes whole pages, mostly for the sake of one row in each; half the size is a tenth of
     // the CPU of a send + verify. In smaller ones a verification would not fit beside others.
     db.pragma("page_size = 2048");
@@ -52,15 +65,14 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     // them, and a write that fails where that folder is full or read-only.
     db.pragma("temp_store = MEMORY");
     if (db.pragma("synchronous", { simple: true }) !== 2) throw new Error("SQLite did not take synchronous=FULL");
+    check(db);
     migrate(db, migrations);
-    db.pragma(`busy_timeout = ${busyTimeoutMs}`);
-    return new SqliteStore(db, options.system, lock, options);
+    return db;
   } catch (error) {
     db?.close();
-    lock?.close();
     if (!(error instanceof Sqlite.SqliteError)) throw error;
     // "disk I/O error" alone tells nobody where to look.
-    throw new Error(`the database ${options.path} cannot be opened: ${error.message}`, { cause: error });
+    throw new Error(`the database ${path} cannot be opened: ${error.message}`, { cause: error });
   }
 }
 
