@@ -11,15 +11,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defaults, secretNames } from "../src/config/variables.ts";
 import { codeOf, reasons, type Reason } from "../src/otp/reason.ts";
 import { httpStatus } from "../src/server/status.ts";
+import { readDocument } from "./support/document.ts";
 import { cleanEnv, startOtpd, type Otpd } from "./support/process.ts";
 
 const root = join(import.meta.dirname, "..");
-const readme = readFileSync(join(root, "README.md"), "utf8");
-/** Every fenced block, in order. */
-const blocks = [...readme.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", text = ""]) => ({
-  language,
-  text,
-}));
+const { text: readme, blocks } = readDocument("README.md");
 
 let folder: string;
 let otpd: Otpd;

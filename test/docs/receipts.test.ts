@@ -4,19 +4,19 @@
  */
 import { execFile, execFileSync } from "node:child_process";
 import { createHmac } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { receiptKeys, receiptLifeSeconds } from "../../src/otp/receipt.ts";
 import { signClaims } from "../../src/otp/signing-key.ts";
+import { readDocument } from "../support/document.ts";
 import { newPhone } from "../support/phones.ts";
 import { createManualSystem } from "../support/system.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const root = join(import.meta.dirname, "../..");
-const doc = readFileSync(join(root, "docs/receipts.md"), "utf8");
+const doc = readDocument("docs/receipts.md");
 const published = "https://otp.example.com/.well-known/jwks.json";
 const masterKey = Buffer.alloc(32, 0x21);
 const ring = createKeyRing([masterKey]);
@@ -33,10 +33,9 @@ afterAll(() => world.stop());
 
 /** The one block of a language, with the running service's keys for those it names. */
 function blockOf(language: string): string {
-  const found = [...doc.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "gms"))].map(([, text = ""]) => text);
-  expect(found).toHaveLength(1);
-  expect(found[0]?.split(published)).toHaveLength(2);
-  return String(found[0]).replace(published, `${world.url}/.well-known/jwks.json`);
+  const block = doc.only(language);
+  expect(block.split(published)).toHaveLength(2);
+  return block.replace(published, `${world.url}/.well-known/jwks.json`);
 }
 
 interface Given {
@@ -164,7 +163,7 @@ print(json.dumps([judge(case) for case in json.loads(sys.argv[1])]))`;
 });
 
 test("the document names every claim that a receipt has, and no other", async () => {
-  const named = [...doc.matchAll(/^\| `(\w+)` /gm)].map(([, name = ""]) => name);
+  const named = [...doc.text.matchAll(/^\| `(\w+)` /gm)].map(([, name = ""]) => name);
   const staged = await earn((await world.makeKey({ kind: "test" })).text, "+14155550100");
   expect(new Set(named)).toEqual(new Set([...Object.keys(claimsOf(staged.receipt)), "bind"]));
 });

@@ -1,0 +1,231 @@
+/**
+ * docs/integrate.md is true: its programs are made and run as they stand against the running service, with the answer to
+ * their first call lost on the way.
+ */
+import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { text } from "node:stream/consumers";
+import { promisify } from "node:util";
+import { build } from "esbuild";
+import { decodeJwt } from "jose";
+import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
+import { publishableScopes } from "../../src/otp/api-key.ts";
+import { startBrowser, whyNoBrowser } from "../support/browser.ts";
+import { converse, type Conversation } from "../support/conversation.ts";
+import { readDocument } from "../support/document.ts";
+import { layLine, type Line } from "../support/line.ts";
+import { newPhone, wrongCode } from "../support/phones.ts";
+import { createManualSystem } from "../support/system.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const root = join(import.meta.dirname, "../..");
+const doc = readDocument("docs/integrate.md");
+const receipts = readDocument("docs/receipts.md");
+const run = promisify(execFile);
+
+interface Stage {
+  readonly world: World;
+  /** What the clients call; the answer to the first send does not come through. */
+  readonly line: Line;
+  /** Where the programs are, beside the contract and the packages that they ask for. */
+  readonly folder: string;
+  /** Writes a file there, with the running service for those that the documents name. */
+  write(file: string, content: string): void;
+}
+
+/** Sets a stage that lasts as long as the test. */
+async function setStage({ onTestFinished }: TestContext): Promise<Stage> {
+  // Receipts are checked by the machine's clock, and may not come from its future when ours has moved on.
+  const system = createManualSystem(1, Date.now() - 60_000);
+  const world = await startWorld({ OTP_PUBLIC_URL: "https://otp.example.com", OTP_MAX_ATTEMPTS: "2" }, system);
+  const line = await layLine(world.url);
+  const folder = mkdtempSync(join(tmpdir(), "otpd-integrate-"));
+  onTestFinished(async () => {
+    await line.close();
+    await world.stop();
+    rmSync(folder, { recursive: true });
+  });
+  world.network.script.push(async () => {
+    line.cut();
+    return { kind: "accepted" };
+  });
+  return {
+    world,
+    line,
+    folder,
+    write(file, content) {
+      mkdirSync(dirname(join(folder, file)), { recursive: true });
+      const here = content
+        .replaceAll("https://otp.example.com/.well-known/jwks.json", `${world.url}/.well-known/jwks.json`)
+        .replaceAll("http://127.0.0.1:8080", line.url);
+      writeFileSync(join(folder, file), here);
+    },
+  };
+}
+
+const greeting = "sent: type the code, or r to have it sent again";
+
+/** Holds a program to all that it does for a user who succeeds, from its greeting on. */
+async function expectProof({ world }: Stage, client: Pick<Conversation, "say">, phone: string): Promise<void> {
+  const copies = () => world.network.received.filter(({ to }) => to === phone).length;
+  expect(copies()).toBe(1);
+  const code = world.network.codeFor(phone);
+  expect(await client.say(wrongCode(code))).toBe("wrong: 1 left");
+  expect(await client.say('1"2')).toBe("not a code");
+  expect(await client.say("r")).toBe("wait 30 s");
+  world.system.advance(30_000);
+  expect(await client.say("r")).toBe("sent again");
+  expect(copies()).toBe(2);
+  expect(await client.say(code)).toBe(`proven: ${phone}`);
+}
+
+/** Holds a program to what it does for a user who succeeds, and for those who do not. */
+async function expectComplete(stage: Stage, start: (phone: string, key: string) => Conversation): Promise<void> {
+  const phone = newPhone();
+  const client = start(phone, stage.world.key);
+  expect(await client.heard()).toBe(greeting);
+  await expectProof(stage, client, phone);
+  expect(await client.ended).toBe(0);
+
+  const landline = start("+31201234567", stage.world.key);
+  const unlucky = start(newPhone(), stage.world.key);
+
+  expect(await landline.heard()).toBe("refused: PHONE_NOT_MOBILE");
+  expect(await landline.ended).toBe(1);
+
+  expect(await unlucky.heard()).toBe(greeting);
+  const wrong = wrongCode(stage.world.network.received.at(-1)?.text.slice(0, 6) ?? "");
+  for (const left of [1, 0]) expect(await unlucky.say(wrong)).toBe(`wrong: ${left} left`);
+  expect(await unlucky.ended).toBe(1);
+}
+
+/** Generates the code of a language as the document's command that holds these words says. */
+async function generate({ folder }: Pick<Stage, "folder">, words: string): Promise<void> {
+  for (const name of ["proto", "node_modules"]) symlinkSync(join(root, name), join(folder, name));
+  const block = doc.blocks.find((each) => each.language === "sh" && each.text.includes(words));
+  const command = String(block?.text).replace(/^npm install .*\n/gm, "");
+  await run("bash", ["-e", "-c", command], { cwd: folder });
+}
+
+/** What the server and the page in TypeScript share, made once. */
+let shared: string;
+beforeAll(async () => {
+  shared = mkdtempSync(join(tmpdir(), "otpd-integrate-"));
+  await generate({ folder: shared }, "buf generate");
+  writeFileSync(join(shared, "package.json"), '{"type":"module"}');
+});
+afterAll(() => rmSync(shared, { recursive: true }));
+const copyShared = ({ folder }: Stage) => cpSync(shared, folder, { recursive: true, verbatimSymlinks: true });
+
+/** The page's own server: the page as the document has it, and the check of the receipt that it hands in. Returns its origin. */
+async function startBackend(stage: Stage, { onTestFinished }: TestContext): Promise<string> {
+  stage.write("receipts.js", receipts.only("js"));
+  type Check = (receipt: string, expected: { purpose: string; requestId: string | undefined }) => Promise<string>;
+  const { provenPhone } = (await import(join(stage.folder, "receipts.js"))) as { provenPhone: Check };
+  const server = createServer((request, response) => {
+    if (request.url === "/session") {
+      text(request)
+        .then((receipt) => provenPhone(receipt, { purpose: "login", requestId: decodeJwt(receipt).sub }))
+        .then((phone) => response.end(phone))
+        .catch(() => response.writeHead(403).end());
+    } else if (request.url === "/page.js") {
+      response.setHeader("content-type", "text/javascript").end(readFileSync(join(stage.folder, "page.js")));
+    } else response.setHeader("content-type", "text/html").end(doc.only("html"));
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, "listening");
+  return `http://localhost:${(server.address() as AddressInfo).port}`;
+}
+
+/** A Python that has what the document asks for, and what generates its code, if this machine has them. */
+const python = ["/usr/bin/python3", "python3"].find((command) => {
+  try {
+    execFileSync(command, ["-c", "import grpc, jwt, cryptography; jwt.PyJWKClient"], { stdio: "ignore" });
+    execFileSync("bash", ["-c", "command -v protoc && command -v grpc_python_plugin"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+});
+if (python === undefined)
+  console.warn("docs/integrate.md: no Python with grpcio, PyJWT and protoc's plugin, so its client is not run");
+const noTools = ["curl", "jq", "openssl"].some((tool) => spawnSync(tool, ["--version"]).error !== undefined);
+if (noTools) console.warn("docs/integrate.md: curl, jq and openssl are not all here, so its client is not run");
+if (whyNoBrowser !== undefined) console.warn(`docs/integrate.md: its page is ${whyNoBrowser}`);
+
+describe.concurrent("the clients", () => {
+  test.skipIf(noTools)("curl", async (context) => {
+    const stage = await setStage(context);
+    stage.write("otp.sh", doc.file("otp.sh"));
+    const start = (phone: string, key: string) =>
+      converse("bash", ["otp.sh", phone], stage.folder, { API_KEY: key, OTPD_URL: stage.line.url });
+    await expectComplete(stage, start);
+    // The other clients have the checks of receipts that docs/receipts.md is tested for.
+    const staged = start("+14155550100", (await stage.world.makeKey({ kind: "test" })).text);
+    expect(await staged.heard()).toBe(greeting);
+    await expect(staged.say("123456")).rejects.toThrow("it ended");
+    expect(await staged.ended).not.toBe(0);
+  });
+
+  test("TypeScript, a server", async (context) => {
+    const stage = await setStage(context);
+    copyShared(stage);
+    stage.write("receipts.js", receipts.only("js"));
+    for (const file of ["calls.ts", "client.ts"]) stage.write(file, doc.file(file));
+    await expectComplete(stage, (phone, key) =>
+      converse(process.execPath, ["client.ts", phone], stage.folder, { API_KEY: key, OTPD_URL: stage.line.url }),
+    );
+  });
+
+  test.skipIf(whyNoBrowser !== undefined)("TypeScript, a page", async (context) => {
+    const stage = await setStage(context);
+    copyShared(stage);
+    const backend = await startBackend(stage, context);
+    const scopes = ["send", ...publishableScopes] as const;
+    const { text: key } = await stage.world.makeKey({ kind: "pub", scopes, origins: [backend] });
+    for (const file of ["calls.ts", "page.ts"]) stage.write(file, doc.file(file).replace("otp_pub_...", key));
+    await build({
+      entryPoints: [join(stage.folder, "page.ts")],
+      outfile: join(stage.folder, "page.js"),
+      bundle: true,
+      format: "esm",
+      logLevel: "silent",
+    });
+    const browser = await startBrowser();
+    context.onTestFinished(() => browser.close());
+    const page = await browser.newPage();
+    await page.goto(backend);
+    const say = async (line: string) => {
+      await page.fill("input", line);
+      await page.press("input", "Enter");
+      // Empty until the answer is there.
+      return (await page.locator("output", { hasText: /./ }).textContent()) ?? "";
+    };
+    expect(await say("+31201234567")).toBe("refused: PHONE_NOT_MOBILE");
+    const phone = newPhone();
+    expect(await say(phone)).toBe(greeting);
+    await expectProof(stage, { say }, phone);
+    expect(await say("123456")).toBe("start over: OTP_ALREADY_VERIFIED");
+  });
+
+  test.runIf(python !== undefined)("Python", async (context) => {
+    const stage = await setStage(context);
+    await generate(stage, "grpc_python_plugin");
+    stage.write("receipts.py", receipts.only("python"));
+    stage.write("client.py", doc.file("client.py"));
+    await expectComplete(stage, (phone, key) =>
+      converse(String(python), ["client.py", phone], stage.folder, {
+        API_KEY: key,
+        OTPD_TARGET: new URL(stage.line.url).host,
+      }),
+    );
+  });
+});
