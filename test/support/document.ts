@@ -28,7 +28,7 @@ export function readDocument(path: string): Document {
   const blocks = [...text.matchAll(/^```(\w+)\n(.*?)^```$/gms)].map(([, language = "", block = ""]) => ({
     language,
     text: block,
-    file: /^(?:#|\/\/) ([\w/]+\.\w+)$/m.exec(block.slice(0, block.indexOf("\n")))?.[1],
+    file: /^(?:#|\/\/) ([\w/-]+\.\w+)$/m.exec(block.slice(0, block.indexOf("\n")))?.[1],
   }));
   function one(what: string, wanted: (block: Block) => boolean): string {
     const found = blocks.filter(wanted);
