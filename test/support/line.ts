@@ -7,15 +7,21 @@ import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 export interface Line {
   /** What to call instead of the service. */
   readonly url: string;
-  /** Ends every connection at once, with whatever is on its way. New ones work. */
-  cut(): void;
+  /** Ends every connection at once, with whatever is on its way; of new ones, so many as well. */
+  cut(andNew?: number): void;
   close(): Promise<void>;
 }
 
 /** Lays a line to the service at `url`. */
 export async function layLine(url: string): Promise<Line> {
   const sockets = new Set<Socket>();
+  let toRefuse = 0;
   const server = createServer((near) => {
+    if (toRefuse > 0) {
+      toRefuse -= 1;
+      near.destroy();
+      return;
+    }
     const far = connect(Number(new URL(url).port), "127.0.0.1");
     for (const [socket, other] of [
       [near, far],
@@ -31,7 +37,8 @@ export async function layLine(url: string): Promise<Line> {
     }
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
-  const cut = () => {
+  const cut = (andNew = 0) => {
+    toRefuse = andNew;
     for (const socket of sockets) socket.destroy();
   };
   return {
