@@ -24,7 +24,7 @@ const outages: { kind: Outage; awayMs: number }[] = [
   { kind: "silence", awayMs: 2_000 },
 ];
 
-test.each(outages)("two outages ($kind) under load lose nothing, and are over within 2 s", async ({ kind, awayMs }) => {
+test.each(outages)("two outages ($kind) under load lose nothing", async ({ kind, awayMs }) => {
   const tally = await playOutages(ground, { kind, rounds: 2, awayMs, seed: 20_261_121 });
   console.log(`${kind}: ${JSON.stringify(tally)}`);
   expect(tally.unavailable).toBeGreaterThan(10);
