@@ -2,6 +2,7 @@
  * Mistakes that show only on PostgreSQL: with many instances, with a network that fails, with commits whose outcome nobody
  * knows.
  */
+import { copyMutants } from "./copy.ts";
 import type { Mutant } from "./mutants.ts";
 
 const connections = "src/store/postgres-connections.ts";
@@ -11,6 +12,7 @@ const migrations = "src/store/postgres-migrations.ts";
 const suite = (name: string) => [`test/postgres/${name}.test.ts`];
 
 export const postgresMutants: readonly Mutant[] = [
+  ...copyMutants,
   {
     name: "answer before the commit is known",
     breaks: "a guess is told right or wrong, and costs nothing if its COMMIT is lost",

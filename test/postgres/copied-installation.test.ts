@@ -6,7 +6,7 @@ import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { copiedTables } from "../../src/store/copy.ts";
 import type { Database } from "../../src/store/open.ts";
 import { addEnded } from "../support/backlog.ts";
@@ -230,6 +230,7 @@ test("between two servers in processes of their own, by the database's own clock
   const target = await emptyTarget();
   writeFileSync(join(folder, "target"), target);
   const before = await startOtpd(folder);
+  onTestFinished(() => void before.end("SIGKILL"));
   const key = await firstKey(before);
   const { value } = await ask(before.url, key, "SendOtp", { phone: newPhone() });
   const [, code = ""] = await before.waitFor(/│ (\d{6}) /);
@@ -246,6 +247,7 @@ test("between two servers in processes of their own, by the database's own clock
   expect(output).toContain(`- Set OTP_MASTER_KEY_FILE=${folder}/data/master.key: `);
 
   const after = await startOtpd(folder, { OTP_DATABASE_URL_FILE: "target", OTP_MASTER_KEY_FILE: "data/master.key" });
+  onTestFinished(() => void after.end("SIGKILL"));
   const verified = await ask(after.url, key, "VerifyOtp", { request_id: String(value?.["request_id"]), code });
   expect(verified.value).toMatchObject({ state: "STATE_VERIFIED" });
   await after.end();
