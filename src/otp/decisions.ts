@@ -52,14 +52,15 @@ function prefixRefused(admission: Admission | undefined, policy: Policy) {
 }
 
 /** Refuses for the daily cap. Nothing is spent. */
-function spendLimited({ retryAfterMs, daily, share }: Extract<Place, { taken: false }>) {
-  const result = { ...refused("SPEND_LIMIT", { retryAfterMs }), share };
-  return daily === undefined ? nothing(result) : { writes: { daily }, result };
+function spendLimited(place: Extract<Place, { taken: false }>, cap: number | undefined) {
+  const result = { ...refused("SPEND_LIMIT", { retryAfterMs: place.retryAfterMs }), share: place.share };
+  return { writes: dailyOf(place, cap), result };
 }
 
 /** What a place under the daily cap adds to a decision's writes. */
-function dailyOf({ daily }: Place): Pick<Writes, "daily"> {
-  return daily === undefined ? {} : { daily };
+function dailyOf({ daily, share }: Place, cap: number | undefined): Pick<Writes, "daily" | "warned"> {
+  if (daily === undefined) return {};
+  return share === undefined || cap === undefined ? { daily } : { daily, warned: { share, cap } };
 }
 
 // ---- send -----------------------------------------------------------------------------------------------------------
@@ -161,8 +162,9 @@ export function decideSend(
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
-  const place = takePlace(view.daily, dailyMaxOf(facts.value.tenant, policy), now);
-  if (!place.taken) return spendLimited(place);
+  const cap = dailyMaxOf(facts.value.tenant, policy);
+  const place = takePlace(view.daily, cap, now);
+  if (!place.taken) return spendLimited(place, cap);
 
   const { phone: number, ...kept } = facts.value;
   const verification: Verification = {
@@ -188,7 +190,7 @@ export function decideSend(
       message,
       tats: spent.tatsMs,
       ...prefixChangeOf(admission),
-      ...dailyOf(place),
+      ...dailyOf(place, cap),
       ...recordOf(claim, verification.id, null, now),
     },
     result: { kind: "opened", verification, message, now, share: place.share },
@@ -308,8 +310,9 @@ export function decideResend(
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
-  const place = takePlace(view.daily, dailyMaxOf(verification.tenant, policy), now);
-  if (!place.taken) return spendLimited(place);
+  const cap = dailyMaxOf(verification.tenant, policy);
+  const place = takePlace(view.daily, cap, now);
+  if (!place.taken) return spendLimited(place, cap);
 
   const resends = verification.resends + 1;
   const resent: Verification = {
@@ -325,7 +328,7 @@ export function decideResend(
       message,
       tats: spent.tatsMs,
       ...prefixChangeOf(admission),
-      ...dailyOf(place),
+      ...dailyOf(place, cap),
       ...recordOf(claim, resent.id, null, now),
     },
     result: { kind: "resent", verification: resent, message, now, share: place.share },

@@ -18,6 +18,8 @@ export interface MasterKey {
   readonly fingerprint: KeyObject;
   /** For the names that messages have with providers. */
   readonly reference: KeyObject;
+  /** For the secrets of tenants' endpoints. */
+  readonly webhook: KeyObject;
   /** Signs receipts, and those of the sandbox. */
   readonly receipt: SigningKey;
   readonly receiptTest: SigningKey;
@@ -58,6 +60,7 @@ function spread(master: Uint8Array): MasterKey {
     phoneEncryption: key("phone-encryption"),
     fingerprint: key("fingerprint"),
     reference: key("reference"),
+    webhook: key("webhook"),
     receipt: createSigningKey(derive("receipt")),
     receiptTest: createSigningKey(derive("receipt-test")),
   };

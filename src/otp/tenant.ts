@@ -18,6 +18,8 @@ export interface Tenant {
   readonly origins: ReadonlySet<string> | undefined;
   /** True while its keys are refused and nothing of it is sent. */
   readonly isDisabled: boolean;
+  /** True if it has an endpoint that is told of events. */
+  readonly hasWebhooks?: boolean;
 }
 
 /** Finds the tenant that a verification or a key belongs to; a sandbox has the rules of the tenant it stands beside. */
@@ -33,6 +35,8 @@ export interface TenantRecord {
   readonly disableMs: Instant | null;
   /** Grows with every write to any tenant. */
   readonly revision: number;
+  /** True if any of its endpoints is not disabled. */
+  readonly hasWebhooks?: boolean;
 }
 
 /** Every server keeps them all in memory. */

@@ -4,6 +4,7 @@
  */
 import type { Instant } from "../system.ts";
 import type { DailyCount } from "./daily-cap.ts";
+import type { SpendWarning } from "./event.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import type { Delivery, Message } from "./message.ts";
 import type { PhoneHistory, Policy } from "./policy.ts";
@@ -74,6 +75,8 @@ export interface Writes {
   readonly guess?: { readonly tenant: string; readonly isRight: boolean };
   /** The tenant's day under the daily cap. */
   readonly daily?: DailyCount;
+  /** The share of the daily cap that was reached with it. */
+  readonly warned?: SpendWarning;
 }
 
 /** A decision: what to write, and what to answer. */

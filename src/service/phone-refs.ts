@@ -17,9 +17,9 @@ import { prefixRef } from "./prefixes.ts";
 export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): (verification: Verification) => PhoneRef {
   return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser }) => {
     const read = () => readPhone(keys, kid, id, phoneBox);
-    const { policy } = tenantOf(tenant);
+    const { policy, hasWebhooks } = tenantOf(tenant);
     const prefix = prefixRef(policy, tenant, read);
-    const rest = { knownUser, buckets: bucketsOf(tenant, policy), prefix };
+    const rest = { knownUser, buckets: bucketsOf(tenant, policy), prefix, hasWebhooks };
     const phone = keys.all.length === 1 ? undefined : read();
     if (phone === undefined) return { ...rest, indexes: [index], kid };
     return { ...rest, indexes: keys.all.map((key) => phoneIndex(key, tenant, phone)), kid: keys.current.kid };

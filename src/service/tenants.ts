@@ -59,7 +59,9 @@ export function createTenants({ store, read }: TenantsOptions): Tenants {
     if (known !== undefined) return known;
     if (isSandbox(id)) return remember(id, { ...tenantOf(realTenantOf(id)), id });
     const record = records.get(id);
-    return record === undefined ? read({ id, settings: "{}", disableMs: null }) : remember(id, read(record));
+    return record === undefined
+      ? read({ id, settings: "{}", disableMs: null })
+      : remember(id, { ...read(record), hasWebhooks: record.hasWebhooks === true });
   }
 
   function remember(id: string, tenant: Tenant): Tenant {

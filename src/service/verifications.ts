@@ -246,13 +246,14 @@ export function createVerifications(options: VerificationsOptions): Verification
         return answer(facts);
       }
       // Once for the whole send: the buckets that are loaded are those of the limits that are spent.
-      const policy = policyOf(caller.tenant);
+      const { policy, hasWebhooks } = tenantOf(caller.tenant);
       const phone = facts.ok
         ? {
             indexes: indexesOf(facts.value),
             kid: keys.current.kid,
             knownUser: command.knownUser,
             buckets: bucketsOf(caller.tenant, policy),
+            hasWebhooks,
             prefix: isGuarded(command.knownUser)
               ? prefixRef(policy, caller.tenant, () => facts.value.phone.e164)
               : undefined,

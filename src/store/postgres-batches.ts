@@ -11,6 +11,7 @@ import { decisionsMax } from "../otp/pumping-guard.ts";
 import { oldestMinute, type Guesses } from "../otp/spray.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
+import { eventValues } from "./event-rows.ts";
 import { isFaultOfData, type Connections, type Transaction } from "./postgres-connections.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { prefixKey, Work } from "./postgres-work.ts";
@@ -293,6 +294,9 @@ function write(transaction: Transaction, work: Work): void {
       sql.addGuesses,
       columns(counts.map(({ tenant, minute, wrong, right }) => [tenant, minute, wrong, right])),
     );
+  }
+  if (work.events.length > 0) {
+    transaction.send(sql.insertEvents, columns(work.events.map((event) => [...eventValues(event), work.now])));
   }
   if (records.written.length > 0) transaction.send(sql.putRecords, columns(records.written.map(rows.recordValues)));
   if (records.deleted.length > 0) transaction.send(sql.deleteRecords, [records.deleted.map(bytesOf)]);

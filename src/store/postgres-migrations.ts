@@ -189,6 +189,34 @@ export const postgresMigrations: readonly PostgresMigration[] = [
         busy_until_ms bigint NOT NULL,
         expire_ms bigint NOT NULL
       )`,
+      `CREATE TABLE webhook_endpoints (
+        id text PRIMARY KEY,
+        tenant text NOT NULL REFERENCES tenants (id),
+        url text NOT NULL,
+        types text NOT NULL,
+        show_phones smallint NOT NULL,
+        kid bigint NOT NULL,
+        secrets text NOT NULL,
+        create_ms bigint NOT NULL,
+        disable_ms bigint,
+        why text,
+        failing_since_ms bigint
+      )`,
+      `CREATE INDEX webhook_endpoints_tenant ON webhook_endpoints (tenant)`,
+      `CREATE TABLE events (
+        endpoint_id text NOT NULL,
+        id text NOT NULL,
+        tenant text NOT NULL,
+        type text NOT NULL,
+        create_ms bigint NOT NULL,
+        facts text NOT NULL,
+        kid bigint,
+        phone_box bytea,
+        tries smallint NOT NULL,
+        due_ms bigint NOT NULL,
+        PRIMARY KEY (endpoint_id, id)
+      )`,
+      `CREATE INDEX events_due ON events (due_ms)`,
     ],
   },
 ];

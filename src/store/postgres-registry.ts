@@ -10,7 +10,7 @@ import * as rows from "./rows.ts";
 
 const keyColumns =
   "id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms, revoke_ms, last_use_ms";
-const tenantColumns = "id, settings, create_ms, disable_ms, revision";
+const tenantColumns = rows.tenantColumns.join(", ");
 const statement = (name: string, text: string): Statement => ({ name, text });
 
 /** When the origins of a key that does not expire end. */
@@ -80,7 +80,9 @@ const sql = {
     "used-master-keys",
     `SELECT kid FROM master_keys AS k WHERE EXISTS (SELECT 1 FROM verifications AS v WHERE v.kid = k.kid)
        OR EXISTS (SELECT 1 FROM phones AS p WHERE p.kid = k.kid OR p.kid IS NULL)
-       OR EXISTS (SELECT 1 FROM buckets AS b WHERE (b.kid = k.kid OR b.kid IS NULL) AND b.tat_ms > $1)`,
+       OR EXISTS (SELECT 1 FROM buckets AS b WHERE (b.kid = k.kid OR b.kid IS NULL) AND b.tat_ms > $1)
+       OR EXISTS (SELECT 1 FROM webhook_endpoints AS w WHERE w.kid = k.kid)
+       OR EXISTS (SELECT 1 FROM events AS e WHERE e.kid = k.kid)`,
   ),
   putMasterKey: statement(
     "put-master-key",

@@ -2,6 +2,7 @@
  * The statements of a batch on PostgreSQL: each loads or writes a whole batch's worth of one kind of thing. Arrays of
  * parameters, one per column, so that a statement is the same whatever the size of the batch.
  */
+import { eventColumns } from "./event-rows.ts";
 import { decisionColumns, prefixColumns } from "./prefix-rows.ts";
 import { messageColumns, verificationColumns } from "./rows.ts";
 import type { Statement } from "./postgres-connections.ts";
@@ -160,6 +161,17 @@ export const statements = {
      ON CONFLICT (tenant, minute) DO UPDATE SET wrong_codes = guesses.wrong_codes + excluded.wrong_codes,
        right_codes = guesses.right_codes + excluded.right_codes`,
   ),
+  /** Once for each endpoint that asks for it. What is known by its id already is the same event. */
+  insertEvents: statement(
+    "insert-events",
+    `INSERT INTO events (${list(eventColumns)}, due_ms, tries, endpoint_id)
+     SELECT u.*, 0, e.id FROM ${unnest(["text", "text", "text", "bigint", "text", "bigint", "bytea", "bigint"])}
+       AS u (${list(eventColumns)}, due_ms)
+     JOIN webhook_endpoints AS e ON e.tenant = u.tenant AND e.disable_ms IS NULL
+       AND (e.types = '' OR position(' ' || u.type || ' ' IN ' ' || e.types || ' ') > 0)
+     ON CONFLICT (endpoint_id, id) DO NOTHING`,
+  ),
+  anyEndpoint: statement("any-endpoint", `SELECT 1 FROM webhook_endpoints WHERE disable_ms IS NULL LIMIT 1`),
   deleteGuesses: statement(
     "delete-guesses",
     `DELETE FROM guesses WHERE (tenant, minute) IN (SELECT tenant, minute FROM guesses WHERE minute < $1 LIMIT $2)

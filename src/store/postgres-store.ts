@@ -12,8 +12,10 @@ import type { SettleView } from "../otp/settlement.ts";
 import { noGuesses, oldestMinute, type Guesses } from "../otp/spray.ts";
 import { stateAt, type Decided, type PhoneView, type Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
+import type { EventStore } from "./events.ts";
 import { Batches, numberKey, prefixOf, type ListedNumber, type StoreClock } from "./postgres-batches.ts";
 import type { Connections } from "./postgres-connections.ts";
+import { createPostgresEvents } from "./postgres-events.ts";
 import { createPostgresRegistry } from "./postgres-registry.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { createPostgresSweep } from "./postgres-sweep.ts";
@@ -47,6 +49,7 @@ export interface PostgresStoreParts {
 
 export class PostgresStore implements Store {
   readonly registry: Registry;
+  readonly events: EventStore;
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;
@@ -64,6 +67,7 @@ export class PostgresStore implements Store {
     this.#batches = new Batches(connections, clock, watchers);
     this.#sweep = createPostgresSweep(connections, this.#batches);
     this.registry = createPostgresRegistry(connections, clock);
+    this.events = createPostgresEvents(connections, clock);
   }
 
   now(): Instant {
@@ -88,8 +92,8 @@ export class PostgresStore implements Store {
         const verdict = verdictOf(work, scope.tenant, scope.number);
         const daily = scope.isCapped === true ? work.daily(scope.tenant) : undefined;
         const { writes, result } = decide({ now: work.now, record, recorded, phone, guesses, prefix, verdict, daily });
-        work.putDaily(scope.tenant, writes.daily);
-        work.apply(writes, scope.phone, undefined);
+        work.putDaily(scope.tenant, writes.daily, writes.warned);
+        work.apply(writes, scope.phone, {});
         return result;
       },
     });
@@ -122,8 +126,8 @@ export class PostgresStore implements Store {
         const verdict = verdictOf(work, scope.tenant, numberOf(work));
         const daily = scope.isCapped === true ? work.daily(scope.tenant) : undefined;
         const { writes, result } = decide({ now: work.now, record, verification, phone, prefix, verdict, daily });
-        work.putDaily(scope.tenant, writes.daily);
-        work.apply(writes, ref, verification);
+        work.putDaily(scope.tenant, writes.daily, writes.warned);
+        work.apply(writes, ref, { verification });
         return result;
       },
     });
@@ -245,7 +249,9 @@ export class PostgresStore implements Store {
         let late = message;
         if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
           const place = placeFor(work, message, verification.tenant, dailyMaxOf);
-          work.putDaily(verification.tenant, place.daily);
+          const cap = place.share === undefined ? undefined : dailyMaxOf(verification.tenant);
+          const warned = place.share === undefined || cap === undefined ? undefined : { share: place.share, cap };
+          work.putDaily(verification.tenant, place.daily, warned);
           if (place.taken) {
             const claimed = { ...claim(message, now), placeDay: place.day };
             work.putMessage(claimed);
@@ -256,8 +262,8 @@ export class PostgresStore implements Store {
         const ref = phoneOf(verification);
         const daily = hasPlaceToGiveBack(late, now) ? work.daily(verification.tenant) : undefined;
         const { writes } = decideLate({ now, message: late, verification, phone: work.phone(ref), daily });
-        work.putDaily(verification.tenant, writes.daily);
-        work.apply(writes, ref, verification);
+        work.putDaily(verification.tenant, writes.daily, writes.warned);
+        work.apply(writes, ref, { verification, message: late });
         return undefined;
       },
     });
@@ -327,8 +333,8 @@ export class PostgresStore implements Store {
         const { now } = work;
         const daily = hasPlaceToGiveBack(message, now) ? work.daily(verification.tenant) : undefined;
         const { writes, result } = decide({ now, message, verification, phone: work.phone(ref), daily });
-        work.putDaily(verification.tenant, writes.daily);
-        work.apply(writes, ref, verification);
+        work.putDaily(verification.tenant, writes.daily, writes.warned);
+        work.apply(writes, ref, { verification, message });
         return result;
       },
     });

@@ -2,6 +2,7 @@
  * The sweep on PostgreSQL, as on SQLite (sqlite-sweep.ts), but that several instances may sweep at once: what another has
  * locked is passed over, and what is deleted is looked at again under its lock.
  */
+import { verificationEvents } from "../otp/event.ts";
 import { dayOf, isForgettable } from "../otp/policy.ts";
 import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
 import { oldestMinute } from "../otp/spray.ts";
@@ -30,6 +31,7 @@ export function createPostgresSweep(connections: Connections, batches: Batches) 
   /** Ends what has lapsed, as an act on each like any other. */
   async function endLapsed(now: Instant, max: number, phoneOf?: (verification: Verification) => PhoneRef) {
     const found = await connections.query<{ id: Uint8Array }>(sql.lapsed, [now, max]);
+    const isHeard = found.length > 0 && (await connections.query(sql.anyEndpoint, [])).length > 0;
     const ended = found.map(({ id }) => {
       const verificationId = rows.idText(id);
       return batches.run({
@@ -40,6 +42,7 @@ export function createPostgresSweep(connections: Connections, batches: Batches) 
           if (verification?.state !== "PENDING" || stateAt(verification, work.now) === "PENDING") return false;
           const expired = expire(verification);
           work.putVerification(expired);
+          if (isHeard) work.events.push(...verificationEvents(verification, expired, undefined, work.now));
           work.mature(expired, phoneOf?.(expired).prefix);
           return true;
         },

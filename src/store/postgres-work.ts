@@ -4,10 +4,11 @@
  */
 import { newDay, type DailyCount } from "../otp/daily-cap.ts";
 import type { Verdict } from "../otp/destination.ts";
+import { eventsOf, fraudEvent, spendEvent, type Loaded, type OwedEvent, type SpendWarning } from "../otp/event.ts";
 import type { IdempotencyRecord } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
-import { mature, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
+import { isTrip, mature, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
 import { minuteOf, type Guesses } from "../otp/spray.ts";
 import { stateAt, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
@@ -93,6 +94,8 @@ export class Work {
   readonly days = new Things<Day>();
   /** The word of the lists on a number, by tenant and number. */
   readonly verdicts = new Map<string, Verdict>();
+  /** What tenants' endpoints are to be told. */
+  readonly events: OwedEvent[] = [];
   /** Decisions about prefixes, to be written and then told. */
   readonly news: PrefixNews[] = [];
   /** What was guessed at each tenant, as far as it was committed. */
@@ -174,8 +177,9 @@ export class Work {
     return stateAt(v, this.now) === "PENDING" ? v.attemptsMax - v.attempts : 0;
   }
 
-  /** The one place where a decision becomes changes. `before` is the verification that was loaded, if any. */
-  apply(writes: Writes, ref: PhoneRef | undefined, before: Verification | undefined): void {
+  /** The one place where a decision becomes changes. `loaded` is what it was made about. */
+  apply(writes: Writes, ref: PhoneRef | undefined, loaded: Omit<Loaded, "now">): void {
+    const { verification: before } = loaded;
     if (writes.verification !== undefined && writes.verification !== before) this.putVerification(writes.verification);
     if (writes.message !== undefined) this.putMessage(writes.message);
     if (ref !== undefined) {
@@ -197,6 +201,7 @@ export class Work {
       this.mature(writes.verification, ref?.prefix);
     }
     if (writes.record !== undefined) this.putRecord(writes.record);
+    if (ref?.hasWebhooks === true) this.events.push(...eventsOf(writes, { ...loaded, now: this.now }));
   }
 
   #count({ tenant, isRight }: { readonly tenant: string; readonly isRight: boolean }): void {
@@ -209,8 +214,10 @@ export class Work {
   daily(tenant: string): DailyCount {
     return this.days.get(tenant)?.daily ?? newDay(this.now);
   }
-  putDaily(tenant: string, daily: DailyCount | undefined): void {
-    if (daily !== undefined) this.days.put(tenant, { tenant, daily });
+  putDaily(tenant: string, daily: DailyCount | undefined, warned?: SpendWarning): void {
+    if (daily === undefined) return;
+    this.days.put(tenant, { tenant, daily });
+    if (warned !== undefined) this.events.push(spendEvent(tenant, daily.day, warned, this.now));
   }
 
   prefix(of: PrefixName): PrefixRecord {
@@ -221,7 +228,10 @@ export class Work {
   }
   putPrefix(of: PrefixName, { record, decisions }: PrefixChange): void {
     this.prefixes.put(prefixKey(of), { name: of, record });
-    for (const decision of decisions) this.news.push({ ...of, decision });
+    for (const decision of decisions) {
+      this.news.push({ ...of, decision });
+      if (isTrip(decision)) this.events.push(fraudEvent(of.tenant, of.prefix, decision));
+    }
   }
 
   /** Counts the outcome of a verification that has ended in this very act. */

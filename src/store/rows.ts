@@ -348,11 +348,22 @@ export interface TenantRow {
   create_ms: number;
   disable_ms: number | null;
   revision: number;
+  /** 1 if any of its endpoints is not disabled. */
+  has_webhooks: number;
 }
+
+export const tenantColumns = [
+  "id",
+  "settings",
+  "create_ms",
+  "disable_ms",
+  "revision",
+  "(SELECT count(*) FROM (SELECT 1 FROM webhook_endpoints AS e WHERE e.tenant = tenants.id AND e.disable_ms IS NULL LIMIT 1) AS any_endpoint) AS has_webhooks",
+] as const;
 
 export function toTenant(row: TenantRow): TenantRecord {
   const { id, settings, create_ms: createMs, disable_ms: disableMs, revision } = row;
-  return { id, settings, createMs, disableMs, revision };
+  return { id, settings, createMs, disableMs, revision, ...(row.has_webhooks > 0 ? { hasWebhooks: true } : {}) };
 }
 
 export interface DestinationRow {

@@ -29,12 +29,19 @@ export function longestDestination(
   return row === undefined ? undefined : rows.toDestination(row);
 }
 
-/** `act` runs a write within the next transaction, `read` a read on what is committed. */
+/**
+ * `act` runs a write within the next transaction, `read` a read on what is committed. Gives also what runs another's write
+ * that what is remembered here may be about, and what has it forgotten.
+ */
 export function createRegistry(
   sql: ReturnType<typeof prepare>,
   act: <T>(run: (now: Instant) => T) => Promise<T>,
   read: <T>(run: () => T) => T,
-): Registry {
+): {
+  registry: Registry;
+  changing: <T>(run: (now: Instant) => T) => Promise<T>;
+  forget: () => void;
+} {
   /** What every call asks for, as it was read last. True until somebody writes. */
   const apiKeys = new Map<string, ApiKey>();
   let revision: number | undefined;
@@ -77,7 +84,7 @@ export function createRegistry(
     for (const origin of origins) sql.insertKeyOrigin.run(origin, expireMs ?? neverMs, id);
   }
 
-  return {
+  const registry: Registry = {
     async findApiKey(id: string): Promise<ApiKey | undefined> {
       return remembering(() => {
         const known = apiKeys.get(id);
@@ -174,4 +181,5 @@ export function createRegistry(
       });
     },
   };
+  return { registry, changing, forget };
 }

@@ -6,16 +6,19 @@ import type { Database } from "better-sqlite3";
 import { hasPlace, hasPlaceToGiveBack, newDay, takePlace, type DailyCount, type Place } from "../otp/daily-cap.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { Verdict } from "../otp/destination.ts";
+import { eventsOf, fraudEvent, spendEvent, type Loaded, type SpendWarning } from "../otp/event.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
-import type { PrefixChange, PrefixRecord } from "../otp/pumping-guard.ts";
+import { isTrip, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import { minuteOf, oldestMinute, type Guesses } from "../otp/spray.ts";
 import { stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
 import type { Instant, System } from "../system.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
+import type { EventStore } from "./events.ts";
 import * as rows from "./rows.ts";
 import type { Registry } from "./registry.ts";
+import { createSqliteEvents, putEvent } from "./sqlite-events.ts";
 import { createPhones } from "./sqlite-phones.ts";
 import { createPrefixes } from "./sqlite-prefixes.ts";
 import { createRegistry, longestDestination } from "./sqlite-registry.ts";
@@ -54,6 +57,7 @@ export class SqliteStore implements Store {
   readonly #onPrefix: (news: PrefixNews) => void;
   readonly #sweep: ReturnType<typeof createSweep>;
   readonly registry: Registry;
+  readonly events: EventStore;
   #clockNotedMs: Instant = 0;
   constructor(db: Database, system: System, lock: Database | undefined, { onPrefix, meter }: StoreWatchers = {}) {
     this.#db = db;
@@ -65,11 +69,11 @@ export class SqliteStore implements Store {
     this.#prefixes = createPrefixes(this.#sql);
     this.#onPrefix = onPrefix ?? (() => {});
     this.#sweep = createSweep(this.#sql, this.#prefixes.mature);
-    this.registry = createRegistry(
-      this.#sql,
-      (act) => this.#act(act),
-      (read) => this.#read(read),
-    );
+    const act = <T>(run: (now: Instant) => T) => this.#act(run);
+    const read = <T>(run: () => T) => this.#read(run);
+    const { registry, changing, forget } = createRegistry(this.#sql, act, read);
+    this.registry = registry;
+    this.events = createSqliteEvents(this.#sql, { act, changing, read, forget });
     system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);
   }
 
@@ -87,8 +91,8 @@ export class SqliteStore implements Store {
       const prefix = name === undefined ? undefined : this.#prefixes.load(name);
       const [verdict, daily] = this.#destinationAndDay(scope, scope.number, now);
       const { writes, result } = decide({ now, record, recorded, phone, guesses, prefix, verdict, daily });
-      this.#apply(writes, scope.phone, undefined, now);
-      this.#putDaily(scope.tenant, writes.daily);
+      this.#apply(writes, scope.phone, { now });
+      this.#putDaily(scope.tenant, writes.daily, writes.warned, now);
       return result;
     });
   }
@@ -106,8 +110,8 @@ export class SqliteStore implements Store {
       const [verdict, daily] = this.#destinationAndDay(scope, number, now);
       const record = this.#record(scope.slot);
       const { writes, result } = decide({ now, record, verification, phone, prefix, verdict, daily });
-      this.#apply(writes, ref, verification, now);
-      this.#putDaily(scope.tenant, writes.daily);
+      this.#apply(writes, ref, { verification, now });
+      this.#putDaily(scope.tenant, writes.daily, writes.warned, now);
       return result;
     });
   }
@@ -185,7 +189,9 @@ export class SqliteStore implements Store {
         const verification = this.#verification(message.verificationId);
         if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
           const place = this.#placeFor(message, verification.tenant, dailyMaxOf, now);
-          this.#putDaily(verification.tenant, place.daily);
+          const cap = place.share === undefined ? undefined : dailyMaxOf(verification.tenant);
+          const warned = place.share === undefined || cap === undefined ? undefined : { share: place.share, cap };
+          this.#putDaily(verification.tenant, place.daily, warned, now);
           if (place.taken) {
             const claimed = { ...claim(message, now), placeDay: place.day };
             this.#putMessage(claimed);
@@ -236,8 +242,8 @@ export class SqliteStore implements Store {
     const { message, verification, now } = job;
     const daily = hasPlaceToGiveBack(message, now) ? this.#daily(verification.tenant, now) : undefined;
     const { writes, result } = decide({ message, verification, now, phone: this.#phones.load(ref, now), daily });
-    this.#putDaily(verification.tenant, writes.daily);
-    this.#apply(writes, ref, job.verification, job.now);
+    this.#putDaily(verification.tenant, writes.daily, writes.warned, now);
+    this.#apply(writes, ref, job);
     return result;
   }
 
@@ -279,6 +285,9 @@ export class SqliteStore implements Store {
       this.#prefixes.takeNews();
       const value = act(now);
       news = this.#prefixes.takeNews();
+      for (const { tenant, prefix, decision } of news) {
+        if (isTrip(decision)) putEvent(this.#sql, fraudEvent(tenant, prefix, decision), now);
+      }
       return value;
     });
     done.then(
@@ -311,8 +320,9 @@ export class SqliteStore implements Store {
     return row === undefined ? undefined : rows.toRecord(row);
   }
 
-  /** The one place where a decision becomes rows. `before` is the verification that was loaded, if any. */
-  #apply(writes: Writes, ref: PhoneRef | undefined, before: Verification | undefined, now: Instant): void {
+  /** The one place where a decision becomes rows. `loaded` is what it was made about. */
+  #apply(writes: Writes, ref: PhoneRef | undefined, loaded: Loaded): void {
+    const { verification: before, now } = loaded;
     if (writes.verification !== undefined) {
       if (before === undefined) this.#sql.insertVerification.run(...rows.verificationValues(writes.verification));
       else if (writes.verification !== before) this.#updateVerification(writes.verification);
@@ -330,6 +340,9 @@ export class SqliteStore implements Store {
       this.#prefixes.mature(writes.verification, ref?.prefix, now);
     }
     if (writes.record !== undefined) this.#sql.putRecord.run(...rows.recordValues(writes.record));
+    if (ref?.hasWebhooks === true) {
+      for (const event of eventsOf(writes, loaded)) putEvent(this.#sql, event, now);
+    }
   }
 
   #updateVerification(v: Verification): void {
@@ -351,8 +364,9 @@ export class SqliteStore implements Store {
     return this.#sql.daily.get(tenant, today.day) ?? today;
   }
 
-  #putDaily(tenant: string, daily: DailyCount | undefined): void {
+  #putDaily(tenant: string, daily: DailyCount | undefined, warned: SpendWarning | undefined, now: Instant): void {
     if (daily === undefined) return;
+    if (warned !== undefined) putEvent(this.#sql, spendEvent(tenant, daily.day, warned, now), now);
     this.#sql.putDaily.run(tenant, daily.day, daily.count, daily.warned);
     if (daily.count === 1) this.#sql.deleteDays.run(tenant, daily.day - keptDays);
   }

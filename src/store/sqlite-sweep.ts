@@ -1,6 +1,7 @@
 /**
  * The sweep on SQLite: what has lapsed is ended, and what no longer matters is deleted, a bounded number of rows at a time.
  */
+import { verificationEvents } from "../otp/event.ts";
 import { isForgettable } from "../otp/policy.ts";
 import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
 import { oldestMinute } from "../otp/spray.ts";
@@ -8,6 +9,7 @@ import { expire, type Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import { toPrefix, type PrefixRow } from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
+import { putEvent } from "./sqlite-events.ts";
 import type { prepare } from "./statements.ts";
 import type { PhoneRef, PrefixRef, Swept } from "./store.ts";
 
@@ -37,8 +39,11 @@ export function createSweep(
     phoneOf?: (verification: Verification) => PhoneRef,
   ): Swept {
     const lapsed = sql.lapsed.all(now, max);
+    const isHeard = lapsed.length > 0 && sql.anyEndpoint.get() !== undefined;
     for (const row of lapsed) {
-      const expired = expire(rows.toVerification(row));
+      const before = rows.toVerification(row);
+      const expired = expire(before);
+      if (isHeard) for (const event of verificationEvents(before, expired, undefined, now)) putEvent(sql, event, now);
       sql.updateVerification.run(...rows.verificationChanges(expired));
       mature(expired, phoneOf?.(expired).prefix, now);
     }

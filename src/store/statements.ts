@@ -5,6 +5,7 @@
 import type { Database } from "better-sqlite3";
 import { prefixDigitsMax } from "../otp/destination.ts";
 import type { Guesses } from "../otp/spray.ts";
+import * as events from "./event-rows.ts";
 import * as prefixes from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
 
@@ -149,9 +150,9 @@ export function prepare(db: Database) {
     deleteKeyOrigin: statement(`DELETE FROM key_origins WHERE origin = ? AND end_ms = ? AND key_id = ?`),
     revokeApiKey: statement(`UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, ?) WHERE id = ?`),
     touchApiKey: statement(`UPDATE api_keys SET last_use_ms = ? WHERE id = ?`),
-    tenant: statement<rows.TenantRow>(`SELECT id, settings, create_ms, disable_ms, revision FROM tenants WHERE id = ?`),
+    tenant: statement<rows.TenantRow>(`SELECT ${list(rows.tenantColumns)} FROM tenants WHERE id = ?`),
     tenantsAfter: statement<rows.TenantRow>(
-      `SELECT id, settings, create_ms, disable_ms, revision FROM tenants WHERE revision > ? ORDER BY revision, id`,
+      `SELECT ${list(rows.tenantColumns)} FROM tenants WHERE revision > ? ORDER BY revision, id`,
     ),
     tenantsRevision: statement<{ revision: number | null }>(`SELECT max(revision) AS revision FROM tenants`),
     tenantCount: statement<{ count: number }>(`SELECT count(*) AS count FROM tenants`),
@@ -183,6 +184,44 @@ export function prepare(db: Database) {
        ON CONFLICT (tenant, day) DO UPDATE SET count = excluded.count, warned = excluded.warned`,
     ),
     deleteDays: statement(`DELETE FROM daily_messages WHERE tenant = ? AND day < ?`),
+    endpoint: statement<events.EndpointRow>(
+      `SELECT ${list(events.endpointColumns)} FROM webhook_endpoints WHERE id = ?`,
+    ),
+    endpoints: statement<events.EndpointRow & { waiting: number }>(
+      `SELECT ${list(events.endpointColumns)}, (SELECT count(*) FROM events WHERE endpoint_id = e.id) AS waiting
+       FROM webhook_endpoints AS e ORDER BY create_ms, id`,
+    ),
+    endpointCount: statement<{ count: number }>(`SELECT count(*) AS count FROM webhook_endpoints WHERE tenant = ?`),
+    anyEndpoint: statement(`SELECT 1 FROM webhook_endpoints WHERE disable_ms IS NULL LIMIT 1`),
+    putEndpoint: statement(
+      `INSERT OR REPLACE INTO webhook_endpoints (${list(events.endpointColumns)}) VALUES (${marks(events.endpointColumns)})`,
+    ),
+    deleteEndpoint: statement(`DELETE FROM webhook_endpoints WHERE id = ?`),
+    reviseTenant: statement(`UPDATE tenants SET revision = (SELECT max(revision) + 1 FROM tenants) WHERE id = ?`),
+    // What is known by its id already is the same event.
+    insertEvent: statement(
+      `INSERT INTO events (${list(events.eventColumns)}, due_ms, tries, endpoint_id)
+       SELECT ${marks(events.eventColumns)}, ?, 0, e.id FROM webhook_endpoints AS e
+       WHERE e.tenant = ? AND e.disable_ms IS NULL AND (e.types = '' OR instr(' ' || e.types || ' ', ' ' || ? || ' ') > 0)
+       ON CONFLICT (endpoint_id, id) DO NOTHING`,
+    ),
+    dueEvents: statement<events.EventRow>(
+      `SELECT * FROM (
+         SELECT *, row_number() OVER (PARTITION BY endpoint_id ORDER BY due_ms) AS place FROM events
+         WHERE due_ms <= ? AND endpoint_id NOT IN (SELECT value FROM json_each(?))
+       ) WHERE place <= ? ORDER BY due_ms LIMIT ?`,
+    ),
+    eventDue: statement<{ due_ms: number }>(`SELECT due_ms FROM events WHERE endpoint_id = ? AND id = ?`),
+    putEventDue: statement(`UPDATE events SET tries = ?, due_ms = ? WHERE endpoint_id = ? AND id = ?`),
+    nextEventDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM events`),
+    deleteEvent: statement(`DELETE FROM events WHERE endpoint_id = ? AND id = ?`),
+    deleteEventsOf: statement(`DELETE FROM events WHERE endpoint_id = ?`),
+    longBacklogs: statement<{ endpoint_id: string; waiting: number }>(
+      `SELECT endpoint_id, count(*) AS waiting FROM events GROUP BY endpoint_id HAVING count(*) > ?`,
+    ),
+    deleteOldestEvents: statement(
+      `DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE endpoint_id = ? ORDER BY create_ms LIMIT ?)`,
+    ),
     dataVersion: statement<{ data_version: number }>(`PRAGMA data_version`),
     clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
     noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),
@@ -191,7 +230,8 @@ export function prepare(db: Database) {
     usesMasterKey: statement(
       `SELECT 1 WHERE EXISTS (SELECT 1 FROM verifications WHERE kid = @kid)
        OR EXISTS (SELECT 1 FROM phones WHERE kid = @kid OR kid IS NULL)
-       OR EXISTS (SELECT 1 FROM buckets WHERE (kid = @kid OR kid IS NULL) AND tat_ms > @now)`,
+       OR EXISTS (SELECT 1 FROM buckets WHERE (kid = @kid OR kid IS NULL) AND tat_ms > @now)
+       OR EXISTS (SELECT 1 FROM webhook_endpoints WHERE kid = @kid) OR EXISTS (SELECT 1 FROM events WHERE kid = @kid)`,
     ),
     putMasterKey: statement(`INSERT OR IGNORE INTO master_keys (kid, key_check, create_ms) VALUES (?, ?, ?)`),
     deleteMasterKey: statement(`DELETE FROM master_keys WHERE kid = ?`),

@@ -17,6 +17,7 @@
  * - Rows are locked in one order: verification, phone, prefix.
  * - When a verification comes to its end, by whatever act, its outcome is counted at its prefix (`mature`, in
  *   otp/pumping-guard.ts) in the same transaction, and so exactly once.
+ * - What a tenant's endpoints are to be told of (otp/event.ts) is written in the same transaction, and so exactly once.
  *
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
@@ -29,6 +30,7 @@ import type { Guesses } from "../otp/spray.ts";
 import type { PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Decided, PhoneView, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
+import type { EventStore } from "./events.ts";
 import type { Registry } from "./registry.ts";
 
 /** The database could not do it. The caller may retry unchanged. */
@@ -51,6 +53,8 @@ export interface PhoneRef {
   readonly buckets: number;
   /** The prefix that its sends are judged and counted by. Undefined where none is. */
   readonly prefix?: PrefixRef | undefined;
+  /** Whether its tenant has endpoints, so that what an act does is to be written down as events. */
+  readonly hasWebhooks?: boolean | undefined;
 }
 
 /** A prefix of a tenant. It is kept in the clear, and no row of a verification or a phone leads to it. */
@@ -156,6 +160,8 @@ export interface Swept {
 export interface Store {
   /** What operators write: API keys and the like. */
   readonly registry: Registry;
+  /** Endpoints of tenants, and the events that they have not taken yet. */
+  readonly events: EventStore;
 
   /** The store's clock. */
   now(): Instant;

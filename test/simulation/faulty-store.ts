@@ -52,8 +52,9 @@ export function createFaultyStore(
     }
   }
 
-  const own: Pick<FaultyStore, "now" | "registry" | "pending" | "cut"> = {
+  const own: Pick<FaultyStore, "now" | "registry" | "events" | "pending" | "cut"> = {
     registry: store.registry,
+    events: store.events,
     now: () => store.now(),
     pending: () => (isCut ? 0 : pending),
     cut: () => {

@@ -76,8 +76,15 @@ export interface Acts {
   wrongCode(verification: Verification): string;
 }
 
-export function createActs(store: Store, system: System, keys = ringOf(1), policy = testPolicy): Acts {
-  const tenantOf = ofOneMind(policy);
+export function createActs(
+  store: Store,
+  system: System,
+  keys = ringOf(1),
+  policy = testPolicy,
+  hasWebhooks = false,
+): Acts {
+  const plain = ofOneMind(policy);
+  const tenantOf = (id: string) => ({ ...plain(id), hasWebhooks });
   const phoneOf = phoneRefs(keys, tenantOf);
 
   function refOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): PhoneRef {
@@ -89,6 +96,7 @@ export function createActs(store: Store, system: System, keys = ringOf(1), polic
       knownUser,
       buckets: policy.phoneLimits.length,
       prefix: knownUser ? undefined : prefix,
+      hasWebhooks,
     };
   }
 

@@ -7,6 +7,8 @@ import type { Store } from "../../src/store/store.ts";
 import type { ManualSystem } from "../support/system.ts";
 import { createActs, type Acts } from "./acts.ts";
 import { decisionCases } from "./contract-decisions.ts";
+import { endpointCases } from "./contract-endpoints.ts";
+import { eventCases } from "./contract-events.ts";
 import { guessCases } from "./contract-guesses.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
@@ -56,5 +58,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     tenantCases(onGround);
     prefixCases(onGround);
     destinationCases(onGround);
+    eventCases(onGround);
+    endpointCases(onGround);
   });
 }

@@ -119,6 +119,7 @@ function wrap(store: Store): Store {
   return {
     ...bound,
     registry: store.registry,
+    events: store.events,
     openVerification: (scope, decide) =>
       stoppable(store, "open", decide, (wrapped) => store.openVerification(scope, wrapped)),
     updateVerification: (scope, decide) =>

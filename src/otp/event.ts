@@ -1,0 +1,195 @@
+/**
+ * Events: what a tenant's own systems are told of. Each is derived here from what a decision has changed (before → after)
+ * and written with that change, so that it is there exactly when the change is, whoever made it: a call, a worker, a late
+ * report or the sweep. An event holds no code, and a phone only in its box; what is posted is made of it for each try
+ * (`bodyOf`), so that each endpoint gets the phone as it asked for it.
+ */
+import type { Share } from "./daily-cap.ts";
+import { digest } from "./key-ring.ts";
+import type { Message } from "./message.ts";
+import { maskPhone, type E164 } from "./phone-number.ts";
+import { dayMs } from "./policy.ts";
+import type { PrefixDecision } from "./pumping-guard.ts";
+import { isSandbox, realTenantOf } from "./sandbox.ts";
+import { terminalReason, type Verification, type Writes } from "./verification.ts";
+import type { Instant } from "../system.ts";
+
+export const eventTypes = [
+  "verification.created",
+  "verification.accepted",
+  "verification.delivered",
+  "verification.undelivered",
+  "verification.verified",
+  "verification.expired",
+  "verification.locked",
+  "verification.canceled",
+  "verification.failed",
+  "fraud.tripped",
+  "spend.warning",
+] as const;
+export type EventType = (typeof eventTypes)[number];
+
+/** What `otpd webhooks test` sends. No endpoint can ask for it, and none can do without. */
+export const testType = "webhook.test";
+
+export interface OwedEvent {
+  /**
+   * `evt_` and 22 characters of base64url, made of what happened: the same happening has the same id, whoever derives it
+   * and however often it is posted.
+   */
+  readonly id: string;
+  /** Whom it is for. A sandbox's are for the tenant that it stands beside. */
+  readonly tenant: string;
+  readonly type: EventType | typeof testType;
+  readonly createMs: Instant;
+  /** `data` as it is posted, but for the phone. */
+  readonly facts: Readonly<Record<string, unknown>>;
+  /** The box of the phone it is about, and the row that the box was made for. */
+  readonly phone: { readonly requestId: string; readonly kid: number; readonly box: Uint8Array } | null;
+}
+
+/** A message before and after a decision; without a before it is new. */
+export interface MessageChange {
+  readonly before: Message | undefined;
+  readonly after: Message;
+}
+
+/** A share of the daily cap that was reached just now. */
+export interface SpendWarning {
+  readonly share: Share;
+  readonly cap: number;
+}
+
+/**
+ * The events of a change to a verification. `before` is undefined for a new one; `message` is the one that changed with
+ * it, if any. Pure.
+ */
+export function verificationEvents(
+  before: Verification | undefined,
+  after: Verification,
+  message: MessageChange | undefined,
+  now: Instant,
+): OwedEvent[] {
+  const owed: OwedEvent[] = [];
+  const tell = (type: EventType, parts: readonly string[], more: Readonly<Record<string, unknown>> = {}) => {
+    const createMs = type === "verification.expired" ? (after.endMs ?? now) : now;
+    owed.push({
+      id: eventId(type, after.id, ...parts),
+      tenant: realTenantOf(after.tenant),
+      type,
+      createMs,
+      facts: { ...factsOf(after), ...more },
+      phone: { requestId: after.id, kid: after.kid, box: after.phoneBox },
+    });
+  };
+  if (before === undefined) tell("verification.created", []);
+  if (message !== undefined) {
+    const { copy, calls, delivery, provider } = message.after;
+    const became = outcomeOf(message.after);
+    const isNews = became !== undefined && (message.before === undefined || outcomeOf(message.before) !== became);
+    // A message that a second provider takes is accepted twice, with a call between.
+    if (isNews) {
+      tell(`verification.${became}`, [`${copy}`, `${calls}`], { delivery: `DELIVERY_${delivery}`, copy, provider });
+    }
+  }
+  if (after.state !== "PENDING" && before?.state === "PENDING") {
+    const ends = {
+      VERIFIED: "verification.verified",
+      EXPIRED: "verification.expired",
+      LOCKED: "verification.locked",
+      CANCELED: "verification.canceled",
+      FAILED: "verification.failed",
+    } as const;
+    tell(ends[after.state], []);
+  }
+  return owed;
+}
+
+/** What a decision was made about. */
+export interface Loaded {
+  readonly verification?: Verification | undefined;
+  readonly message?: Message | undefined;
+  readonly now: Instant;
+}
+
+/** The events of a decision about a verification: what it writes, beside what was loaded. Pure. */
+export function eventsOf(writes: Writes, loaded: Loaded): OwedEvent[] {
+  const after = writes.verification ?? loaded.verification;
+  if (after === undefined) return [];
+  const { message } = writes;
+  const changed = message === undefined ? undefined : { before: loaded.message, after: message };
+  return verificationEvents(loaded.verification, after, changed, loaded.now);
+}
+
+/** The event of a tripped prefix. Pure. */
+export function fraudEvent(tenant: string, prefix: string, decision: PrefixDecision): OwedEvent {
+  const { atMs, matured, verified, untilMs, enforced } = decision;
+  return {
+    id: eventId("fraud.tripped", tenant, prefix, `${atMs}`),
+    tenant,
+    type: "fraud.tripped",
+    createMs: atMs,
+    facts: { tenant, prefix, sends: matured, verified, enforced, until_time: timeOf(untilMs) },
+    phone: null,
+  };
+}
+
+/** The event of a share of the daily cap that was reached. `day` is the UTC day's number since the epoch. Pure. */
+export function spendEvent(tenant: string, day: number, { share, cap }: SpendWarning, now: Instant): OwedEvent {
+  return {
+    id: eventId("spend.warning", tenant, `${day}`, `${share}`),
+    tenant,
+    type: "spend.warning",
+    createMs: now,
+    facts: { tenant, share_percent: share, cap, day: new Date(day * dayMs).toISOString().slice(0, 10) },
+    phone: null,
+  };
+}
+
+/** The event that tries an endpoint. `id` is fresh. Pure. */
+export function testEvent(id: string, tenant: string, now: Instant): OwedEvent {
+  return { id: `evt_${id}`, tenant, type: testType, createMs: now, facts: { tenant }, phone: null };
+}
+
+/** The body that is posted. `phone` is that of the event, where it has one and it can be read. Pure. */
+export function bodyOf({ type, createMs, facts }: OwedEvent, phone: E164 | undefined, showPhones: boolean): string {
+  const shown = phone === undefined ? {} : { phone: showPhones ? phone : maskPhone(phone) };
+  return JSON.stringify({ type, timestamp: timeOf(createMs), data: { ...facts, ...shown } });
+}
+
+/** What a message has come to, as far as there is an event for it. Undelivered is only what nobody will try again. */
+function outcomeOf({ delivery, dueMs }: Message): "accepted" | "delivered" | "undelivered" | undefined {
+  if (delivery === "ACCEPTED") return "accepted";
+  if (delivery === "DELIVERED") return "delivered";
+  const isOver = (delivery === "UNDELIVERED" || delivery === "REJECTED") && dueMs === null;
+  return isOver ? "undelivered" : undefined;
+}
+
+/** As GetOtp answers, as far as it lasts. No salt, no digits: nothing that a code is made of. */
+function factsOf(v: Verification): Record<string, unknown> {
+  return {
+    request_id: v.id,
+    tenant: realTenantOf(v.tenant),
+    channel: "sms",
+    country: v.region,
+    purpose: v.purpose,
+    state: `STATE_${v.state}`,
+    reason: v.state === "PENDING" ? null : `REASON_${terminalReason(v.state)}`,
+    delivery: `DELIVERY_${v.delivery}`,
+    resends: v.resends,
+    create_time: timeOf(v.createMs),
+    expire_time: timeOf(v.expireMs),
+    end_time: timeOf(v.endMs),
+    test: isSandbox(v.tenant),
+  };
+}
+
+function eventId(...parts: readonly string[]): string {
+  return `evt_${digest("event", ...parts)
+    .subarray(0, 16)
+    .toString("base64url")}`;
+}
+
+function timeOf(instant: Instant | null): string | null {
+  return instant === null ? null : new Date(instant).toISOString();
+}

@@ -1,0 +1,58 @@
+/**
+ * The part of the store port that keeps endpoints, and events until they are taken. An event is written by the act that it
+ * tells of, in the same transaction, once for each of its tenant's endpoints that ask for its type and are not disabled.
+ * The promises of store.ts hold here too. Order is not kept.
+ */
+import type { AfterTry, Endpoint } from "../otp/endpoint.ts";
+import type { OwedEvent } from "../otp/event.ts";
+import type { Instant } from "../system.ts";
+
+/** An event in hand: claimed for one endpoint, and to be settled before its lease (`dueMs`) ends. */
+export interface EventJob {
+  readonly event: OwedEvent;
+  readonly endpoint: Endpoint;
+  /** Tries that came to an end before this one. */
+  readonly tries: number;
+  readonly dueMs: Instant;
+}
+
+export interface EventClaim {
+  readonly max: number;
+  /** No more than so many of any one endpoint. */
+  readonly perEndpointMax: number;
+  /** Endpoints to leave alone. */
+  readonly busy: readonly string[];
+}
+
+export interface EventStore {
+  /** Adds an endpoint; "no-tenant" if its tenant is not there, "full" if that has `max` of them. */
+  addEndpoint(endpoint: Endpoint, max: number): Promise<"added" | "no-tenant" | "full">;
+  /**
+   * Changes an endpoint to what `change` makes of it; false if there is none with this id. Servers take it up with their
+   * next call. `change` is pure and may be run again.
+   */
+  changeEndpoint(id: string, change: (endpoint: Endpoint, now: Instant) => Endpoint): Promise<boolean>;
+  /** Removes an endpoint and what waits for it; false if there is none with this id. */
+  removeEndpoint(id: string): Promise<boolean>;
+  /** Finds an endpoint by its id. */
+  findEndpoint(id: string): Promise<Endpoint | undefined>;
+  /** All endpoints of all tenants, oldest first, each with how many events wait for it. */
+  listEndpoints(): Promise<{ readonly endpoint: Endpoint; readonly waiting: number }[]>;
+
+  /**
+   * Claims events that are due, each for one worker alone; maybe not all, when others claim at the same moment. Those whose
+   * endpoint is disabled or gone are dropped instead.
+   */
+  claimEvents(claim: EventClaim): Promise<EventJob[]>;
+  /**
+   * Decides what a try means, with the endpoint as it is now. Resolves with its new form, or with undefined when the event
+   * is no longer claimed by this very claim or its endpoint is gone: then nothing is written. `decide` is pure.
+   */
+  settleEvent(job: EventJob, decide: (endpoint: Endpoint, now: Instant) => AfterTry): Promise<Endpoint | undefined>;
+  /** Gives claimed events back, due at once, their tries as before. Those no longer claimed by this claim are left alone. */
+  releaseEvents(jobs: readonly EventJob[]): Promise<void>;
+  /** When the next event is due, or undefined when none is. */
+  nextEventDue(): Promise<Instant | undefined>;
+  /** Drops up to `rowsMax` events, the oldest of each endpoint for which more than `backlogMax` wait. Tells how many. */
+  trimEvents(backlogMax: number, rowsMax: number): Promise<number>;
+}

@@ -1,0 +1,209 @@
+/**
+ * The store's contract: endpoints, and the outbox of their events.
+ */
+import { describe, expect, test } from "vitest";
+import { afterTry, disabled, eventLeaseMs, type Endpoint } from "../../src/otp/endpoint.ts";
+import { MasterKeyMismatch } from "../../src/store/registry.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ann, createActs, ringOf, testPolicy } from "./acts.ts";
+import type { Ground, OnGround } from "./contract.ts";
+import { added, claimAll, endpointOf, settledAsTaken } from "./endpoints.ts";
+
+/** Endpoints, and a number of events that wait for each. */
+async function backlog({ store, system }: Ground, count: number, ...endpoints: Endpoint[]) {
+  await added(store, ...endpoints);
+  const acts = createActs(store, system, ringOf(1), testPolicy, true);
+  for (let i = 0; i < count; i++) {
+    await acts.send(ann);
+    system.advance(1);
+  }
+}
+
+const waiting = async (store: Store) =>
+  Object.fromEntries((await store.events.listEndpoints()).map(({ endpoint, waiting: count }) => [endpoint.id, count]));
+const hasWebhooks = async (store: Store) => (await store.registry.findTenant("default"))?.hasWebhooks === true;
+
+export function endpointCases(onGround: OnGround): void {
+  describe("an endpoint", () => {
+    test(
+      "is found as it was added and changed, by every process, until it is removed",
+      onGround(async ({ store, beside }) => {
+        const endpoint = endpointOf("we_1", { types: ["verification.verified"], showPhones: true });
+        await added(store, endpoint);
+        const other = await beside();
+        expect(await other.events.findEndpoint("we_1")).toEqual(endpoint);
+        expect(await other.events.changeEndpoint("we_1", (found, now) => disabled(found, "gone", now))).toBe(true);
+        const off = { ...endpoint, disableMs: store.now(), why: "gone" };
+        expect(await store.events.listEndpoints()).toEqual([{ endpoint: off, waiting: 0 }]);
+        expect(await store.events.removeEndpoint("we_1")).toBe(true);
+        expect(await store.events.removeEndpoint("we_1")).toBe(false);
+        expect(await other.events.changeEndpoint("we_1", (found) => found)).toBe(false);
+        expect(await other.events.listEndpoints()).toEqual([]);
+      }),
+    );
+
+    test(
+      "belongs to a tenant that is there and has room for it",
+      onGround(async ({ store }) => {
+        expect(await store.events.addEndpoint(endpointOf("we_0", { tenant: "nobody" }), 2)).toBe("no-tenant");
+        const outcomes = await Promise.all([1, 2, 3].map((i) => store.events.addEndpoint(endpointOf(`we_${i}`), 2)));
+        expect(outcomes.toSorted()).toEqual(["added", "added", "full"]);
+      }),
+    );
+
+    test(
+      "is news of its tenant to every server: when it comes, goes, and is turned off and on",
+      onGround(async ({ store, beside }) => {
+        const server = await beside();
+        let seen = await server.registry.tenantsRevision();
+        const expectNews = async (has: boolean) => {
+          expect(await server.registry.tenantsRevision()).toBeGreaterThan(seen);
+          const told = await server.registry.listTenants(seen);
+          expect(told.map(({ id, hasWebhooks: it }) => [id, it === true])).toEqual([["default", has]]);
+          seen = await server.registry.tenantsRevision();
+        };
+        await added(store, endpointOf("we_1"));
+        await expectNews(true);
+        await store.events.changeEndpoint("we_1", (found, now) => disabled(found, "operator", now));
+        await expectNews(false);
+        await store.events.changeEndpoint("we_1", (found) => ({ ...found, disableMs: null }));
+        await expectNews(true);
+        await store.events.removeEndpoint("we_1");
+        await expectNews(false);
+      }),
+    );
+
+    test(
+      "that is disabled by what it answers is news to its own server too",
+      onGround(async (ground) => {
+        const { store } = ground;
+        await backlog(ground, 1, endpointOf("we_1"));
+        const seen = await store.registry.tenantsRevision();
+        const [job] = await claimAll(store);
+        if (job === undefined) throw new Error("nothing waits");
+        const settled = await store.events.settleEvent(job, (found, now) => afterTry(0, found, "gone", now, 0));
+        expect(settled).toMatchObject({ why: "gone", disableMs: store.now() });
+        expect(await store.registry.tenantsRevision()).toBeGreaterThan(seen);
+        expect(await hasWebhooks(store)).toBe(false);
+      }),
+    );
+
+    test(
+      "and the events that wait for it keep their master key in the list",
+      onGround(async (ground) => {
+        const { store } = ground;
+        const admit = (...bytes: number[]) => store.registry.admitMasterKeys(ringOf(...bytes).all);
+        await admit(1);
+        await admit(2, 1);
+        await added(store, endpointOf("we_1", {}, ringOf(1)));
+        await expect(admit(2)).rejects.toBeInstanceOf(MasterKeyMismatch);
+        const { kid, secrets } = endpointOf("we_1", {}, ringOf(2));
+        await store.events.changeEndpoint("we_1", (found) => ({ ...found, kid, secrets }));
+        await expect(admit(2)).resolves.toBeUndefined();
+      }),
+    );
+  });
+
+  describe("an event", () => {
+    test(
+      "is in one worker's hands, until its lease ends, and comes back with the same id",
+      onGround(async (ground) => {
+        const { store, system, beside } = ground;
+        await backlog(ground, 30, endpointOf("we_1"), endpointOf("we_2"));
+        const other = await beside();
+        const claimed = await Promise.all(
+          Array.from({ length: 12 }, (_, i) => claimAll(i % 2 === 0 ? store : other, { max: 7 })),
+        );
+        expect(Math.max(...claimed.map((jobs) => jobs.length))).toBe(7);
+        // What one is about to claim, another may have passed over.
+        claimed.push(await claimAll(other));
+        const names = claimed.flat().map(({ endpoint, event }) => `${endpoint.id} ${event.id}`);
+        expect([names.length, new Set(names).size]).toEqual([60, 60]);
+        expect(await store.events.nextEventDue()).toBe(system.now() + eventLeaseMs);
+        system.advance(eventLeaseMs - 1);
+        expect(await claimAll(store)).toEqual([]);
+        system.advance(1);
+        const again = await claimAll(other);
+        expect(again.map(({ endpoint, event }) => `${endpoint.id} ${event.id}`).toSorted()).toEqual(names.toSorted());
+        expect(new Set(again.map(({ tries }) => tries))).toEqual(new Set([0]));
+        // The first hand comes too late to say anything.
+        expect(await settledAsTaken(store, claimed.flat())).toEqual(Array(60).fill(undefined));
+        expect(await waiting(store)).toEqual({ we_1: 30, we_2: 30 });
+      }),
+    );
+
+    test(
+      "is due when it is decided to be, or done with",
+      onGround(async (ground) => {
+        const { store, system } = ground;
+        await backlog(ground, 1, endpointOf("we_1"));
+        const [job] = await claimAll(store);
+        if (job === undefined) throw new Error("nothing waits");
+        await store.events.settleEvent(job, (found, now) => afterTry(job.tries, found, "failed", now, 0));
+        expect(await store.events.nextEventDue()).toBe(system.now() + 5_000);
+        expect(await store.events.findEndpoint("we_1")).toMatchObject({ failingSinceMs: system.now() });
+        system.advance(5_000);
+        const [again] = await claimAll(store);
+        expect(again).toMatchObject({ event: { id: job.event.id }, tries: 1 });
+        if (again === undefined) throw new Error("it does not come back");
+        await store.events.settleEvent(again, (found, now) => afterTry(again.tries, found, "taken", now, 0));
+        expect(await store.events.nextEventDue()).toBeUndefined();
+        expect(await store.events.findEndpoint("we_1")).toMatchObject({ failingSinceMs: null });
+      }),
+    );
+
+    test(
+      "that is given back is due at once, its tries as before",
+      onGround(async (ground) => {
+        const { store } = ground;
+        await backlog(ground, 2, endpointOf("we_1"));
+        const jobs = await claimAll(store);
+        await store.events.releaseEvents(jobs);
+        const again = await claimAll(store);
+        expect(new Set(again.map(({ event }) => event.id))).toEqual(new Set(jobs.map(({ event }) => event.id)));
+        expect(again.map(({ tries }) => tries)).toEqual([0, 0]);
+      }),
+    );
+
+    test(
+      "of one endpoint does not keep out another's",
+      onGround(async (ground) => {
+        const { store } = ground;
+        await backlog(ground, 9, endpointOf("we_1"));
+        await backlog(ground, 2, endpointOf("we_2"));
+        const jobs = await claimAll(store, { perEndpointMax: 3 });
+        expect(jobs.map(({ endpoint }) => endpoint.id).toSorted()).toEqual([..."111", ..."22"].map((i) => `we_${i}`));
+        expect((await claimAll(store, { busy: ["we_1"] })).length).toBe(0);
+        expect((await claimAll(store, { busy: ["we_2"] })).length).toBe(8);
+      }),
+    );
+
+    test(
+      "of an endpoint that is disabled or removed is dropped",
+      onGround(async (ground) => {
+        const { store } = ground;
+        await backlog(ground, 3, endpointOf("we_1"), endpointOf("we_2"));
+        await store.events.changeEndpoint("we_1", (found, now) => disabled(found, "operator", now));
+        await store.events.removeEndpoint("we_2");
+        expect(await claimAll(store)).toEqual([]);
+        expect(await store.events.nextEventDue()).toBeUndefined();
+      }),
+    );
+
+    test(
+      "beyond the backlog is dropped, the oldest first",
+      onGround(async (ground) => {
+        const { store } = ground;
+        await backlog(ground, 6, endpointOf("we_1"));
+        await backlog(ground, 3, endpointOf("we_2"));
+        expect(await store.events.trimEvents(9, 100)).toBe(0);
+        expect(await store.events.trimEvents(4, 3)).toBe(3);
+        expect(await store.events.trimEvents(4, 100)).toBe(2);
+        expect(await waiting(store)).toEqual({ we_1: 4, we_2: 3 });
+        const kept = (await claimAll(store)).filter(({ endpoint }) => endpoint.id === "we_1");
+        const ages = kept.map(({ event }) => store.now() - event.createMs);
+        expect(Math.max(...ages)).toBe(4);
+      }),
+    );
+  });
+}

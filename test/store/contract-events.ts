@@ -1,0 +1,360 @@
+/**
+ * The store's contract: events. What a tenant's endpoints are told of is written with the change itself: exactly once, by
+ * whatever act it came, and not at all where that was taken back.
+ */
+import { describe, expect, test } from "vitest";
+import { parseEvent } from "../support/events.ts";
+import { bodyOf, type OwedEvent } from "../../src/otp/event.ts";
+import { maskPhone, openPhone } from "../../src/otp/phone-number.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
+import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
+import { decideReport, decideSettle } from "../../src/otp/settlement.ts";
+import type { Job } from "../../src/store/store.ts";
+import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
+import type { Ground, OnGround } from "./contract.ts";
+import { added, endpointOf, takeEvents } from "./endpoints.ts";
+
+type Heard = Pick<Ground, "store" | "system" | "acts"> & {
+  readonly job: Job;
+  /** Has the endpoint take what waits: what is told again after that is told twice. */
+  readonly take: () => Promise<void>;
+};
+
+function settle({ store, acts, job }: Omit<Heard, "take">, outcome: SendOutcome, provider = "one") {
+  return store.settleMessage(job.message, acts.phoneOf, (view) =>
+    decideSettle(view, outcome, provider, 2, acts.policy),
+  );
+}
+function report({ store, acts, job }: Omit<Heard, "take">, delivery: "DELIVERED" | "UNDELIVERED", provider = "one") {
+  const facts = { delivery, providerMessageId: undefined, detail: "word", provider, providers: ["one", "two"] };
+  return store.settleMessage(job.message, acts.phoneOf, (view) => decideReport(view, facts));
+}
+const refused: SendOutcome = { kind: "refused", cause: "content", detail: "no" };
+
+/** What happens after a send, and what is told of it, in order. */
+const stories: [string, string[], (heard: Heard) => Promise<unknown>][] = [
+  ["nothing more happens", ["created"], async () => {}],
+  ["a provider takes it", ["created", "accepted"], (heard) => settle(heard, { kind: "accepted" })],
+  [
+    "an acceptance is noted twice",
+    ["created", "accepted"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      await heard.take();
+      await settle(heard, { kind: "accepted" });
+    },
+  ],
+  [
+    "reports come twice, the first before the answer",
+    ["created", "delivered"],
+    async (heard) => {
+      await report(heard, "DELIVERED");
+      await heard.take();
+      await settle(heard, { kind: "accepted" });
+      await report(heard, "DELIVERED");
+      await report(heard, "UNDELIVERED");
+    },
+  ],
+  [
+    "it fails over, and arrives",
+    ["created", "accepted", "accepted", "delivered"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      await report(heard, "UNDELIVERED");
+      const [again] = await heard.acts.claim();
+      if (again === undefined) throw new Error("it does not go on");
+      await settle({ ...heard, job: again }, { kind: "accepted" }, "two");
+      await report(heard, "DELIVERED", "two");
+    },
+  ],
+  [
+    "it fails over in vain",
+    ["created", "accepted", "accepted", "undelivered"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      await report(heard, "UNDELIVERED");
+      const [again] = await heard.acts.claim();
+      if (again === undefined) throw new Error("it does not go on");
+      await settle({ ...heard, job: again }, { kind: "accepted" }, "two");
+      await report(heard, "UNDELIVERED", "two");
+    },
+  ],
+  [
+    "every provider refuses it",
+    ["created", "failed", "undelivered"],
+    async (heard) => {
+      await settle(heard, refused);
+      const [again] = await heard.acts.claim();
+      if (again === undefined) throw new Error("it does not go on");
+      await settle({ ...heard, job: again }, refused, "two");
+    },
+  ],
+  [
+    "the right code comes, twice",
+    ["created", "verified"],
+    async ({ acts, take, job: { verification } }) => {
+      const code = acts.rightCode(verification);
+      await acts.guess(verification, acts.wrongCode(verification));
+      await acts.guess(verification, code);
+      await take();
+      await acts.guess(verification, code);
+    },
+  ],
+  [
+    "it is locked, and then asked about",
+    ["created", "locked"],
+    async ({ acts, take, job: { verification } }) => {
+      const wrong = acts.wrongCode(verification);
+      for (let i = 0; i < 5; i++) await acts.guess(verification, wrong);
+      await take();
+      await acts.guess(verification, wrong);
+    },
+  ],
+  [
+    "it is canceled, twice",
+    ["created", "canceled"],
+    async ({ acts, take, job: { verification } }) => {
+      await acts.cancel(verification);
+      await take();
+      await acts.cancel(verification);
+    },
+  ],
+  [
+    "a guess comes too late, and a sweep after it",
+    ["created", "expired"],
+    async ({ acts, store, system, take, job: { verification } }) => {
+      const code = acts.rightCode(verification);
+      system.advance(600_000);
+      await acts.guess(verification, code);
+      await take();
+      await store.sweep(100, testPolicy.retentionMs, acts.phoneOf);
+    },
+  ],
+  [
+    "sweeps of two processes find it",
+    ["created", "expired"],
+    async ({ acts, store, system }) => {
+      system.advance(600_000);
+      await Promise.all([1, 2, 3].map(() => store.sweep(100, testPolicy.retentionMs, acts.phoneOf)));
+    },
+  ],
+  [
+    "a sweep finds it that has no keys",
+    ["created", "expired"],
+    async ({ store, system }) => {
+      system.advance(600_000);
+      await store.sweep(100, testPolicy.retentionMs);
+    },
+  ],
+  [
+    "nobody sends it in time",
+    ["created", "failed"],
+    async ({ acts, store, system, job }) => {
+      await store.releaseMessages([job]);
+      system.advance(540_000);
+      await acts.claim();
+    },
+  ],
+  [
+    "it is resent",
+    ["created", "accepted", "accepted"],
+    async (heard) => {
+      await settle(heard, { kind: "accepted" });
+      heard.system.advance(30_000);
+      const job = await heard.acts.resend(heard.job.verification);
+      await settle({ ...heard, job }, { kind: "accepted" });
+    },
+  ],
+];
+
+async function heardBy({ store, system }: Ground, policy = testPolicy, ...ids: string[]): Promise<Acts> {
+  await added(store, ...(ids.length === 0 ? ["we_1"] : ids).map((id) => endpointOf(id)));
+  return createActs(store, system, ringOf(1), policy, true);
+}
+
+const typesOf = (events: readonly OwedEvent[]) => events.map(({ type }) => type.replace("verification.", ""));
+
+export function eventCases(onGround: OnGround): void {
+  describe("events", () => {
+    test.each(stories)("are told once each: when %s", (_, told, story) =>
+      onGround(async (ground) => {
+        const acts = await heardBy(ground);
+        const events: OwedEvent[] = [];
+        const take = async () => void events.push(...(await takeEvents(ground.store)));
+        await story({ ...ground, acts, job: await acts.send(ann), take });
+        await take();
+        expect(typesOf(events).toSorted()).toEqual(told.toSorted());
+        expect(new Set(events.map(({ id }) => id)).size).toBe(told.length);
+        for (const event of events) {
+          const { phone } = event;
+          const read = phone === null ? undefined : openPhone(acts.keys, phone.kid, phone.requestId, phone.box);
+          expect(parseEvent(bodyOf(event, read, true))).toMatchObject({ type: event.type, data: { phone: ann } });
+          expect(parseEvent(bodyOf(event, read, false)).data["phone"]).toBe(maskPhone(ann));
+        }
+        expect(await takeEvents(ground.store)).toEqual([]);
+      })(),
+    );
+
+    test(
+      "tell what GetOtp would, and nothing of the code",
+      onGround(async (ground) => {
+        const acts = await heardBy(ground);
+        const { store, system } = ground;
+        const job = await acts.send(ann);
+        await settle({ ...ground, acts, job }, { kind: "accepted" });
+        system.advance(1_000);
+        await acts.guess(job.verification, acts.rightCode(job.verification));
+        const [first, second, last] = await takeEvents(store);
+        const time = (ms: number) => new Date(job.verification.createMs + ms).toISOString();
+        const facts = {
+          request_id: job.verification.id,
+          tenant: "default",
+          channel: "sms",
+          country: "NL",
+          purpose: "login",
+          state: "STATE_PENDING",
+          reason: null,
+          delivery: "DELIVERY_ACCEPTED",
+          resends: 0,
+          create_time: time(0),
+          expire_time: time(600_000),
+          end_time: null,
+          test: false,
+        };
+        expect(first?.facts).toEqual({ ...facts, copy: 0, provider: "one" });
+        expect(second?.facts).toEqual({ ...facts, delivery: "DELIVERY_SENDING" });
+        const end = { state: "STATE_VERIFIED", reason: "REASON_OTP_ALREADY_VERIFIED", end_time: time(1_000) };
+        expect(last?.facts).toEqual({ ...facts, ...end });
+      }),
+    );
+
+    test(
+      "of an act that is taken back are not there",
+      onGround(async (ground) => {
+        const acts = await heardBy(ground);
+        const { store } = ground;
+        const { verification } = await acts.send(ann);
+        await takeEvents(store);
+        const scope = { tenant: "default", id: verification.id, slot: undefined, phoneOf: acts.phoneOf };
+        const broken = { slot: Buffer.alloc(16), kid: 1, fingerprint: null as unknown as Uint8Array };
+        const record = { ...broken, verificationId: verification.id, answer: null, busyUntilMs: 1, expireMs: 1 };
+        const canceled = { ...verification, state: "CANCELED", salt: null, endMs: 5 } as const;
+        const act = store.updateVerification(scope, () => ({
+          writes: { verification: canceled, record },
+          result: 0,
+        }));
+        await expect(act).rejects.toBeInstanceOf(Error);
+        expect((await acts.read(verification)).state).toBe("PENDING");
+        expect(await takeEvents(store)).toEqual([]);
+      }),
+    );
+
+    test(
+      "survive with what they tell of",
+      onGround(async (ground) => {
+        const acts = await heardBy(ground);
+        const { verification } = await acts.send(ann);
+        const later = await ground.reopen();
+        expect((await takeEvents(later)).map(({ facts }) => facts["request_id"])).toEqual([verification.id]);
+      }),
+    );
+
+    test(
+      "go to each endpoint of the tenant that asks for them, and to no other",
+      onGround(async ({ store, system }) => {
+        await added(
+          store,
+          endpointOf("we_all"),
+          endpointOf("we_ends", { types: ["verification.canceled", "fraud.tripped"] }),
+          endpointOf("we_off", { disableMs: 5, why: "operator" }),
+        );
+        await store.registry.changeTenant("acme", () => ({ keep: { settings: "{}", disableMs: null }, result: 0 }));
+        await added(store, endpointOf("we_acme", { tenant: "acme" }));
+        const acts = createActs(store, system, ringOf(1), testPolicy, true);
+        await acts.cancel((await acts.send(ann)).verification);
+        await acts.send(ben, { tenant: "acme" });
+        await acts.send(ben, { tenant: "nobody" });
+        const jobs = await store.events.claimEvents({ max: 100, perEndpointMax: 100, busy: [] });
+        expect(jobs.map(({ endpoint, event }) => `${endpoint.id} ${event.type}`).toSorted()).toEqual([
+          "we_acme verification.created",
+          "we_all verification.canceled",
+          "we_all verification.created",
+          "we_ends verification.canceled",
+        ]);
+      }),
+    );
+
+    test(
+      "of the sandbox go to the tenant beside it, and say so",
+      onGround(async (ground) => {
+        const acts = await heardBy(ground);
+        await acts.send(ann, { tenant: "default+test" });
+        const [event] = await takeEvents(ground.store);
+        expect(event?.tenant).toBe("default");
+        expect(event?.facts).toMatchObject({ tenant: "default", test: true });
+      }),
+    );
+
+    test(
+      "are not written while the tenant is not known to have an endpoint",
+      onGround(async ({ store, acts }) => {
+        await added(store, endpointOf("we_1"));
+        await acts.cancel((await acts.send(ann)).verification);
+        expect(await takeEvents(store)).toEqual([]);
+      }),
+    );
+
+    test(
+      "tell once of each share of the daily cap, on whatever way it is reached",
+      onGround(async (ground) => {
+        const policy = { ...testPolicy, dailyMessagesMax: 5 };
+        const acts = await heardBy(ground, policy);
+        const { store, system } = ground;
+        const told = async () => (await takeEvents(store)).filter(({ type }) => type === "spend.warning");
+        for (let i = 0; i < 3; i++) await acts.send(ann);
+        expect(await told()).toEqual([]);
+        await acts.send(ann);
+        const day = new Date(system.now()).toISOString().slice(0, 10);
+        const expected = { tenant: "default", cap: 5, day };
+        expect((await told()).map(({ facts }) => facts)).toEqual([{ ...expected, share_percent: 80 }]);
+        // A call cut short is made again, and takes the last place.
+        system.advance(30_000);
+        await acts.claim(1);
+        expect((await told()).map(({ facts }) => facts)).toEqual([{ ...expected, share_percent: 100 }]);
+        expect(await acts.trySend(ann)).toBe("SPEND_LIMIT");
+        expect(await told()).toEqual([]);
+      }),
+    );
+
+    test(
+      "tell of a prefix that is tripped, and of no other decision",
+      onGround(async (ground) => {
+        await heardBy(ground);
+        const { store } = ground;
+        const name = { tenant: "default", prefix: prefixOf(ann) };
+        const tripped: PrefixDecision = {
+          kind: "tripped",
+          atMs: 5_000,
+          matured: 30,
+          verified: 1,
+          refused: 0,
+          untilMs: 65_000,
+          enforced: true,
+        };
+        const decide = async (decision: PrefixDecision) => {
+          await store.changePrefix(name, () => ({ record: newPrefix, decisions: [decision] }));
+        };
+        await decide({ ...tripped, kind: "passed", untilMs: null });
+        await decide(tripped);
+        await decide({ ...tripped, kind: "unblocked", untilMs: null });
+        const events = await takeEvents(store);
+        expect(events.map(({ type, facts }) => ({ type, facts }))).toEqual([
+          {
+            type: "fraud.tripped",
+            facts: { ...name, sends: 30, verified: 1, enforced: true, until_time: "1970-01-01T00:01:05.000Z" },
+          },
+        ]);
+      }),
+    );
+  });
+}
