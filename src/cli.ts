@@ -13,6 +13,7 @@ import { prefixCommands } from "./commands/prefixes.ts";
 import { prune } from "./commands/prune.ts";
 import { serve } from "./commands/serve.ts";
 import { tenantCommands } from "./commands/tenants.ts";
+import { webhookCommands } from "./commands/webhooks.ts";
 import { StoreUnavailable } from "./store/store.ts";
 
 const commands: Record<string, Command> = {
@@ -42,6 +43,7 @@ Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve
   ...destinationCommands,
   ...prefixCommands,
   ...tenantCommands,
+  ...webhookCommands,
 };
 
 /** The first words of commands that have two. */
@@ -52,7 +54,7 @@ const usage = `Usage: otpd COMMAND
 Phone verification that anyone can host.
 
 ${Object.entries(commands)
-  .map(([name, { summary }]) => `  ${name.padEnd(15)} ${summary}`)
+  .map(([name, { summary }]) => `  ${name.padEnd(22)} ${summary}`)
   .join("\n")}
 
 otpd COMMAND --help tells more. Configuration is by OTP_* variables, see the README.`;

@@ -9,9 +9,12 @@ import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import type { Config } from "./config/config.ts";
 import { readTenant } from "./config/tenant-settings.ts";
 import { guarded, type GuardedProvider } from "./delivery/breaker.ts";
+import { createEventWorker } from "./delivery/event-worker.ts";
 import { createInbox } from "./delivery/inbox.ts";
+import { createPost } from "./delivery/post.ts";
 import type { Provider } from "./delivery/provider.ts";
 import { makeProvider } from "./delivery/providers.ts";
+import { isPublic, isPublicOrLoopback } from "./delivery/public-address.ts";
 import { createWorker } from "./delivery/worker.ts";
 import { banner, everythingPublic, firstKeys } from "./first-start.ts";
 import { ownMasterKey } from "./master-key.ts";
@@ -168,6 +171,16 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onFault: onFault("worker"),
     });
     nudge = worker.nudge;
+    const eventWorker = createEventWorker({
+      store,
+      system,
+      keys,
+      post: createPost({ isAllowed: isDevelopment ? isPublicOrLoopback : isPublic }),
+      onDisabled: ({ id, tenant, why }) => {
+        telemetry.warning(`webhook endpoint ${id} of tenant ${tenant} was disabled: ${why}`);
+      },
+      onFault: onFault("event-worker"),
+    });
     const sweeper = createSweeper(store, system, config.policy.retentionMs, phoneOf, onFault("sweeper"));
     const sprayWatch = createSprayWatch({
       store,
@@ -280,6 +293,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onFault: onFault("server"),
     });
     worker.start();
+    eventWorker.start();
     sweeper.start();
     sprayWatch.start();
     telemetry.lifecycle("listening", { host: server.host, port: server.port });
@@ -301,7 +315,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
         const callOff = system.after(sendGraceMs, worker.hurry);
         await server.stop(serverGraceMs);
         callOff();
-        await worker.stop(workerGraceMs);
+        await Promise.all([worker.stop(workerGraceMs), eventWorker.stop(workerGraceMs)]);
         await sweeper.stop();
         await sprayWatch.stop();
         await store.close();

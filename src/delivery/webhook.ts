@@ -6,10 +6,10 @@
  * 2xx takes the message. 409 says "taken before". 400 and 422 refuse it (with `{"reason":"recipient"}`, the recipient);
  * 401 and 403 refuse us; 402 is an empty purse; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
  */
-import { createHmac } from "node:crypto";
 import type { SendOutcome } from "../otp/message.ts";
-import { neverConnected } from "./unsent.ts";
 import type { Finding, Provider } from "./provider.ts";
+import { signatureHeaders } from "./signature.ts";
+import { neverConnected } from "./unsent.ts";
 
 export interface WebhookOptions {
   readonly url: URL;
@@ -44,7 +44,7 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
       try {
         const response = await fetch(url, {
           method: "POST",
-          headers: { "content-type": "application/json", ...signature(sms.reference, body) },
+          headers: { "content-type": "application/json", ...signatureHeaders(sms.reference, body, [secret], now()) },
           body,
           redirect: "manual",
           signal,
@@ -62,12 +62,6 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
       return [{ ok: isSafe, sentence: `The webhook URL is ${isSafe ? "" : "not "}protected by TLS or local.` }];
     },
   };
-
-  function signature(id: string, body: string): Record<string, string> {
-    const timestamp = `${Math.floor(now() / 1_000)}`;
-    const mac = createHmac("sha256", secret).update(`${id}.${timestamp}.${body}`).digest("base64");
-    return { "webhook-id": id, "webhook-timestamp": timestamp, "webhook-signature": `v1,${mac}` };
-  }
 }
 
 interface Answer {

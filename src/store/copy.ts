@@ -34,6 +34,8 @@ export const copiedTables = [
   "guesses",
   "prefixes",
   "prefix_decisions",
+  "webhook_endpoints",
+  "events",
 ] as const;
 /** The latest time the process saw: PostgreSQL has a clock of its own. The mark of a copy is the file's alone. */
 export const sqliteOnly = ["clock", "moved"];

@@ -6,15 +6,19 @@
 import { readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parseEvent } from "../support/events.ts";
+import { startGateway, type Gateway } from "../support/gateway.ts";
 import { wrongCode } from "../support/phones.ts";
-import { startOtpd, type Otpd } from "../support/process.ts";
+import { runOtpd, startOtpd, type Otpd } from "../support/process.ts";
 import { surfaces, type Message, type Rpc } from "../support/surfaces.ts";
 import { overHttp1 } from "../support/wire.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 let folder = "";
 let otpd: Otpd;
-const secrets = { codes: [] as string[], phones: [] as string[], key: "" };
+const secrets = { codes: [] as string[], phones: [] as string[], key: "", endpoint: "" };
+/** The tenant's own system, which is told of everything. */
+let consumer: Gateway;
 /** Answers that may hold the number they are about, by design, and all others. */
 const answers = { withPhone: [] as string[], others: [] as string[] };
 let files = "";
@@ -31,6 +35,14 @@ beforeAll(async () => {
   otpd = await startOtpd(folder, { ...env, NODE_OPTIONS: `--import ${tracer}`, TRACE_FILE: traceFile });
   const [, key = ""] = await otpd.waitFor(/(otp_live_\w+)/);
   secrets.key = key;
+  const allTold = Promise.withResolvers<void>();
+  consumer = await startGateway((response) => {
+    response.writeHead(204).end();
+    const ended = consumer.asked.filter(({ body }) => /"type":"verification\.verified"/.test(body));
+    if (ended.length === 2 * surfaces.length) allTold.resolve();
+  });
+  const added = await runOtpd(folder, ["webhooks", "add", consumer.url, "--json"], env);
+  secrets.endpoint = (JSON.parse(added.output) as { secret: string }).secret.slice("whsec_".length);
   for (const [at, surface] of surfaces.entries()) {
     const phone = `+49151234567${10 + at}`;
     secrets.phones.push(phone);
@@ -92,6 +104,7 @@ beforeAll(async () => {
     const gone = await overHttp1(otpd.url, { method: "GET", path, headers: { authorization: `Bearer ${key}` } });
     answers.others.push(gone.text);
   }
+  await allTold.promise;
   // Read while it runs, so that the write-ahead log is there, and once more when all is put away.
   const read = () =>
     readdirSync(join(folder, "data"))
@@ -104,7 +117,10 @@ beforeAll(async () => {
   spans = readFileSync(traceFile, "utf8");
   files += read();
 });
-afterAll(() => rmSync(folder, { recursive: true, force: true }));
+afterAll(async () => {
+  await consumer.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** The spellings that a text may hide in. */
 function spellings(text: string): string[] {
@@ -137,6 +153,8 @@ test("the flows have run: there is something to find", () => {
   expect([secrets.codes.length, new Set(secrets.codes).size]).toEqual([15, 15]);
   expect(secretOf(secrets.key)).toMatch(/^[0-9A-Za-z]{38}$/);
   expect(answers.others.length).toBeGreaterThanOrEqual(150);
+  const told = new Set(consumer.asked.map(({ body }) => parseEvent(body).type.replace("verification.", "")));
+  expect([...told].toSorted()).toEqual(["accepted", "created", "verified"]);
   expect(files.length).toBeGreaterThan(100_000);
   expect(otpd.errors().split("\n").length).toBeGreaterThan(100);
   expect(metrics).toContain('otp_sends_total{country="DE",kind="first"} 15');
@@ -168,6 +186,7 @@ describe("nothing is found", () => {
     "in the metrics": () => metrics,
     "in a trace": () => spans,
     "in any answer": () => [...answers.others, ...answers.withPhone].join("\n"),
+    "in any event": () => JSON.stringify(consumer.asked),
   };
   test.each(Object.keys(places))("of a code or the key's secret %s", (place) => {
     const where = places[place]?.() ?? "";
@@ -182,8 +201,23 @@ describe("nothing is found", () => {
     ["in the metrics", () => metrics],
     ["in a trace", () => spans],
     ["in an answer that is not about it", () => answers.others.join("\n")],
+    ["in any event", () => JSON.stringify(consumer.asked)],
   ])("of a whole number %s", (_, where) => {
     expect(found(where(), [...secrets.phones, ...national(secrets.phones)])).toEqual([]);
+  });
+
+  test("of the endpoint's secret, where anybody may look", () => {
+    const bytes = Buffer.from(secrets.endpoint, "base64");
+    expect(bytes).toHaveLength(32);
+    const everything = `${otpd.output()}${otpd.errors()}${files}${JSON.stringify(consumer.asked)}`;
+    for (const form of [
+      secrets.endpoint,
+      bytes.toString("latin1"),
+      bytes.toString("hex"),
+      bytes.toString("base64url"),
+    ]) {
+      expect(everything.includes(form)).toBe(false);
+    }
   });
 
   test("of the master key, beyond its own file", () => {

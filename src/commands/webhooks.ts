@@ -1,0 +1,255 @@
+/**
+ * `otpd webhooks`: where a tenant's events are posted, and with which secrets they are signed.
+ */
+import { parseArgs } from "node:util";
+import { parseDurationMs } from "../config/shapes.ts";
+import { postEvent, postTimeoutMs } from "../delivery/event-worker.ts";
+import { createPost, type Posted } from "../delivery/post.ts";
+import { isPublic, isPublicOrLoopback } from "../delivery/public-address.ts";
+import { endpointsMax, isSigning, overlapMs, parseEndpointUrl, type Endpoint } from "../otp/endpoint.ts";
+import { eventTypes, testEvent, type EventType } from "../otp/event.ts";
+import {
+  addWebhook,
+  disableWebhook,
+  enableWebhook,
+  expireSecrets,
+  rotateSecret,
+  type Made,
+} from "../service/webhooks.ts";
+import type { Store } from "../store/store.ts";
+import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { configuration, findTenant, keyRingOf, noTenant } from "./setup.ts";
+
+const keepDaysMax = 30;
+
+export const webhookCommands: Record<string, Command> = {
+  "webhooks add": {
+    summary: "post a tenant's events to a URL",
+    help: `Usage: otpd webhooks add URL [--tenant NAME] [--events LIST] [--show-phones] [--json]
+
+Posts what happens from now on to an https URL, signed as Standard Webhooks prescribes (docs/webhooks.md), and prints the
+secret, this once. A tenant has at most ${endpointsMax} URLs.
+
+  --tenant NAME   whose events; default unless given
+  --events LIST   what to tell of; all unless given, of
+${eventTypes.map((type) => `                    ${type}`).join("\n")}
+  --show-phones   whole numbers instead of masked ones
+  --json          print {"id","secret","tenant","url"}`,
+    run: add,
+  },
+  "webhooks list": {
+    summary: "list where events are posted",
+    help: `Usage: otpd webhooks list [--tenant NAME] [--json]
+
+Lists the endpoints, whether they take what they are sent, and how many events wait for each.
+
+  --tenant NAME   only this tenant's
+  --json          print them as a JSON array`,
+    run: list,
+  },
+  "webhooks rotate-secret": {
+    summary: "give an endpoint a new secret",
+    help: `Usage: otpd webhooks rotate-secret ID [--keep TIME] [--json]
+
+Makes a new secret and prints it, this once. Until the time is over each event is signed with the old one too.
+
+  --keep TIME   how long the old one still signs, such as 24h, 0s to ${keepDaysMax}d; 24h unless given
+  --json        print {"id","secret"}`,
+    run: rotate,
+  },
+  "webhooks expire-secret": {
+    summary: "sign with an endpoint's newest secret alone",
+    help: `Usage: otpd webhooks expire-secret ID
+
+Ends every secret of the endpoint but the newest, at once.`,
+    run: (args) => changed(args, (store, id) => expireSecrets({ store }, id), "signs with its newest secret alone"),
+  },
+  "webhooks enable": {
+    summary: "post to an endpoint again",
+    help: `Usage: otpd webhooks enable ID
+
+Posts to an endpoint that was disabled: what still waits for it, and what happens from now on.`,
+    run: (args) => changed(args, (store, id) => enableWebhook({ store }, id), "is enabled"),
+  },
+  "webhooks disable": {
+    summary: "post to an endpoint no more",
+    help: `Usage: otpd webhooks disable ID
+
+Stops posting to an endpoint. What happens meanwhile is not kept for it, and what waits is dropped as it comes due.`,
+    run: (args) => changed(args, (store, id) => disableWebhook({ store }, id), "is disabled"),
+  },
+  "webhooks remove": {
+    summary: "forget an endpoint",
+    help: `Usage: otpd webhooks remove ID
+
+Forgets an endpoint, its secrets and what waits for it.`,
+    run: (args) => changed(args, (store, id) => store.events.removeEndpoint(id), "is removed"),
+  },
+  "webhooks test": {
+    summary: "post a test event now",
+    help: `Usage: otpd webhooks test ID
+
+Posts an event of the type webhook.test to the endpoint, once, from this machine, and tells what was answered.`,
+    run: test,
+  },
+};
+
+const wantsId = "Give the id of one endpoint: otpd webhooks list shows them.";
+
+async function add(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: {
+      tenant: tenantOption,
+      events: { type: "string" },
+      "show-phones": { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+    },
+    allowPositionals: true,
+  });
+  const text = single(positionals, "Give one URL.");
+  const types = values.events === undefined ? [] : typesOf(values.events);
+  const config = configuration();
+  const url = parseEndpointUrl(text, config.environment === "development");
+  if (url === undefined) {
+    throw new Unusable(
+      "URL must begin with https:// and have no user in it (http only for this machine, in development).",
+    );
+  }
+  const keys = keyRingOf(config);
+  await withStore(async (store, system) => {
+    const { id: tenant } = await findTenant(store, values.tenant);
+    const wish = { tenant, url, types, showPhones: values["show-phones"] };
+    const made = await addWebhook({ store, system, keys }, wish);
+    if (made === "no-tenant") throw noTenant(tenant);
+    if (made === "full") throw new Unusable(`${tenant} has ${endpointsMax} endpoints already: remove one first.`);
+    if (values.json) say(JSON.stringify({ id: made.id, secret: made.secret.reveal(), tenant, url: url.href }));
+    else say(`${shown(made)}\n\nid ${made.id}, of ${tenant}, ${types.length === 0 ? "all events" : types.join(", ")}`);
+  });
+}
+
+async function rotate(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { keep: { type: "string" }, json: { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
+  const id = single(positionals, wantsId);
+  const keepMs = values.keep === undefined ? overlapMs : durationOf(values.keep);
+  const keys = keyRingOf(configuration());
+  await withStore(async (store, system) => {
+    const made = await rotateSecret({ store, system, keys }, id, keepMs);
+    if (made === "unknown") throw unknown(id);
+    if (made === "full")
+      throw new Unusable("Three secrets sign already: otpd webhooks expire-secret ends the old ones.");
+    if (values.json) say(JSON.stringify({ id, secret: made.secret.reveal() }));
+    else say(`${shown(made)}\n\nEarlier ones sign until ${timeOf(store.now() + keepMs)}.`);
+  });
+}
+
+async function list(args: string[]): Promise<void> {
+  const { values } = parseArgs({
+    args,
+    options: { tenant: { type: "string" }, json: { type: "boolean", default: false } },
+  });
+  await withStore(async (store) => {
+    const only = values.tenant === undefined ? undefined : (await findTenant(store, values.tenant)).id;
+    const found = (await store.events.listEndpoints()).filter(
+      ({ endpoint }) => only === undefined || endpoint.tenant === only,
+    );
+    const now = store.now();
+    const listed = found.map(({ endpoint: e, waiting }) => ({
+      id: e.id,
+      tenant: e.tenant,
+      url: e.url,
+      events: e.types,
+      show_phones: e.showPhones,
+      state: stateOf(e),
+      waiting,
+      secrets: e.secrets.filter((secret) => isSigning(secret, now)).length,
+      create_time: timeOf(e.createMs),
+      disable_time: timeOf(e.disableMs),
+    }));
+    if (values.json) return say(JSON.stringify(listed));
+    if (listed.length === 0)
+      return say("There are no endpoints. Make one: npx otpd webhooks add https://shop.example/otp");
+    const head = ["ID", "TENANT", "STATE", "WAITING", "SECRETS", "PHONES", "EVENTS", "URL"];
+    const lines = listed.map((e) => [
+      e.id,
+      e.tenant,
+      e.state,
+      `${e.waiting}`,
+      `${e.secrets}`,
+      e.show_phones ? "whole" : "masked",
+      e.events.join(",") || "all",
+      e.url,
+    ]);
+    say(table([head, ...lines]));
+  });
+}
+
+async function test(args: string[]): Promise<void> {
+  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
+  const id = single(positionals, wantsId);
+  const config = configuration();
+  const keys = keyRingOf(config);
+  const isAllowed = config.environment === "development" ? isPublicOrLoopback : isPublic;
+  await withStore(async (store, system) => {
+    const endpoint = await store.events.findEndpoint(id);
+    if (endpoint === undefined) throw unknown(id);
+    const now = store.now();
+    const event = testEvent(Buffer.from(system.randomBytes(16)).toString("base64url"), endpoint.tenant, now);
+    const signal = AbortSignal.timeout(postTimeoutMs);
+    const posted = await postEvent({ keys, post: createPost({ isAllowed }) }, event, endpoint, now, signal);
+    if (posted.kind !== "answered" || posted.status < 200 || posted.status > 299) {
+      throw new Unusable(`${endpoint.url} did not take the test event: ${wordsOf(posted)}.`);
+    }
+    say(`${endpoint.url} took the test event: ${wordsOf(posted)}.`);
+  });
+}
+
+/** Does one thing to one endpoint. */
+async function changed(
+  args: string[],
+  change: (store: Store, id: string) => Promise<boolean>,
+  done: string,
+): Promise<void> {
+  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
+  const id = single(positionals, wantsId);
+  await withStore(async (store) => {
+    if (!(await change(store, id))) throw unknown(id);
+    say(`${id} ${done}.`);
+  });
+}
+
+function unknown(id: string): Unusable {
+  return new Unusable(`There is no endpoint with the id ${id.slice(0, 24)}.`);
+}
+
+function shown({ secret }: Made): string {
+  return `The secret, shown this once:\n\n  ${secret.reveal()}`;
+}
+
+function wordsOf(posted: Posted): string {
+  return posted.kind === "answered" ? `HTTP ${posted.status}` : posted.why;
+}
+
+function stateOf({ disableMs, why, failingSinceMs }: Endpoint): string {
+  if (disableMs !== null) return `disabled (${why})`;
+  return failingSinceMs === null ? "enabled" : "failing";
+}
+
+function typesOf(text: string): EventType[] {
+  const wanted = text.split(",").map((type) => type.trim());
+  const isKnown = wanted.every((type) => eventTypes.some((known) => known === type));
+  if (!isKnown) throw new Misused(`--events must be a list of ${eventTypes.join(",")}.`);
+  return eventTypes.filter((type) => wanted.includes(type));
+}
+
+function durationOf(text: string): number {
+  const ms = /^0+[smhd]$/.test(text) ? 0 : parseDurationMs(text);
+  if (ms === undefined || ms > keepDaysMax * 24 * 3_600_000) {
+    throw new Misused(`--keep must be a time such as 24h, 0s to ${keepDaysMax}d.`);
+  }
+  return ms;
+}

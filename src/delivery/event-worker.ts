@@ -1,0 +1,199 @@
+/**
+ * The event worker posts events to tenants' endpoints: claim with a lease → POST, outside any transaction → settle. At
+ * least once: what a crash leaves between the POST and the settling is posted again with the same id once the lease ends.
+ */
+import {
+  afterTry,
+  backlogMax,
+  resealed,
+  secretNonceBytes,
+  signingSecrets,
+  type Endpoint,
+  type TryOutcome,
+} from "../otp/endpoint.ts";
+import { bodyOf, type OwedEvent } from "../otp/event.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import { readPhone } from "../otp/phone-number.ts";
+import type { EventJob } from "../store/events.ts";
+import type { Store } from "../store/store.ts";
+import { recurring, type Recurring, type System } from "../system.ts";
+import type { Post, Posted } from "./post.ts";
+import { signatureHeaders } from "./signature.ts";
+
+export interface EventWorkerOptions {
+  readonly store: Pick<Store, "events" | "now">;
+  readonly system: System;
+  readonly keys: KeyRing;
+  readonly post: Post;
+  /** Told when an endpoint was disabled because of what it answered, or did not. */
+  readonly onDisabled: (endpoint: Endpoint) => void;
+  /** Told of a fault of the worker's own. */
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface EventWorker {
+  /** Begins to look for events that are due. */
+  start(): void;
+  /** Takes no more, waits up to `graceMs` for what is under way, and gives the rest back. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** POSTs at once, and of those to one endpoint: one that does not answer must not hold up the others. */
+const postsMax = 64;
+const postsPerEndpointMax = 4;
+/** What has not answered by then has not taken it. The specification asks for 15 to 30 s. */
+export const postTimeoutMs = 15_000;
+const pollMs = 1_000;
+const releaseGraceMs = 1_000;
+/** How often long backlogs are cut, and by how many rows at most. */
+const trimEveryMs = 15_000;
+const trimRowsMax = 2_000;
+
+/** Posts one event to an endpoint, signed with all its secrets that are in force. Never rejects for the far end's sake. */
+export async function postEvent(
+  { keys, post }: Pick<EventWorkerOptions, "keys" | "post">,
+  event: OwedEvent,
+  endpoint: Endpoint,
+  now: number,
+  signal: AbortSignal,
+): Promise<Posted> {
+  const { phone } = event;
+  const e164 = phone === null ? undefined : readPhone(keys, phone.kid, phone.requestId, phone.box);
+  const body = bodyOf(event, e164, endpoint.showPhones);
+  const headers = {
+    "content-type": "application/json",
+    "user-agent": "otpd",
+    ...signatureHeaders(event.id, body, signingSecrets(keys, endpoint, now), now),
+  };
+  return post(new URL(endpoint.url), headers, body, signal);
+}
+
+/** What an answer means: 2xx has taken it, 410 wants nothing any more, all else is asked again. Pure. */
+export function outcomeOf(posted: Posted): TryOutcome {
+  if (posted.kind === "unanswered") return "failed";
+  if (posted.status === 410) return "gone";
+  return posted.status >= 200 && posted.status < 300 ? "taken" : "failed";
+}
+
+export function createEventWorker(options: EventWorkerOptions): EventWorker {
+  const { store, system, keys, onDisabled, onFault } = options;
+  /** POSTs under way, by endpoint. */
+  const busy = new Map<string, number>();
+  let posts = 0;
+  const underWay = new Set<Promise<void>>();
+  const openPosts = new Set<AbortController>();
+  let stopping = false;
+  let wakeAtMs = Number.POSITIVE_INFINITY;
+  let callOffLook = () => {};
+
+  const trimmer: Recurring = recurring(
+    system,
+    trimEveryMs,
+    async () => void (await store.events.trimEvents(backlogMax, trimRowsMax)),
+    onFault,
+  );
+
+  function begin(task: Promise<void>): void {
+    const done = task.catch(onFault).finally(() => underWay.delete(done));
+    underWay.add(done);
+  }
+
+  async function carry(job: EventJob): Promise<void> {
+    const { endpoint } = job;
+    posts += 1;
+    busy.set(endpoint.id, (busy.get(endpoint.id) ?? 0) + 1);
+    const late = new AbortController();
+    openPosts.add(late);
+    const callOff = system.after(postTimeoutMs, () => late.abort());
+    try {
+      const posted = await postEvent(options, job.event, endpoint, store.now(), late.signal);
+      // Cut short by our own stop, it says nothing of the endpoint.
+      if (stopping && posted.kind === "unanswered") await store.events.releaseEvents([job]);
+      else await settle(job, outcomeOf(posted));
+    } finally {
+      callOff();
+      openPosts.delete(late);
+      posts -= 1;
+      const left = (busy.get(endpoint.id) ?? 1) - 1;
+      if (left === 0) busy.delete(endpoint.id);
+      else busy.set(endpoint.id, left);
+      wakeIn(0);
+    }
+  }
+
+  async function settle(job: EventJob, outcome: TryOutcome): Promise<void> {
+    const [byte = 0] = system.randomBytes(1);
+    let wasEnabled = false;
+    const endpoint = await store.events.settleEvent(job, (current, now) => {
+      wasEnabled = current.disableMs === null;
+      return afterTry(job.tries, current, outcome, now, byte / 256);
+    });
+    if (wasEnabled && endpoint !== undefined && endpoint.disableMs !== null) onDisabled(endpoint);
+  }
+
+  async function look(): Promise<void> {
+    wakeAtMs = Number.POSITIVE_INFINITY;
+    let nextMs = pollMs;
+    try {
+      const due = await store.events.nextEventDue();
+      if (!stopping && due !== undefined && due <= store.now() && posts < postsMax) {
+        // One with a place left may get all of them: what it then has in hand is bounded by twice its share.
+        const full = [...busy].filter(([, count]) => count >= postsPerEndpointMax).map(([id]) => id);
+        const jobs = await store.events.claimEvents({
+          max: postsMax - posts,
+          perEndpointMax: postsPerEndpointMax,
+          busy: full,
+        });
+        for (const job of jobs) begin(carry(job));
+      } else if (due !== undefined) {
+        nextMs = Math.max(0, Math.min(pollMs, due - store.now()));
+      }
+    } catch (error) {
+      onFault(error);
+    }
+    wakeIn(nextMs === 0 ? pollMs : nextMs);
+  }
+
+  function wakeIn(ms: number): void {
+    if (stopping) return;
+    const at = store.now() + ms;
+    if (at >= wakeAtMs) return;
+    callOffLook();
+    wakeAtMs = at;
+    callOffLook = system.after(ms, () => begin(look()));
+  }
+
+  /** Resolves once nothing is under way, or `ms` have passed. */
+  async function within(ms: number): Promise<void> {
+    const late = Promise.withResolvers<void>();
+    const callOff = system.after(ms, late.resolve);
+    await Promise.race([Promise.all(underWay), late.promise]);
+    callOff();
+  }
+
+  /** Secrets move to the current master key, so that an older one can be dropped. */
+  async function reseal(): Promise<void> {
+    const nonceOf = () => system.randomBytes(secretNonceBytes);
+    for (const { endpoint } of await store.events.listEndpoints()) {
+      if (endpoint.kid === keys.current.kid) continue;
+      await store.events.changeEndpoint(endpoint.id, (current) => resealed(keys, current, nonceOf));
+    }
+  }
+
+  return {
+    start() {
+      begin(reseal());
+      trimmer.start();
+      wakeIn(0);
+    },
+    async stop(graceMs) {
+      stopping = true;
+      callOffLook();
+      await within(graceMs);
+      // What is cut short gives its event back, as far as there is time; the rest is left to the end of its lease.
+      for (const open of openPosts) open.abort();
+      await within(releaseGraceMs);
+      await trimmer.stop();
+    },
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * A POST to a URL that a tenant has named. Its name is resolved here, every address that comes of it is looked at, and the
+ * connection is made to those very addresses: were it resolved again for the connection, the second answer could be
+ * another. Redirects are not followed.
+ */
+import { lookup } from "node:dns/promises";
+import { request as requestHttp, type IncomingMessage, type RequestOptions } from "node:http";
+import { request as requestHttps } from "node:https";
+import { isIP, type LookupFunction } from "node:net";
+
+export interface PostOptions {
+  /** Whether an address may be connected to. */
+  readonly isAllowed: (address: string) => boolean;
+  /** Finds the addresses of a name; the machine's own way unless given. */
+  readonly resolve?: (host: string) => Promise<readonly Address[]>;
+  /** A certificate to trust instead of the usual ones. */
+  readonly ca?: string;
+}
+
+export interface Address {
+  readonly address: string;
+  readonly family: number;
+}
+
+/** What came of a POST: a status, or why there is none, as the rest of a sentence. */
+export type Posted =
+  | { readonly kind: "answered"; readonly status: number }
+  | { readonly kind: "unanswered"; readonly why: string };
+
+export type Post = (
+  url: URL,
+  headers: Readonly<Record<string, string>>,
+  body: string,
+  signal: AbortSignal,
+) => Promise<Posted>;
+
+/** The longest answer that is waited for. Nothing of it is used, and a connection is never used again. */
+const answerBytesMax = 65_536;
+
+/** Never rejects. What it says holds nothing of the URL or the body. */
+export function createPost({ isAllowed, resolve = addressesOf, ca }: PostOptions): Post {
+  return async (url, headers, body, signal) => {
+    const host = url.hostname.replace(/^\[|\]$/g, "");
+    const family = isIP(host);
+    let addresses: readonly Address[];
+    try {
+      addresses = family === 0 ? await resolve(host) : [{ address: host, family }];
+    } catch {
+      return { kind: "unanswered", why: "its name is not known" };
+    }
+    if (addresses.length === 0) return { kind: "unanswered", why: "its name is not known" };
+    if (!addresses.every(({ address }) => isAllowed(address))) {
+      return { kind: "unanswered", why: "its address is not public" };
+    }
+    const checked: LookupFunction = (_, options, callback) => {
+      const [first] = addresses;
+      if (options.all === true) callback(null, [...addresses]);
+      else callback(null, first?.address ?? "", first?.family);
+    };
+    const options: RequestOptions & { ca?: string } = {
+      method: "POST",
+      headers: { ...headers, "content-length": `${Buffer.byteLength(body)}` },
+      lookup: checked,
+      agent: false,
+      signal,
+      ...(ca === undefined ? {} : { ca }),
+    };
+    return send(url, options, body);
+  };
+}
+
+function send(url: URL, options: RequestOptions, body: string): Promise<Posted> {
+  const make = url.protocol === "https:" ? requestHttps : requestHttp;
+  return new Promise((answer) => {
+    const request = make(url, options, (response) => {
+      drain(response);
+      answer({ kind: "answered", status: response.statusCode ?? 0 });
+    });
+    request.once("error", (error) => answer({ kind: "unanswered", why: reasonOf(error) }));
+    request.end(body);
+  });
+}
+
+/** Lets the answer's body come in, as far as it is small, and go. */
+function drain(response: IncomingMessage): void {
+  let bytes = 0;
+  response.on("error", () => {});
+  response.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > answerBytesMax) response.destroy();
+  });
+}
+
+async function addressesOf(host: string): Promise<readonly Address[]> {
+  return lookup(host, { all: true });
+}
+
+function reasonOf(error: Error): string {
+  const code = "code" in error ? String(error.code) : "";
+  if (code === "ABORT_ERR") return "it did not answer in time";
+  return /CERT|SELF_SIGNED|ERR_TLS|ERR_SSL/.test(code) ? "its certificate is not trusted" : "there was no connection";
+}

@@ -1,0 +1,151 @@
+/**
+ * What tests of the event worker stand on: a consumer in a process of its own, and a worker on a real store whose clock
+ * stands still until it is moved.
+ */
+import { fork } from "node:child_process";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { createEventWorker, postTimeoutMs, type EventWorker } from "../../../src/delivery/event-worker.ts";
+import { createPost, type PostOptions } from "../../../src/delivery/post.ts";
+import { eventLeaseMs, type Endpoint } from "../../../src/otp/endpoint.ts";
+import { addWebhook } from "../../../src/service/webhooks.ts";
+import { openSqlite } from "../../../src/store/sqlite.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { createActs, ringOf, testPolicy, type Acts } from "../../store/acts.ts";
+import { createManualSystem, type ManualSystem } from "../../support/system.ts";
+import { temporaryFolder } from "../../support/world.ts";
+import type { Manner, Word } from "./consumer.ts";
+
+export type Posted = Extract<Word, { kind: "request" }>;
+
+export interface Consumer {
+  readonly httpsUrl: string;
+  readonly httpPort: number;
+  /** Every request so far. */
+  readonly posted: Posted[];
+  /** What the next requests get; afterwards 204 again. */
+  script(...manners: Manner[]): Promise<void>;
+  /** Resolves once there are so many requests. */
+  count(wanted: number): Promise<Posted[]>;
+  stop(): void;
+}
+
+export function startConsumer(certPath: string, keyPath: string): Promise<Consumer> {
+  const child = fork(fileURLToPath(new URL("consumer.ts", import.meta.url)), [certPath, keyPath], { stdio: "ignore" });
+  const posted: Posted[] = [];
+  const ordered: (() => void)[] = [];
+  let waiting: (() => void)[] = [];
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.on("message", (word: Word) => {
+      if (word.kind === "ordered") return ordered.shift()?.();
+      if (word.kind === "request") {
+        posted.push(word);
+        const hearers = waiting.splice(0);
+        for (const hear of hearers) hear();
+        return;
+      }
+      resolve({
+        httpsUrl: `https://127.0.0.1:${word.https}`,
+        httpPort: word.http,
+        posted,
+        script: (...manners) =>
+          new Promise((done) => {
+            ordered.push(done);
+            child.send(manners);
+          }),
+        async count(wanted) {
+          while (posted.length < wanted) await new Promise<void>((hear) => waiting.push(hear));
+          return posted;
+        },
+        stop: () => void child.kill("SIGKILL"),
+      });
+    });
+  });
+}
+
+export interface Workshop {
+  readonly store: Store;
+  readonly system: ManualSystem;
+  readonly acts: Acts;
+  readonly disabled: Endpoint[];
+  readonly faults: unknown[];
+  /** Adds an endpoint; resolves with its id and the text of its secret. */
+  add(url: string, showPhones?: boolean): Promise<{ id: string; secret: string }>;
+  /** Starts a worker; `store` may stand in for the real one. */
+  work(options: PostOptions, store?: Pick<Store, "events" | "now">): EventWorker;
+  /** The endpoint, once `isSo` of it. */
+  endpointOnce(id: string, isSo: (endpoint: Endpoint) => boolean): Promise<Endpoint>;
+  /** Resolves once no event is due now, or in hand. */
+  settled(): Promise<void>;
+  end(): Promise<void>;
+}
+
+export async function createWorkshop(): Promise<Workshop> {
+  const folder = temporaryFolder();
+  const manual = createManualSystem();
+  // A look at the outbox, and the end of patience, come after moments instead of seconds.
+  const system: ManualSystem = {
+    ...manual,
+    after: (ms, act) => manual.after(ms >= postTimeoutMs ? 500 : Math.min(ms, 10), act),
+  };
+  const store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: false });
+  const keys = ringOf(1);
+  const workers: EventWorker[] = [];
+  const disabled: Endpoint[] = [];
+  const faults: unknown[] = [];
+  const until = async (isSo: () => Promise<boolean>) => {
+    // Bounded: a hundred times the time that it takes.
+    for (let i = 0; i < 2_000; i++) {
+      if (await isSo()) return;
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    throw new Error("it did not come to that");
+  };
+  return {
+    store,
+    system,
+    acts: createActs(store, system, keys, testPolicy, true),
+    disabled,
+    faults,
+    async add(url, showPhones = false) {
+      const wish = { tenant: "default", url: new URL(url), types: [], showPhones };
+      const made = await addWebhook({ store, system, keys }, wish);
+      if (typeof made === "string") throw new Error(made);
+      return { id: made.id, secret: made.secret.reveal() };
+    },
+    work(options, own = store) {
+      const worker = createEventWorker({
+        store: own,
+        system,
+        keys,
+        post: createPost(options),
+        onDisabled: (endpoint) => void disabled.push(endpoint),
+        onFault: (error) => void faults.push(error),
+      });
+      workers.push(worker);
+      worker.start();
+      return worker;
+    },
+    async endpointOnce(id, isSo) {
+      let found: Endpoint | undefined;
+      await until(async () => {
+        found = await store.events.findEndpoint(id);
+        return found !== undefined && isSo(found);
+      });
+      if (found === undefined) throw new Error("it is gone");
+      return found;
+    },
+    settled: () =>
+      until(async () => {
+        const due = (await store.events.nextEventDue()) ?? Infinity;
+        return due > system.now() && due !== system.now() + eventLeaseMs;
+      }),
+    async end() {
+      for (const worker of workers) await worker.stop(100);
+      await store.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}

@@ -1,0 +1,129 @@
+/**
+ * docs/webhooks.md is true: the receiver is run as it stands, takes what the event worker posts, and nothing else; and
+ * what it shows of an event is what is posted.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { postEvent } from "../../src/delivery/event-worker.ts";
+import { createPost } from "../../src/delivery/post.ts";
+import { backlogMax, endpointsMax, type Endpoint } from "../../src/otp/endpoint.ts";
+import { eventTypes, verificationEvents, type OwedEvent } from "../../src/otp/event.ts";
+import { sealPhone } from "../../src/otp/phone-number.ts";
+import { end, type Verification } from "../../src/otp/verification.ts";
+import { ann, ringOf } from "../store/acts.ts";
+import { endpointOf } from "../store/endpoints.ts";
+import { parseEvent } from "../support/events.ts";
+import { deadOrigin } from "../support/gateway.ts";
+import { temporaryFolder } from "../support/world.ts";
+
+const root = join(import.meta.dirname, "../..");
+const doc = readFileSync(join(root, "docs/webhooks.md"), "utf8");
+const keys = ringOf(1);
+
+/** The one block of a language. */
+function blockOf(language: string): string {
+  const found = [...doc.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "gms"))].map(([, text = ""]) => text);
+  expect(found).toHaveLength(1);
+  return String(found[0]);
+}
+
+const createMs = Date.UTC(2026, 0, 1, 12);
+const id = "3q2-7wAAAAAAAAAAAAAAAA";
+const pending: Verification = {
+  id,
+  tenant: "acme",
+  keyId: "key",
+  kid: keys.current.kid,
+  salt: Buffer.alloc(16, 3),
+  phoneIndex: Buffer.alloc(16, 4),
+  phoneBox: sealPhone(keys.current, id, ann),
+  region: "NL",
+  locale: "nl",
+  purpose: "login",
+  bind: "",
+  webOrigin: undefined,
+  appHash: undefined,
+  knownUser: false,
+  tally: "none",
+  state: "PENDING",
+  delivery: "DELIVERED",
+  digits: 6,
+  attempts: 1,
+  attemptsMax: 5,
+  resends: 0,
+  nextResendMs: createMs + 30_000,
+  createMs,
+  expireMs: createMs + 600_000,
+  endMs: null,
+};
+const endMs = createMs + 31_000;
+const [verified] = verificationEvents(pending, end(pending, "VERIFIED", endMs), undefined, endMs) as [OwedEvent];
+
+let folder = "";
+let receiver: ChildProcess;
+let lines: AsyncIterator<string>;
+let endpoint: Endpoint;
+beforeAll(async () => {
+  folder = temporaryFolder();
+  // As npm would lay it out.
+  symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
+  writeFileSync(join(folder, "receiver.mjs"), blockOf("js"));
+  const origin = await deadOrigin();
+  endpoint = endpointOf("we_1", { url: `${origin}/` });
+  const env = {
+    PORT: new URL(origin).port,
+    OTPD_WEBHOOK_SECRET: `whsec_${Buffer.alloc(32, 5).toString("base64")}`,
+  };
+  receiver = spawn(process.execPath, ["receiver.mjs"], { cwd: folder, env, stdio: ["ignore", "pipe", "inherit"] });
+  if (receiver.stdout === null) throw new Error("it has no output");
+  lines = createInterface(receiver.stdout)[Symbol.asyncIterator]();
+  await lines.next();
+});
+afterAll(async () => {
+  receiver.kill();
+  await once(receiver, "close");
+  rmSync(folder, { recursive: true, force: true });
+});
+
+function post(event: OwedEvent, to = endpoint, now = Date.now()) {
+  const ground = { keys, post: createPost({ isAllowed: () => true }) };
+  return postEvent(ground, event, to, now, AbortSignal.timeout(20_000));
+}
+
+test("the receiver takes an event once, however often it comes", async () => {
+  expect(await post(verified)).toEqual({ kind: "answered", status: 204 });
+  expect(await post(verified)).toEqual({ kind: "answered", status: 204 });
+  expect(await post({ ...verified, id: "evt_2", type: "verification.expired" })).toMatchObject({ status: 204 });
+  expect((await lines.next()).value).toBe(`verification.verified ${id}`);
+  expect((await lines.next()).value).toBe(`verification.expired ${id}`);
+});
+
+test("the receiver refuses what another has signed, and what is old", async () => {
+  const { url } = endpoint;
+  const forged = endpointOf("we_1", { url }, ringOf(1), 6);
+  expect(await post(verified, forged)).toEqual({ kind: "answered", status: 401 });
+  expect(await post(verified, endpoint, Date.now() - 301_000)).toEqual({ kind: "answered", status: 401 });
+});
+
+test("the event that is shown is the one that is posted", async () => {
+  const shown = parseEvent(blockOf("json"));
+  let body = "";
+  const keep = async (_: URL, __: object, posted: string) => {
+    body = posted;
+    return { kind: "answered", status: 204 } as const;
+  };
+  await postEvent({ keys, post: keep }, verified, endpoint, endMs, AbortSignal.timeout(20_000));
+  expect(parseEvent(body)).toEqual(shown);
+  expect(Object.keys(parseEvent(body).data)).toEqual(Object.keys(shown.data));
+});
+
+test("every type is told of, and the limits are those that hold", () => {
+  const rows = [...doc.matchAll(/^\| `([a-z.]+)` +\|/gm)].map(([, type]) => type);
+  expect(rows).toEqual([...eventTypes]);
+  expect(doc).toContain(`at most ${endpointsMax} endpoints`);
+  expect(doc).toContain(`${backlogMax.toLocaleString("en")} events wait`);
+});
