@@ -3,6 +3,7 @@
  * breaks. `npm run test:mutants` makes each in a copy of the tree and demands that a test fails; `npm test` holds that
  * every text still stands where it is said to, so that the list cannot rot.
  */
+import { eventMutants } from "./events.ts";
 import { postgresMutants } from "./postgres.ts";
 import { spendingMutants } from "./spending.ts";
 
@@ -396,5 +397,6 @@ export const mutants: readonly Mutant[] = [
     suites: ["test/otp/pumping-guard.test.ts"],
   },
   ...spendingMutants,
+  ...eventMutants,
   ...postgresMutants,
 ];
