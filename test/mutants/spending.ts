@@ -1,11 +1,20 @@
 /**
- * Mistakes about who gets a message and how many go on the bill: the lists of destinations and the daily cap.
+ * Mistakes about who gets a message and how many go on the bill: the lists of destinations, the pumping guard's blocks and the
+ * daily cap.
  */
 import type { Mutant } from "./mutants.ts";
 
 const cap = "src/otp/daily-cap.ts";
 
 export const spendingMutants: readonly Mutant[] = [
+  {
+    name: "blocks of outcomes",
+    breaks: "every rush of people ends in failures alone, and blocks its prefix",
+    file: "src/otp/pumping-guard.ts",
+    text: `const isOfBlock = record.sent < blockSends;`,
+    replacement: `const isOfBlock = true;`,
+    suites: ["test/otp/pumping-guard.test.ts"],
+  },
   {
     name: "resend to a blocked number",
     breaks: "a number that was blocked while its request is open goes on costing money",

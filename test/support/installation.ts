@@ -91,11 +91,15 @@ export async function makeInstallation(): Promise<Installation> {
   } finally {
     await world.stop();
     delete process.env["OTP_DATABASE_URL"];
-    // A decision about a prefix takes dozens of sends that nobody verifies.
+    // A decision about a prefix takes dozens of sends that nobody verifies; an endpoint, a system that does not answer.
     inDatabase(path, (db) =>
       db.exec(
         `INSERT INTO prefix_decisions (id, tenant, prefix, kind, at_ms, matured, verified, refused, until_ms, enforced)
-         VALUES (41, 'default', '+3161200', 1, 1000, 30, 2, 0, 2000, 0)`,
+         VALUES (41, 'default', '+3161200', 1, 1000, 30, 2, 0, 2000, 0);
+         INSERT INTO webhook_endpoints VALUES ('we_1', 'acme', 'https://shop.example/', 'fraud.tripped', 1,
+           (SELECT max(kid) FROM master_keys), '[["AAEC",1,null]]', 1, 2, 'operator', 1);
+         INSERT INTO events VALUES ('we_1', 'evt_1', 'acme', 'fraud.tripped', 1, '{}',
+           (SELECT max(kid) FROM master_keys), x'00ff', 3, 1767268800000);`,
       ),
     );
   }
