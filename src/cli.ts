@@ -3,6 +3,7 @@
  * secret is printed once, by the command that makes it.
  */
 import { parseArgs } from "node:util";
+import { backup } from "./commands/backup.ts";
 import { complain, Misused, say, version, withStore, type Command } from "./commands/command.ts";
 import { copy } from "./commands/copy.ts";
 import { destinationCommands } from "./commands/destinations.ts";
@@ -11,6 +12,7 @@ import { keyCommands } from "./commands/keys.ts";
 import { phoneCommands } from "./commands/phones.ts";
 import { prefixCommands } from "./commands/prefixes.ts";
 import { prune } from "./commands/prune.ts";
+import { restore } from "./commands/restore.ts";
 import { serve } from "./commands/serve.ts";
 import { tenantCommands } from "./commands/tenants.ts";
 import { webhookCommands } from "./commands/webhooks.ts";
@@ -37,6 +39,8 @@ Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve
   },
   prune,
   copy,
+  backup,
+  restore,
   doctor,
   ...keyCommands,
   ...phoneCommands,

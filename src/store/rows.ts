@@ -29,6 +29,10 @@ const deliveries: readonly Delivery[] = [
 
 const tallies: readonly Tally[] = ["none", "block", "beyond"];
 
+/** What stands for these in rows, for statements over many of them. */
+export const stateNumber = (state: State) => states.indexOf(state);
+export const deliveryNumber = (delivery: Delivery) => deliveries.indexOf(delivery);
+
 export function idBytes(id: string): Buffer | undefined {
   // 16 bytes are 22 characters, of which the last carries 4 unused bits: only the one canonical spelling is an id.
   if (id.length !== 22) return undefined;

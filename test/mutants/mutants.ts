@@ -4,6 +4,7 @@
  * every text still stands where it is said to, so that the list cannot rot.
  */
 import { eventMutants } from "./events.ts";
+import { backupMutants } from "./backup.ts";
 import { postgresMutants } from "./postgres.ts";
 import { spendingMutants } from "./spending.ts";
 
@@ -390,5 +391,6 @@ export const mutants: readonly Mutant[] = [
   },
   ...spendingMutants,
   ...eventMutants,
+  ...backupMutants,
   ...postgresMutants,
 ];

@@ -1,0 +1,57 @@
+/**
+ * `otpd backup`: a copy of the SQLite database, taken while the server goes on.
+ */
+import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
+import { parseDatabase } from "../config/config.ts";
+import { BackupTrouble, backUp } from "../store/sqlite-backup.ts";
+import { readText, say, single, Unusable, valueOf, type Command } from "./command.ts";
+import { showProgress } from "./progress.ts";
+
+export const backup: Command = {
+  summary: "back up the SQLite database while the server runs",
+  help: `Usage: otpd backup FILE
+
+Writes the SQLite database that OTP_DATABASE_URL names to a new file, as of one moment, beside a running server. FILE is
+there once it is whole, checked and on the disk; nothing is ever written over. Only its owner can read it. The master key
+is not in it: keep that apart from it, since the two together are all that a thief needs. The way back is otpd restore.
+
+PostgreSQL is backed up by its own means, such as pg_dump.`,
+  run,
+};
+
+async function run(args: string[]): Promise<void> {
+  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
+  const file = single(positionals, "Give one file to write to.");
+  const database = valueOf("otpd cannot back up", parseDatabase(process.env, readText));
+  if (database.kind !== "sqlite") {
+    throw new Unusable(
+      "The database is PostgreSQL, which is backed up by its own means: use pg_dump, or a base backup.",
+    );
+  }
+  await tellingTrouble("Nothing was backed up", () => backUp(database.path, file, showPages));
+  const named = ["OTP_MASTER_KEY", "OTP_MASTER_KEY_FILE"].find((name) => process.env[name]);
+  say(`Backed up ${database.path} to ${file}.
+
+The master key is not in it: it is in ${named ?? join(dirname(database.path), "master.key")}. Keep a copy of that too, apart from this
+file: without it no number in the backup can be read and limits begin anew, and a thief needs both.`);
+}
+
+/** Shows how much was copied, on a terminal. */
+export function showPages(done: number, total: number): void {
+  showProgress(`${Math.floor((100 * done) / Math.max(1, total))} % of ${total} pages`);
+}
+
+/** Says what could not be done, and clears the line of progress. */
+export async function tellingTrouble<T>(what: string, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (error instanceof BackupTrouble) throw new Unusable(`${what}: ${error.message}.`);
+    // A full disk, a folder that is not there or not ours.
+    if (error instanceof Error && "syscall" in error) throw new Unusable(`${what}: ${error.message}.`);
+    throw error;
+  } finally {
+    showProgress("");
+  }
+}

@@ -1,0 +1,73 @@
+/**
+ * `otpd restore`: puts a backup in the place of the SQLite database, and sees to it that no code works a second time.
+ */
+import { parseArgs } from "node:util";
+import { parseDatabase } from "../config/config.ts";
+import { expirePendingOnPostgres, type Expired } from "../store/expire-pending.ts";
+import type { Database } from "../store/open.ts";
+import { expireWithoutServer, restore as restoreBackup } from "../store/sqlite-backup.ts";
+import { createSystem, type Instant } from "../system.ts";
+import { showPages, tellingTrouble } from "./backup.ts";
+import { Misused, readText, say, single, timeOf, Unusable, valueOf, type Command } from "./command.ts";
+
+export const restore: Command = {
+  summary: "put a backup in the place of the database",
+  help: `Usage: otpd restore FILE
+       otpd restore --expire-only
+
+Puts a copy of FILE, made by otpd backup, in the place of the SQLite database that OTP_DATABASE_URL names. Stop the server
+first. The database that was there is kept beside it under another name. A backup does not know which codes were used
+after it was made, so every pending request in it is ended as expired, and no message owed is sent any more. Limits, wrong
+codes, keys and lists are those of the backup: revoke again what was revoked since.
+
+  --expire-only   ends what is pending in the database as it is, after pg_restore or anything else has put it back`,
+  run,
+};
+
+async function run(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { "expire-only": { type: "boolean", default: false } },
+    allowPositionals: true,
+  });
+  if (values["expire-only"] && positionals.length > 0) throw new Misused("Give a file or --expire-only, not both.");
+  const file = values["expire-only"] ? undefined : single(positionals, "Give the one file to restore from.");
+  const database = valueOf("otpd cannot restore", parseDatabase(process.env, readText));
+  const now = createSystem().now();
+  if (file === undefined) return say(`${ended(await expireOnly(database, now))}\n\n${forgotten}`);
+  if (database.kind !== "sqlite") {
+    throw new Unusable(
+      "The database is PostgreSQL, which is put back by its own means: use pg_restore, then otpd restore --expire-only.",
+    );
+  }
+  const { path } = database;
+  const aside = `${path}.until-${timeOf(now)?.replaceAll(/[:.]/g, "-")}`;
+  const done = await tellingTrouble("Nothing was restored", () =>
+    restoreBackup({ path, from: file, aside, now }, showPages),
+  );
+  const kept =
+    done.aside === undefined
+      ? []
+      : [`The database that was there is now ${done.aside}: delete it once nobody needs it.`];
+  say(
+    [
+      `Restored ${path} from ${file}, which had last seen ${timeOf(done.asOfMs)}.`,
+      ended(done.expired),
+      ...kept,
+      "",
+      forgotten,
+    ].join("\n"),
+  );
+}
+
+function expireOnly(database: Database, now: Instant): Promise<Expired> {
+  if (database.kind === "postgres") return expirePendingOnPostgres(database.url);
+  return tellingTrouble("Nothing was ended", () => expireWithoutServer(database.path, now));
+}
+
+function ended({ verifications, messages }: Expired): string {
+  return `Ended as expired: ${verifications} pending requests. Not sent or settled any more: ${messages} messages.`;
+}
+
+const forgotten = `What happened after the backup is not in it: revoke again the keys that were revoked since, and look through
+otpd tenants list and otpd destinations list. The master key must be the one from then: otpd doctor tells.`;

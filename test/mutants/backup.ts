@@ -1,0 +1,43 @@
+/** Mistakes in backing up and restoring. */
+import type { Mutant } from "./mutants.ts";
+
+const file = "src/store/sqlite-backup.ts";
+const suites = ["test/commands/backup.test.ts"];
+
+export const backupMutants: readonly Mutant[] = [
+  {
+    name: "restore without expiry",
+    breaks: "a code that was used after the backup works a second time",
+    file,
+    text: `return { expired: expirePending(db, Math.max(now, asOfMs)), asOfMs };`,
+    replacement: `return { expired: { verifications: 0, messages: 0 * now }, asOfMs };`,
+    suites,
+  },
+  {
+    name: "restore without the lock",
+    breaks: "the database is taken away under a running server, and what it answers from then on is lost",
+    file,
+    text: `    if (error instanceof LockHeld) throw new BackupTrouble(\`a server runs on \${path}: stop it first\`);
+    throw error;`,
+    replacement: `    if (error instanceof LockHeld) return { close: () => {} };
+    throw error;`,
+    suites,
+  },
+  {
+    name: "backup of the file without its log",
+    breaks: "what was acknowledged since the last checkpoint is not in the backup",
+    file,
+    text: `    await db.backup(to, {`,
+    replacement: `    (await import("node:fs")).copyFileSync(from, to);
+    await (async (..._: unknown[]) => {})(to, {`,
+    suites,
+  },
+  {
+    name: "the old log left beside the restored database",
+    breaks: "pages of the database that was replaced are read into the restored one",
+    file,
+    text: `if (wasThere) keepAside(path, aside);`,
+    replacement: `if (wasThere) linkSync(path, aside);`,
+    suites,
+  },
+];

@@ -1,0 +1,41 @@
+/** `otpd restore --expire-only` after pg_restore: what was pending in the dump never verifies. */
+import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { runHere } from "../support/command-line.ts";
+import { rowOf, select, stateNumbers } from "../support/database.ts";
+import { newPhone } from "../support/phones.ts";
+import { surfaces } from "../support/surfaces.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(async () => {
+  vi.unstubAllEnvs();
+  await world.stop();
+});
+
+test("everything pending is ended, its messages are not due any more, and what had ended stays as it was", async () => {
+  const [rest] = surfaces;
+  const call = (rpc: "SendOtp" | "VerifyOtp", message: Record<string, string>) =>
+    rest?.call(world.url, rpc, message, { key: world.key });
+  async function send() {
+    const phone = newPhone();
+    const sent = await call("SendOtp", { phone });
+    return { request_id: String(sent?.value?.["request_id"]), code: world.network.codeFor(phone) };
+  }
+  const [used, pending] = [await send(), await send()];
+  expect((await call("VerifyOtp", used))?.value?.["state"]).toBe("STATE_VERIFIED");
+
+  vi.stubEnv("OTP_DATABASE_URL", world.database.kind === "postgres" ? world.database.url : "");
+  const { code, output, errors } = await runHere(["restore", "--expire-only"]);
+  expect({ code, errors }).toEqual({ code: 0, errors: "" });
+  expect(output).toContain("Ended as expired: 1 pending requests.");
+  expect((await call("VerifyOtp", pending))?.reason).toBe("OTP_EXPIRED");
+  expect(await rowOf(world.database, pending.request_id)).toMatchObject({
+    state: stateNumbers.EXPIRED,
+    hasSalt: false,
+  });
+  expect((await rowOf(world.database, used.request_id)).state).toBe(stateNumbers.VERIFIED);
+  expect(await select(world.database, "SELECT 1 FROM messages WHERE due_ms IS NOT NULL")).toEqual([]);
+});
