@@ -178,7 +178,7 @@ function holds(
   const rows = [
     ["one machine, SQLite, one core full: cycles/s", amount(sqlite), "measured"],
     ["the same, in a day", `${amount((sqlite * day) / 1e6)} million`, "reasoned: × 86,400"],
-    ["the same at half a core, where latencies are those of the table below", amount(sqlite / 2), "reasoned: ÷ 2"],
+    ["the same at half a core", amount(sqlite / 2), "reasoned: ÷ 2"],
   ];
   const one = roundsOf(ours.onePostgres);
   if (one !== undefined) {

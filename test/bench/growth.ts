@@ -157,6 +157,7 @@ async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) 
       "cycles/s",
       "send p50 / p99 ms",
       "RSS MB",
+      "live heap MB",
       "file MB",
     ],
     rows: sizes.map(({ count, path }, i) => {
@@ -177,6 +178,7 @@ async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) 
           1,
         )}`,
         amount((resident[i] ?? 0) / 1e6),
+        amount((live[i] ?? 0) / 1e6, 1),
         amount(bytes / 1e6),
       ];
     }),

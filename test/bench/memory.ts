@@ -7,7 +7,7 @@ import { amount, type Findings } from "./findings.ts";
 import { driveClosed, openClient } from "./load.ts";
 import { median } from "./measure.ts";
 import { randomPhone } from "./phones.ts";
-import { residentBytes, type Server } from "./processes.ts";
+import { cpuMicros, residentBytes, type Server } from "./processes.ts";
 import { prepareSqlite, restLane, sendOver, startService, type Place } from "./targets.ts";
 
 /** Per connection or request, in bytes. */
@@ -18,8 +18,10 @@ interface Held {
   readonly live: number;
 }
 
-/** Until what was asked has come to rest. Providers are given up on after 5 s. */
-const restMs = 1_500;
+/** A server is at rest when it takes less than this of a core. What it is asked comes within the first look or two. */
+const [restShare, lookMs] = [0.05, 300];
+/** Providers are given up on after 5 s: what is measured must be measured before. */
+const restMaxMs = 4_000;
 
 export async function memory(place: Place, effort: Effort): Promise<Findings> {
   const all: Held[] = [];
@@ -79,7 +81,12 @@ async function held(place: Place, { connections, hanging, warmUpMs }: Effort, ru
 
 /** What a server holds once all is at rest and the garbage is collected, in bytes. */
 async function settled(server: Server): Promise<{ resident: number; live: number }> {
-  await new Promise((resolve) => setTimeout(resolve, restMs));
+  const startMs = performance.now();
+  for (let isAtRest = false; !isAtRest && performance.now() - startMs < restMaxMs;) {
+    const [beforeMs, before] = [performance.now(), cpuMicros(server.pid)];
+    await new Promise((resolve) => setTimeout(resolve, lookMs));
+    isAtRest = (cpuMicros(server.pid) - before) / 1e3 < (performance.now() - beforeMs) * restShare;
+  }
   const { liveBytes } = await server.ask<{ liveBytes: number }>("settle");
   return { resident: residentBytes(server.pid), live: liveBytes };
 }
