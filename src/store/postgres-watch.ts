@@ -33,6 +33,7 @@ const refusedMs = 1_000;
 /** Begins to watch. `close` resolves once its connections are gone. */
 export function createWatch({ url, connections, ownName, onNudge }: WatchOptions): { close(): Promise<void> } {
   const clients: Client[] = [];
+  let isSilent = false;
   let isClosed = false;
   let endPause = () => {};
 
@@ -60,33 +61,35 @@ export function createWatch({ url, connections, ownName, onNudge }: WatchOptions
     };
   }
 
-  /** Connects and listens; rejects with the database's refusal, or never ends in silence. */
-  async function begin(): Promise<Client> {
+  /** Begins to connect and to listen. `told` hears of it once that is done, or of nobody where the database refuses. */
+  async function begin(told: (client: Client | undefined) => void): Promise<void> {
     const client = new Client({ ...connectionSettings(url), application_name: "otpd watch" });
     clients.push(client);
     client.on("error", () => {});
     client.on("notification", ({ payload }) => {
       if (payload !== ownName) onNudge();
     });
-    await client.connect();
-    await client.query(`LISTEN ${nudgeChannel}`);
-    return client;
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${nudgeChannel}`);
+      told(client);
+    } catch {
+      // One that was given up here was refused by nobody.
+      if (clients.includes(client)) told(undefined);
+    }
   }
 
   /** Connects, however long the silence is; undefined where the database refuses. */
   async function reach(): Promise<Client | undefined> {
     const first = Promise.withResolvers<Client | undefined>();
     const silentTicks = countSilence();
-    let isSilent = false;
     let isSettled = false;
     void first.promise.then(() => (isSettled = true));
     for (let ticks = 0; !isSettled && !isClosed; ticks += 1) {
-      if (isSilent || ticks % lostTicksMax === 0) begin().then(first.resolve, () => first.resolve(undefined));
+      if (isSilent || ticks % lostTicksMax === 0) void begin(first.resolve);
       if (clients.length > attemptsMax) clients.shift()?.connection.stream.destroy();
       await Promise.race([first.promise, pause(tickMs)]);
-      if (isSettled || silentTicks() !== silentTicksMax) continue;
-      isSilent = true;
-      connections.drop();
+      if (!isSettled && silentTicks() >= silentTicksMax) noteSilence();
     }
     return isSettled ? first.promise : undefined;
   }
@@ -102,9 +105,15 @@ export function createWatch({ url, connections, ownName, onNudge }: WatchOptions
       for (let ticks = 0; !isAnswered; ticks += 1) {
         if (ticks === lostTicksMax) return;
         await Promise.race([answered, pause(tickMs)]);
-        if (!isAnswered && silentTicks() === silentTicksMax) return connections.drop();
+        if (!isAnswered && silentTicks() >= silentTicksMax) return noteSilence();
       }
     }
+  }
+
+  function noteSilence(): void {
+    if (isSilent) return;
+    isSilent = true;
+    connections.drop();
   }
 
   function dropAll(): void {
@@ -115,6 +124,7 @@ export function createWatch({ url, connections, ownName, onNudge }: WatchOptions
     while (!isClosed) {
       const client = await reach();
       // A refusal is the word of somebody too: from here on calls are told by themselves.
+      isSilent = false;
       connections.resume();
       // One that is lost after it was there is tried again at once.
       if (client === undefined) await pause(refusedMs);

@@ -54,6 +54,9 @@ const guessesAtOnce = 3;
 const guessesPerSession = 7;
 /** A refused caller comes again so much later. */
 const pauseMs = 100;
+/** How long a silence may go unnoticed, and how long a call may take that comes while it is known. */
+const noticedWithinMs = 2_500;
+const refusedWithinMs = 1_000;
 /** Calls of each instance that are served before the database goes away, and after it is back. */
 const servedAround = 40;
 const smsWithinMs = 1_000;
@@ -220,6 +223,9 @@ export async function playOutages(
         expect(outcome.reason, JSON.stringify(outcome)).toBe("STORE_UNAVAILABLE");
         expect(outcome.http ?? 503).toBe(503);
         expect(endMs, "refused before the database was away").toBeGreaterThan(awayFrom);
+        if (startMs > awayFrom + noticedWithinMs && endMs < back) {
+          expect(endMs - startMs, "to a refusal in an outage that is known").toBeLessThan(refusedWithinMs);
+        }
       } else expect(outcome.reason).toMatch(/^(CODE_MISMATCH|OTP_LOCKED|OTP_ALREADY_VERIFIED)$/);
     }
     for (const [at] of instances.entries()) {

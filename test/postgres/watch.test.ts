@@ -1,0 +1,53 @@
+/** The watch over a database: silence is noticed once, for as long as it lasts, and its end at once. */
+import { expect, inject, test } from "vitest";
+import { createWatch } from "../../src/store/postgres-watch.ts";
+import { startTcpProxy, through } from "../support/tcp-proxy.ts";
+
+const database = () => inject("postgres") ?? "";
+const port = () => Number(new URL(database()).port);
+
+/** Longer than any attempt to connect is waited for. */
+const silenceMs = 4_000;
+
+/** A pool as the watch sees it: nothing is asked of it. */
+function idlePool() {
+  const told: ("drop" | "resume")[] = [];
+  return { told, answers: () => 0, drop: () => void told.push("drop"), resume: () => void told.push("resume") };
+}
+
+test("a silence is one, however long it is and however many attempts it swallows; whatever ends it is seen at once", async () => {
+  const proxy = await startTcpProxy(port());
+  const pool = idlePool();
+  const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
+  await expect.poll(() => pool.told, { timeout: 5_000 }).toEqual(["resume"]);
+  proxy.swallow();
+  await expect.poll(() => pool.told, { timeout: 5_000 }).toEqual(["resume", "drop"]);
+  await new Promise((resolve) => setTimeout(resolve, silenceMs));
+  expect(pool.told).toEqual(["resume", "drop"]);
+  proxy.restore(() => false);
+  await expect.poll(() => pool.told, { timeout: 5_000 }).toEqual(["resume", "drop", "resume"]);
+  await watch.close();
+  await proxy.stop();
+});
+
+test("a database that refuses is not silent: calls find out by themselves", async () => {
+  const proxy = await startTcpProxy(port());
+  await proxy.stop();
+  const pool = idlePool();
+  const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
+  await expect.poll(() => pool.told, { timeout: 5_000 }).toEqual(["resume", "resume"]);
+  await watch.close();
+});
+
+test("while others get answers, one connection without any is no silence", async () => {
+  const proxy = await startTcpProxy(port());
+  let answers = 0;
+  const pool = { ...idlePool(), answers: () => (answers += 1) };
+  const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
+  await expect.poll(() => pool.told, { timeout: 5_000 }).toEqual(["resume"]);
+  proxy.swallow();
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  expect(pool.told).toEqual(["resume"]);
+  await watch.close();
+  await proxy.stop();
+});
