@@ -12,7 +12,7 @@
  */
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { cpus, tmpdir, totalmem } from "node:os";
+import { cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { compare, type Without } from "./compare.ts";
@@ -62,6 +62,7 @@ setTimeout(() => {
 const folder = mkdtempSync(join(tmpdir(), "otpd-bench-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
 
+const [busy = 0] = loadavg();
 const codes = await openCodeBox(join(folder, "codes.sock"));
 if (!values.smoke) pinLoad();
 for (const name of chosen) {
@@ -87,15 +88,16 @@ function report(): string {
   return [heading(), ...[verdicts(figures), ...tables].map(markdown)].join("\n\n");
 }
 
-/** Where and when it was measured. */
+/** Where and when it was measured, and what else the machine did. */
 function heading(): string {
   const { rounds, roundMs } = effort;
   const memoryGb = (totalmem() / 1e9).toFixed(0);
-  const machine = `${cpus().length} × ${cpus()[0]?.model ?? "unknown CPU"}, ${memoryGb} GB`;
   const pinned = canPin && !values.smoke ? "servers pinned to one core, the load to another" : "nothing pinned";
   return [
-    `Measured on ${new Date().toISOString().slice(0, 10)}: ${machine}, Node ${process.versions.node}; ${pinned}; medians of`,
-    `${rounds} rounds of ${roundMs / 1_000} s, in which the servers took turns.`,
+    `Measured on ${new Date().toISOString().slice(0, 10)}: ${cpus().length} × ${cpus()[0]?.model ?? "unknown CPU"}, ${memoryGb} GB,`,
+    `Node ${process.versions.node}; ${pinned}; medians of ${rounds} rounds of ${roundMs / 1_000} s, in`,
+    `which the servers took turns. The load average before the run was ${busy.toFixed(1)}: above 0.5 the machine had other work, and`,
+    "figures, ratios among them, are worth less.",
   ].join("\n");
 }
 
