@@ -9,6 +9,8 @@ import { decisionValues, prefixValues, toDecision, toPrefix } from "./prefix-row
 import type { prepare } from "./statements.ts";
 import type { PrefixName, PrefixNews, PrefixRef, PrefixView } from "./store.ts";
 
+const none: readonly PrefixNews[] = [];
+
 export function createPrefixes(sql: ReturnType<typeof prepare>) {
   let news: PrefixNews[] = [];
 
@@ -48,8 +50,10 @@ export function createPrefixes(sql: ReturnType<typeof prepare>) {
 
     /** The decisions that were written since it was asked last. */
     takeNews(): readonly PrefixNews[] {
+      // Not the list itself while it is empty: what the next act writes would be told by both.
+      if (news.length === 0) return none;
       const taken = news;
-      if (taken.length > 0) news = [];
+      news = [];
       return taken;
     },
   };
