@@ -52,8 +52,15 @@ if (unknown !== undefined) throw new Error(`there is no section ${unknown}, only
 const tables: Table[] = [];
 const figures: Figures = {};
 const failed: string[] = [];
-process.once("SIGINT", () => process.exit(130));
-process.once("SIGTERM", () => process.exit(143));
+for (const [signal, code] of [
+  ["SIGINT", 130],
+  ["SIGTERM", 143],
+] as const) {
+  process.once(signal, () => {
+    console.error(`ended by ${signal}: nothing was measured to the end`);
+    process.exit(code);
+  });
+}
 setTimeout(() => {
   console.log(report());
   console.error(`not done after ${runMaxMs / 60_000} minutes: the rest was not measured`);
