@@ -34,7 +34,7 @@
 import { describe, expect, test } from "vitest";
 import { shortLength, simulate, type Report } from "./simulate.ts";
 
-const seeds = 160;
+const seeds = 120;
 const only = process.env["OTPD_SEED"];
 
 describe("the simulation", () => {
