@@ -2,8 +2,6 @@
  * The composition root: configuration → store → services → worker → server. Everything is made here and handed down as
  * arguments; nothing below looks anything up.
  */
-import { createConnectRouter } from "@connectrpc/connect";
-import { compressionGzip } from "@connectrpc/connect-node";
 import { readFileSync } from "node:fs";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import type { Config } from "./config/config.ts";
@@ -29,13 +27,12 @@ import { createAdmission } from "./server/admission.ts";
 import { createClientAddress } from "./server/client-address.ts";
 import { createConnections } from "./server/connections.ts";
 import { createCors } from "./server/cors.ts";
-import { jsonOptions } from "./server/decoding.ts";
 import { createDemo } from "./server/demo.ts";
 import { createGateway } from "./server/gateway.ts";
-import { gate, guard } from "./server/interceptors.ts";
 import { createHealth } from "./server/health.ts";
 import { withOpenRpcs } from "./server/open-rpcs.ts";
 import { createOperations } from "./server/operations.ts";
+import { createRpcs } from "./server/rpcs.ts";
 import { createOtpService } from "./server/otp-service.ts";
 import { createPublicDocuments } from "./server/public-documents.ts";
 import { reflectionRoutes } from "./server/reflection.ts";
@@ -206,13 +203,11 @@ export async function startService(config: Config, surroundings: Surroundings): 
     });
 
     const quotas = createQuotas(now, config.keyLimit);
-    const router = createConnectRouter({
-      acceptCompression: [compressionGzip],
-      readMaxBytes: bodyBytesMax,
-      jsonOptions,
-      requestGate: gate,
-      interceptors: [guard((call, error) => telemetry.fault(call.rpc, error, call.id))],
-    }).service(OtpService, createOtpService(verifications, quotas));
+    const rpcs = createRpcs({
+      service: createOtpService(verifications, quotas),
+      messageBytesMax: bodyBytesMax,
+      onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
+    });
     const connections = createConnections({
       ...connectionLimits,
       idleMs: config.idleMs,
@@ -244,7 +239,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onFault: onFault("api-keys"),
     });
     const gateway = createGateway({
-      router,
+      rpcs,
       system,
       onAuthenticated: connections.authenticated,
       visitOf: (path) => operations(path) ?? publicDocument(path) ?? reportVisit(path) ?? demo?.visitOf(path),
@@ -270,9 +265,9 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const health = createHealth([OtpService.typeName]);
     const server = await startServer({
       gateway: withOpenRpcs(gateway, {
-        routes(rpcs) {
-          health.routes(rpcs);
-          if (config.reflection) reflectionRoutes(rpcs);
+        routes(registry) {
+          health.routes(registry);
+          if (config.reflection) reflectionRoutes(registry);
         },
         messageBytesMax: openMessageBytesMax,
         deadlineMs,

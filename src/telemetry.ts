@@ -40,7 +40,7 @@ export interface Telemetry {
 }
 
 /** Log lines wait for so many characters to come together, but no longer than `flushMs`. */
-const bufferedChars = 4_096;
+const bufferedChars = 16_000;
 const flushMs = 50;
 
 export function createTelemetry(level: LogLevel, version: string): Telemetry {

@@ -4,67 +4,49 @@
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
-import { retryAfterSeconds, type Refusal } from "../otp/reason.ts";
-import type { Call } from "./call.ts";
-import { plainError } from "./rest.ts";
+import type { Refusal } from "../otp/reason.ts";
+import { restError } from "./rest.ts";
 
 export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
 
-/** Connect's answer to a call, whole. */
-export interface Answer {
-  readonly call: Call;
-  readonly status: number;
-  readonly header: Headers;
-  readonly body: Uint8Array;
-  readonly trailer: Headers | undefined;
-}
-
-export async function gather(answer: UniversalServerResponse): Promise<Omit<Answer, "call">> {
-  const chunks: Uint8Array[] = [];
-  for await (const chunk of answer.body ?? []) chunks.push(chunk);
-  const [only = new Uint8Array()] = chunks;
-  return {
-    status: answer.status,
-    header: answer.header ?? new Headers(),
-    body: chunks.length > 1 ? Buffer.concat(chunks) : only,
-    trailer: answer.trailer,
-  };
-}
-
-/** An answer as it goes out. */
+/** A whole answer. */
 export interface Sendable {
   readonly status: number;
-  readonly headers: Record<string, string>;
-  readonly body: Uint8Array;
-  readonly trailers?: Record<string, string>;
+  readonly headers: Readonly<Record<string, string>>;
+  /** A text goes out in one piece with the headers. */
+  readonly body: string | Uint8Array;
+  readonly trailers?: Readonly<Record<string, string>>;
 }
 
-export function sendable({ status, header, body, trailer }: Answer): Sendable {
-  const headers: Record<string, string> = Object.fromEntries(header);
-  headers["cache-control"] = "no-store";
-  if (trailer !== undefined) return { status, headers, body, trailers: Object.fromEntries(trailer) };
-  headers["content-length"] = `${body.length}`;
-  return { status, headers, body };
+/** Connect's answer to a call, whole. */
+export async function gather({ status, header, body, trailer }: UniversalServerResponse): Promise<Sendable> {
+  const chunks: Uint8Array[] = [];
+  for await (const chunk of body ?? []) chunks.push(chunk);
+  const [only = new Uint8Array()] = chunks;
+  const headers = Object.fromEntries(header ?? []);
+  const whole = { status, headers, body: chunks.length > 1 ? Buffer.concat(chunks) : only };
+  return trailer === undefined ? whole : { ...whole, trailers: Object.fromEntries(trailer) };
 }
 
-export function write(response: Response, answer: Answer): void {
-  const whole = sendable(answer);
-  whole.headers["x-call-id"] = answer.call.id;
-  writeWhole(response, whole);
+/** Writes the answer to a call, or one that is the same for many. */
+export function write(response: Response, { headers, ...rest }: Sendable, callId?: string): void {
+  const { body, trailers } = rest;
+  writeWhole(response, {
+    ...rest,
+    headers: {
+      ...headers,
+      "cache-control": "no-store",
+      ...(trailers === undefined ? { "content-length": `${Buffer.byteLength(body)}` } : {}),
+      ...(callId === undefined ? {} : { "x-call-id": callId }),
+    },
+  });
 }
 
+/** Answers what never became a call. */
 export function answerPlain(response: Response, refusal: Refusal, more: Record<string, string> = {}): void {
-  const { status, body } = plainError(refusal);
-  const seconds = retryAfterSeconds(refusal);
-  const headers = {
-    ...more,
-    ...(seconds === undefined ? {} : { "retry-after": `${seconds}` }),
-    "content-type": "application/json",
-    "cache-control": "no-store",
-    "content-length": `${body.length}`,
-  };
-  writeWhole(response, { status, headers, body });
+  const { headers, ...rest } = restError(refusal);
+  write(response, { ...rest, headers: { ...more, ...headers } });
 }
 
 /** The answer of a path that is no RPC. */

@@ -1,8 +1,7 @@
 /**
- * One call on its way through the server: who asks, how, and what it was refused for. It travels in Connect's context
- * values, from the gateway that reads the headers to the interceptor that sees the end.
+ * One call on its way through the server: who asks, how, and what it was refused for. It goes from the gateway that reads
+ * the headers to the handler of its RPC: as an argument on REST, in Connect's context values on the other surfaces.
  */
-import { createContextKey, type ContextKey } from "@connectrpc/connect";
 import type { ApiKey } from "../otp/api-key.ts";
 import type { Refusal } from "../otp/reason.ts";
 import type { ClientAddress } from "./client-address.ts";
@@ -24,8 +23,17 @@ export interface Call {
   refusedAtGate?: Refusal;
   /** True once the message was decoded and the call got past the gate. */
   reached: boolean;
+  /** Its `Idempotency-Key`, as it came. */
+  readonly idempotencyKey: string | undefined;
+  /** True once it is known to be answered with what an earlier call was. */
+  isReplayed: boolean;
+  /** Rejects with Late when there is nobody any more to answer, or no time. */
+  readonly late: Promise<never>;
   /** Why the call was refused in the end, if it was. */
   refusal?: Refusal;
 }
 
-export const callKey: ContextKey<Call | undefined> = createContextKey<Call | undefined>(undefined);
+/** Why a call's answer is no longer waited for. */
+export class Late extends Error {
+  override readonly name = "Late";
+}

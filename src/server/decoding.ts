@@ -8,7 +8,7 @@ import { gunzipSync } from "node:zlib";
 import { invalid, refuse, type Refusal } from "../otp/reason.ts";
 
 /** Refuses what is not UTF-8. The lenient default would turn every bad byte into the same character. */
-const strictText = new TextDecoder("utf-8", { fatal: true });
+export const strictText = new TextDecoder("utf-8", { fatal: true });
 
 /** JSON as the contract has it: snake_case, zero values written, unknown fields and bad UTF-8 refused. */
 export const jsonOptions = {
@@ -44,7 +44,8 @@ function inflatesBeyond(body: Uint8Array, bytesMax: number): boolean {
   }
 }
 
-function whyJsonUndecodable(method: DescMethod, body: Uint8Array): Refusal {
+/** The same, for a JSON message that is whole and not compressed. */
+export function whyJsonUndecodable(method: DescMethod, body: Uint8Array): Refusal {
   const said = (sentence: string, field?: string) => invalid(field, sentence).refusal;
   let json: JsonValue;
   try {

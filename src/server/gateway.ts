@@ -1,14 +1,14 @@
 /**
  * The gateway: one HTTP request becomes one call of one RPC, whichever of the four surfaces it came by.
  *
- *   route → method → type → size → key → scope, origin → body → Connect's own handler for that RPC → answer
+ *   route → method → type → size → key → scope, origin → body → the RPC (rpcs.ts) → answer
  *
- * Connect's router does all the protocol work; this is the Node adapter in front of it. It is not connect-node's own,
+ * Connect's handlers do all the protocol work; this is the Node adapter in front of them. It is not connect-node's own,
  * because every OtpService message is small and whole: reading the body here puts one bound on it for every protocol,
  * answers what Connect would leave empty (405, 415) or mislabel (413 as 429, an undecodable message as 500), and writes
  * an answer with one call instead of a chunk at a time, which saves a third of the CPU of a call.
  */
-import { createContextValues, type ConnectRouter } from "@connectrpc/connect";
+import { createContextValues } from "@connectrpc/connect";
 import { isPublishable } from "../otp/api-key.ts";
 import { invalid, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
@@ -17,23 +17,21 @@ import {
   answerPage,
   answerPlain,
   gather,
-  sendable,
   write,
-  writeWhole,
-  type Answer,
   type Page,
   type Request,
   type Response,
   type Sendable,
 } from "./answer.ts";
 import { peerOf, type Admit } from "./admission.ts";
-import { callKey, type Call } from "./call.ts";
+import { Late, type Call } from "./call.ts";
 import { isPreflight, type Cors } from "./cors.ts";
 import { whyUndecodable } from "./decoding.ts";
 import { discard, readBody } from "./request-body.ts";
-import { headersOf } from "./request-headers.ts";
-import { plainError, restErrorBody } from "./rest.ts";
+import { headersOf, timeoutMsOf } from "./request-headers.ts";
+import { restError } from "./rest.ts";
 import { createRouter, envelopeBytes, pathOf, type Routed } from "./route.ts";
+import { callKey, type Rpcs } from "./rpcs.ts";
 import { httpStatus } from "./status.ts";
 import { createTurns } from "./turns.ts";
 
@@ -54,7 +52,7 @@ export interface Visit {
 }
 
 export interface GatewayOptions {
-  readonly router: ConnectRouter;
+  readonly rpcs: Rpcs;
   readonly system: System;
   /** Judges a call by its headers. */
   readonly admit: Admit;
@@ -103,8 +101,9 @@ const fullHouseAnswersMax = 32;
 const retryAfterMs = 1_000;
 
 export function createGateway(options: GatewayOptions): Gateway {
-  const { system, admit, cors, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, traced, onCall, onFault } = options;
-  const router = createRouter(options.router.handlers, bodyBytesMax);
+  const { rpcs, system, admit, cors, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, traced, onCall, onFault } =
+    options;
+  const router = createRouter(rpcs.handlers, bodyBytesMax);
   const fullHouseAnswers = new Map<string, Sendable>();
   const takeTurn = createTurns(callsPerTurn);
   const takeRefusalTurn = createTurns(refusalsPerTurn);
@@ -135,7 +134,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       return;
     }
     if (callsUnderWay >= callsMax) return refuseForWantOfRoom(request, response, routed);
-    const call = newCall(routed);
+    const { call, giveUp } = newCall(request, routed);
     const startMs = system.now();
     callsUnderWay += 1;
     try {
@@ -144,10 +143,10 @@ export function createGateway(options: GatewayOptions): Gateway {
       const turn = takeTurn();
       if (turn !== undefined) await turn;
       if (request.headers.origin !== undefined) await mark(request, response);
-      const performed = () => perform(request, response, routed, call);
+      const performed = () => perform(request, response, routed, call, giveUp);
       const answer = await (traced === undefined ? performed() : traced(call, request.headers, performed));
       if (answer !== undefined) {
-        write(response, answer);
+        write(response, answer, call.id);
         onCall(call, answer.status, system.now() - startMs);
       }
     } finally {
@@ -169,12 +168,24 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     discard(request);
     await mark(request, response);
-    writeWhole(response, fullHouseAnswers.get(fullHouseName(request, routed)) ?? (await fullHouse(request, routed)));
+    write(response, fullHouseAnswers.get(fullHouseName(request, routed)) ?? (await fullHouse(request, routed)));
   }
 
-  function newCall({ handler, surface }: Routed): Call {
-    const id = Buffer.from(system.randomBytes(9)).toString("base64url");
-    return { id, surface, rpc: handler.method.name, reached: false };
+  /** Makes the call of a request, and what gives up on it. */
+  function newCall({ headers }: Pick<Request, "headers">, { handler, surface }: Routed): NewCall {
+    const { promise: late, reject } = Promise.withResolvers<never>();
+    // Nobody need be waiting when it happens.
+    late.catch(() => {});
+    const call: Call = {
+      id: Buffer.from(system.randomBytes(9)).toString("base64url"),
+      surface,
+      rpc: handler.method.name,
+      reached: false,
+      idempotencyKey: headers["idempotency-key"] as string | undefined,
+      isReplayed: false,
+      late,
+    };
+    return { call, giveUp: reject };
   }
 
   /**
@@ -183,11 +194,11 @@ export function createGateway(options: GatewayOptions): Gateway {
    */
   async function fullHouse(request: Request, routed: Routed): Promise<Sendable> {
     const { method, httpVersion, headers } = request;
-    const call = { ...newCall(routed), refusedAtGate: refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal };
     const bare = { method, httpVersion, headers: { "content-type": headers["content-type"] } };
+    const { call } = newCall(bare, routed);
+    call.refusedAtGate = refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal;
     const url = method === "GET" ? `${routed.url.split("?", 1)[0]}?encoding=json` : routed.url;
-    const answer = await invoke(bare, { ...routed, url }, call, empty, new AbortController().signal);
-    const made = sendable(answer);
+    const made = await invoke(bare, { ...routed, url }, call, empty);
     if (fullHouseAnswers.size < fullHouseAnswersMax) fullHouseAnswers.set(fullHouseName(request, routed), made);
     return made;
   }
@@ -198,7 +209,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     response: Response,
     routed: Routed,
     call: Call,
-  ): Promise<Answer | undefined> {
+    giveUp: (why: Late) => void,
+  ): Promise<Sendable | undefined> {
     const { surface } = routed;
     const refusal = await refusalAtDoor(request, call);
     let body: Uint8Array = routed.body ?? empty;
@@ -213,57 +225,55 @@ export function createGateway(options: GatewayOptions): Gateway {
       else if (read === "too slow") call.refusedAtGate = refuse("DEADLINE").refusal;
       else body = read;
     }
-    const gone = new AbortController();
-    const onClose = () => gone.abort(clientGone);
+    const onClose = () => giveUp(new Late("the client is gone"));
     response.once("close", onClose);
-    let answer = await invoke(request, routed, call, body, gone.signal);
+    const timer = setTimeout(
+      () => giveUp(new Late("the deadline has passed")),
+      timeoutMsOf(request, surface, deadlineMs),
+    );
+    let answer = await invoke(request, routed, call, body);
     if (!call.reached && call.refusal === undefined) {
       // Connect could not read the message, and says so in words that may quote it. Say it in ours instead.
-      const isQuery = request.method === "GET" && routed.body === undefined;
-      call.refusedAtGate = isQuery
-        ? invalid(undefined, "The query does not hold a message of Connect's GET.").refusal
-        : whyUndecodable(routed.handler.method, request.headers, body, bodyBytesMax);
-      answer = await invoke(request, routed, call, body, gone.signal);
+      call.refusedAtGate =
+        request.method === "GET"
+          ? invalid(undefined, "The query does not hold a message of Connect's GET.").refusal
+          : whyUndecodable(routed.handler.method, request.headers, body, bodyBytesMax);
+      answer = await invoke(request, routed, call, body);
     }
+    clearTimeout(timer);
     response.off("close", onClose);
     return answer;
   }
 
-  /** Runs Connect's handler over a whole message, and brings its answer to what the surface shows. */
+  /** Performs the RPC over a whole message, and brings Connect's answer to what the surface shows. */
   async function invoke(
     request: Pick<Request, "method" | "httpVersion" | "headers">,
     routed: Routed,
     call: Call,
     body: Uint8Array,
-    signal: AbortSignal,
-  ): Promise<Answer> {
-    const { handler, surface, url, body: pathBody } = routed;
+  ): Promise<Sendable> {
+    const { handler, surface, url } = routed;
+    if (surface === "rest") return rpcs.rest(call.rpc, call, body);
+    const late = new AbortController();
+    call.late.catch((why: unknown) => late.abort(why));
     const answer = await handler({
       httpVersion: request.httpVersion,
-      method: pathBody === undefined ? (request.method ?? "POST") : "POST",
+      method: request.method ?? "POST",
       url,
-      header: headersOf(request, routed, deadlineMs),
+      header: headersOf(request, surface),
       body: once(body),
-      signal,
+      signal: late.signal,
       contextValues: createContextValues().set(callKey, call),
     });
-    const whole = { ...(await gather(answer)), call };
+    const whole = await gather(answer);
     if (call.refusal === undefined && !call.reached && call.refusedAtGate !== undefined) {
       // Connect has answered before it asked the gate, with an empty body.
       call.refusal = call.refusedAtGate;
-      const { status, body: said } = plainError(call.refusal);
-      return {
-        call,
-        status,
-        header: new Headers({ "content-type": "application/json" }),
-        body: said,
-        trailer: undefined,
-      };
+      return restError(call.refusal);
     }
     const refused = call.refusal;
     if (refused === undefined || surface === "grpc" || surface === "grpc-web") return whole;
-    const shown = surface === "rest" ? restErrorBody(whole.body, refused) : whole.body;
-    return { ...whole, status: httpStatus(refused.reason), body: shown };
+    return { ...whole, status: httpStatus(refused.reason) };
   }
 
   /** What can be refused by the headers alone. */
@@ -366,7 +376,12 @@ export function createGateway(options: GatewayOptions): Gateway {
 }
 
 const empty = new Uint8Array();
-const clientGone = new Error("the client is gone");
+
+/** A call, and what gives up on it: it is late from then on. */
+interface NewCall {
+  readonly call: Call;
+  readonly giveUp: (why: Late) => void;
+}
 
 function fullHouseName(request: Request, { surface }: Routed): string {
   return `${surface} ${request.method} ${request.headers["content-type"]}`;

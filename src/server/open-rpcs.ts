@@ -70,7 +70,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       httpVersion: request.httpVersion,
       method: request.method ?? "POST",
       url,
-      header: headersOf(request, routed, isWatch(handler) ? watchMs : deadlineMs),
+      header: headersOf(request, routed.surface, isWatch(handler) ? watchMs : deadlineMs),
       body,
       signal: gone.signal,
       contextValues: createContextValues(),

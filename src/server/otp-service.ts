@@ -2,9 +2,9 @@
  * Proto ⇄ domain: one short method per RPC, and no rules. What a message must look like before any rule is asked (its
  * shape) is checked here, and a fault names its field.
  */
-import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ConnectError, HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { ConnectError } from "@connectrpc/connect";
 import {
   Delivery,
   Reason,
@@ -20,24 +20,37 @@ import { Secret } from "../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin } from "../otp/template/last-line.ts";
 import type { Quotas } from "../service/quotas.ts";
 import type { Answer, Caller, Sent, Verifications } from "../service/verifications.ts";
-import { callKey } from "./call.ts";
+import type { Call } from "./call.ts";
 import { canonicalAddress } from "./client-address.ts";
 import { protoReasons, toConnectError } from "./status.ts";
 
-export function createOtpService(verifications: Verifications, quotas: Quotas): ServiceImpl<typeof OtpService> {
+/** Marks what an earlier call with the same `Idempotency-Key` was answered. */
+export const replayedHeader = "idempotency-replayed";
+
+type Methods = (typeof OtpService)["method"];
+
+/** One function per RPC: from its message and its call to its answer. Throws a refusal as Connect encodes it. */
+export type OtpHandlers = {
+  readonly [Rpc in keyof Methods]: (
+    request: MessageShape<Methods[Rpc]["input"]>,
+    call: Call,
+  ) => Promise<MessageInitShape<Methods[Rpc]["output"]>>;
+};
+
+export function createOtpService(verifications: Verifications, quotas: Quotas): OtpHandlers {
   /** Runs the act for the authenticated caller, unless the shape was refused already. Throws a refusal for Connect. */
   async function perform<T>(
     shape: Result<unknown>,
-    context: HandlerContext,
+    call: Call,
     act: (caller: Caller) => Promise<Answer<T>>,
     clientIp = "",
   ): Promise<T> {
-    if (!shape.ok) throw thrown(shape.refusal, context);
-    const key = keyOf(context);
-    const idempotencyKey = idempotencyKeyOf(context.requestHeader);
-    if (!idempotencyKey.ok) throw thrown(idempotencyKey.refusal, context);
+    if (!shape.ok) throw thrown(shape.refusal, call);
+    const key = keyOf(call);
+    const idempotencyKey = idempotencyKeyOf(call);
+    if (!idempotencyKey.ok) throw thrown(idempotencyKey.refusal, call);
     const tenant = tenantOfKey(key);
-    const from = context.values.get(callKey)?.address;
+    const from = call.address;
     const caller = {
       tenant,
       keyId: key.id,
@@ -46,17 +59,17 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
       address: from?.text,
     };
     const address = clientIp === "" ? from?.name : canonicalAddress(clientIp);
-    if (address === undefined) return unwrap(await act(caller), context);
-    const isSend = context.method.name === "SendOtp" || context.method.name === "ResendOtp";
-    if (isSend) return unwrap(await act({ ...caller, place: quotas.send(tenant, address) }), context);
+    if (address === undefined) return unwrap(await act(caller), call);
+    const isSend = call.rpc === "SendOtp" || call.rpc === "ResendOtp";
+    if (isSend) return unwrap(await act({ ...caller, place: quotas.send(tenant, address) }), call);
     // What a publishable key's address may do was asked at the gate.
     const refusal = clientIp === "" ? undefined : quotas.call(tenant, address);
-    if (refusal !== undefined) throw thrown(refusal, context);
-    return unwrap(await act(caller), context);
+    if (refusal !== undefined) throw thrown(refusal, call);
+    return unwrap(await act(caller), call);
   }
 
   return {
-    async sendOtp(request, context) {
+    async sendOtp(request, call) {
       const webOrigin = parseWebOrigin(request.webOrigin);
       const appHash = parseAndroidAppHash(request.androidAppHash);
       const shape = all(
@@ -69,9 +82,9 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
         appHash,
         lastLineShape(request.webOrigin, request.androidAppHash),
         atMost("challenge_token", request.challengeToken, 4096),
-        knownUserShape(request.knownUser, keyOf(context)),
-        clientIpShape(request.clientIp, keyOf(context)),
-        ownOrigin(webOrigin, keyOf(context)),
+        knownUserShape(request.knownUser, keyOf(call)),
+        clientIpShape(request.clientIp, keyOf(call)),
+        ownOrigin(webOrigin, keyOf(call)),
       );
       const { phone, channel, locale, purpose, bind, knownUser } = request;
       const command = {
@@ -85,53 +98,46 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
         appHash: appHash.ok ? appHash.value : undefined,
         challengeToken: new Secret(request.challengeToken),
       };
-      return sentMessage(
-        await perform(shape, context, (caller) => verifications.send(caller, command), request.clientIp),
-      );
+      return sentMessage(await perform(shape, call, (caller) => verifications.send(caller, command), request.clientIp));
     },
 
-    async verifyOtp(request, context) {
+    async verifyOtp(request, call) {
       const shape = all(
         required("request_id", request.requestId, 256),
         required("code", request.code, 256),
         purposeShape(request.purpose),
         bindShape(request.bind),
-        clientIpShape(request.clientIp, keyOf(context)),
+        clientIpShape(request.clientIp, keyOf(call)),
       );
       const { requestId: id, purpose, bind } = request;
       const command = { id, code: new Secret(request.code), purpose, bind };
-      const verified = await perform(
-        shape,
-        context,
-        (caller) => verifications.verify(caller, command),
-        request.clientIp,
-      );
+      const verified = await perform(shape, call, (caller) => verifications.verify(caller, command), request.clientIp);
       return {
         requestId: verified.id,
         state: State.VERIFIED,
-        phone: isPublishable(keyOf(context).kind) ? maskPhone(verified.phone) : verified.phone,
+        phone: isPublishable(keyOf(call).kind) ? maskPhone(verified.phone) : verified.phone,
         verifyTime: timestampFromMs(verified.verifyMs),
         receipt: verified.receipt,
       };
     },
 
-    async resendOtp({ requestId, clientIp }, context) {
-      const shape = all(required("request_id", requestId, 256), clientIpShape(clientIp, keyOf(context)));
-      return sentMessage(await perform(shape, context, (caller) => verifications.resend(caller, requestId), clientIp));
+    async resendOtp({ requestId, clientIp }, call) {
+      const shape = all(required("request_id", requestId, 256), clientIpShape(clientIp, keyOf(call)));
+      return sentMessage(await perform(shape, call, (caller) => verifications.resend(caller, requestId), clientIp));
     },
 
-    async cancelOtp({ requestId }, context) {
+    async cancelOtp({ requestId }, call) {
       const shape = required("request_id", requestId, 256);
-      const canceled = await perform(shape, context, (caller) => verifications.cancel(caller, requestId));
+      const canceled = await perform(shape, call, (caller) => verifications.cancel(caller, requestId));
       return { requestId: canceled.id, state: State.CANCELED, cancelTime: timestampFromMs(canceled.cancelMs) };
     },
 
-    async getOtp({ requestId }, context) {
+    async getOtp({ requestId }, call) {
       const shape = required("request_id", requestId, 256);
-      const seen = await perform(shape, context, (caller) => verifications.get(caller, requestId));
+      const seen = await perform(shape, call, (caller) => verifications.get(caller, requestId));
       const message = sentMessage(seen);
       // How messages leave is between the operator and those who hold a secret key.
-      const isPublic = isPublishable(keyOf(context).kind);
+      const isPublic = isPublishable(keyOf(call).kind);
       return {
         ...message,
         expiresInSeconds: seen.state === "PENDING" ? message.expiresInSeconds : 0,
@@ -164,36 +170,30 @@ function sentMessage(sent: Sent) {
 }
 
 /** Gives the value out, or throws the refusal for Connect to encode. */
-function unwrap<T>({ result, replayed }: Answer<T>, context: HandlerContext): T {
-  const replayedHeader = "idempotency-replayed";
-  if (result.ok) {
-    if (replayed) context.responseHeader.set(replayedHeader, "true");
-    return result.value;
-  }
-  const error = thrown(result.refusal, context);
-  if (replayed) error.metadata.set(replayedHeader, "true");
-  throw error;
+function unwrap<T>({ result, replayed }: Answer<T>, call: Call): T {
+  call.isReplayed = replayed;
+  if (result.ok) return result.value;
+  throw thrown(result.refusal, call);
 }
 
 /** A refusal as Connect encodes it, noted as what the call came to. */
-function thrown(refusal: Refusal, context: HandlerContext): ConnectError {
-  const call = context.values.get(callKey);
-  if (call !== undefined) call.refusal = refusal;
-  return toConnectError(refusal);
+function thrown(refusal: Refusal, call: Call): ConnectError {
+  call.refusal = refusal;
+  const error = toConnectError(refusal);
+  if (call.isReplayed) error.metadata.set(replayedHeader, "true");
+  return error;
 }
 
-function idempotencyKeyOf(headers: Headers): Result<string | undefined> {
-  const key = headers.get("idempotency-key");
-  if (key === null) return ok(undefined);
+function idempotencyKeyOf({ idempotencyKey: key }: Call): Result<string | undefined> {
+  if (key === undefined) return ok(undefined);
   return /^[\x21-\x7e]{1,255}$/.test(key)
     ? ok(key)
     : invalid("Idempotency-Key", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
 }
 
-function keyOf(context: HandlerContext): ApiKey {
-  const key = context.values.get(callKey)?.caller;
-  if (key === undefined) throw new Error("a call without an authenticated key got past the gate");
-  return key;
+function keyOf({ caller }: Call): ApiKey {
+  if (caller === undefined) throw new Error("a call without an authenticated key got past the gate");
+  return caller;
 }
 
 // ---- shapes ---------------------------------------------------------------------------------------------------------

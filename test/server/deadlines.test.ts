@@ -2,15 +2,14 @@
  * Deadlines: a client's own is kept where it is shorter than the server's, and nothing absurd in its header is a fault
  * of ours. A body that never comes holds a place for no longer than any other call.
  */
-import { createConnectRouter } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import type { ApiKey } from "../../src/otp/api-key.ts";
 import { refuse } from "../../src/otp/reason.ts";
 import { createConnections } from "../../src/server/connections.ts";
 import { createCors } from "../../src/server/cors.ts";
 import { createGateway } from "../../src/server/gateway.ts";
-import { gate, guard } from "../../src/server/interceptors.ts";
+import type { OtpHandlers } from "../../src/server/otp-service.ts";
+import { createRpcs } from "../../src/server/rpcs.ts";
 import { connectionLimits, startServer } from "../../src/server/server.ts";
 import { newPhone } from "../support/phones.ts";
 import { surfaces } from "../support/surfaces.ts";
@@ -79,7 +78,7 @@ async function startImpatient() {
   const connections = createConnections({ ...connectionLimits, idleMs: 60_000, maxAgeMs: 0 });
   const onFault = (error: unknown) => void faults.push(error);
   const gateway = createGateway({
-    router: createConnectRouter({ requestGate: gate, interceptors: [guard(() => {})] }).service(OtpService, {}),
+    rpcs: createRpcs({ service: {} as OtpHandlers, messageBytesMax: 16_384, onFault() {} }),
     system: createManualSystem(),
     admit: async ({ headers }) =>
       headers.authorization === undefined

@@ -8,7 +8,7 @@ import { decodeJwt, importJWK, jwtVerify, type JWK } from "jose";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Reason } from "../../src/otp/reason.ts";
-import { plainError } from "../../src/server/rest.ts";
+import { restError } from "../../src/server/rest.ts";
 import { contract } from "../support/contract.ts";
 import { createJudge, documentText, nameOf, type Answered, type OpenApi, type Response } from "../support/openapi.ts";
 import { wrongCode } from "../support/phones.ts";
@@ -99,8 +99,8 @@ describe("the document", () => {
         ...(attempts === undefined ? {} : { attemptsRemaining: Number(attempts) }),
         ...(seconds === undefined ? {} : { retryAfterMs: Number(seconds) * 1_000 }),
       };
-      const said = plainError(refusal);
-      const { details: _, ...rest } = JSON.parse(said.body.toString("utf8")) as Json;
+      const said = restError(refusal);
+      const { details: _, ...rest } = JSON.parse(said.body) as Json;
       expect([said.status, rest]).toEqual([status, value]);
     }
   });

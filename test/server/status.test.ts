@@ -5,7 +5,7 @@ import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { Reason } from "../../gen/otp/v1/otp_service_pb.ts";
 import { reasons, type Reason as ReasonName } from "../../src/otp/reason.ts";
-import { plainError } from "../../src/server/rest.ts";
+import { restError } from "../../src/server/rest.ts";
 import { httpStatus, toConnectError } from "../../src/server/status.ts";
 import { contract, expectRefusal, type ContractReason } from "../support/contract.ts";
 import { restOutcome } from "../support/surfaces.ts";
@@ -27,8 +27,8 @@ test.each(names)("%s has its code, its status and a sentence of its own", (reaso
 });
 
 test.each(names)("%s says all it knows at the top level and in its details", (reason: ReasonName) => {
-  const { status, body } = plainError({ reason, field: "phone", attemptsRemaining: 3, retryAfterMs: 1 });
+  const { status, body } = restError({ reason, field: "phone", attemptsRemaining: 3, retryAfterMs: 1 });
   const headers = new Headers({ "retry-after": "1", "grpc-retry-pushback-ms": "1000" });
-  const outcome = restOutcome(status, headers, JSON.parse(body.toString("utf8")) as Parameters<typeof restOutcome>[2]);
+  const outcome = restOutcome(status, headers, JSON.parse(body) as Parameters<typeof restOutcome>[2]);
   expectRefusal(outcome, reason, { field: "phone", attemptsRemaining: 3, retryAfterSeconds: 1 });
 });

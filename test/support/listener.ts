@@ -2,7 +2,6 @@
  * The listener in a test's own process: the real server, gateway and RPC adapters, in front of acts that answer at once
  * or hang until they are told to go on. Its limits can be made short; nothing else differs from the shipped one.
  */
-import { createConnectRouter } from "@connectrpc/connect";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import type { ApiKey } from "../../src/otp/api-key.ts";
 import { ok, refuse } from "../../src/otp/reason.ts";
@@ -13,9 +12,9 @@ import { createCors } from "../../src/server/cors.ts";
 import { createConnections, type ConnectionLimits, type Connections } from "../../src/server/connections.ts";
 import { createGateway, type Gateway, type Visit } from "../../src/server/gateway.ts";
 import { createHealth } from "../../src/server/health.ts";
-import { gate, guard } from "../../src/server/interceptors.ts";
 import { withOpenRpcs } from "../../src/server/open-rpcs.ts";
 import { createOtpService } from "../../src/server/otp-service.ts";
+import { createRpcs } from "../../src/server/rpcs.ts";
 import {
   connectionLimits,
   serverLimits,
@@ -134,12 +133,11 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
   } as const;
 
   const quotas = createQuotas(() => system.now(), undefined);
-  const router = createConnectRouter({
-    readMaxBytes: 16_384,
-    jsonOptions: { useProtoFieldName: true, alwaysEmitImplicit: true, ignoreUnknownFields: false },
-    requestGate: gate,
-    interceptors: [guard((_, error) => faults.push(error))],
-  }).service(OtpService, createOtpService(verifications as Verifications, quotas));
+  const rpcs = createRpcs({
+    service: createOtpService(verifications as Verifications, quotas),
+    messageBytesMax: 16_384,
+    onFault: (_, error) => faults.push(error),
+  });
   const connections = createConnections({
     ...connectionLimits,
     idleMs: 1_800_000,
@@ -169,7 +167,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
   const health = createHealth([OtpService.typeName]);
   const gateway = withOpenRpcs(
     createGateway({
-      router,
+      rpcs,
       system,
       admit: createAdmission({
         authenticate: (header) =>
