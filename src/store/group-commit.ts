@@ -12,6 +12,14 @@
 import type { Database } from "better-sqlite3";
 import { StoreUnavailable, type BatchMeter } from "./store.ts";
 
+/** What keeps more of the database in memory than SQLite does itself. */
+export interface TransactionWatch {
+  /** A transaction has begun. Others may have written since the last one. */
+  readonly onBegin: () => void;
+  /** What acts of this transaction wrote was taken back, all of it or in part. */
+  readonly onUndo: () => void;
+}
+
 interface Act {
   readonly run: () => unknown;
   readonly resolve: (value: unknown) => void;
@@ -37,11 +45,13 @@ export class GroupCommit {
   #idle: (() => void)[] = [];
   readonly #db: Database;
   readonly #meter: BatchMeter | undefined;
+  readonly #watch: TransactionWatch | undefined;
   readonly #run: Record<"begin" | "commit" | "rollback" | "savepoint" | "release" | "rollbackTo", () => void>;
 
-  constructor(db: Database, meter?: BatchMeter) {
+  constructor(db: Database, meter?: BatchMeter, watch?: TransactionWatch) {
     this.#db = db;
     this.#meter = meter;
+    this.#watch = watch;
     const statement = (sql: string) => {
       const prepared = db.prepare(sql);
       return () => void prepared.run();
@@ -116,9 +126,11 @@ export class GroupCommit {
   #commit(batch: Act[]): boolean {
     let answers: (() => void)[] | undefined;
     try {
+      this.#watch?.onBegin();
       answers = this.#runTogether(batch) ?? this.#runApart(batch);
       this.#run.commit();
     } catch (error) {
+      this.#watch?.onUndo();
       if (this.#db.inTransaction) this.#tryRollback();
       return fail(batch, error);
     }
@@ -160,6 +172,7 @@ export class GroupCommit {
 
   /** After an error: takes back what was written since the savepoint, and tells whether the transaction still stands. */
   #stands(): boolean {
+    this.#watch?.onUndo();
     if (!this.#db.inTransaction) return false;
     try {
       this.#run.rollbackTo();

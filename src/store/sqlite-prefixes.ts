@@ -5,22 +5,32 @@
 import { decisionsMax, mature, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
+import { Recent } from "./recent.ts";
 import { decisionValues, prefixValues, toDecision, toPrefix } from "./prefix-rows.ts";
 import type { prepare } from "./statements.ts";
 import type { PrefixName, PrefixNews, PrefixRef, PrefixView } from "./store.ts";
 
 const none: readonly PrefixNews[] = [];
+/** Some 300 bytes each. */
+const recentMax = 4_096;
 
 export function createPrefixes(sql: ReturnType<typeof prepare>) {
   let news: PrefixNews[] = [];
+  const recent = new Recent<PrefixRecord>(recentMax);
+  const keyOf = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
 
-  function load({ tenant, prefix }: PrefixName): PrefixRecord {
-    const row = sql.prefix.get(tenant, prefix);
-    return row === undefined ? newPrefix : toPrefix(row);
+  function load(name: PrefixName): PrefixRecord {
+    const known = recent.get(keyOf(name));
+    if (known !== undefined) return known;
+    const row = sql.prefix.get(name.tenant, name.prefix);
+    const record = row === undefined ? newPrefix : toPrefix(row);
+    recent.set(keyOf(name), record);
+    return record;
   }
 
   function put(name: PrefixName, { record, decisions }: PrefixChange): void {
     sql.putPrefix.run(...prefixValues(name, record));
+    recent.set(keyOf(name), record);
     for (const decision of decisions) {
       sql.insertPrefixDecision.run(...decisionValues(name, decision));
       const { tenant, prefix } = name;
@@ -32,6 +42,15 @@ export function createPrefixes(sql: ReturnType<typeof prepare>) {
   return {
     load,
     put,
+
+    delete(name: PrefixName): void {
+      sql.deletePrefix.run(name.tenant, name.prefix);
+      recent.delete(keyOf(name));
+    },
+
+    forget(): void {
+      recent.clear();
+    },
 
     view(name: PrefixName): PrefixView | undefined {
       const row = sql.prefix.get(name.tenant, name.prefix);

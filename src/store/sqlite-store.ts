@@ -16,6 +16,7 @@ import { stateAt, type Decided, type PhoneView, type Verification, type Writes }
 import type { Instant, System } from "../system.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import type { EventStore } from "./events.ts";
+import { Recent } from "./recent.ts";
 import * as rows from "./rows.ts";
 import type { Registry } from "./registry.ts";
 import { createSqliteEvents, putEvent } from "./sqlite-events.ts";
@@ -23,6 +24,7 @@ import { createPhones } from "./sqlite-phones.ts";
 import { createPrefixes } from "./sqlite-prefixes.ts";
 import { createRegistry, longestDestination } from "./sqlite-registry.ts";
 import { createSweep } from "./sqlite-sweep.ts";
+import { createWork } from "./sqlite-work.ts";
 import { prepare } from "./statements.ts";
 import {
   outboxCountMax,
@@ -44,6 +46,8 @@ import {
 const clockNoteMs = 5_000;
 /** A tenant's days are kept for so long: a clock that was set back may come by one again. */
 const keptDays = 7;
+/** Tenants whose day is remembered. */
+const recentDaysMax = 256;
 const atDailyCap = "the daily cap on messages was reached";
 
 export class SqliteStore implements Store {
@@ -52,9 +56,13 @@ export class SqliteStore implements Store {
   readonly #lock: Database | undefined;
   readonly #sql: ReturnType<typeof prepare>;
   readonly #commits: GroupCommit;
+  readonly #work: ReturnType<typeof createWork>;
   readonly #phones: ReturnType<typeof createPhones>;
   readonly #prefixes: ReturnType<typeof createPrefixes>;
   readonly #onPrefix: (news: PrefixNews) => void;
+  readonly #days = new Recent<DailyCount>(recentDaysMax);
+  /** What SQLite's data_version was when rows were last remembered: another one tells that others have written. */
+  #version: number | undefined;
   readonly #sweep: ReturnType<typeof createSweep>;
   readonly registry: Registry;
   readonly events: EventStore;
@@ -64,11 +72,15 @@ export class SqliteStore implements Store {
     this.#system = system;
     this.#lock = lock;
     this.#sql = prepare(db);
-    this.#commits = new GroupCommit(db, meter);
+    this.#commits = new GroupCommit(db, meter, {
+      onBegin: () => this.#forgetIfOthersWrote(),
+      onUndo: () => this.#forget(),
+    });
+    this.#work = createWork(this.#sql);
     this.#phones = createPhones(this.#sql);
     this.#prefixes = createPrefixes(this.#sql);
     this.#onPrefix = onPrefix ?? (() => {});
-    this.#sweep = createSweep(this.#sql, this.#prefixes.mature);
+    this.#sweep = createSweep(this.#sql, this.#work, this.#prefixes);
     const act = <T>(run: (now: Instant) => T) => this.#act(run);
     const read = <T>(run: () => T) => this.#read(run);
     const { registry, changing, forget } = createRegistry(this.#sql, act, read);
@@ -84,7 +96,7 @@ export class SqliteStore implements Store {
   openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R> {
     return this.#act((now) => {
       const record = this.#record(scope.slot);
-      const recorded = record === undefined ? undefined : this.#verification(record.verificationId);
+      const recorded = record === undefined ? undefined : this.#work.verification(record.verificationId);
       const phone = scope.phone === undefined ? undefined : this.#phones.load(scope.phone, now);
       const guesses = phone === undefined ? undefined : this.#sql.guesses.get(scope.tenant, oldestMinute(now));
       const name = scope.phone?.prefix?.name();
@@ -99,7 +111,7 @@ export class SqliteStore implements Store {
 
   updateVerification<R>(scope: UpdateScope, decide: (view: UpdateView) => Decided<R>): Promise<R> {
     return this.#act((now) => {
-      const found = this.#verification(scope.id);
+      const found = this.#work.verification(scope.id);
       const verification = found?.tenant === scope.tenant ? found : undefined;
       const ref = verification === undefined ? undefined : scope.phoneOf(verification);
       const phone = ref === undefined ? undefined : this.#phones.load(ref, now);
@@ -118,8 +130,9 @@ export class SqliteStore implements Store {
 
   async readVerification(tenant: string, id: string): Promise<Verification | undefined> {
     return this.#read(() => {
-      const found = this.#verification(id);
-      return found?.tenant === tenant ? found : undefined;
+      const bytes = rows.idBytes(id);
+      const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
+      return row?.tenant === tenant ? rows.toVerification(row) : undefined;
     });
   }
 
@@ -186,7 +199,7 @@ export class SqliteStore implements Store {
       const jobs: Job[] = [];
       for (const row of this.#sql.dueMessages.all(now, max)) {
         const message = rows.toMessage(row);
-        const verification = this.#verification(message.verificationId);
+        const verification = this.#work.verification(message.verificationId);
         if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
           const place = this.#placeFor(message, verification.tenant, dailyMaxOf, now);
           const cap = place.share === undefined ? undefined : dailyMaxOf(verification.tenant);
@@ -194,13 +207,13 @@ export class SqliteStore implements Store {
           this.#putDaily(verification.tenant, place.daily, warned, now);
           if (place.taken) {
             const claimed = { ...claim(message, now), placeDay: place.day };
-            this.#putMessage(claimed);
+            this.#work.putMessage(claimed);
             jobs.push({ message: claimed, verification, now, share: place.share });
           } else {
             const unplaced = { ...message, detail: atDailyCap };
             this.#settle({ message: unplaced, verification, now }, phoneOf(verification), decideLate);
           }
-        } else if (verification === undefined) this.#putMessage(giveUp(message));
+        } else if (verification === undefined) this.#work.putMessage(giveUp(message));
         else this.#settle({ message, verification, now }, phoneOf(verification), decideLate);
       }
       return jobs;
@@ -217,10 +230,9 @@ export class SqliteStore implements Store {
   releaseMessages(jobs: readonly Job[]): Promise<void> {
     return this.#act((now) => {
       for (const { message } of jobs) {
-        const row = this.#sql.message.get(rows.idBytes(message.verificationId), message.copy);
-        const stored = row === undefined ? undefined : rows.toMessage(row);
+        const stored = this.#work.message(message.verificationId, message.copy);
         // Its lease may have ended, and another worker may have sent it.
-        if (stored !== undefined && isInHand(message, stored)) this.#putMessage(unclaim(stored, now));
+        if (stored !== undefined && isInHand(message, stored)) this.#work.putMessage(unclaim(stored, now));
       }
     });
   }
@@ -231,10 +243,10 @@ export class SqliteStore implements Store {
     decide: (view: SettleView) => Decided<R>,
   ): Promise<R | undefined> {
     return this.#act((now) => {
-      const row = this.#sql.message.get(rows.idBytes(name.verificationId), name.copy);
-      const verification = this.#verification(name.verificationId);
-      if (row === undefined || verification === undefined) return undefined;
-      return this.#settle({ message: rows.toMessage(row), verification, now }, phoneOf(verification), decide);
+      const message = this.#work.message(name.verificationId, name.copy);
+      const verification = this.#work.verification(name.verificationId);
+      if (message === undefined || verification === undefined) return undefined;
+      return this.#settle({ message, verification, now }, phoneOf(verification), decide);
     });
   }
 
@@ -309,10 +321,16 @@ export class SqliteStore implements Store {
     }
   }
 
-  #verification(id: string): Verification | undefined {
-    const bytes = rows.idBytes(id);
-    const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
-    return row === undefined ? undefined : rows.toVerification(row);
+  #forgetIfOthersWrote(): void {
+    const latest = this.#sql.dataVersion.get()?.data_version;
+    if (latest !== this.#version) this.#forget();
+    this.#version = latest;
+  }
+
+  #forget(): void {
+    this.#work.forget();
+    this.#prefixes.forget();
+    this.#days.clear();
   }
 
   #record(slot: Uint8Array | undefined) {
@@ -324,10 +342,10 @@ export class SqliteStore implements Store {
   #apply(writes: Writes, ref: PhoneRef | undefined, loaded: Loaded): void {
     const { verification: before, now } = loaded;
     if (writes.verification !== undefined) {
-      if (before === undefined) this.#sql.insertVerification.run(...rows.verificationValues(writes.verification));
-      else if (writes.verification !== before) this.#updateVerification(writes.verification);
+      if (before === undefined) this.#work.insert(writes.verification);
+      else if (writes.verification !== before) this.#work.update(writes.verification);
     }
-    if (writes.message !== undefined) this.#putMessage(writes.message);
+    if (writes.message !== undefined) this.#work.putMessage(writes.message);
     if (ref !== undefined) this.#phones.put(writes, ref);
     if (writes.guess !== undefined) {
       const count = writes.guess.isRight ? this.#sql.countRightCode : this.#sql.countWrongCode;
@@ -345,10 +363,6 @@ export class SqliteStore implements Store {
     }
   }
 
-  #updateVerification(v: Verification): void {
-    this.#sql.updateVerification.run(...rows.verificationChanges(v));
-  }
-
   /** What a decision about spending asks for: the word of the lists on a number, and the tenant's day. */
   #destinationAndDay(
     { tenant, isCapped }: OpenScope | UpdateScope,
@@ -361,17 +375,18 @@ export class SqliteStore implements Store {
 
   #daily(tenant: string, now: Instant): DailyCount {
     const today = newDay(now);
-    return this.#sql.daily.get(tenant, today.day) ?? today;
+    const recent = this.#days.get(tenant);
+    if (recent?.day === today.day) return recent;
+    const daily = this.#sql.daily.get(tenant, today.day) ?? today;
+    this.#days.set(tenant, daily);
+    return daily;
   }
 
   #putDaily(tenant: string, daily: DailyCount | undefined, warned: SpendWarning | undefined, now: Instant): void {
     if (daily === undefined) return;
     if (warned !== undefined) putEvent(this.#sql, spendEvent(tenant, daily.day, warned, now), now);
     this.#sql.putDaily.run(tenant, daily.day, daily.count, daily.warned);
+    this.#days.set(tenant, daily);
     if (daily.count === 1) this.#sql.deleteDays.run(tenant, daily.day - keptDays);
-  }
-
-  #putMessage(message: Message): void {
-    this.#sql.putMessage.run(...rows.messageValues(message));
   }
 }

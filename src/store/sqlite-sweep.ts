@@ -10,8 +10,10 @@ import type { Instant } from "../system.ts";
 import { toPrefix, type PrefixRow } from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
 import { putEvent } from "./sqlite-events.ts";
+import type { createPrefixes } from "./sqlite-prefixes.ts";
+import type { createWork } from "./sqlite-work.ts";
 import type { prepare } from "./statements.ts";
-import type { PhoneRef, PrefixRef, Swept } from "./store.ts";
+import type { PhoneRef, Swept } from "./store.ts";
 
 /** A sweep's round begins before every key. */
 const beforeAll = new Uint8Array();
@@ -22,13 +24,11 @@ interface Round extends Record<"buckets" | "phones" | "records", Uint8Array | un
   readonly prefixes: readonly [tenant: string, prefix: string] | undefined;
 }
 
-/**
- * Makes the sweep, which runs within an act. It remembers where its round has come to. `mature` counts the outcome of a
- * verification that has ended.
- */
+/** Makes the sweep, which runs within an act. It remembers where its round has come to. */
 export function createSweep(
   sql: ReturnType<typeof prepare>,
-  mature: (ended: Verification, ref: PrefixRef | undefined, now: Instant) => void,
+  work: ReturnType<typeof createWork>,
+  prefixes: ReturnType<typeof createPrefixes>,
 ) {
   let sweepFrom = newRound;
 
@@ -44,15 +44,12 @@ export function createSweep(
       const before = rows.toVerification(row);
       const expired = expire(before);
       if (isHeard) for (const event of verificationEvents(before, expired, undefined, now)) putEvent(sql, event, now);
-      sql.updateVerification.run(...rows.verificationChanges(expired));
-      mature(expired, phoneOf?.(expired).prefix, now);
+      work.update(expired);
+      prefixes.mature(expired, phoneOf?.(expired).prefix, now);
     }
 
     const outlived = sql.outlived.all(now - retentionMs, max);
-    for (const { id } of outlived) {
-      sql.deleteMessages.run(id);
-      sql.deleteVerification.run(id);
-    }
+    for (const { id } of outlived) work.delete(id);
     const past = sql.oldGuesses.all(oldestMinute(now), max);
     for (const { tenant, minute } of past) sql.deleteGuesses.run(tenant, minute);
 
@@ -75,9 +72,9 @@ export function createSweep(
     const stale = records.filter(({ expire_ms }) => expire_ms <= now);
     for (const { slot } of stale) sql.deleteRecord.run(slot);
 
-    const prefixes: PrefixRow[] = from.prefixes === undefined ? [] : sql.prefixesFrom.all(...from.prefixes, max);
-    const silent = prefixes.filter((row) => isPrefixForgettable(toPrefix(row), now));
-    for (const { tenant, prefix } of silent) sql.deletePrefix.run(tenant, prefix);
+    const named: PrefixRow[] = from.prefixes === undefined ? [] : sql.prefixesFrom.all(...from.prefixes, max);
+    const silent = named.filter((row) => isPrefixForgettable(toPrefix(row), now));
+    silent.forEach(prefixes.delete);
 
     const decisions = sql.outlivedPrefixDecisions.all(now - prefixMemoryMs, max);
     for (const { id } of decisions) sql.deletePrefixDecision.run(id);
@@ -86,7 +83,7 @@ export function createSweep(
       buckets: nextFrom(buckets, ({ bucket }) => bucket),
       phones: nextFrom(phones, ({ phone_index }) => phone_index),
       records: nextFrom(records, ({ slot }) => slot),
-      prefixes: nextFrom(prefixes, ({ tenant, prefix }) => [tenant, prefix] as const),
+      prefixes: nextFrom(named, ({ tenant, prefix }) => [tenant, prefix] as const),
     };
     const through = Object.values(next).every((key) => key === undefined);
     sweepFrom = through ? newRound : next;

@@ -1,0 +1,125 @@
+/**
+ * What SQLite's store remembers of its latest rows: never more than is stored. Whatever another connection wrote, and
+ * whatever was taken back, counts from the next act on.
+ */
+import Database from "better-sqlite3";
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { newPrefix, prefixOf, type PrefixRecord } from "../../src/otp/pumping-guard.ts";
+import { Recent } from "../../src/store/recent.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import type { Job, Store } from "../../src/store/store.ts";
+import { createManualSystem } from "../support/system.ts";
+import { temporaryFolder } from "../support/world.ts";
+import { ann, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
+
+const policy = { ...testPolicy, dailyMessagesMax: 1_000 };
+const prefix = { tenant: "default", prefix: prefixOf(ann) };
+
+let folder: string;
+let path: string;
+let store: Store;
+let acts: Acts;
+const system = createManualSystem();
+beforeEach(async () => {
+  folder = temporaryFolder();
+  path = join(folder, "otp.db");
+  store = await openSqlite({ path, system, exclusive: false });
+  acts = createActs(store, system, ringOf(1), policy);
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+/** What acts find: each part as the next decision sees it. */
+async function seen({ message, verification }: Job) {
+  const scope = { tenant: "default", id: verification.id, slot: undefined, phoneOf: acts.phoneOf };
+  const update = await store.updateVerification({ ...scope, withPrefix: true, isCapped: true }, (view) => ({
+    writes: {},
+    result: { attempts: view.verification?.attempts, sent: view.prefix?.sent, day: view.daily?.count },
+  }));
+  const calls = await store.settleMessage(message, acts.phoneOf, (view) => ({
+    writes: {},
+    result: view.message.calls,
+  }));
+  return { ...update, calls };
+}
+
+test("another connection's writes count in the next act", async () => {
+  const job = await acts.send(ann);
+  expect(await seen(job)).toEqual({ attempts: 0, sent: 1, day: 1, calls: 1 });
+  const other = new Database(path);
+  other.exec(`UPDATE verifications SET attempts = 4; UPDATE messages SET calls = 3;
+    UPDATE prefixes SET sent = 20; UPDATE daily_messages SET count = 30`);
+  other.close();
+  expect(await seen(job)).toEqual({ attempts: 4, sent: 20, day: 30, calls: 3 });
+  // And what is decided about it is written over what it was.
+  await acts.guess(job.verification, acts.wrongCode(job.verification));
+  expect(await acts.read(job.verification)).toMatchObject({ attempts: 5, state: "LOCKED" });
+});
+
+test.each([
+  ["alone", 0],
+  ["with neighbours", 3],
+])("what an act took back counts for no act after it, %s in its batch", async (_, neighbours) => {
+  const job = await acts.send(ann);
+  const before = await seen(job);
+  const scope = { tenant: "default", id: job.verification.id, slot: undefined, phoneOf: acts.phoneOf };
+  const failing = store.updateVerification(
+    { ...scope, withPrefix: true, isCapped: true },
+    ({ verification, daily }) => {
+      if (verification === undefined || daily === undefined) throw new Error("there is one");
+      const message = { ...job.message, calls: 2 };
+      return {
+        writes: {
+          verification: { ...verification, attempts: 4 },
+          message,
+          prefix: { record: { ...newPrefix, sent: 20 }, decisions: [] },
+          // No database takes a count that is no number, and it is written last.
+          daily: { ...daily, count: Number.NaN },
+        },
+        result: undefined,
+      };
+    },
+  );
+  const pings = Array.from({ length: neighbours }, () => seen(job));
+  await expect(failing).rejects.toThrow("NOT NULL");
+  for (const found of await Promise.all(pings)) expect(found).toEqual(before);
+  expect(await seen(job)).toEqual(before);
+});
+
+test("what a sweep has ended has ended for the next act, and lets go of its salt", async () => {
+  const { verification } = await acts.send(ann);
+  system.advance(600_000);
+  expect(await store.sweep(10, 3_600_000, acts.phoneOf)).toMatchObject({ expired: 1 });
+  const scope = { tenant: "default", id: verification.id, slot: undefined, phoneOf: acts.phoneOf };
+  const found = await store.updateVerification(scope, (view) => ({ writes: {}, result: view.verification }));
+  expect(found).toMatchObject({ state: "EXPIRED", salt: null });
+});
+
+test("a prefix that was swept is as new", async () => {
+  await acts.send(ann);
+  expect(await store.readPrefix(prefix)).toMatchObject({ record: { sent: 1 } });
+  system.advance(40 * 24 * 3_600_000);
+  // Two rounds: what ended in the first one is counted at its prefix.
+  for (let more = true; more;) ({ more } = await store.sweep(100, 3_600_000, acts.phoneOf));
+  system.advance(40 * 24 * 3_600_000);
+  for (let more = true; more;) ({ more } = await store.sweep(100, 3_600_000, acts.phoneOf));
+  expect(await store.readPrefix(prefix)).toBeUndefined();
+  const found: PrefixRecord[] = [];
+  await store.changePrefix(prefix, (record) => void found.push(record));
+  expect(found).toEqual([newPrefix]);
+});
+
+test("no more is kept than was asked for", () => {
+  const recent = new Recent<number>(2);
+  for (const n of [1, 2, 3]) recent.set(`${n}`, n);
+  recent.set("3", 4);
+  expect(["1", "2", "3"].map((key) => recent.get(key))).toEqual([undefined, 2, 4]);
+  recent.delete("2");
+  expect(recent.get("2")).toBeUndefined();
+  recent.clear();
+  expect(recent.get("3")).toBeUndefined();
+});
