@@ -50,6 +50,9 @@ export interface Carriage {
   end(): Promise<void>;
 }
 
+/** Provider calls at once of a carriage's workers. */
+export const placesMax = 64;
+
 export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
   const folder = temporaryFolder();
   const path = join(folder, "otp.db");
@@ -105,6 +108,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       tenantOf: ofOneMind(acts.policy),
       refreshTenants: async () => {},
       providers,
+      callsMax: placesMax,
       phoneOf: acts.phoneOf,
       onCall: (provider, outcome) => void calls.push(`${provider} ${outcome.kind}`),
       onDailyShare: () => {},

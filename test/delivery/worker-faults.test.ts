@@ -6,12 +6,11 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { StoreUnavailable, type Job } from "../../src/store/store.ts";
 import { ann, ben } from "../store/acts.ts";
-import { createCarriage, type Carriage } from "./carriage.ts";
+import { createCarriage, placesMax, type Carriage } from "./carriage.ts";
 
 const accepted: SendOutcome = { kind: "accepted" };
 const refusal: SendOutcome = { kind: "refused", cause: "recipient", detail: "no such number" };
 const leaseMs = 30_000;
-const placesMax = 64;
 
 let c: Carriage;
 beforeEach(async () => {

@@ -159,7 +159,17 @@ export class World {
     const common = { store, system, keys, tenantOf };
     const onDailyShare = (_tenant: string, share: number) => this.invariants.bill.warned(share, system.now());
     const refreshTenants = async () => {};
-    const worker = createWorker({ ...common, providers, phoneOf, refreshTenants, onCall, onDailyShare, onFault });
+    // Few places, so that a crowd has to wait for them.
+    const worker = createWorker({
+      ...common,
+      callsMax: 64,
+      providers,
+      phoneOf,
+      refreshTenants,
+      onCall,
+      onDailyShare,
+      onFault,
+    });
     const sweeper = createSweeper(store, system, policy.retentionMs, phoneOf, onFault);
     this.life = {
       store,
