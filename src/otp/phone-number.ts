@@ -60,9 +60,11 @@ export function parsePhoneNumber(input: string): Result<PhoneNumber> {
   if (input.length > inputCharsMax || !/^\+[0-9 ().-]+$/.test(input))
     return refuse("PHONE_INVALID", { field: "phone" });
   const parsed = parsePhoneNumberFromString(input, { extract: false });
-  if (parsed?.isValid() === true && parsed.ext === undefined) {
+  // With the whole metadata, a number is valid when it has a type; isValid() would find that out a second time.
+  const type = parsed?.getType();
+  if (parsed !== undefined && type !== undefined && parsed.ext === undefined) {
     const region = parsed.country ?? noCountry;
-    const objection = objectionTo(parsed.getType(), region);
+    const objection = objectionTo(type, region);
     return ok({ e164: parsed.number as E164, region, ...(objection === undefined ? {} : { objection }) });
   }
   // Without a plan there is no telling a trunk prefix from a digit, so such a number has one spelling: its digits as they
@@ -75,7 +77,7 @@ export function parsePhoneNumber(input: string): Result<PhoneNumber> {
 }
 
 /** What speaks against a valid number of this type. */
-function objectionTo(type: string | undefined, region: string): Refusal | undefined {
+function objectionTo(type: string, region: string): Refusal | undefined {
   if (type !== "MOBILE" && type !== "FIXED_LINE_OR_MOBILE") return { reason: "PHONE_NOT_MOBILE", field: "phone" };
   if (region !== noCountry) return undefined;
   const message = "phone is of a satellite or international network, which gets no SMS from here.";

@@ -89,6 +89,17 @@ describe("what is no number is refused", () => {
 });
 
 describe("only what gets an SMS is taken", () => {
+  test("a number is valid exactly when the library knows its type", () => {
+    for (const country of getCountries()) {
+      const number = getExampleNumber(country, examples)?.number ?? "";
+      for (let cut = 0; cut < 6; cut++) {
+        const other = number.slice(0, number.length - cut) + "7".repeat(cut);
+        const parsed = parsePhoneNumberFromString(other, { extract: false });
+        expect([other, parsed?.isValid() ?? false]).toEqual([other, parsed?.getType() !== undefined]);
+      }
+    }
+  });
+
   test("there is a number of every type that the library knows", () => {
     const types = new Set(noSms.map(([number]) => parsePhoneNumberFromString(number)?.getType()));
     const all = ["FIXED_LINE", "TOLL_FREE", "PREMIUM_RATE", "SHARED_COST", "VOIP", "PERSONAL_NUMBER", "PAGER", "UAN"];
