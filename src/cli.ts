@@ -4,7 +4,7 @@
  */
 import { parseArgs } from "node:util";
 import { backup } from "./commands/backup.ts";
-import { complain, Misused, say, version, withStore, type Command } from "./commands/command.ts";
+import { complain, messageOf, Misused, say, version, withStore, type Command } from "./commands/command.ts";
 import { copy } from "./commands/copy.ts";
 import { destinationCommands } from "./commands/destinations.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -85,7 +85,7 @@ export async function run(argv: string[]): Promise<number> {
   } catch (error) {
     const isParsing = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
     if (error instanceof StoreUnavailable) complain(`The database cannot be used now: ${error.message}.`);
-    else complain(error instanceof Error ? error.message : String(error));
+    else complain(messageOf(error));
     if (!isParsing && !(error instanceof Misused)) return 1;
     complain(`\n${command.help}`);
     return 2;

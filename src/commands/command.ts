@@ -73,6 +73,10 @@ export function timeOf(instant: Instant | null): string | null {
   return instant === null ? null : new Date(instant).toISOString();
 }
 
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
 /** The version in package.json. */
 export function version(): string {
   const file = readFileSync(new URL("../../package.json", import.meta.url), "utf8");

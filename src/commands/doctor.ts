@@ -11,7 +11,7 @@ import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
-import { say, Unusable, type Command } from "./command.ts";
+import { messageOf, say, Unusable, type Command } from "./command.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 
 export const doctor: Command = {
@@ -86,10 +86,6 @@ async function tenantFindings(store: Store, config: Config): Promise<Finding[]> 
       sentence: `Tenant ${record.id}: ${setting} ${rest}; the operator's holds.`,
     })),
   );
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 async function providerFindings(config: Config): Promise<Finding[]> {

@@ -51,31 +51,32 @@ async function explain(args: string[]): Promise<void> {
     options: { tenant: tenantOption, json: { type: "boolean", default: false } },
     allowPositionals: true,
   });
-  const text = single(positionals, "Give one phone in international form, or a prefix.");
-  const config = configuration();
-  await withStore(async (store) => {
-    const { id, policy } = await tenantAsRead(store, values.tenant, config);
-    const name = await findPrefix(store, id, text);
+  await withPrefix(positionals, values.tenant, async (store, name, mode) => {
     const report = await explainPrefix(store, name);
     if (report === undefined) return say(values.json ? JSON.stringify({ known: false }) : nothingKnown);
-    say(values.json ? JSON.stringify(asJson(report, policy.fraudGuard)) : describe(report, policy.fraudGuard));
+    say(values.json ? JSON.stringify(asJson(report, mode)) : describe(report, mode));
   });
 }
 
 async function unblock(args: string[]): Promise<void> {
-  const { values, positionals } = parseArgs({
-    args,
-    options: { tenant: tenantOption },
-    allowPositionals: true,
+  const { values, positionals } = parseArgs({ args, options: { tenant: tenantOption }, allowPositionals: true });
+  await withPrefix(positionals, values.tenant, async (store, name, mode) => {
+    if (!(await unblockPrefix(store, name, mode))) throw new Unusable("The guard does not block this prefix.");
+    say(`${name.prefix}•••• is not blocked any more.`);
   });
+}
+
+/** Acts on the prefix that a command line names, with the guard's mode at its tenant. */
+async function withPrefix(
+  positionals: readonly string[],
+  tenant: string,
+  act: (store: Store, name: PrefixName, mode: GuardMode) => Promise<void>,
+): Promise<void> {
   const text = single(positionals, "Give one phone in international form, or a prefix.");
   const config = configuration();
   await withStore(async (store) => {
-    const { id, policy } = await tenantAsRead(store, values.tenant, config);
-    const name = await findPrefix(store, id, text);
-    if (!(await unblockPrefix(store, name, policy.fraudGuard)))
-      throw new Unusable("The guard does not block this prefix.");
-    say(`${name.prefix}•••• is not blocked any more.`);
+    const { id, policy } = await tenantAsRead(store, tenant, config);
+    await act(store, await findPrefix(store, id, text), policy.fraudGuard);
   });
 }
 

@@ -3,7 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
-import { postEvent, postTimeoutMs } from "../delivery/event-worker.ts";
+import { outcomeOf, postEvent, postTimeoutMs } from "../delivery/event-worker.ts";
 import { createPost, type Posted } from "../delivery/post.ts";
 import { isPublic, isPublicOrLoopback } from "../delivery/public-address.ts";
 import { endpointsMax, isSigning, overlapMs, parseEndpointUrl, type Endpoint } from "../otp/endpoint.ts";
@@ -201,7 +201,7 @@ async function test(args: string[]): Promise<void> {
     const event = testEvent(Buffer.from(system.randomBytes(16)).toString("base64url"), endpoint.tenant, now);
     const signal = AbortSignal.timeout(postTimeoutMs);
     const posted = await postEvent({ keys, post: createPost({ isAllowed }) }, event, endpoint, now, signal);
-    if (posted.kind !== "answered" || posted.status < 200 || posted.status > 299) {
+    if (outcomeOf(posted) !== "taken") {
       throw new Unusable(`${endpoint.url} did not take the test event: ${wordsOf(posted)}.`);
     }
     say(`${endpoint.url} took the test event: ${wordsOf(posted)}.`);
