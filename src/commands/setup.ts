@@ -7,9 +7,8 @@ import { readTenant } from "../config/tenant-settings.ts";
 import { existingMasterKey } from "../master-key.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
 import { isTenantName, type Tenant, type TenantRecord } from "../otp/tenant.ts";
-import type { Verification } from "../otp/verification.ts";
 import { phoneRefs } from "../service/phone-refs.ts";
-import type { PhoneRef, Store } from "../store/store.ts";
+import type { PhoneOf, Store } from "../store/store.ts";
 import { readText, Unusable, valueOf } from "./command.ts";
 
 /** The configuration as `serve` would have it. */
@@ -62,7 +61,7 @@ export function noTenant(name: string): Unusable {
  * Where the phones of verifications are kept, for a command that can do without: undefined when the configuration has
  * faults or no key is at hand.
  */
-export function phonesAtHand(): ((verification: Verification) => PhoneRef) | undefined {
+export function phonesAtHand(): PhoneOf | undefined {
   const config = parsed();
   if (!config.ok) return undefined;
   const ring = keysAtHand(config.value);

@@ -13,8 +13,8 @@ import type { TenantOf } from "../otp/tenant.ts";
 import { referenceOf } from "../otp/reference.ts";
 import { decideGiveUp, decideSettle, type Settled, type SettleView } from "../otp/settlement.ts";
 import { renderText } from "../otp/template/template.ts";
-import { stateAt, type Verification } from "../otp/verification.ts";
-import type { Job, PhoneRef, Store } from "../store/store.ts";
+import { stateAt } from "../otp/verification.ts";
+import type { Job, PhoneOf, Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import type { Provider, Sms } from "./provider.ts";
@@ -26,7 +26,7 @@ export interface WorkerOptions {
   readonly tenantOf: TenantOf;
   /** The ways out, in the order they are tried; at least one. */
   readonly providers: readonly Provider[];
-  readonly phoneOf: (verification: Verification) => PhoneRef;
+  readonly phoneOf: PhoneOf;
   /** Brings what `tenantOf` knows up to date; asked before messages are claimed from the outbox. */
   readonly refreshTenants: () => Promise<void>;
   /** Provider calls at once; 256 unless given. */

@@ -8,6 +8,7 @@ import type { Instant } from "../system.ts";
 import type { Message } from "./message.ts";
 import { dayMs, dayOf, type Policy } from "./policy.ts";
 import { isSandbox } from "./sandbox.ts";
+import type { Writes } from "./verification.ts";
 
 /** A share of the cap, in percent, that operators are warned of. */
 export type Share = 80 | 100;
@@ -50,6 +51,12 @@ export function takePlace(daily: DailyCount | undefined, max: number | undefined
   if (isLeft) return { taken: true, day: daily.day, daily: noted, ...told };
   // At the cap nothing is left to write, unless the cap was lowered below what is taken, and nobody has heard of it.
   return { taken: false, retryAfterMs: (daily.day + 1) * dayMs - now, ...(isNews ? { daily: noted } : {}), ...told };
+}
+
+/** What a place adds to the writes of the decision that asked for it. Pure. */
+export function dailyOf({ daily, share }: Place, cap: number | undefined): Pick<Writes, "daily" | "warned"> {
+  if (daily === undefined) return {};
+  return share === undefined || cap === undefined ? { daily } : { daily, warned: { share, cap } };
 }
 
 /** True for a message that has a place of today, which it gives back if it never leaves. Pure. */

@@ -6,9 +6,9 @@
  */
 import type { Instant } from "../system.ts";
 import { codesMatch, deriveCode, parseCode } from "./code.ts";
-import { dailyMaxOf, takePlace, type DailyCount, type Place, type Share } from "./daily-cap.ts";
-import { blocked, refusalOf, type Verdict } from "./destination.ts";
-import { recordOf, type IdempotencyClaim, type IdempotencyRecord } from "./idempotency.ts";
+import { dailyMaxOf, dailyOf, takePlace, type Place, type Share } from "./daily-cap.ts";
+import { blocked, refusalOf } from "./destination.ts";
+import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { newMessage, type Message } from "./message.ts";
 import { openPhone, type PhoneNumber } from "./phone-number.ts";
@@ -20,7 +20,15 @@ import type { Refusal, Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
 import { lengthAmid, noGuesses, type Guesses } from "./spray.ts";
-import { decidedBy, precedentFor, refused, standingOf, type Replay, type UpdateView } from "./standing.ts";
+import {
+  decidedBy,
+  precedentFor,
+  refused,
+  standingOf,
+  type CallView,
+  type Replay,
+  type UpdateView,
+} from "./standing.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
 import {
   end,
@@ -33,7 +41,7 @@ import {
   type Writes,
 } from "./verification.ts";
 
-export type { Replay, UpdateView };
+export type { CallView, Replay, UpdateView };
 
 /** Refuses for a phone's limits. Moments that were found too far ahead are corrected; nothing is spent. */
 function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {
@@ -57,29 +65,13 @@ function spendLimited(place: Extract<Place, { taken: false }>, cap: number | und
   return { writes: dailyOf(place, cap), result };
 }
 
-/** What a place under the daily cap adds to a decision's writes. */
-function dailyOf({ daily, share }: Place, cap: number | undefined): Pick<Writes, "daily" | "warned"> {
-  if (daily === undefined) return {};
-  return share === undefined || cap === undefined ? { daily } : { daily, warned: { share, cap } };
-}
-
 // ---- send -----------------------------------------------------------------------------------------------------------
 
-export interface SendView {
-  readonly now: Instant;
-  readonly record?: IdempotencyRecord | undefined;
+export interface SendView extends CallView {
   /** The verification that the record refers to. */
   readonly recorded?: Verification | undefined;
-  /** Absent when the call was refused at the door, and no phone is known. */
-  readonly phone?: PhoneView | undefined;
   /** The codes compared in the tenant's window (`oldestMinute`); absent like the phone. */
   readonly guesses?: Guesses | undefined;
-  /** Absent for a send that the guard does not judge. */
-  readonly prefix?: PrefixRecord | undefined;
-  /** What the longest entry of the lists says of the number; undefined when there is none. */
-  readonly verdict?: Verdict | undefined;
-  /** The tenant's day; present under a daily cap. */
-  readonly daily?: DailyCount | undefined;
 }
 
 /** A send that passed the door: everything about it that takes randomness or a key. */
@@ -352,7 +344,7 @@ export function decideCancel(view: UpdateView, claim: IdempotencyClaim | undefin
 }
 
 /** Whether the guard judges: numbers that the operator allows it leaves alone. */
-function isJudged<View extends SendView | UpdateView>(view: View): view is View & { readonly prefix: PrefixRecord } {
+function isJudged<View extends CallView>(view: View): view is View & { readonly prefix: PrefixRecord } {
   return view.prefix !== undefined && view.verdict !== "allow";
 }
 

@@ -38,19 +38,23 @@ export function refused(
   return { kind: "refused", refusal: refuse(reason, particulars).refusal };
 }
 
-export interface UpdateView {
+/** What the decision of any call sees. */
+export interface CallView {
   readonly now: Instant;
   readonly record?: IdempotencyRecord | undefined;
+  /** Absent where none is known: a send was refused at the door, or there is no such verification. */
+  readonly phone?: PhoneView | undefined;
+  /** Absent where the guard does not judge, was not asked for, or does not count the verification. */
+  readonly prefix?: PrefixRecord | undefined;
+  /** For a send or resend: what the longest entry of the lists says of the number; undefined when there is none. */
+  readonly verdict?: Verdict | undefined;
+  /** For a send or resend: the tenant's day; present under a daily cap. */
+  readonly daily?: DailyCount | undefined;
+}
+
+export interface UpdateView extends CallView {
   /** Undefined when there is none with this id in this tenant. */
   readonly verification?: Verification | undefined;
-  /** Present whenever the verification is. */
-  readonly phone?: PhoneView | undefined;
-  /** Present when it was asked for, and the verification counts for one. */
-  readonly prefix?: PrefixRecord | undefined;
-  /** For a resend: what the longest entry of the lists says of the number; undefined when there is none. */
-  readonly verdict?: Verdict | undefined;
-  /** For a resend: the tenant's day; present under a daily cap. */
-  readonly daily?: DailyCount | undefined;
 }
 
 export type Standing =
@@ -87,7 +91,7 @@ export function decidedBy(
 
 /** What an earlier call with the same Idempotency-Key settles: its answer again, or a refusal. Undefined for a first call. */
 export function precedentFor(
-  view: { readonly now: Instant; readonly record?: IdempotencyRecord | undefined },
+  view: Pick<CallView, "now" | "record">,
   claim: IdempotencyClaim | undefined,
   verification: Verification | undefined,
 ): Replay | { kind: "refused"; refusal: Refusal } | undefined {

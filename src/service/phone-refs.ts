@@ -6,15 +6,14 @@ import { phoneIndex, readPhone } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { TenantOf } from "../otp/tenant.ts";
-import type { Verification } from "../otp/verification.ts";
-import type { PhoneRef } from "../store/store.ts";
+import type { PhoneOf } from "../store/store.ts";
 import { prefixRef } from "./prefixes.ts";
 
 /**
  * Where a phone's limits and past are kept, for a verification at hand. Rotated keys are looked up by the number itself; a
  * number that cannot be read is known by its own row's index alone, and has no prefix.
  */
-export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): (verification: Verification) => PhoneRef {
+export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): PhoneOf {
   return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser }) => {
     const read = () => readPhone(keys, kid, id, phoneBox);
     const { policy, hasWebhooks } = tenantOf(tenant);

@@ -6,15 +6,14 @@ import type { KeyRing } from "../otp/key-ring.ts";
 import type { Report } from "../otp/message.ts";
 import { readReference } from "../otp/reference.ts";
 import { decideReport } from "../otp/settlement.ts";
-import type { Verification } from "../otp/verification.ts";
-import type { PhoneRef, Store } from "../store/store.ts";
+import type { PhoneOf, Store } from "../store/store.ts";
 
 export interface ReportsOptions {
   readonly store: Store;
   readonly keys: KeyRing;
   /** The providers' names, in their order. */
   readonly providers: readonly string[];
-  readonly phoneOf: (verification: Verification) => PhoneRef;
+  readonly phoneOf: PhoneOf;
   /** Told that a message is due at once. */
   readonly nudge: () => void;
 }

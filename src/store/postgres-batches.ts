@@ -1,8 +1,8 @@
 /**
  * Acts on PostgreSQL in batches: those that arrive together share one transaction and its round trips, of which there are
- * three: lock and load what acts name, lock and load the phones those things belong to, write and commit. Locks are taken
- * in one order everywhere (slots, verifications, phones; ascending within each), so that batches of any instance queue up
- * and do not deadlock. No act is answered before the commit.
+ * three: lock and load what acts name, lock and load what those things belong to, write and commit. Locks are taken in one
+ * order everywhere (slots, verifications, phones, prefixes, days; ascending within each), so that batches of any instance
+ * queue up and do not deadlock. No act is answered before the commit.
  */
 import { digest } from "../otp/key-ring.ts";
 import type { Verdict } from "../otp/destination.ts";
@@ -20,6 +20,7 @@ import * as rows from "./rows.ts";
 import {
   StoreUnavailable,
   type BatchMeter,
+  type PhoneOf,
   type PhoneRef,
   type PrefixName,
   type PrefixNews,
@@ -314,7 +315,7 @@ function writePrefixes(transaction: Transaction, work: Work): void {
   }
 }
 
-export function pastValues(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory, kid: number): Cell[] {
+function pastValues(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory, kid: number): Cell[] {
   return [index, JSON.stringify(wrongCodes), JSON.stringify(refunds), kid];
 }
 
@@ -369,10 +370,7 @@ function attempt<T>(
 }
 
 /** The prefix that an act on a verification may have to count at: while pending it may come to its end. */
-export function prefixOf(
-  verification: Verification | undefined,
-  phoneOf: (verification: Verification) => PhoneRef,
-): PrefixName | undefined {
+export function prefixOf(verification: Verification | undefined, phoneOf: PhoneOf): PrefixName | undefined {
   const isCounted = verification !== undefined && verification.state === "PENDING" && verification.tally !== "none";
   return isCounted ? phoneOf(verification).prefix?.name() : undefined;
 }

@@ -2,9 +2,8 @@
  * The store's acts on PostgreSQL, for any number of instances on one database. What an act does within a batch is the same
  * as on SQLite (sqlite-store.ts); how a batch locks, loads and writes is in postgres-batches.ts.
  */
-import { hasPlace, hasPlaceToGiveBack, takePlace, type Place } from "../otp/daily-cap.ts";
-import type { SendView, UpdateView } from "../otp/decisions.ts";
-import type { Verdict } from "../otp/destination.ts";
+import { dailyOf, hasPlace, hasPlaceToGiveBack, takePlace, type Place } from "../otp/daily-cap.ts";
+import type { CallView, SendView, UpdateView } from "../otp/decisions.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
@@ -29,6 +28,7 @@ import {
   type Job,
   type OpenScope,
   type Outbox,
+  type PhoneOf,
   type PhoneRef,
   type PrefixName,
   type PrefixView,
@@ -83,52 +83,34 @@ export class PostgresStore implements Store {
       numberOf: () => listed(scope.tenant, scope.number),
       cappedTenantOf: () => (scope.isCapped === true ? scope.tenant : undefined),
       run: (work) => {
-        const record = work.record(scope.slot);
-        const recorded = record === undefined ? undefined : work.verifications.get(record.verificationId);
-        const phone = scope.phone === undefined ? undefined : work.phone(scope.phone);
-        const guesses = phone === undefined ? undefined : (work.guesses.get(scope.tenant) ?? noGuesses);
-        const name = scope.phone?.prefix?.name();
-        const prefix = name === undefined ? undefined : work.prefix(name);
-        const verdict = verdictOf(work, scope.tenant, scope.number);
-        const daily = scope.isCapped === true ? work.daily(scope.tenant) : undefined;
-        const { writes, result } = decide({ now: work.now, record, recorded, phone, guesses, prefix, verdict, daily });
-        work.putDaily(scope.tenant, writes.daily, writes.warned);
-        work.apply(writes, scope.phone, {});
-        return result;
+        const view = viewOf(work, scope, scope.phone, scope.phone?.prefix?.name(), scope.number);
+        const recorded = view.record && work.verifications.get(view.record.verificationId);
+        const guesses = view.phone && (work.guesses.get(scope.tenant) ?? noGuesses);
+        return work.apply(scope.tenant, scope.phone, {}, decide({ ...view, recorded, guesses }));
       },
     });
   }
 
   updateVerification<R>(scope: UpdateScope, decide: (view: UpdateView) => Decided<R>): Promise<R> {
-    const numberOf = (work: Work) => {
+    const find = (work: Work) => {
       const found = work.verifications.get(scope.id);
-      return found?.tenant === scope.tenant ? scope.numberOf?.(found) : undefined;
+      return found?.tenant === scope.tenant ? found : undefined;
     };
+    const numberOf = (found: Verification | undefined) => found && scope.numberOf?.(found);
     return this.#batches.run({
       slot: scope.slot,
       verificationId: scope.id,
-      phoneOf: (work) => {
-        const found = work.verifications.get(scope.id);
-        return found?.tenant === scope.tenant ? scope.phoneOf(found) : undefined;
-      },
+      phoneOf: (work) => refOf(find(work), scope.phoneOf),
       prefixOf: (work) => prefixOf(work.verifications.get(scope.id), scope.phoneOf),
-      numberOf: (work) => listed(scope.tenant, numberOf(work)),
+      numberOf: (work) => listed(scope.tenant, numberOf(find(work))),
       cappedTenantOf: () => (scope.isCapped === true ? scope.tenant : undefined),
       run: (work) => {
-        const found = work.verifications.get(scope.id);
-        const verification = found?.tenant === scope.tenant ? found : undefined;
-        const ref = verification === undefined ? undefined : scope.phoneOf(verification);
-        const phone = ref === undefined ? undefined : work.phone(ref);
-        const isCounted = scope.withPrefix === true && verification !== undefined && verification.tally !== "none";
+        const verification = find(work);
+        const ref = refOf(verification, scope.phoneOf);
+        const isCounted = scope.withPrefix === true && verification?.tally !== "none";
         const name = isCounted ? ref?.prefix?.name() : undefined;
-        const prefix = name === undefined ? undefined : work.prefix(name);
-        const record = work.record(scope.slot);
-        const verdict = verdictOf(work, scope.tenant, numberOf(work));
-        const daily = scope.isCapped === true ? work.daily(scope.tenant) : undefined;
-        const { writes, result } = decide({ now: work.now, record, verification, phone, prefix, verdict, daily });
-        work.putDaily(scope.tenant, writes.daily, writes.warned);
-        work.apply(writes, ref, { verification });
-        return result;
+        const view = viewOf(work, scope, ref, name, numberOf(verification));
+        return work.apply(scope.tenant, ref, { verification }, decide({ ...view, verification }));
       },
     });
   }
@@ -205,7 +187,7 @@ export class PostgresStore implements Store {
 
   async claimMessages(
     max: number,
-    phoneOf: (verification: Verification) => PhoneRef,
+    phoneOf: PhoneOf,
     decideLate: (view: SettleView) => Decided<unknown>,
     dailyMaxOf: (tenant: string) => number | undefined,
   ): Promise<Job[]> {
@@ -223,18 +205,12 @@ export class PostgresStore implements Store {
   /** Claims one message, or ends it if it is late or has no place; undefined unless it is claimed. */
   #claim(
     { verificationId, copy }: { readonly verificationId: string; readonly copy: number },
-    phoneOf: (verification: Verification) => PhoneRef,
+    phoneOf: PhoneOf,
     decideLate: (view: SettleView) => Decided<unknown>,
     dailyMaxOf: (tenant: string) => number | undefined,
   ): Promise<Job | undefined> {
     return this.#batches.run<Job | undefined>({
-      verificationId,
-      withMessages: true,
-      phoneOf: (work) => {
-        const verification = work.verifications.get(verificationId);
-        return verification === undefined ? undefined : phoneOf(verification);
-      },
-      prefixOf: (work) => prefixOf(work.verifications.get(verificationId), phoneOf),
+      ...ofMessages(verificationId, phoneOf),
       cappedTenantOf: (work) => work.verifications.get(verificationId)?.tenant,
       run: (work) => {
         const { now } = work;
@@ -248,10 +224,9 @@ export class PostgresStore implements Store {
         }
         let late = message;
         if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
-          const place = placeFor(work, message, verification.tenant, dailyMaxOf);
-          const cap = place.share === undefined ? undefined : dailyMaxOf(verification.tenant);
-          const warned = place.share === undefined || cap === undefined ? undefined : { share: place.share, cap };
-          work.putDaily(verification.tenant, place.daily, warned);
+          const cap = dailyMaxOf(verification.tenant);
+          const place = placeFor(work, message, verification.tenant, cap);
+          work.putDaily(verification.tenant, dailyOf(place, cap));
           if (place.taken) {
             const claimed = { ...claim(message, now), placeDay: place.day };
             work.putMessage(claimed);
@@ -259,11 +234,7 @@ export class PostgresStore implements Store {
           }
           late = { ...message, detail: atDailyCap };
         }
-        const ref = phoneOf(verification);
-        const daily = hasPlaceToGiveBack(late, now) ? work.daily(verification.tenant) : undefined;
-        const { writes } = decideLate({ now, message: late, verification, phone: work.phone(ref), daily });
-        work.putDaily(verification.tenant, writes.daily, writes.warned);
-        work.apply(writes, ref, { verification, message: late });
+        settle(work, late, verification, phoneOf, decideLate);
         return undefined;
       },
     });
@@ -309,17 +280,11 @@ export class PostgresStore implements Store {
 
   settleMessage<R>(
     name: { readonly verificationId: string; readonly copy: number },
-    phoneOf: (verification: Verification) => PhoneRef,
+    phoneOf: PhoneOf,
     decide: (view: SettleView) => Decided<R>,
   ): Promise<R | undefined> {
     return this.#batches.run({
-      verificationId: name.verificationId,
-      withMessages: true,
-      phoneOf: (work) => {
-        const verification = work.verifications.get(name.verificationId);
-        return verification === undefined ? undefined : phoneOf(verification);
-      },
-      prefixOf: (work) => prefixOf(work.verifications.get(name.verificationId), phoneOf),
+      ...ofMessages(name.verificationId, phoneOf),
       cappedTenantOf: (work) => {
         // Its place may come back.
         const placeDay = work.message(name.verificationId, name.copy)?.placeDay ?? null;
@@ -329,13 +294,7 @@ export class PostgresStore implements Store {
         const message = work.message(name.verificationId, name.copy);
         const verification = work.verifications.get(name.verificationId);
         if (message === undefined || verification === undefined) return undefined;
-        const ref = phoneOf(verification);
-        const { now } = work;
-        const daily = hasPlaceToGiveBack(message, now) ? work.daily(verification.tenant) : undefined;
-        const { writes, result } = decide({ now, message, verification, phone: work.phone(ref), daily });
-        work.putDaily(verification.tenant, writes.daily, writes.warned);
-        work.apply(writes, ref, { verification, message });
-        return result;
+        return settle(work, message, verification, phoneOf, decide);
       },
     });
   }
@@ -350,7 +309,7 @@ export class PostgresStore implements Store {
     return rows.toOutbox(row, this.#clock.now());
   }
 
-  sweep(max: number, retentionMs: number, phoneOf?: (verification: Verification) => PhoneRef): Promise<Swept> {
+  sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept> {
     return this.#sweep(this.#clock.now(), max, retentionMs, phoneOf);
   }
 
@@ -377,21 +336,59 @@ const claimLooksMax = 32;
 const atDailyCap = "the daily cap on messages was reached";
 
 /** The place under the daily cap for a message's next call: the one it has, or a new one. */
-function placeFor(
+function placeFor(work: Work, message: Message, tenant: string, cap: number | undefined): Place {
+  if (hasPlace(message, work.now)) return { taken: true, day: message.placeDay };
+  return takePlace(cap === undefined ? undefined : work.daily(tenant), cap, work.now);
+}
+
+function refOf(verification: Verification | undefined, phoneOf: PhoneOf): PhoneRef | undefined {
+  return verification && phoneOf(verification);
+}
+
+/** What an act on messages of a verification locks and loads. */
+function ofMessages(verificationId: string, phoneOf: PhoneOf) {
+  const find = (work: Work) => work.verifications.get(verificationId);
+  return {
+    verificationId,
+    withMessages: true,
+    phoneOf: (work: Work) => refOf(find(work), phoneOf),
+    prefixOf: (work: Work) => prefixOf(find(work), phoneOf),
+  };
+}
+
+/** Decides what has become of a message. */
+function settle<R>(
   work: Work,
   message: Message,
-  tenant: string,
-  dailyMaxOf: (tenant: string) => number | undefined,
-): Place {
-  if (hasPlace(message, work.now)) return { taken: true, day: message.placeDay };
-  const max = dailyMaxOf(tenant);
-  return takePlace(max === undefined ? undefined : work.daily(tenant), max, work.now);
+  verification: Verification,
+  phoneOf: PhoneOf,
+  decide: (view: SettleView) => Decided<R>,
+): R {
+  const { now } = work;
+  const ref = phoneOf(verification);
+  const daily = hasPlaceToGiveBack(message, now) ? work.daily(verification.tenant) : undefined;
+  const decided = decide({ now, message, verification, phone: work.phone(ref), daily });
+  return work.apply(verification.tenant, ref, { verification, message }, decided);
+}
+
+/** What the decision of any call sees, of what its scope asks for. */
+function viewOf(
+  work: Work,
+  { tenant, slot, isCapped }: Pick<OpenScope, "tenant" | "slot" | "isCapped">,
+  ref: PhoneRef | undefined,
+  prefix: PrefixName | undefined,
+  number: string | undefined,
+): CallView {
+  return {
+    now: work.now,
+    record: work.record(slot),
+    phone: ref && work.phone(ref),
+    prefix: prefix && work.prefix(prefix),
+    verdict: number === undefined ? undefined : work.verdicts.get(numberKey({ tenant, number })),
+    daily: isCapped === true ? work.daily(tenant) : undefined,
+  };
 }
 
 function listed(tenant: string, number: string | undefined): ListedNumber | undefined {
   return number === undefined ? undefined : { tenant, number };
-}
-
-function verdictOf(work: Work, tenant: string, number: string | undefined): Verdict | undefined {
-  return number === undefined ? undefined : work.verdicts.get(numberKey({ tenant, number }));
 }

@@ -6,14 +6,14 @@ import { verificationEvents } from "../otp/event.ts";
 import { dayOf, isForgettable } from "../otp/policy.ts";
 import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
 import { oldestMinute } from "../otp/spray.ts";
-import { expire, stateAt, type Verification } from "../otp/verification.ts";
+import { expire, stateAt } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import { columns, prefixOf, type Batches } from "./postgres-batches.ts";
 import type { Connections } from "./postgres-connections.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { toPrefix, type PrefixRow } from "./prefix-rows.ts";
 import * as rows from "./rows.ts";
-import type { PhoneRef, Swept } from "./store.ts";
+import type { PhoneOf, Swept } from "./store.ts";
 
 /** As on SQLite: a clock that was set back may come by a day again. */
 const keptDays = 7;
@@ -29,7 +29,7 @@ export function createPostgresSweep(connections: Connections, batches: Batches) 
   let sweepFrom = newRound;
 
   /** Ends what has lapsed, as an act on each like any other. */
-  async function endLapsed(now: Instant, max: number, phoneOf?: (verification: Verification) => PhoneRef) {
+  async function endLapsed(now: Instant, max: number, phoneOf?: PhoneOf) {
     const found = await connections.query<{ id: Uint8Array }>(sql.lapsed, [now, max]);
     const isHeard = found.length > 0 && (await connections.query(sql.anyEndpoint, [])).length > 0;
     const ended = found.map(({ id }) => {
@@ -51,12 +51,7 @@ export function createPostgresSweep(connections: Connections, batches: Batches) 
     return (await Promise.all(ended)).filter(Boolean).length;
   }
 
-  return async function sweep(
-    now: Instant,
-    max: number,
-    retentionMs: number,
-    phoneOf?: (verification: Verification) => PhoneRef,
-  ): Promise<Swept> {
+  return async function sweep(now: Instant, max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept> {
     const from = sweepFrom;
     const expired = await endLapsed(now, max, phoneOf);
     const told = await connections.transact(async (transaction) => {

@@ -4,13 +4,13 @@
  */
 import { newDay, type DailyCount } from "../otp/daily-cap.ts";
 import type { Verdict } from "../otp/destination.ts";
-import { eventsOf, fraudEvent, spendEvent, type Loaded, type OwedEvent, type SpendWarning } from "../otp/event.ts";
+import { eventsOf, fraudEvent, spendEvent, type Loaded, type OwedEvent } from "../otp/event.ts";
 import type { IdempotencyRecord } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
 import { isTrip, mature, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
 import { minuteOf, type Guesses } from "../otp/spray.ts";
-import { stateAt, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
+import { stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import * as rows from "./rows.ts";
 import type { PhoneRef, PrefixName, PrefixNews, PrefixRef } from "./store.ts";
@@ -177,9 +177,10 @@ export class Work {
     return stateAt(v, this.now) === "PENDING" ? v.attemptsMax - v.attempts : 0;
   }
 
-  /** The one place where a decision becomes changes. `loaded` is what it was made about. */
-  apply(writes: Writes, ref: PhoneRef | undefined, loaded: Omit<Loaded, "now">): void {
+  /** The one place where a decision becomes changes; gives its result. `loaded` is what it was made about. */
+  apply<R>(tenant: string, ref: PhoneRef | undefined, loaded: Omit<Loaded, "now">, { writes, result }: Decided<R>): R {
     const { verification: before } = loaded;
+    this.putDaily(tenant, writes);
     if (writes.verification !== undefined && writes.verification !== before) this.putVerification(writes.verification);
     if (writes.message !== undefined) this.putMessage(writes.message);
     if (ref !== undefined) {
@@ -202,6 +203,7 @@ export class Work {
     }
     if (writes.record !== undefined) this.putRecord(writes.record);
     if (ref?.hasWebhooks === true) this.events.push(...eventsOf(writes, { ...loaded, now: this.now }));
+    return result;
   }
 
   #count({ tenant, isRight }: { readonly tenant: string; readonly isRight: boolean }): void {
@@ -214,7 +216,7 @@ export class Work {
   daily(tenant: string): DailyCount {
     return this.days.get(tenant)?.daily ?? newDay(this.now);
   }
-  putDaily(tenant: string, daily: DailyCount | undefined, warned?: SpendWarning): void {
+  putDaily(tenant: string, { daily, warned }: Pick<Writes, "daily" | "warned">): void {
     if (daily === undefined) return;
     this.days.put(tenant, { tenant, daily });
     if (warned !== undefined) this.events.push(spendEvent(tenant, daily.day, warned, this.now));

@@ -57,6 +57,9 @@ export interface PhoneRef {
   readonly hasWebhooks?: boolean | undefined;
 }
 
+/** Tells where the phone of a verification is kept. Pure. */
+export type PhoneOf = (verification: Verification) => PhoneRef;
+
 /** A prefix of a tenant. It is kept in the clear, and no row of a verification or a phone leads to it. */
 export interface PrefixName {
   readonly tenant: string;
@@ -103,8 +106,7 @@ export interface UpdateScope {
   readonly tenant: string;
   readonly id: string;
   readonly slot: Uint8Array | undefined;
-  /** Tells where the loaded verification's phone is kept. Pure. */
-  readonly phoneOf: (verification: Verification) => PhoneRef;
+  readonly phoneOf: PhoneOf;
   /** Whether the view is to hold the verification's prefix. */
   readonly withPrefix?: boolean;
   /** Tells the number whose longest entry the view is to tell of, as in OpenScope. Pure. */
@@ -216,7 +218,7 @@ export interface Store {
    */
   claimMessages(
     max: number,
-    phoneOf: (verification: Verification) => PhoneRef,
+    phoneOf: PhoneOf,
     decideLate: (view: SettleView) => Decided<unknown>,
     dailyMaxOf: (tenant: string) => number | undefined,
   ): Promise<Job[]>;
@@ -227,7 +229,7 @@ export interface Store {
   /** Decides what a provider's answer or report means for a message. Resolves with undefined if there is no such one. */
   settleMessage<R>(
     name: { readonly verificationId: string; readonly copy: number },
-    phoneOf: (verification: Verification) => PhoneRef,
+    phoneOf: PhoneOf,
     decide: (view: SettleView) => Decided<R>,
   ): Promise<R | undefined>;
 
@@ -242,7 +244,7 @@ export interface Store {
    * salt; what is past its retention is deleted, and so is every bucket, history, prefix, record and count that no longer
    * matters. Without `phoneOf`, where the keys are not at hand, expired ones are not counted at their prefixes.
    */
-  sweep(max: number, retentionMs: number, phoneOf?: (verification: Verification) => PhoneRef): Promise<Swept>;
+  sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept>;
 
   /** Resolves when the database takes a write. */
   ping(): Promise<void>;

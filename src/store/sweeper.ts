@@ -3,9 +3,8 @@
  * salt, and what is past its retention is deleted. It works in small batches with pauses between them, so that a backlog
  * of a million rows costs the calls under way no more than one row would.
  */
-import type { Verification } from "../otp/verification.ts";
 import { recurring, sleep, type Recurring, type System } from "../system.ts";
-import type { PhoneRef, Store, Swept } from "./store.ts";
+import type { PhoneOf, Store, Swept } from "./store.ts";
 
 /** A salt is erased within 60 s of its verification's end. */
 const everyMs = 15_000;
@@ -21,7 +20,7 @@ export async function sweepThrough(
   system: System,
   retentionMs: number,
   told: (swept: Swept) => boolean,
-  phoneOf?: (verification: Verification) => PhoneRef,
+  phoneOf?: PhoneOf,
 ): Promise<void> {
   for (;;) {
     const swept = await store.sweep(batchRowsMax, retentionMs, phoneOf);
@@ -34,7 +33,7 @@ export function createSweeper(
   store: Store,
   system: System,
   retentionMs: number,
-  phoneOf: (verification: Verification) => PhoneRef,
+  phoneOf: PhoneOf,
   onFault: (error: unknown) => void,
 ): Recurring {
   return recurring(

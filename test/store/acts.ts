@@ -16,7 +16,7 @@ import { decideCancel, decideResend, decideSend, decideVerify, type SendFacts } 
 import { decideGiveUp, type SettleView } from "../../src/otp/settlement.ts";
 import { type PhoneView, type Verification } from "../../src/otp/verification.ts";
 import { phoneRefs } from "../../src/service/phone-refs.ts";
-import type { Job, PhoneRef, Store } from "../../src/store/store.ts";
+import type { Job, PhoneOf, PhoneRef, Store } from "../../src/store/store.ts";
 import type { System } from "../../src/system.ts";
 
 export const testPolicy: Policy = {
@@ -53,7 +53,7 @@ export interface SendWish {
 export interface Acts {
   readonly keys: KeyRing;
   readonly policy: Policy;
-  readonly phoneOf: (verification: Verification) => PhoneRef;
+  readonly phoneOf: PhoneOf;
   refOf(phone: E164, wish?: SendWish): PhoneRef;
   factsOf(phone: E164, wish?: SendWish): SendFacts;
   /** Opens a verification; throws when that is refused. The message is claimed, as by a worker of its own. */
