@@ -6,6 +6,7 @@ import { getCountries, type CountryCode } from "libphonenumber-js/max";
 import { isIP } from "node:net";
 import * as v from "valibot";
 import { masterKeyBytes } from "../otp/key-ring.ts";
+import { localHosts } from "../otp/origin.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import type { Database } from "../store/open.ts";
 
@@ -136,8 +137,8 @@ export const urlOf = (isOrigin: boolean, shape: string) =>
   );
 
 function isUsableUrl(parsed: URL, isOrigin: boolean): boolean {
-  const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(parsed.hostname);
-  const isSafe = parsed.protocol === "https:" || (parsed.protocol === "http:" && isLocal && !isOrigin);
+  const isLocal = parsed.protocol === "http:" && localHosts.has(parsed.hostname);
+  const isSafe = parsed.protocol === "https:" || (isLocal && !isOrigin);
   const isBare = parsed.pathname === "/" && parsed.search === "" && parsed.hash === "";
   return isSafe && parsed.username === "" && parsed.password === "" && (isBare || !isOrigin);
 }

@@ -7,6 +7,7 @@
  * 401 and 403 refuse us; 402 is an empty purse; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
  */
 import type { SendOutcome } from "../otp/message.ts";
+import { localHosts } from "../otp/origin.ts";
 import type { Finding, Provider } from "./provider.ts";
 import { signatureHeaders } from "./signature.ts";
 import { neverConnected } from "./unsent.ts";
@@ -58,7 +59,7 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
     },
 
     async examine(): Promise<Finding[]> {
-      const isSafe = url.protocol === "https:" || url.hostname === "localhost" || url.hostname === "127.0.0.1";
+      const isSafe = url.protocol === "https:" || localHosts.has(url.hostname);
       return [{ ok: isSafe, sentence: `The webhook URL is ${isSafe ? "" : "not "}protected by TLS or local.` }];
     },
   };

@@ -7,6 +7,7 @@ import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type Key
 import type { Instant } from "../system.ts";
 import type { EventType } from "./event.ts";
 import type { KeyRing, MasterKey } from "./key-ring.ts";
+import { localHosts } from "./origin.ts";
 
 /** One secret, encrypted for its endpoint. */
 export interface EndpointSecret {
@@ -160,8 +161,6 @@ function endpointKey(key: MasterKey, id: string): KeyObject {
   return createSecretKey(createHmac("sha256", key.webhook).update(id, "latin1").digest());
 }
 
-/** Machines that are reached without leaving this one. */
-const loopbackHosts = new Set(["localhost", "127.0.0.1", "[::1]"]);
 const urlCharsMax = 2_048;
 
 /**
@@ -172,7 +171,7 @@ export function parseEndpointUrl(text: string, isDevelopment: boolean): URL | un
   if (text.length > urlCharsMax || !URL.canParse(text)) return undefined;
   const url = new URL(text);
   const isSafe =
-    url.protocol === "https:" || (isDevelopment && url.protocol === "http:" && loopbackHosts.has(url.hostname));
+    url.protocol === "https:" || (isDevelopment && url.protocol === "http:" && localHosts.has(url.hostname));
   const isPlain = url.username === "" && url.password === "" && url.hash === "";
   return isSafe && isPlain ? url : undefined;
 }

@@ -16,7 +16,8 @@ export const originCharsMax = 267;
 /** Scheme, host and an optional port; no path, not even a slash, as `location.origin` writes it. */
 const shape = /^https?:\/\/(?:\[[0-9a-f:.]+\](?::\d+)?|[^\s/?#@\\%*[\]]+)$/i;
 
-const local = new Set(["localhost", "127.0.0.1", "[::1]"]);
+/** The hosts of URLs that lead nowhere but to this machine. */
+export const localHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /**
  * Reads an origin that a key is to list: https, or http with a port on this machine (localhost, 127.0.0.1, [::1]). Gives
@@ -25,7 +26,7 @@ const local = new Set(["localhost", "127.0.0.1", "[::1]"]);
 export function parseOrigin(text: string): string | undefined {
   const url = text.length <= originCharsMax && shape.test(text) ? URL.parse(text) : null;
   if (url === null) return undefined;
-  const fits = url.protocol === "https:" || (local.has(url.hostname) && url.port !== "");
+  const fits = url.protocol === "https:" || (localHosts.has(url.hostname) && url.port !== "");
   return fits && url.origin.length <= originCharsMax ? url.origin : undefined;
 }
 

@@ -3,13 +3,8 @@
  * it is told to stop; then every watcher is told so and let go, before any connection is. How the database and the
  * providers are is for /readyz to say: a client that hears NOT_SERVING while a provider fails could not even verify.
  */
-import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@connectrpc/connect";
-import {
-  Health,
-  HealthCheckResponse_ServingStatus as Status,
-  HealthCheckResponseSchema,
-} from "../../gen/grpc/health/v1/health_pb.ts";
+import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
 
 export interface HealthService {
   /** Registers the RPCs. */
@@ -24,10 +19,8 @@ export function createHealth(services: readonly string[]): HealthService {
   const watchers = new Set<() => void>();
   let draining = false;
 
-  function statusOf(service: string): Status | undefined {
-    if (!names.has(service)) return undefined;
-    return draining ? Status.NOT_SERVING : Status.SERVING;
-  }
+  const status = () => (draining ? Status.NOT_SERVING : Status.SERVING);
+  const statusOf = (service: string) => (names.has(service) ? status() : undefined);
 
   /** Resolves when the server drains, or when a watcher has gone. */
   async function change(signal: AbortSignal): Promise<void> {
@@ -42,22 +35,18 @@ export function createHealth(services: readonly string[]): HealthService {
 
   const rpcs: ServiceImpl<typeof Health> = {
     check({ service }) {
-      const status = statusOf(service);
-      if (status === undefined) throw new ConnectError("there is no such service", Code.NotFound);
-      return { status };
+      if (!names.has(service)) throw new ConnectError("there is no such service", Code.NotFound);
+      return { status: status() };
     },
     list() {
-      const statuses = [...names].map(
-        (name) => [name, create(HealthCheckResponseSchema, { status: statusOf(name) ?? Status.UNKNOWN })] as const,
-      );
-      return { statuses: Object.fromEntries(statuses) };
+      return { statuses: Object.fromEntries([...names].map((name) => [name, { status: status() }])) };
     },
     async *watch({ service }, { signal }) {
-      const status = statusOf(service);
-      yield { status: status ?? Status.SERVICE_UNKNOWN };
+      const first = statusOf(service);
+      yield { status: first ?? Status.SERVICE_UNKNOWN };
       await change(signal);
       const next = statusOf(service);
-      if (!signal.aborted && next !== undefined && next !== status) yield { status: next };
+      if (!signal.aborted && next !== undefined && next !== first) yield { status: next };
     },
   };
 

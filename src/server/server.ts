@@ -5,23 +5,17 @@
  *
  * By hand, because the library for it loses the slow-loris timeouts, the peer's address on HTTP/2 and a clean close.
  */
-import {
-  createServer as createHttp1Server,
-  type IncomingMessage,
-  type Server as Http1Server,
-  type ServerResponse,
-} from "node:http";
+import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
 import {
   createSecureServer,
   createServer as createHttp2Server,
   type Http2SecureServer,
   type Http2Server,
-  type Http2ServerRequest,
-  type Http2ServerResponse,
   type ServerHttp2Session,
 } from "node:http2";
 import { connect, Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import type { Request, Response } from "./answer.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import type { Gateway } from "./gateway.ts";
 
@@ -129,10 +123,7 @@ const http2Options = ({ headerBytesMax, headersMax, streamsMax }: ServerLimits) 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { gateway, connections, host, readCertificate, onFault, limits = serverLimits } = options;
 
-  function onRequest(
-    request: IncomingMessage | Http2ServerRequest,
-    response: ServerResponse | Http2ServerResponse,
-  ): void {
+  function onRequest(request: Request, response: Response): void {
     response.once("close", connections.callBegan(request, response, gateway.mayLast?.(request)));
     gateway.handle(request, response);
   }
@@ -194,10 +185,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   };
 }
 
-type OnRequest = (
-  request: IncomingMessage | Http2ServerRequest,
-  response: ServerResponse | Http2ServerResponse,
-) => void;
+type OnRequest = (request: Request, response: Response) => void;
 
 function cleartext(connections: Connections, onRequest: OnRequest, limits: ServerLimits): Http1Server {
   const http1 = createHttp1Server(http1Options(limits), onRequest);
