@@ -98,6 +98,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     config.metrics === "off"
       ? undefined
       : createMetrics({
+          system,
           store: () => store,
           providers: () => providers,
           rpcs: OtpService.methods.map(({ name }) => name),

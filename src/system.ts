@@ -88,6 +88,21 @@ export function sleep(system: System, ms: number): Promise<void> {
   return new Promise((resolve) => void system.after(ms, resolve));
 }
 
+/** What a promise resolves with; undefined once `ms` have passed without it. */
+export async function inTime<T>(
+  system: Pick<System, "after">,
+  ms: number,
+  promise: Promise<T>,
+): Promise<T | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const callOff = system.after(ms, () => late.resolve(undefined));
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    callOff();
+  }
+}
+
 /** Something that is done again and again. */
 export interface Recurring {
   /** Does it at once, and from then on. */

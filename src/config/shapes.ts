@@ -43,7 +43,7 @@ export function parseLimit(text: string): Limit | undefined {
 }
 
 /** A limit whose interval may also be in milliseconds: `1000@1ms` is a thousand a second. */
-export function parseFastLimit(text: string): Limit | undefined {
+function parseFastLimit(text: string): Limit | undefined {
   const [, burst, interval = ""] = /^(\d{1,4})@(\w+)$/.exec(text) ?? [];
   const ms = /^(\d{1,6})ms$/.exec(interval)?.[1];
   const intervalMs = ms === undefined ? parseDurationMs(interval) : Number(ms);

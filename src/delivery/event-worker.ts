@@ -16,7 +16,7 @@ import type { KeyRing } from "../otp/key-ring.ts";
 import { readPhone } from "../otp/phone-number.ts";
 import type { EventJob } from "../store/events.ts";
 import type { Store } from "../store/store.ts";
-import { recurring, type Recurring, type System } from "../system.ts";
+import { inTime, recurring, type Recurring, type System } from "../system.ts";
 import type { Post, Posted } from "./post.ts";
 import { signatureHeaders } from "./signature.ts";
 
@@ -163,14 +163,6 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
     callOffLook = system.after(ms, () => begin(look()));
   }
 
-  /** Resolves once nothing is under way, or `ms` have passed. */
-  async function within(ms: number): Promise<void> {
-    const late = Promise.withResolvers<void>();
-    const callOff = system.after(ms, late.resolve);
-    await Promise.race([Promise.all(underWay), late.promise]);
-    callOff();
-  }
-
   /** Secrets move to the current master key, so that an older one can be dropped. */
   async function reseal(): Promise<void> {
     const nonceOf = () => system.randomBytes(secretNonceBytes);
@@ -189,10 +181,10 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
     async stop(graceMs) {
       stopping = true;
       callOffLook();
-      await within(graceMs);
+      await inTime(system, graceMs, Promise.all(underWay));
       // What is cut short gives its event back, as far as there is time; the rest is left to the end of its lease.
       for (const open of openPosts) open.abort();
-      await within(releaseGraceMs);
+      await inTime(system, releaseGraceMs, Promise.all(underWay));
       await trimmer.stop();
     },
   };

@@ -25,7 +25,7 @@ export interface Inbox {
 }
 
 /** Messages kept; the oldest make room. */
-export const inboxMessagesMax = 50;
+const inboxMessagesMax = 50;
 
 /** Makes an empty inbox; `now` is a clock in milliseconds. */
 export function createInbox(now: () => Instant): Inbox {

@@ -15,7 +15,7 @@ import { decideGiveUp, decideSettle, type Settled, type SettleView } from "../ot
 import { renderText } from "../otp/template/template.ts";
 import { stateAt } from "../otp/verification.ts";
 import type { Job, PhoneOf, Store } from "../store/store.ts";
-import type { Instant, System } from "../system.ts";
+import { inTime, type Instant, type System } from "../system.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import type { Provider, Sms } from "./provider.ts";
 
@@ -278,10 +278,7 @@ export function createWorker(options: WorkerOptions): Worker {
       const unsent = waiting.splice(0).map(({ job }) => job);
       if (unsent.length > 0) begin(store.releaseMessages(unsent));
       for (const end of pauses) end();
-      const late = Promise.withResolvers<void>();
-      const callOff = system.after(graceMs, late.resolve);
-      await Promise.race([drained(), late.promise]);
-      callOff();
+      await inTime(system, graceMs, drained());
       // Their sockets would keep the process alive. What is not noted of them any more is left to the end of the lease.
       for (const giveUp of openCalls) giveUp();
       for (const hear of listeners.values()) hear(undefined);

@@ -13,7 +13,7 @@ import { reasons, type Reason } from "../otp/reason.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Job, Store } from "../store/store.ts";
-import type { Instant } from "../system.ts";
+import { inTime, type Instant, type System } from "../system.ts";
 import { createConversions } from "./conversions.ts";
 import { callOutcomeOf } from "./outcome.ts";
 import { counters, histograms } from "./series.ts";
@@ -26,6 +26,7 @@ export interface WatchedProvider {
 }
 
 export interface MetricsOptions {
+  readonly system: Pick<System, "after">;
   /** What a scrape reads of the store. */
   readonly store: () => Pick<Store, "readOutbox" | "readMessages">;
   /** The ways out. A name that is not among them has no series. */
@@ -208,7 +209,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
 }
 
 /** What is looked at only when somebody asks. Returns what brings it up to date. */
-function gaugesOf(registry: Registry, { store, providers }: MetricsOptions): () => Promise<void> {
+function gaugesOf(registry: Registry, { system, store, providers }: MetricsOptions): () => Promise<void> {
   const registers = [registry];
   const depth = new Gauge({
     name: "otp_outbox_depth",
@@ -228,23 +229,10 @@ function gaugesOf(registry: Registry, { store, providers }: MetricsOptions): () 
   });
   return async () => {
     for (const { name, isClosed } of providers()) breaker.set({ provider: name }, isClosed() ? 0 : 1);
-    const outbox = await withinTime(store().readOutbox());
+    const outbox = await inTime(system, readTimeoutMs, store().readOutbox()).catch(() => undefined);
     depth.set(outbox?.depth ?? Number.NaN);
     lag.set(outbox === undefined ? Number.NaN : outbox.lagMs / 1_000);
   };
-}
-
-/** What a promise resolves with in time; undefined when it rejects or is late. */
-async function withinTime<T>(promise: Promise<T>): Promise<T | undefined> {
-  const late = Promise.withResolvers<undefined>();
-  const timer = setTimeout(late.resolve, readTimeoutMs, undefined);
-  try {
-    return await Promise.race([promise, late.promise]);
-  } catch {
-    return undefined;
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 /** Event-loop delay, memory, CPU: the process has them once, however many services run in it. */

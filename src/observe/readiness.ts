@@ -3,7 +3,7 @@
  * to call. Probes come often and from many, so a write is tried at most every two seconds, for all of them; a batch of
  * acts that failed meanwhile counts at once.
  */
-import type { Instant, System } from "../system.ts";
+import { inTime, type Instant, type System } from "../system.ts";
 
 export const readinessChecks = ["serving", "database", "provider"] as const;
 export type ReadinessCheck = (typeof readinessChecks)[number];
@@ -49,11 +49,7 @@ export function createReadiness({ system, ping, providers }: ReadinessOptions): 
         () => false,
       )
       .finally(() => (pinging = undefined));
-    const late = Promise.withResolvers<boolean>();
-    const callOff = system.after(pingTimeoutMs, () => late.resolve(false));
-    const wasTaken = await Promise.race([pinging, late.promise]);
-    callOff();
-    return wasTaken;
+    return (await inTime(system, pingTimeoutMs, pinging)) === true;
   }
 
   function isWritable(): Promise<boolean> {

@@ -12,7 +12,6 @@ import { hmac, type KeyRing } from "./key-ring.ts";
 import { Secret } from "./secret.ts";
 
 export const saltBytes = 16;
-export const codeLengthMin = 6;
 export const codeLengthMax = 10;
 
 /** What determines a code. */

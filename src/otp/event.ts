@@ -30,7 +30,7 @@ export const eventTypes = [
 export type EventType = (typeof eventTypes)[number];
 
 /** What `otpd webhooks test` sends. No endpoint can ask for it, and none can do without. */
-export const testType = "webhook.test";
+const testType = "webhook.test";
 
 export interface OwedEvent {
   /**

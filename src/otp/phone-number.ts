@@ -31,7 +31,7 @@ export interface PhoneNumber {
 const inputCharsMax = 32;
 
 /** The region of a number that no country has: satellite and other international networks. */
-export const noCountry = "001";
+const noCountry = "001";
 
 /** The country that a calling code which several share stands for, where a number itself does not tell. */
 export const mainCountries: Readonly<Record<string, string>> = {

@@ -29,7 +29,7 @@ export const blockSends = 30;
 export const tripVerifiedMax = 3;
 /** With so many verified a block proves its prefix, which then has no limit by time; with so few it takes that back. */
 export const provenVerifiedMin = 10;
-export const unprovenVerifiedMax = 5;
+const unprovenVerifiedMax = 5;
 export const probesMax = 3;
 /** Sends since the block began, while no more than `tripVerifiedMax` of them are verified. */
 export const unverifiedSendsMax = 35;

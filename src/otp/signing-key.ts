@@ -26,7 +26,7 @@ export interface SigningKey {
   readonly header: string;
 }
 
-export const signingSeedBytes = 32;
+const signingSeedBytes = 32;
 
 /** PKCS #8 around an Ed25519 seed (RFC 8410): all that comes before the seed's own 32 bytes. */
 const pkcs8Prefix = Buffer.from("302e020100300506032b657004220420", "hex");

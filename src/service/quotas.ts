@@ -13,9 +13,9 @@ import type { Instant } from "../system.ts";
 import { createMoments } from "./moments.ts";
 
 /** Sends and resends from one address: those that came to something. */
-export const addressSendLimit: Limit = { burst: 10, intervalMs: 60_000 };
+const addressSendLimit: Limit = { burst: 10, intervalMs: 60_000 };
 /** All other calls from one address. And the sends and resends with a publishable key, whatever comes of them. */
-export const addressCallLimit: Limit = { burst: 60, intervalMs: 1_000 };
+const addressCallLimit: Limit = { burst: 60, intervalMs: 1_000 };
 
 /** Buckets kept of each kind, about 100 bytes each. One that is full again needs no place. */
 const bucketsMax = 100_000;

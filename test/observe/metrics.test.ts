@@ -10,6 +10,7 @@ import type { Job } from "../../src/store/store.ts";
 import { parseExposition, scrape, type Exposition } from "../support/exposition.ts";
 import { wrongCode } from "../support/phones.ts";
 import { surfaces, type Message, type Rpc, type Surface } from "../support/surfaces.ts";
+import { createManualSystem } from "../support/system.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -28,6 +29,7 @@ const call = (rpc: Rpc, message: Message, headers: Record<string, string> = {}) 
 
 /** What metrics are asked to look at where nothing is. */
 const nobody = {
+  system: createManualSystem(),
   store: () => ({ readOutbox: async () => ({ depth: 0, lagMs: 0 }), readMessages: async () => [] }),
   providers: () => [],
   rpcs: [],

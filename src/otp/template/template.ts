@@ -147,7 +147,7 @@ export function formFor({ locale, forms }: Template, minutes: number): string {
 const rules = new Map<string, Intl.PluralRules>();
 
 /** The plural form that a language uses for a number. Pure. */
-export function pluralFormOf(locale: string, count: number): PluralForm {
+function pluralFormOf(locale: string, count: number): PluralForm {
   let rule = rules.get(locale);
   if (rule === undefined) rules.set(locale, (rule = new Intl.PluralRules(locale)));
   return rule.select(count);
