@@ -15,7 +15,7 @@ import { readDocument } from "./support/document.ts";
 import { cleanEnv, startOtpd, type Otpd } from "./support/process.ts";
 
 const root = join(import.meta.dirname, "..");
-const { text: readme, blocks } = readDocument("README.md");
+const { text: readme, blocks, table } = readDocument("README.md");
 
 let folder: string;
 let otpd: Otpd;
@@ -168,19 +168,6 @@ describe("the README's commands", () => {
     expect(commands.filter((command) => !known.has(command))).toEqual([]);
   });
 });
-
-/** The rows of the table whose head begins with `head`, as cells. */
-function table(head: string): string[][] {
-  const lines = readme.split("\n");
-  const from = lines.findIndex((line) => line.startsWith(`| ${head}`));
-  const rows = lines.slice(from + 2, lines.indexOf("", from));
-  return rows.map((row) =>
-    row
-      .split("|")
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-}
 
 describe("the README's tables", () => {
   const rows = table("variable").map(([name = "", value = ""]) => ({ name, value }));

@@ -5,9 +5,9 @@
 import type { PostgresServer } from "../support/postgres.ts";
 import { betterAuthVersion, installBetterAuth } from "./better-auth.ts";
 import type { Effort } from "./effort.ts";
-import { amount, type Findings, type Table } from "./findings.ts";
+import { amount, range, type Findings, type Table } from "./findings.ts";
 import { driveClosed } from "./load.ts";
-import { measureRound, medianOf, takeTurns, type Round } from "./measure.ts";
+import { measureRound, medianOf, sendTimes, takeTurns, type Round } from "./measure.ts";
 import { residentBytes } from "./processes.ts";
 import {
   grpcNoopTarget,
@@ -129,23 +129,16 @@ function findings(targets: readonly Target[], taken: readonly Round[][], residen
     ],
     rows: targets.map(({ name, durability }, i) => {
       const rounds = taken[i] ?? [];
-      const all = rounds.map((round) => round.cpuMicros);
       const cpu = medianOf(rounds, (round) => round.cpuMicros);
       return [
         name,
         durability,
         amount(cpu) + split(rounds),
-        `${amount(Math.min(...all))}–${amount(Math.max(...all))}`,
+        range(rounds.map((round) => round.cpuMicros)),
         amount(cpu / noop, 2),
         amount(cpu / cpuOf(ours.sqlite), 2),
         amount(medianOf(rounds, (round) => round.perSecond)),
-        `${amount(
-          medianOf(rounds, ({ send }) => send.p50),
-          1,
-        )} / ${amount(
-          medianOf(rounds, ({ send }) => send.p99),
-          1,
-        )}`,
+        sendTimes(rounds),
         amount((resident[i] ?? 0) / 1e6),
       ];
     }),

@@ -19,7 +19,7 @@ interface Demand {
   readonly decimals: number;
 }
 
-export const demands = {
+const demands = {
   cycle: {
     what: "CPU of a durable send + verify ÷ two calls of a connect-node no-op",
     better: "less",
@@ -102,6 +102,11 @@ export function markdown({ title, note, head, rows }: Table): string {
   );
   const parts = [`### ${title}`, [line(head), rule, ...rows.map(line)].join("\n")];
   return [...parts, ...(note === "" ? [] : [note])].join("\n\n");
+}
+
+/** The least and the most of some figures. */
+export function range(values: readonly number[], decimals = 0): string {
+  return `${amount(Math.min(...values), decimals)}–${amount(Math.max(...values), decimals)}`;
 }
 
 /** A figure with so many decimals, and thousands apart. */

@@ -6,9 +6,9 @@ import { join } from "node:path";
 import { freePort } from "../support/postgres.ts";
 import { launcher } from "../support/process.ts";
 import type { Effort } from "./effort.ts";
-import { amount, type Figures, type Findings, type Table } from "./findings.ts";
+import { amount, range, type Figures, type Findings, type Table } from "./findings.ts";
 import { driveClosed, openClient } from "./load.ts";
-import { measureRound, median, medianOf, takeTurns } from "./measure.ts";
+import { measureRound, median, medianOf, sendTimes, takeTurns } from "./measure.ts";
 import { pendingPhone } from "./phones.ts";
 import { census, multiply, postpone, trim, type Census } from "./preload.ts";
 import { end, residentBytes, spawnServer } from "./processes.ts";
@@ -46,7 +46,7 @@ export async function growth(place: Place, effort: Effort): Promise<Findings> {
     head: ["pending verifications", "ms", "range"],
     rows: [0, most.count].map((count, i) => {
       const all = started[i] ?? [];
-      return [amount(count), amount(median(all)), `${amount(Math.min(...all))}–${amount(Math.max(...all))}`];
+      return [amount(count), amount(median(all)), range(all)];
     }),
   };
   return {
@@ -164,21 +164,14 @@ async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) 
     ],
     rows: sizes.map(({ count, path }, i) => {
       const all = taken[i] ?? [];
-      const range = all.map((round) => round.cpuMicros);
       const bytes = [...census(path).bytes.values()].reduce((sum, each) => sum + each, 0);
       return [
         amount(count),
         amount(cpu[i] ?? Number.NaN),
-        `${amount(Math.min(...range))}–${amount(Math.max(...range))}`,
+        range(all.map((round) => round.cpuMicros)),
         amount((cpu[i] ?? Number.NaN) / fewest, 2),
         amount(medianOf(all, (round) => round.perSecond)),
-        `${amount(
-          medianOf(all, ({ send }) => send.p50),
-          1,
-        )} / ${amount(
-          medianOf(all, ({ send }) => send.p99),
-          1,
-        )}`,
+        sendTimes(all),
         amount((resident[i] ?? 0) / 1e6),
         amount((live[i] ?? 0) / 1e6, 1),
         amount(bytes / 1e6),

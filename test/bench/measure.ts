@@ -2,6 +2,7 @@
  * Rounds: a target under load, and what it cost and took. Targets take turns, and what is told of each is the median of its
  * rounds: a ratio from one run says something on a noisy machine, an absolute figure little.
  */
+import { amount } from "./findings.ts";
 import type { Driven, Lane } from "./load.ts";
 import { cpuMicros } from "./processes.ts";
 import type { Target } from "./targets.ts";
@@ -78,6 +79,13 @@ export function median(values: readonly number[]): number {
 /** The median over rounds of one figure of theirs. */
 export function medianOf(rounds: readonly Round[], figure: (round: Round) => number): number {
   return median(rounds.map(figure));
+}
+
+/** What sends took: the medians of the rounds' percentiles. */
+export function sendTimes(rounds: readonly Round[]): string {
+  return [medianOf(rounds, ({ send }) => send.p50), medianOf(rounds, ({ send }) => send.p99)]
+    .map((ms) => amount(ms, 1))
+    .join(" / ");
 }
 
 export function percentiles(all: readonly number[]): Percentiles {

@@ -3,7 +3,7 @@
  * connection, a call, a verification that is owed a message, and a place in the worker's queue.
  */
 import type { Effort } from "./effort.ts";
-import { amount, type Findings } from "./findings.ts";
+import { amount, range, type Findings } from "./findings.ts";
 import { driveClosed, openClient } from "./load.ts";
 import { median } from "./measure.ts";
 import { randomPhone } from "./phones.ts";
@@ -29,7 +29,7 @@ export async function memory(place: Place, effort: Effort): Promise<Findings> {
   const request = median(all.map((each) => each.request));
   const row = (what: string, figure: (each: Held) => number) => {
     const values = all.map((each) => figure(each) / 1e3);
-    return [what, amount(median(values), 1), `${amount(Math.min(...values), 1)}–${amount(Math.max(...values), 1)}`];
+    return [what, amount(median(values), 1), range(values, 1)];
   };
   return {
     tables: [

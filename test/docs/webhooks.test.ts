@@ -4,7 +4,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,20 +16,14 @@ import { sealPhone } from "../../src/otp/phone-number.ts";
 import { end, type Verification } from "../../src/otp/verification.ts";
 import { ann, ringOf } from "../store/acts.ts";
 import { endpointOf } from "../store/endpoints.ts";
+import { readDocument } from "../support/document.ts";
 import { parseEvent } from "../support/events.ts";
 import { deadOrigin } from "../support/gateway.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 const root = join(import.meta.dirname, "../..");
-const doc = readFileSync(join(root, "docs/webhooks.md"), "utf8");
+const doc = readDocument("docs/webhooks.md");
 const keys = ringOf(1);
-
-/** The one block of a language. */
-function blockOf(language: string): string {
-  const found = [...doc.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\`$`, "gms"))].map(([, text = ""]) => text);
-  expect(found).toHaveLength(1);
-  return String(found[0]);
-}
 
 const createMs = Date.UTC(2026, 0, 1, 12);
 const id = "3q2-7wAAAAAAAAAAAAAAAA";
@@ -71,7 +65,7 @@ beforeAll(async () => {
   folder = temporaryFolder();
   // As npm would lay it out.
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-  writeFileSync(join(folder, "receiver.mjs"), blockOf("js"));
+  writeFileSync(join(folder, "receiver.mjs"), doc.only("js"));
   const origin = await deadOrigin();
   endpoint = endpointOf("we_1", { url: `${origin}/` });
   const env = {
@@ -110,7 +104,7 @@ test("the receiver refuses what another has signed, and what is old", async () =
 });
 
 test("the event that is shown is the one that is posted", async () => {
-  const shown = parseEvent(blockOf("json"));
+  const shown = parseEvent(doc.only("json"));
   let body = "";
   const keep = async (_: URL, __: object, posted: string) => {
     body = posted;
@@ -122,8 +116,8 @@ test("the event that is shown is the one that is posted", async () => {
 });
 
 test("every type is told of, and the limits are those that hold", () => {
-  const rows = [...doc.matchAll(/^\| `([a-z.]+)` +\|/gm)].map(([, type]) => type);
-  expect(rows).toEqual([...eventTypes]);
-  expect(doc).toContain(`at most ${endpointsMax} endpoints`);
-  expect(doc).toContain(`${backlogMax.toLocaleString("en")} events wait`);
+  const types = doc.table("type").map(([type]) => type);
+  expect(types).toEqual(eventTypes.map((type) => `\`${type}\``));
+  expect(doc.text).toContain(`at most ${endpointsMax} endpoints`);
+  expect(doc.text).toContain(`${backlogMax.toLocaleString("en")} events wait`);
 });

@@ -6,7 +6,8 @@ import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { behaviours } from "../delivery/provider/fake.ts";
-import { makeCertificate, newPhone, startFake, startStation, trust, type Fake } from "../delivery/provider/ground.ts";
+import { makeCertificate, startFake, startStation, trust, type Fake } from "../delivery/provider/ground.ts";
+import { newPhone } from "../support/phones.ts";
 import { seededRandom } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";
 

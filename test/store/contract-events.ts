@@ -29,6 +29,12 @@ function report({ store, acts, job }: Omit<Heard, "take">, delivery: "DELIVERED"
   const facts = { delivery, providerMessageId: undefined, detail: "word", provider, providers: ["one", "two"] };
   return store.settleMessage(job.message, acts.phoneOf, (view) => decideReport(view, facts));
 }
+/** The next provider is tried, and answers. */
+async function goOn(heard: Heard, outcome: SendOutcome) {
+  const [again] = await heard.acts.claim();
+  if (again === undefined) throw new Error("it does not go on");
+  await settle({ ...heard, job: again }, outcome, "two");
+}
 const refused: SendOutcome = { kind: "refused", cause: "content", detail: "no" };
 
 /** What happens after a send, and what is told of it, in order. */
@@ -61,9 +67,7 @@ const stories: [string, string[], (heard: Heard) => Promise<unknown>][] = [
     async (heard) => {
       await settle(heard, { kind: "accepted" });
       await report(heard, "UNDELIVERED");
-      const [again] = await heard.acts.claim();
-      if (again === undefined) throw new Error("it does not go on");
-      await settle({ ...heard, job: again }, { kind: "accepted" }, "two");
+      await goOn(heard, { kind: "accepted" });
       await report(heard, "DELIVERED", "two");
     },
   ],
@@ -73,9 +77,7 @@ const stories: [string, string[], (heard: Heard) => Promise<unknown>][] = [
     async (heard) => {
       await settle(heard, { kind: "accepted" });
       await report(heard, "UNDELIVERED");
-      const [again] = await heard.acts.claim();
-      if (again === undefined) throw new Error("it does not go on");
-      await settle({ ...heard, job: again }, { kind: "accepted" }, "two");
+      await goOn(heard, { kind: "accepted" });
       await report(heard, "UNDELIVERED", "two");
     },
   ],
@@ -84,9 +86,7 @@ const stories: [string, string[], (heard: Heard) => Promise<unknown>][] = [
     ["created", "failed", "undelivered"],
     async (heard) => {
       await settle(heard, refused);
-      const [again] = await heard.acts.claim();
-      if (again === undefined) throw new Error("it does not go on");
-      await settle({ ...heard, job: again }, refused, "two");
+      await goOn(heard, refused);
     },
   ],
   [

@@ -33,6 +33,24 @@ export interface Opened {
 
 export type OpenStore = () => Promise<Opened>;
 
+/** Opens one database any number of times; `end` closes all that is open. */
+export async function openings(openOnce: () => Promise<Store>): Promise<Omit<Opened, "system" | "markNewer">> {
+  const stores: Store[] = [];
+  const open = async () => {
+    const store = await openOnce();
+    stores.push(store);
+    return store;
+  };
+  const end = async () => {
+    for (const store of stores.splice(0)) await store.close();
+  };
+  const reopen = async () => {
+    await end();
+    return open();
+  };
+  return { store: await open(), beside: open, reopen, end };
+}
+
 /** What a case works with; fresh for every one. */
 export interface Ground extends Opened {
   readonly acts: Acts;

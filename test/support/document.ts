@@ -1,5 +1,5 @@
 /**
- * A document of the repository as tests read it: its fenced blocks, which they run as they stand.
+ * A document of the repository as tests read it: its fenced blocks, which they run as they stand, and tables.
  */
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -20,6 +20,8 @@ export interface Document {
   only(language: string): string;
   /** The one block that begins with the name of this file. Throws if there is none. */
   file(name: string): string;
+  /** The rows of the table whose head begins with `head`, as cells. Throws if there is none. */
+  table(head: string): string[][];
 }
 
 /** Reads a document by its path from the root of the repository. */
@@ -40,5 +42,12 @@ export function readDocument(path: string): Document {
     blocks,
     only: (language) => one(language, (block) => block.language === language),
     file: (name) => one(name, (block) => block.file === name),
+    table(head) {
+      const lines = text.split("\n");
+      const from = lines.findIndex((line) => line.startsWith(`| ${head}`));
+      if (from < 0) throw new Error(`${path} has no table of ${head}`);
+      const cellsOf = (row: string) => row.split("|").slice(1, -1);
+      return lines.slice(from + 2, lines.indexOf("", from)).map((row) => cellsOf(row).map((cell) => cell.trim()));
+    },
   };
 }

@@ -5,18 +5,10 @@
 import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { newPhone } from "../../support/phones.ts";
 import { temporaryFolder } from "../../support/world.ts";
 import { behaviours } from "./fake.ts";
-import {
-  makeCertificate,
-  newPhone,
-  signReport,
-  startFake,
-  startStation,
-  trust,
-  type Fake,
-  type Station,
-} from "./ground.ts";
+import { makeCertificate, signReport, startFake, startStation, trust, type Fake, type Station } from "./ground.ts";
 
 const folder = temporaryFolder();
 let messagebird: Fake;

@@ -167,11 +167,3 @@ export async function startStation(
     stop: () => service.stop(),
   };
 }
-
-let phones = 0;
-
-/** A Dutch number that no test had before. */
-export function newPhone(): string {
-  phones += 1;
-  return `+316${(10_000_000 + phones).toString()}`;
-}

@@ -1,26 +1,12 @@
 /**
  * The tables of docs/security.md, read: what it states must be what the simulation finds.
  */
-import { readFileSync } from "node:fs";
+import { readDocument } from "../../support/document.ts";
 import type { WayName } from "./actors.ts";
 import { oneIn, type Figures } from "./figures.ts";
 import type { SprayWay } from "./spray.ts";
 
-const text = readFileSync(new URL("../../../docs/security.md", import.meta.url), "utf8");
-
-/** The cells of the table whose head begins with `head`. */
-function table(head: string): string[][] {
-  const lines = text.split("\n");
-  const from = lines.findIndex((line) => line.startsWith(`| ${head}`));
-  if (from < 0) throw new Error(`docs/security.md has no table of ${head}`);
-  const rows = lines.slice(from + 2, lines.indexOf("", from));
-  return rows.map((row) =>
-    row
-      .split("|")
-      .slice(1, -1)
-      .map((cell) => cell.trim()),
-  );
-}
+const { table } = readDocument("docs/security.md");
 
 const count = (cell: string | undefined) => Number((cell ?? "").replaceAll(",", "").replace("–", "0"));
 
