@@ -13,13 +13,13 @@ import type { Duplex } from "node:stream";
 
 /** What is seen of one call from outside the package. */
 export interface Probe {
-  request: ClientRequest | undefined;
+  request?: ClientRequest;
   /** True once a secured connection stood: from then on the request may have been read. */
   wasConnected: boolean;
-  status: number | undefined;
-  retryAfter: string | undefined;
+  status?: number | undefined;
+  retryAfter?: string | undefined;
   /** The answer's Date header. */
-  date: string | undefined;
+  date?: string | undefined;
 }
 
 /** The only host the package calls for messages and the balance. */
@@ -31,15 +31,10 @@ const socketsMax = 64;
 const calls = new AsyncLocalStorage<Probe>();
 
 /** Runs a call of the package, and tells what is seen of it. */
-export function watched<T>(call: () => T): { value: T; probe: Probe } {
-  const probe: Probe = {
-    request: undefined,
-    wasConnected: false,
-    status: undefined,
-    retryAfter: undefined,
-    date: undefined,
-  };
-  return { value: calls.run(probe, call), probe };
+export function watched(call: () => void): Probe {
+  const probe: Probe = { wasConnected: false };
+  calls.run(probe, call);
+  return probe;
 }
 
 type Connecting = Parameters<Agent["createConnection"]>[0];

@@ -85,7 +85,6 @@ interface PackageAnswer {
 interface PackageError {
   readonly errors?: readonly {
     readonly code?: number;
-    readonly description?: string;
     readonly parameter?: string | null;
   }[];
 }
@@ -97,7 +96,7 @@ async function call(
 ): Promise<{ answer: PackageAnswer; probe: Probe }> {
   const { promise, resolve } = Promise.withResolvers<PackageAnswer>();
   const done = (error: unknown, value: unknown) => resolve({ error: error ?? null, value });
-  const { probe } = watched(() => {
+  const probe = watched(() => {
     // Too late already, and so proven not sent: an aborted signal tells nobody a second time.
     if (signal.aborted) done({}, undefined);
     else begin(done);

@@ -50,9 +50,7 @@ export function decideSettle(
   // note this very answer. Counting it again would give its budget back twice, send an accepted text once more, or give
   // up a message that has a provider left to go to; an acceptance alone is still news.
   const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
-  if (!isInHand && outcome.kind !== "accepted") {
-    return { writes: {}, result: { message: view.message, verification } };
-  }
+  if (!isInHand && outcome.kind !== "accepted") return nothing({ message: view.message, verification });
   const pending = stateAt(verification, now) === "PENDING";
   const answered = settle(view.message, outcome, provider, providers, now);
   // Nothing is sent after a terminal state.

@@ -1,5 +1,5 @@
 /**
- * The acts on API keys: issue, list, revoke, and authenticate a call.
+ * The acts on API keys: issue one, and authenticate a call by it.
  */
 import {
   apiKeyBytes,

@@ -97,11 +97,8 @@ export function resetPhone(options: PhonesOptions, tenant: string, phone: PhoneN
 
 function refsOf({ keys, policy }: PhonesOptions, tenant: string, phone: PhoneNumber): [PhoneRef, PhoneRef] {
   const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone.e164));
-  const buckets = policy.phoneLimits.length;
-  return [
-    { indexes, kid: keys.current.kid, knownUser: false, buckets },
-    { indexes, kid: keys.current.kid, knownUser: true, buckets },
-  ];
+  const ref = { indexes, kid: keys.current.kid, knownUser: false, buckets: policy.phoneLimits.length };
+  return [ref, { ...ref, knownUser: true }];
 }
 
 async function allowancesOf({ store, policy }: PhonesOptions, ref: PhoneRef, now: Instant): Promise<Allowance[]> {

@@ -17,15 +17,14 @@ export interface PostgresOptions extends StoreWatchers {
   readonly system: System;
   /** Whose clock decides; `system` is for tests. */
   readonly clock?: "database" | "system";
-  readonly connectionsMax?: number;
   /** Told when another instance has left messages for anybody to take. With it, a connection more watches over it all. */
   readonly onNudge?: (() => void) | undefined;
 }
 
 /** Opens a database, and creates or migrates its tables as needed. */
 export async function openPostgres(options: PostgresOptions): Promise<Store> {
-  const { url, system, clock: whose = "database", connectionsMax, onNudge } = options;
-  const connections = createConnections({ url, ...(connectionsMax === undefined ? {} : { connectionsMax }) });
+  const { url, system, clock: whose = "database", onNudge } = options;
+  const connections = createConnections({ url });
   try {
     await preparePostgres(url);
     const clock = whose === "system" ? clockOf(system) : databaseClock(system);
