@@ -50,5 +50,10 @@ export function isPublic(address: string): boolean {
 
 /** The same, and this machine: for development. Pure. */
 export function isPublicOrLoopback(address: string): boolean {
-  return isPublic(address) || loopback.check(address, isIPv4(address) ? "ipv4" : "ipv6");
+  return isPublic(address) || isLoopback(address);
+}
+
+/** True for an address of this machine. Pure. */
+export function isLoopback(address: string): boolean {
+  return loopback.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 }

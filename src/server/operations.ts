@@ -3,7 +3,7 @@
  * whether it should be sent calls; and /metrics, which not everybody may read. All three are answered at a full house and
  * during a stop, since that is when they are needed.
  */
-import { BlockList, isIPv6 } from "node:net";
+import { isLoopback } from "../delivery/public-address.ts";
 import { readinessChecks, type CheckResult, type ReadinessCheck } from "../observe/readiness.ts";
 import { invalid, refuse } from "../otp/reason.ts";
 import type { Instant } from "../system.ts";
@@ -68,7 +68,8 @@ function metricsVisit({ access, render }: NonNullable<OperationsOptions["metrics
   return {
     ...askedUrgently,
     async answer({ peer }) {
-      const isOurs = isLoopback(peer);
+      // Headers do not count: anybody can write them.
+      const isOurs = peer !== undefined && isLoopback(peer);
       if (access === "loopback" && !isOurs) return refuse("ROUTE_NOT_FOUND");
       if (isOurs) return { ok: true, value: await renderOnce() };
       const isFresh = latest !== undefined && now() - latest.atMs < strangersMetricsMs;
@@ -76,13 +77,4 @@ function metricsVisit({ access, render }: NonNullable<OperationsOptions["metrics
       return { ok: true, value: (await latest?.page) ?? (await renderOnce()) };
     },
   };
-}
-
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
-
-/** Whether a connection's other end is this machine. Headers do not count: anybody can write them. */
-function isLoopback(peer: string | undefined): boolean {
-  return peer !== undefined && loopback.check(peer, isIPv6(peer) ? "ipv6" : "ipv4");
 }

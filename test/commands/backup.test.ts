@@ -7,7 +7,8 @@ import { markMoved } from "../../src/store/moved.ts";
 import { addEnded, addLapsed } from "../support/backlog.ts";
 import { readBook } from "../support/book.ts";
 import { runHere } from "../support/command-line.ts";
-import { codeIn, createEstate, otherCode, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
+import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
+import { wrongCode } from "../support/phones.ts";
 import { inDatabase } from "../support/database.ts";
 import { runOtpd } from "../support/process.ts";
 import { temporaryFolder } from "../support/world.ts";
@@ -71,7 +72,7 @@ test("a backup under load has what was acknowledged before it; restored, no used
   const estate = await createEstate(folder);
   const server = await startCrashable(estate);
   const guessed = await send(server, estate, "+31611111111");
-  const wrong = { request_id: guessed.id, code: otherCode(guessed.code) };
+  const wrong = { request_id: guessed.id, code: wrongCode(guessed.code) };
   expect(await reasonOf(server, "verify", wrong)).toBe("CODE_MISMATCH");
   const usedLater = await send(server, estate, "+31622222222");
   for (let i = 0; i < 5; i += 1) await send(server, estate, "+31633333333");

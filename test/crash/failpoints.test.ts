@@ -13,13 +13,13 @@ import { dueIn, readBook } from "../support/book.ts";
 import {
   codeIn,
   createEstate,
-  otherCode,
   startCrashable,
   type Crashable,
   type Estate,
   type Failpoint,
   type FailureMode,
 } from "../support/crashable.ts";
+import { wrongCode } from "../support/phones.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 const folder = temporaryFolder();
@@ -161,7 +161,7 @@ describe("a verify that is killed", () => {
 
   test.each(points)("at $at with a wrong code counts one attempt", async ({ at, counted }) => {
     const { id, code } = await open();
-    const wrong = otherCode(code);
+    const wrong = wrongCode(code);
     await service.arm(at, "kill");
     expect(await verify(id, wrong, key)).toBeUndefined();
     await service.died();

@@ -13,12 +13,12 @@ import { dueIn, readBook } from "../support/book.ts";
 import {
   codeIn,
   createEstate,
-  otherCode,
   startCrashable,
   type Answered,
   type Crashable,
   type Estate,
 } from "../support/crashable.ts";
+import { wrongCode } from "../support/phones.ts";
 import { seededRandom } from "../support/system.ts";
 
 /** What the rounds came to, to show that there was something to lose. */
@@ -91,7 +91,7 @@ export async function runRounds(folder: string, rounds: number, seed: number): P
       const isRight = guess === wrong;
       const call: Call = {
         path: "/v1/otp/verify",
-        body: { request_id, code: isRight ? code : otherCode(code, guess + 1) },
+        body: { request_id, code: isRight ? code : wrongCode(code, guess + 1) },
         key: `${session.phone}-guess-${guess}`,
         answered: undefined,
       };

@@ -11,12 +11,12 @@ import { dueIn, readBook } from "../support/book.ts";
 import {
   codeIn,
   createEstate,
-  otherCode,
   startCrashable,
   type Answered,
   type Crashable,
   type Estate,
 } from "../support/crashable.ts";
+import { wrongCode } from "../support/phones.ts";
 import { runOtpd } from "../support/process.ts";
 import { temporaryFolder } from "../support/world.ts";
 import { failingDisks, fillUp, missingTmpfs, mountTmpfs, remount, unmount } from "./failing-disk.ts";
@@ -97,14 +97,14 @@ describe.each(failingDisks)("$name", (disk) => {
 
       // No success that is not stored, no attempt either; what is stored can be read.
       expectUnavailable(await verify(right.id, right.code));
-      expectUnavailable(await verify(guessed.id, otherCode(guessed.code)));
+      expectUnavailable(await verify(guessed.id, wrongCode(guessed.code)));
       for (const { id } of [right, guessed]) {
         expect(await get(id)).toMatchObject({ status: 200, body: { state: "STATE_PENDING", attempts_remaining: 5 } });
       }
 
       await heal();
       expect(await verify(right.id, right.code)).toMatchObject({ status: 200 });
-      expect(await verify(guessed.id, otherCode(guessed.code))).toMatchObject({ body: { attempts_remaining: 4 } });
+      expect(await verify(guessed.id, wrongCode(guessed.code))).toMatchObject({ body: { attempts_remaining: 4 } });
       const { id: afterwards } = await open();
       for (const { phone } of refused) expect(await send(phone), phone).toMatchObject({ status: 200, replayed: false });
 

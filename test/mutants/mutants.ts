@@ -5,6 +5,7 @@
  */
 import { eventMutants } from "./events.ts";
 import { backupMutants } from "./backup.ts";
+import { copyMutants } from "./copy.ts";
 import { postgresMutants } from "./postgres.ts";
 import { spendingMutants } from "./spending.ts";
 
@@ -392,5 +393,6 @@ export const mutants: readonly Mutant[] = [
   ...spendingMutants,
   ...eventMutants,
   ...backupMutants,
+  ...copyMutants,
   ...postgresMutants,
 ];

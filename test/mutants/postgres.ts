@@ -2,7 +2,6 @@
  * Mistakes that show only on PostgreSQL: with many instances, with a network that fails, with commits whose outcome nobody
  * knows.
  */
-import { copyMutants } from "./copy.ts";
 import type { Mutant } from "./mutants.ts";
 
 const connections = "src/store/postgres-connections.ts";
@@ -12,7 +11,6 @@ const migrations = "src/store/postgres-migrations.ts";
 const suite = (name: string) => [`test/postgres/${name}.test.ts`];
 
 export const postgresMutants: readonly Mutant[] = [
-  ...copyMutants,
   {
     name: "answer before the commit is known",
     breaks: "a guess is told right or wrong, and costs nothing if its COMMIT is lost",

@@ -3,9 +3,9 @@
  * limited is limited once, for all of them.
  */
 import { expect } from "vitest";
-import { codeIn, createEstate, otherCode, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
+import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
 import { rowOf, select, stateNumbers } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
+import { newPhone, wrongCode } from "../support/phones.ts";
 import { connectByFetch, type Outcome, type Rpc } from "../support/surfaces.ts";
 import { fireVolley, tally, type Hit, type Shot } from "../support/volley.ts";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
@@ -76,7 +76,7 @@ export async function guessAtAll(crowd: Crowd, verifications: number, each: numb
     const number = Math.floor(i / verifications);
     const at = (i + number) % verifications;
     const { id, code } = sent[at] as { id: string; code: string };
-    const typed = number === rightAt(at) ? code : otherCode(code, number + 1);
+    const typed = number === rightAt(at) ? code : wrongCode(code, number + 1);
     return { at, input: typed === code ? ("right" as const) : ("wrong" as const), id, typed };
   });
   const hits = await crowd.fire(

@@ -6,7 +6,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { select, stateNumbers } from "../support/database.ts";
-import { codeIn, createEstate, otherCode, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
+import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
+import { wrongCode } from "../support/phones.ts";
 import type { PostgresServer } from "../support/postgres.ts";
 import { makeSurfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
 import { seededRandom } from "../support/system.ts";
@@ -147,7 +148,7 @@ export async function playOutages(
     const rightAt = below(guessesPerSession + 2);
     const guess = async (number: number) => {
       const input = number === rightAt ? "right" : "wrong";
-      const typed = input === "right" ? code : otherCode(code, number + 1);
+      const typed = input === "right" ? code : wrongCode(code, number + 1);
       const call = await ask(at + number, "VerifyOtp", { request_id, code: typed });
       session.guesses.push({ ...call, input });
     };

@@ -231,9 +231,3 @@ export function codeIn(text: string): string {
   if (code === undefined) throw new Error("an SMS begins with its code");
   return code;
 }
-
-/** A code that is not this one. */
-export function otherCode(code: string, by = 1): string {
-  const modulus = 10 ** code.length;
-  return `${(Number(code) + by) % modulus}`.padStart(code.length, "0");
-}

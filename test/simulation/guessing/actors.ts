@@ -2,6 +2,7 @@
  * The attacker on one phone, with every way he could go about it, and the owner of that phone. The attacker knows the
  * rules and all that he did himself; he sees no SMS.
  */
+import { wrongCode } from "../../support/phones.ts";
 import { seededRandom } from "../../support/system.ts";
 import { hold } from "../violation.ts";
 import { isOpened, startMs, type Actor, type Ground, type Opened } from "./ground.ts";
@@ -157,8 +158,11 @@ export class Owner implements Actor {
     const { opened, knownUser } = reading;
     const isClumsy = this.#random() < 0.1;
     if (isClumsy) {
-      const wrong = String((Number(opened.code) + 1) % 10 ** opened.digits).padStart(opened.digits, "0");
-      hold((await this.#ground.type(opened, wrong)) === "CODE_MISMATCH", "owner", "a typo is a wrong code");
+      hold(
+        (await this.#ground.type(opened, wrongCode(opened.code))) === "CODE_MISMATCH",
+        "owner",
+        "a typo is a wrong code",
+      );
     }
     if (!isClumsy || this.#random() >= 0.2) {
       const told = await this.#ground.typeRight(opened, this.#target.phone, knownUser);

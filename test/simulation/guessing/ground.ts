@@ -11,6 +11,7 @@ import type { Verification } from "../../../src/otp/verification.ts";
 import { createVerifications, type Caller, type Verifications } from "../../../src/service/verifications.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { masterKeyA } from "../../support/examples.ts";
+import { wrongCode } from "../../support/phones.ts";
 import { createManualSystem, type ManualSystem } from "../../support/system.ts";
 import { ofOneMind } from "../../support/tenants.ts";
 import { hold } from "../violation.ts";
@@ -145,12 +146,10 @@ export class Ground {
    * the book, not drawn. Returns how many were compared.
    */
   async guess(opened: Opened, count: number, from = 1): Promise<number> {
-    const all = 10 ** opened.digits;
     const day = this.day();
     const name = `${opened.id} ${day}`;
     for (let i = 0; i < count; i++) {
-      const wrong = String((Number(opened.code) + from + i) % all).padStart(opened.digits, "0");
-      if ((await this.type(opened, wrong)) !== "CODE_MISMATCH") return i;
+      if ((await this.type(opened, wrongCode(opened.code, from + i))) !== "CODE_MISMATCH") return i;
       const entry = this.guessed.get(name) ?? { day, digits: opened.digits, guesses: 0 };
       entry.guesses += 1;
       this.guessed.set(name, entry);
