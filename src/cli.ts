@@ -1,6 +1,6 @@
 /**
- * The command `otpd`. Commands other than `serve` work beside a running server, and what they write counts at once. A
- * secret is printed once, by the command that makes it.
+ * The command `otpd`. Commands work beside a running server, and what they write counts at once; `copy` and `restore`
+ * refuse to. A secret is printed once, by the command that makes it.
  */
 import { parseArgs } from "node:util";
 import { backup } from "./commands/backup.ts";
