@@ -298,8 +298,8 @@ export const mutants: readonly Mutant[] = [
     name: "another tenant's is read",
     breaks: "a key reads the verifications of every tenant",
     file: sqlite,
-    text: `      return found?.tenant === tenant ? found : undefined;`,
-    replacement: `      return found;`,
+    text: `      return row?.tenant === tenant ? rows.toVerification(row) : undefined;`,
+    replacement: `      return row && rows.toVerification(row);`,
     suites: ["test/service"],
   },
   {
