@@ -3,10 +3,9 @@
  */
 import type { ApiKey } from "../otp/api-key.ts";
 import { prefixDigitsMax, prefixesOf, type Destination } from "../otp/destination.ts";
-import type { TenantRecord } from "../otp/tenant.ts";
 import type { Instant } from "../system.ts";
 import * as rows from "./rows.ts";
-import { judgeMasterKeys, type Registry, type TenantDecided, type TenantView } from "./registry.ts";
+import { judgeMasterKeys, type Registry } from "./registry.ts";
 import type { prepare } from "./statements.ts";
 
 /** When the origins of a key that does not expire end. */
@@ -85,7 +84,7 @@ export function createRegistry(
   }
 
   const registry: Registry = {
-    async findApiKey(id: string): Promise<ApiKey | undefined> {
+    async findApiKey(id) {
       return remembering(() => {
         const known = apiKeys.get(id);
         if (known !== undefined) return known;
@@ -97,11 +96,11 @@ export function createRegistry(
       });
     },
 
-    addApiKey(key: ApiKey): Promise<void> {
+    addApiKey(key) {
       return changing(() => addApiKey(key));
     },
 
-    addFirstApiKeys(keys: readonly ApiKey[]): Promise<boolean> {
+    addFirstApiKeys(keys) {
       return changing(() => {
         if (sql.apiKeys.get() !== undefined) return false;
         keys.forEach(addApiKey);
@@ -109,11 +108,11 @@ export function createRegistry(
       });
     },
 
-    async listApiKeys(): Promise<ApiKey[]> {
+    async listApiKeys() {
       return read(() => sql.apiKeys.all().map(rows.toApiKey));
     },
 
-    revokeApiKey(id: string, now: Instant): Promise<boolean> {
+    revokeApiKey(id, now) {
       return changing(() => {
         const row = sql.apiKey.get(id);
         if (row === undefined) return false;
@@ -123,30 +122,30 @@ export function createRegistry(
       });
     },
 
-    async listsOrigin(origin: string, now: Instant): Promise<boolean> {
+    async listsOrigin(origin, now) {
       return read(() => sql.listsOrigin.get(origin, now) !== undefined);
     },
 
-    touchApiKey(id: string, now: Instant): Promise<void> {
+    touchApiKey(id, now) {
       return changing(() => void sql.touchApiKey.run(now, id));
     },
 
-    async findTenant(id: string): Promise<TenantRecord | undefined> {
+    async findTenant(id) {
       return read(() => {
         const row = sql.tenant.get(id);
         return row === undefined ? undefined : rows.toTenant(row);
       });
     },
 
-    async listTenants(afterRevision: number): Promise<TenantRecord[]> {
+    async listTenants(afterRevision) {
       return read(() => sql.tenantsAfter.all(afterRevision).map(rows.toTenant));
     },
 
-    async tenantsRevision(): Promise<number> {
+    async tenantsRevision() {
       return remembering(() => (revision ??= sql.tenantsRevision.get()?.revision ?? 0));
     },
 
-    changeTenant<R>(id: string, decide: (view: TenantView) => TenantDecided<R>): Promise<R> {
+    changeTenant(id, decide) {
       return changing((now) => {
         const row = sql.tenant.get(id);
         const tenant = row === undefined ? undefined : rows.toTenant(row);
@@ -157,23 +156,23 @@ export function createRegistry(
       });
     },
 
-    putDestination({ tenant, prefix, verdict, note, createMs }: Destination): Promise<boolean> {
+    putDestination({ tenant, prefix, verdict, note, createMs }) {
       return act(() => sql.putDestination.run(prefix, verdict, note, createMs, tenant).changes === 1);
     },
 
-    removeDestination(tenant: string, prefix: string): Promise<boolean> {
+    removeDestination(tenant, prefix) {
       return act(() => sql.deleteDestination.run(tenant, prefix).changes === 1);
     },
 
-    async listDestinations(tenant: string): Promise<Destination[]> {
+    async listDestinations(tenant) {
       return read(() => sql.destinations.all(tenant).map(rows.toDestination));
     },
 
-    async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {
+    async findDestination(tenant, e164) {
       return read(() => longestDestination(sql, tenant, e164));
     },
 
-    admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void> {
+    admitMasterKeys(keys) {
       return act((now) => {
         const isUsed = (kid: number) => sql.usesMasterKey.get({ kid, now }) !== undefined;
         for (const kid of judgeMasterKeys(keys, sql.masterKeys.all(), isUsed)) sql.deleteMasterKey.run(kid);
