@@ -14,7 +14,7 @@
  * - When the database cannot do the act, it rejects with StoreUnavailable and nothing of the act was written. Should the
  *   database be unable to say so (a lost connection during commit), the act may have been written, but its result is
  *   never handed out.
- * - Rows are locked in one order: verification, phone, prefix.
+ * - Rows are locked in one order: slot, verification, phone, prefix, day.
  * - When a verification comes to its end, by whatever act, its outcome is counted at its prefix (`mature`, in
  *   otp/pumping-guard.ts) in the same transaction, and so exactly once.
  * - What a tenant's endpoints are to be told of (otp/event.ts) is written in the same transaction, and so exactly once.
