@@ -147,8 +147,9 @@ function wrap(store: Store): Store {
 /** Stops in the middle of an answer: half of its bytes are out. */
 const { end } = ServerResponse.prototype;
 ServerResponse.prototype.end = function (this: ServerResponse, body?: unknown) {
-  if (armed?.at === "answer.half" && body instanceof Uint8Array) {
-    this.write(body.subarray(0, body.length / 2), () => reach("answer.half"));
+  if (armed?.at === "answer.half" && (typeof body === "string" || body instanceof Uint8Array)) {
+    const bytes = Buffer.from(body);
+    this.write(bytes.subarray(0, bytes.length / 2), () => reach("answer.half"));
     return this;
   }
   return (end as (this: ServerResponse, body?: unknown) => ServerResponse).call(this, body);
