@@ -12,7 +12,7 @@ import { oldestMinute, type Guesses } from "../otp/spray.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import { eventValues } from "./event-rows.ts";
-import { isFaultOfData, type Connections, type Transaction } from "./postgres-connections.ts";
+import { type Connections, type Transaction } from "./postgres-connections.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { prefixKey, Work } from "./postgres-work.ts";
 import { decisionValues, prefixValues, toPrefix, type PrefixRow } from "./prefix-rows.ts";
@@ -137,7 +137,11 @@ export class Batches {
           transaction,
           batch.map(({ act }) => act),
         );
-        const done = batch.map(({ act }) => attempt(() => act.run(work)));
+        const done = batch.map(({ act }) => {
+          const outcome = attempt(() => act.run(work));
+          if (work.isHalfDone) throw new HalfDone(outcome);
+          return outcome;
+        });
         write(transaction, work);
         return { done, news: work.news };
       });
@@ -149,11 +153,13 @@ export class Batches {
         else reject(outcome?.error);
       }
     } catch (error) {
-      // One act's values were refused, and took its neighbours' with them: each by itself then.
-      if (batch.length > 1 && isFaultOfData(error)) for (const waiting of batch) await this.#perform([waiting]);
-      else {
+      // A fault of one act (its values were refused, it failed half way) took its neighbours' with it: each by itself then.
+      if (batch.length > 1 && !(error instanceof StoreUnavailable)) {
+        for (const waiting of batch) await this.#perform([waiting]);
+      } else {
         if (error instanceof StoreUnavailable) this.#meter?.end(began, batch.length, false);
-        for (const { reject } of batch) reject(error);
+        const why = error instanceof HalfDone ? error.why : error;
+        for (const { reject } of batch) reject(why);
       }
     }
   }
@@ -359,9 +365,19 @@ function lockKeys(list: readonly Buffer[]): string[] {
     .map(String);
 }
 
-function attempt<T>(
-  run: () => T,
-): { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown } {
+type Outcome<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly error: unknown };
+
+/** An act failed after it had begun to change what the batch shares: nothing of the batch may be written. */
+class HalfDone extends Error {
+  readonly why: unknown;
+
+  constructor(outcome: Outcome<unknown>) {
+    super("an act failed half way");
+    this.why = outcome.ok ? this : outcome.error;
+  }
+}
+
+function attempt<T>(run: () => T): Outcome<T> {
   try {
     return { ok: true, value: run() };
   } catch (error) {

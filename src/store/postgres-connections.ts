@@ -267,7 +267,7 @@ function codeOf(error: unknown): string | undefined {
 }
 
 /** True for an error of the data itself (a value out of range, an id taken twice): a bug of ours, not an outage. */
-export function isFaultOfData(error: unknown): boolean {
+function isFaultOfData(error: unknown): boolean {
   return error instanceof DatabaseError && /^2[23]/.test(error.code ?? "");
 }
 

@@ -82,6 +82,8 @@ interface Count extends Guesses {
 export class Work {
   /** The store's clock, once everything is locked. */
   now: Instant = 0;
+  /** True once a decision has become changes in part: what failed there cannot be told from its neighbours' work. */
+  isHalfDone = false;
   readonly verifications = new Things<Verification>();
   /** Those that no database has yet. */
   readonly newVerifications = new Set<string>();
@@ -180,6 +182,7 @@ export class Work {
   /** The one place where a decision becomes changes; gives its result. `loaded` is what it was made about. */
   apply<R>(tenant: string, ref: PhoneRef | undefined, loaded: Omit<Loaded, "now">, { writes, result }: Decided<R>): R {
     const { verification: before } = loaded;
+    this.isHalfDone = true;
     this.putDaily(tenant, writes);
     if (writes.verification !== undefined && writes.verification !== before) this.putVerification(writes.verification);
     if (writes.message !== undefined) this.putMessage(writes.message);
@@ -203,6 +206,7 @@ export class Work {
     }
     if (writes.record !== undefined) this.putRecord(writes.record);
     if (ref?.hasWebhooks === true) this.events.push(...eventsOf(writes, { ...loaded, now: this.now }));
+    this.isHalfDone = false;
     return result;
   }
 

@@ -89,6 +89,34 @@ export function decisionCases(onGround: OnGround): void {
     );
 
     test(
+      "that fails while its writes are being made ready is not written at all, and its neighbours are",
+      onGround(async ({ store, acts }) => {
+        const { verification } = await acts.send(ben);
+        const bug = new Error("a bug in the middle");
+        const tats = {
+          get tats(): never {
+            throw bug;
+          },
+        };
+        const about = { tenant: "default", id: verification.id, slot: undefined, phoneOf: acts.phoneOf };
+        const fail = () =>
+          store.updateVerification(about, () => ({
+            writes: Object.assign(Object.create(tats) as typeof tats, {
+              verification: { ...verification, attempts: 3 },
+            }),
+            result: "written",
+          }));
+        const outcomes = await Promise.allSettled([acts.send(ann), fail(), acts.send(ann)]);
+        expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+        expect(outcomes[1]).toMatchObject({ reason: bug });
+        expect((await acts.phone(ann)).openAttempts).toBe(10);
+        // Alone in its batch it is no different.
+        await expect(fail()).rejects.toBe(bug);
+        expect(await acts.read(verification)).toEqual(verification);
+      }),
+    );
+
+    test(
       "that is a refusal commits what it counted",
       onGround(async ({ acts, reopen, system }) => {
         const { verification } = await acts.send(ann);
