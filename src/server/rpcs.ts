@@ -22,7 +22,7 @@ import { refuse } from "../otp/reason.ts";
 import type { Sendable } from "./answer.ts";
 import type { Call } from "./call.ts";
 import { jsonOptions, strictText, whyJsonUndecodable } from "./decoding.ts";
-import { createGuard, gate } from "./interceptors.ts";
+import { createGuard, gate } from "./guard.ts";
 import { replayedHeader, type OtpHandlers } from "./otp-service.ts";
 import { restError } from "./rest.ts";
 
