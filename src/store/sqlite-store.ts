@@ -6,7 +6,7 @@ import type { Database } from "better-sqlite3";
 import { hasPlace, hasPlaceToGiveBack, newDay, takePlace, type DailyCount, type Place } from "../otp/daily-cap.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { Verdict } from "../otp/destination.ts";
-import { eventsOf, fraudEvent, spendEvent, type Loaded, type SpendWarning } from "../otp/event.ts";
+import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
 import type { StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { isTrip, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
@@ -102,10 +102,8 @@ export class SqliteStore implements Store {
       const name = scope.phone?.prefix?.name();
       const prefix = name === undefined ? undefined : this.#prefixes.load(name);
       const [verdict, daily] = this.#destinationAndDay(scope, scope.number, now);
-      const { writes, result } = decide({ now, record, recorded, phone, guesses, prefix, verdict, daily });
-      this.#apply(writes, scope.phone, { now });
-      this.#putDaily(scope.tenant, writes.daily, writes.warned, now);
-      return result;
+      const decided = decide({ now, record, recorded, phone, guesses, prefix, verdict, daily });
+      return this.#apply(scope.tenant, scope.phone, { now }, decided);
     });
   }
 
@@ -121,10 +119,8 @@ export class SqliteStore implements Store {
       const number = verification === undefined ? undefined : scope.numberOf?.(verification);
       const [verdict, daily] = this.#destinationAndDay(scope, number, now);
       const record = this.#record(scope.slot);
-      const { writes, result } = decide({ now, record, verification, phone, prefix, verdict, daily });
-      this.#apply(writes, ref, { verification, now });
-      this.#putDaily(scope.tenant, writes.daily, writes.warned, now);
-      return result;
+      const decided = decide({ now, record, verification, phone, prefix, verdict, daily });
+      return this.#apply(scope.tenant, ref, { verification, now }, decided);
     });
   }
 
@@ -203,8 +199,8 @@ export class SqliteStore implements Store {
         if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
           const place = this.#placeFor(message, verification.tenant, dailyMaxOf, now);
           const cap = place.share === undefined ? undefined : dailyMaxOf(verification.tenant);
-          const warned = place.share === undefined || cap === undefined ? undefined : { share: place.share, cap };
-          this.#putDaily(verification.tenant, place.daily, warned, now);
+          const warned = place.share === undefined || cap === undefined ? {} : { warned: { share: place.share, cap } };
+          this.#putDaily(verification.tenant, { ...place, ...warned }, now);
           if (place.taken) {
             const claimed = { ...claim(message, now), placeDay: place.day };
             this.#work.putMessage(claimed);
@@ -253,10 +249,8 @@ export class SqliteStore implements Store {
   #settle<R>(job: Job, ref: PhoneRef, decide: (view: SettleView) => Decided<R>): R {
     const { message, verification, now } = job;
     const daily = hasPlaceToGiveBack(message, now) ? this.#daily(verification.tenant, now) : undefined;
-    const { writes, result } = decide({ message, verification, now, phone: this.#phones.load(ref, now), daily });
-    this.#putDaily(verification.tenant, writes.daily, writes.warned, now);
-    this.#apply(writes, ref, job);
-    return result;
+    const decided = decide({ message, verification, now, phone: this.#phones.load(ref, now), daily });
+    return this.#apply(verification.tenant, ref, job, decided);
   }
 
   async nextDue(): Promise<Instant | undefined> {
@@ -338,8 +332,8 @@ export class SqliteStore implements Store {
     return row === undefined ? undefined : rows.toRecord(row);
   }
 
-  /** The one place where a decision becomes rows. `loaded` is what it was made about. */
-  #apply(writes: Writes, ref: PhoneRef | undefined, loaded: Loaded): void {
+  /** The one place where a decision becomes rows; gives its result. `loaded` is what it was made about. */
+  #apply<R>(tenant: string, ref: PhoneRef | undefined, loaded: Loaded, { writes, result }: Decided<R>): R {
     const { verification: before, now } = loaded;
     if (writes.verification !== undefined) {
       if (before === undefined) this.#work.insert(writes.verification);
@@ -361,6 +355,8 @@ export class SqliteStore implements Store {
     if (ref?.hasWebhooks === true) {
       for (const event of eventsOf(writes, loaded)) putEvent(this.#sql, event, now);
     }
+    this.#putDaily(tenant, writes, now);
+    return result;
   }
 
   /** What a decision about spending asks for: the word of the lists on a number, and the tenant's day. */
@@ -382,7 +378,7 @@ export class SqliteStore implements Store {
     return daily;
   }
 
-  #putDaily(tenant: string, daily: DailyCount | undefined, warned: SpendWarning | undefined, now: Instant): void {
+  #putDaily(tenant: string, { daily, warned }: Pick<Writes, "daily" | "warned">, now: Instant): void {
     if (daily === undefined) return;
     if (warned !== undefined) putEvent(this.#sql, spendEvent(tenant, daily.day, warned, now), now);
     this.#sql.putDaily.run(tenant, daily.day, daily.count, daily.warned);
