@@ -1,6 +1,7 @@
 /**
  * `otpd serve`: runs the service until it is told to stop.
  */
+import { isatty } from "node:tty";
 import { parseArgs } from "node:util";
 import { parseConfig } from "../config/config.ts";
 import type { RunningService } from "../main.ts";
@@ -8,7 +9,7 @@ import { createSystem } from "../system.ts";
 import { createTelemetry } from "../telemetry.ts";
 import { readText, valueOf, version } from "./command.ts";
 
-/** How long standard output may take to get rid of its last lines. */
+/** How long standard output and error may take to get rid of its last lines. */
 const lastWordsMs = 500;
 
 /** Runs the service; resolves once it has stopped. */
@@ -31,13 +32,20 @@ export async function serve(args: string[]): Promise<void> {
   };
   process.on("SIGTERM", stop);
   process.on("SIGINT", stop);
-  process.on("SIGHUP", () => service?.reload());
+  const terminal = [0, 1, 2].find(isatty);
+  process.on("SIGHUP", () => {
+    // One that has gone ends what was started in it, as everywhere.
+    if (terminal !== undefined && !isatty(terminal)) stop();
+    else service?.reload();
+  });
+  // Nobody reads what the console provider prints any more: no reason to end. Log lines see to themselves.
+  process.stdout.on("error", () => {});
   // Not imported at the top: loading the server is half of the start-up time, and no other command needs it.
   const { startService } = await import("../main.ts");
   service = await startService(config, { system, telemetry, print: (text) => void process.stdout.write(text) });
   await stopped.promise;
-  telemetry.flush();
   // All is put away. What a provider's library still holds open must not hold the process, nor a reader that is slow.
-  setTimeout(() => process.exit(0), lastWordsMs).unref();
+  setTimeout(() => process.exit(0), lastWordsMs);
+  await telemetry.flush();
   process.stdout.write("", () => process.exit(0));
 }

@@ -68,7 +68,7 @@ export function createTestTelemetry(told: Told[]): Telemetry {
     lifecycle: tell("lifecycle"),
     dailyShare: tell("dailyShare"),
     warning: tell("warning"),
-    flush: () => {},
+    flush: () => Promise.resolve(),
   };
 }
 
