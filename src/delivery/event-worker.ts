@@ -45,7 +45,7 @@ const postsPerEndpointMax = 4;
 export const postTimeoutMs = 15_000;
 const pollMs = 1_000;
 const releaseGraceMs = 1_000;
-/** How often long backlogs are cut, and by how many rows at most. */
+/** How often long backlogs are cut, and by how many rows in one act. */
 const trimEveryMs = 15_000;
 const trimRowsMax = 2_000;
 
@@ -89,7 +89,9 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
   const trimmer: Recurring = recurring(
     system,
     trimEveryMs,
-    async () => void (await store.events.trimEvents(backlogMax, trimRowsMax)),
+    async (isStopping) => {
+      while ((await store.events.trimEvents(backlogMax, trimRowsMax)) === trimRowsMax && !isStopping()) continue;
+    },
     onFault,
   );
 

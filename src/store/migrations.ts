@@ -345,6 +345,13 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX events_due ON events (due_ms);
     `,
   },
+  {
+    name: "0009-events-by-endpoint",
+    sqlite: `
+      -- What is due for one endpoint is found without going through what waits for it.
+      CREATE INDEX events_endpoint_due ON events (endpoint_id, due_ms);
+    `,
+  },
 ];
 
 /** Runs the migrations that this database has not seen, each in a transaction of its own. */

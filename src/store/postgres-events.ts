@@ -43,17 +43,24 @@ const sql = {
   ),
   deleteEndpoint: statement("delete-endpoint", `DELETE FROM webhook_endpoints WHERE id = $1`),
   deleteEventsOf: statement("delete-events-of", `DELETE FROM events WHERE endpoint_id = $1`),
-  /** Another instance may look at the same moment: what it has locked is passed over, what it has claimed is not due. */
+  /**
+   * From one endpoint that something waits for to the next, so that a long backlog costs no more than a short one. Another
+   * instance may look at the same moment: what it has locked is passed over, what it has claimed is not due.
+   */
   claim: statement(
     "claim-events",
-    `UPDATE events AS e SET due_ms = $2 FROM (
-       SELECT endpoint_id, id FROM events WHERE due_ms <= $1 AND (endpoint_id, id) IN (
-         SELECT endpoint_id, id FROM (
-           SELECT endpoint_id, id, due_ms, row_number() OVER (PARTITION BY endpoint_id ORDER BY due_ms) AS place
-           FROM events WHERE due_ms <= $1 AND endpoint_id <> ALL($3::text[])
-         ) AS ranked WHERE place <= $4 ORDER BY due_ms LIMIT $5
-       ) FOR UPDATE SKIP LOCKED
-     ) AS due WHERE e.endpoint_id = due.endpoint_id AND e.id = due.id RETURNING e.*`,
+    `WITH RECURSIVE waiting (id) AS (
+       SELECT min(endpoint_id) FROM events
+       UNION ALL SELECT (SELECT min(endpoint_id) FROM events WHERE endpoint_id > w.id) FROM waiting AS w
+       WHERE w.id IS NOT NULL
+     ), due AS (
+       SELECT d.* FROM waiting AS w CROSS JOIN LATERAL (
+         SELECT endpoint_id, id, due_ms FROM events WHERE endpoint_id = w.id AND due_ms <= $1
+         ORDER BY due_ms LIMIT $4 FOR UPDATE SKIP LOCKED
+       ) AS d WHERE w.id <> ALL($3::text[]) ORDER BY d.due_ms LIMIT $5
+     )
+     UPDATE events AS e SET due_ms = $2 FROM due
+     WHERE e.endpoint_id = due.endpoint_id AND e.id = due.id RETURNING e.*`,
   ),
   lockEvent: statement(
     "lock-event",

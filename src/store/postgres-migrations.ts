@@ -217,6 +217,7 @@ export const postgresMigrations: readonly PostgresMigration[] = [
         PRIMARY KEY (endpoint_id, id)
       )`,
       `CREATE INDEX events_due ON events (due_ms)`,
+      `CREATE INDEX events_endpoint_due ON events (endpoint_id, due_ms)`,
     ],
   },
 ];

@@ -80,7 +80,7 @@ export function createSqliteEvents(
     claimEvents({ max, perEndpointMax, busy }) {
       return act((now) => {
         const jobs: EventJob[] = [];
-        for (const row of sql.dueEvents.all(now, JSON.stringify(busy), perEndpointMax, max)) {
+        for (const row of sql.dueEvents.all(now, perEndpointMax, JSON.stringify(busy), max)) {
           const endpoint = find(row.endpoint_id);
           if (endpoint === undefined || endpoint.disableMs !== null) sql.deleteEvent.run(row.endpoint_id, row.id);
           else {

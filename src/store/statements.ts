@@ -205,11 +205,16 @@ export function prepare(db: Database) {
        WHERE e.tenant = ? AND e.disable_ms IS NULL AND (e.types = '' OR instr(' ' || e.types || ' ', ' ' || ? || ' ') > 0)
        ON CONFLICT (endpoint_id, id) DO NOTHING`,
     ),
+    // From one endpoint that something waits for to the next, so that a long backlog costs no more than a short one.
     dueEvents: statement<events.EventRow>(
-      `SELECT * FROM (
-         SELECT *, row_number() OVER (PARTITION BY endpoint_id ORDER BY due_ms) AS place FROM events
-         WHERE due_ms <= ? AND endpoint_id NOT IN (SELECT value FROM json_each(?))
-       ) WHERE place <= ? ORDER BY due_ms LIMIT ?`,
+      `WITH RECURSIVE waiting (id) AS (
+         SELECT min(endpoint_id) FROM events
+         UNION ALL SELECT (SELECT min(endpoint_id) FROM events WHERE endpoint_id > w.id) FROM waiting AS w
+         WHERE w.id IS NOT NULL
+       )
+       SELECT events.* FROM waiting AS w CROSS JOIN events ON events.rowid IN (
+         SELECT rowid FROM events AS e WHERE e.endpoint_id = w.id AND e.due_ms <= ? ORDER BY e.due_ms LIMIT ?
+       ) WHERE w.id NOT IN (SELECT value FROM json_each(?)) ORDER BY events.due_ms LIMIT ?`,
     ),
     eventDue: statement<{ due_ms: number }>(`SELECT due_ms FROM events WHERE endpoint_id = ? AND id = ?`),
     putEventDue: statement(`UPDATE events SET tries = ?, due_ms = ? WHERE endpoint_id = ? AND id = ?`),
