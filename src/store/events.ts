@@ -41,7 +41,7 @@ export interface EventStore {
 
   /**
    * Claims events that are due, each for one worker alone; maybe not all, when others claim at the same moment. Those whose
-   * endpoint is disabled or gone are dropped instead.
+   * endpoint is disabled or gone, or whose tenant is disabled, are dropped instead.
    */
   claimEvents(claim: EventClaim): Promise<EventJob[]>;
   /**

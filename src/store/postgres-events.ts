@@ -30,7 +30,12 @@ const sql = {
     `SELECT (SELECT count(*) FROM webhook_endpoints WHERE tenant = $1) AS count FROM tenants WHERE id = $1`,
   ),
   endpoint: statement("endpoint", `SELECT ${columns} FROM webhook_endpoints WHERE id = $1`),
-  endpoints: statement("endpoints", `SELECT ${columns} FROM webhook_endpoints WHERE id = ANY($1::text[])`),
+  /** Neither they nor their tenants are disabled. */
+  enabledEndpoints: statement(
+    "enabled-endpoints",
+    `SELECT ${columns} FROM webhook_endpoints AS e WHERE id = ANY($1::text[]) AND disable_ms IS NULL
+     AND EXISTS (SELECT 1 FROM tenants AS t WHERE t.id = e.tenant AND t.disable_ms IS NULL)`,
+  ),
   lockEndpoint: statement("lock-endpoint", `SELECT ${columns} FROM webhook_endpoints WHERE id = $1 FOR UPDATE`),
   allEndpoints: statement(
     "all-endpoints",
@@ -149,14 +154,13 @@ export function createPostgresEvents(connections: Connections, clock: { now(): I
         const found = await transaction.query<EventRow>(sql.claim, [now, leaseEndMs, busy, perEndpointMax, max]);
         if (found.length === 0) return [];
         const ids = [...new Set(found.map((row) => row.endpoint_id))];
-        const endpoints = await transaction.query<EndpointRow>(sql.endpoints, [ids]);
+        const endpoints = await transaction.query<EndpointRow>(sql.enabledEndpoints, [ids]);
         const byId = new Map(endpoints.map((row) => [row.id, toEndpoint(row)]));
         const jobs: EventJob[] = [];
         for (const row of found) {
           const endpoint = byId.get(row.endpoint_id);
-          if (endpoint === undefined || endpoint.disableMs !== null) {
-            transaction.send(sql.deleteEvent, [row.endpoint_id, row.id]);
-          } else jobs.push(toEventJob(row, endpoint, leaseEndMs));
+          if (endpoint === undefined) transaction.send(sql.deleteEvent, [row.endpoint_id, row.id]);
+          else jobs.push(toEventJob(row, endpoint, leaseEndMs));
         }
         return jobs;
       });

@@ -81,11 +81,11 @@ export function createSqliteEvents(
       return act((now) => {
         const jobs: EventJob[] = [];
         for (const row of sql.dueEvents.all(now, perEndpointMax, JSON.stringify(busy), max)) {
-          const endpoint = find(row.endpoint_id);
-          if (endpoint === undefined || endpoint.disableMs !== null) sql.deleteEvent.run(row.endpoint_id, row.id);
+          const endpoint = sql.enabledEndpoint.get(row.endpoint_id);
+          if (endpoint === undefined) sql.deleteEvent.run(row.endpoint_id, row.id);
           else {
             sql.putEventDue.run(row.tries, now + eventLeaseMs, row.endpoint_id, row.id);
-            jobs.push(toEventJob(row, endpoint, now + eventLeaseMs));
+            jobs.push(toEventJob(row, toEndpoint(endpoint), now + eventLeaseMs));
           }
         }
         return jobs;

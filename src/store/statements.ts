@@ -187,6 +187,11 @@ export function prepare(db: Database) {
     endpoint: statement<events.EndpointRow>(
       `SELECT ${list(events.endpointColumns)} FROM webhook_endpoints WHERE id = ?`,
     ),
+    // Neither it nor its tenant is disabled.
+    enabledEndpoint: statement<events.EndpointRow>(
+      `SELECT ${list(events.endpointColumns)} FROM webhook_endpoints AS e WHERE id = ? AND disable_ms IS NULL
+       AND EXISTS (SELECT 1 FROM tenants AS t WHERE t.id = e.tenant AND t.disable_ms IS NULL)`,
+    ),
     endpoints: statement<events.EndpointRow & { waiting: number }>(
       `SELECT ${list(events.endpointColumns)}, (SELECT count(*) FROM events WHERE endpoint_id = e.id) AS waiting
        FROM webhook_endpoints AS e ORDER BY create_ms, id`,

@@ -191,6 +191,20 @@ export function endpointCases(onGround: OnGround): void {
     );
 
     test(
+      "of a tenant that is disabled is dropped, and those of others are not",
+      onGround(async (ground) => {
+        const { store } = ground;
+        await store.registry.changeTenant("acme", () => ({ keep: { settings: "{}", disableMs: null }, result: 0 }));
+        await added(store, endpointOf("we_acme", { tenant: "acme" }));
+        await createActs(store, ground.system, ringOf(1), testPolicy, true).send(ann, { tenant: "acme" });
+        await backlog(ground, 2, endpointOf("we_1"));
+        await store.registry.changeTenant("acme", () => ({ keep: { settings: "{}", disableMs: 5 }, result: 0 }));
+        expect((await claimAll(store)).map(({ endpoint }) => endpoint.id)).toEqual(["we_1", "we_1"]);
+        expect(await waiting(store)).toEqual({ we_1: 2, we_acme: 0 });
+      }),
+    );
+
+    test(
       "beyond the backlog is dropped, the oldest first",
       onGround(async (ground) => {
         const { store } = ground;
