@@ -177,6 +177,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onDisabled: ({ id, tenant, why }) => {
         telemetry.warning(`webhook endpoint ${id} of tenant ${tenant} was disabled: ${why}`);
       },
+      onTried: (outcome) => metrics?.eventTried(outcome),
+      onDropped: (count) => metrics?.eventsDropped(count),
       onFault: onFault("event-worker"),
     });
     const sweeper = createSweeper(store, system, config.policy.retentionMs, phoneOf, onFault("sweeper"));

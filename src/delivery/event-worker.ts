@@ -27,6 +27,10 @@ export interface EventWorkerOptions {
   readonly post: Post;
   /** Told when an endpoint was disabled because of what it answered, or did not. */
   readonly onDisabled: (endpoint: Endpoint) => void;
+  /** Told what each try came to. */
+  readonly onTried: (outcome: TryOutcome) => void;
+  /** Told how many events nobody will be told of any more: given up after their last try, or beyond a backlog. */
+  readonly onDropped: (count: number) => void;
   /** Told of a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
 }
@@ -76,7 +80,7 @@ export function outcomeOf(posted: Posted): TryOutcome {
 }
 
 export function createEventWorker(options: EventWorkerOptions): EventWorker {
-  const { store, system, keys, onDisabled, onFault } = options;
+  const { store, system, keys, onDisabled, onTried, onDropped, onFault } = options;
   /** POSTs under way, by endpoint. */
   const busy = new Map<string, number>();
   let posts = 0;
@@ -90,7 +94,10 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
     system,
     trimEveryMs,
     async (isStopping) => {
-      while ((await store.events.trimEvents(backlogMax, trimRowsMax)) === trimRowsMax && !isStopping()) continue;
+      for (let dropped = trimRowsMax; dropped === trimRowsMax && !isStopping();) {
+        dropped = await store.events.trimEvents(backlogMax, trimRowsMax);
+        if (dropped > 0) onDropped(dropped);
+      }
     },
     onFault,
   );
@@ -126,10 +133,15 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
   async function settle(job: EventJob, outcome: TryOutcome): Promise<void> {
     const [byte = 0] = system.randomBytes(1);
     let wasEnabled = false;
+    let isGivenUp = false;
     const endpoint = await store.events.settleEvent(job, (current, now) => {
       wasEnabled = current.disableMs === null;
-      return afterTry(job.tries, current, outcome, now, byte / 256);
+      const after = afterTry(job.tries, current, outcome, now, byte / 256);
+      isGivenUp = outcome === "failed" && after.retry === null;
+      return after;
     });
+    onTried(outcome);
+    if (isGivenUp && endpoint !== undefined) onDropped(1);
     if (wasEnabled && endpoint !== undefined && endpoint.disableMs !== null) onDisabled(endpoint);
   }
 

@@ -8,11 +8,12 @@
 import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import type { VerifyResult } from "../otp/decisions.ts";
+import type { TryOutcome } from "../otp/endpoint.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import { reasons, type Reason } from "../otp/reason.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Verification } from "../otp/verification.ts";
-import type { Job, Store } from "../store/store.ts";
+import { outboxCountMax, type Job, type Store } from "../store/store.ts";
 import { inTime, type Instant, type System } from "../system.ts";
 import { createConversions } from "./conversions.ts";
 import { callOutcomeOf } from "./outcome.ts";
@@ -28,7 +29,9 @@ export interface WatchedProvider {
 export interface MetricsOptions {
   readonly system: Pick<System, "after">;
   /** What a scrape reads of the store. */
-  readonly store: () => Pick<Store, "readOutbox" | "readMessages">;
+  readonly store: () => Pick<Store, "readOutbox" | "readMessages" | "now"> & {
+    readonly events: Pick<Store["events"], "countEvents" | "nextEventDue">;
+  };
   /** The ways out. A name that is not among them has no series. */
   readonly providers: () => readonly WatchedProvider[];
   /** The names of the RPCs. */
@@ -48,6 +51,10 @@ export interface Metrics {
   providerCall(provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant): void;
   /** A batch of acts was committed, or has failed. */
   batch(acts: number, durationMs: number, isDurable: boolean): void;
+  /** An event was posted to an endpoint, or could not be. */
+  eventTried(result: TryOutcome): void;
+  /** So many events will be posted no more, and were not taken. */
+  eventsDropped(count: number): void;
   /** Everything as Prometheus reads it, and its media type. */
   render(): Promise<{ readonly type: string; readonly body: string }>;
 }
@@ -140,6 +147,15 @@ export function createMetrics(options: MetricsOptions): Metrics {
     name: "otp_store_batch_failures_total",
     help: "Batches of acts that the database did not take.",
   });
+  const eventTries = counters(registry, {
+    name: "otp_event_deliveries_total",
+    help: "Tries to post an event to a tenant's endpoint, by result: taken, failed (no 2xx in time) or gone (410).",
+    labels: ["result"],
+  });
+  const eventsLost = counters(registry, {
+    name: "otp_events_dropped_total",
+    help: "Events that were not taken and are tried no more: after the last try, or beyond an endpoint's backlog.",
+  });
   const readGauges = gaugesOf(registry, options);
 
   const conversions = createConversions((id) => options.store().readMessages(id));
@@ -156,6 +172,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
   checks("VERIFIED");
   checks("CODE_MISMATCH");
+  for (const result of ["taken", "failed", "gone"] as const) eventTries(result);
 
   function onVerified(verification: Verification): void {
     const { id, endMs, createMs } = verification;
@@ -200,6 +217,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
       batchSeconds().observe(durationMs / 1_000);
       if (!isDurable) batchFailures().add();
     },
+    eventTried(result) {
+      eventTries(result).add();
+    },
+    eventsDropped(count) {
+      eventsLost().add(count);
+    },
     async render() {
       await readGauges();
       const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
@@ -227,11 +250,30 @@ function gaugesOf(registry: Registry, { system, store, providers }: MetricsOptio
     labelNames: ["provider"],
     registers,
   });
+  const events = new Gauge({
+    name: "otp_events_waiting",
+    help: "Events that no endpoint has taken yet, those to be tried again later included; counted up to 10,000.",
+    registers,
+  });
+  const eventsLag = new Gauge({
+    name: "otp_events_lag_seconds",
+    help: "For how long the event that waits longest has been due; 0 when none is.",
+    registers,
+  });
   return async () => {
     for (const { name, isClosed } of providers()) breaker.set({ provider: name }, isClosed() ? 0 : 1);
-    const outbox = await inTime(system, readTimeoutMs, store().readOutbox()).catch(() => undefined);
+    const from = store();
+    const now = from.now();
+    const within = <T>(read: Promise<T>) => inTime(system, readTimeoutMs, read).catch(() => undefined);
+    const [outbox, owed] = await Promise.all([
+      within(from.readOutbox()),
+      within(Promise.all([from.events.countEvents(outboxCountMax), from.events.nextEventDue()])),
+    ]);
     depth.set(outbox?.depth ?? Number.NaN);
     lag.set(outbox === undefined ? Number.NaN : outbox.lagMs / 1_000);
+    const [waiting, dueMs = now] = owed ?? [Number.NaN, Number.NaN];
+    events.set(waiting);
+    eventsLag.set(Math.max(0, now - dueMs) / 1_000);
   };
 }
 

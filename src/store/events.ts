@@ -53,6 +53,8 @@ export interface EventStore {
   releaseEvents(jobs: readonly EventJob[]): Promise<void>;
   /** When the next event is due, or undefined when none is. */
   nextEventDue(): Promise<Instant | undefined>;
+  /** How many events wait, for whatever endpoint, those in a worker's hand included; at most `max`. */
+  countEvents(max: number): Promise<number>;
   /** Drops up to `rowsMax` events, the oldest of each endpoint for which more than `backlogMax` wait. Tells how many. */
   trimEvents(backlogMax: number, rowsMax: number): Promise<number>;
 }

@@ -81,6 +81,7 @@ const sql = {
   ),
   deleteEvent: statement("delete-event", `DELETE FROM events WHERE endpoint_id = $1 AND id = $2`),
   nextEventDue: statement("next-event-due", `SELECT min(due_ms) AS due FROM events`),
+  count: statement("count-events", `SELECT count(*) AS count FROM (SELECT 1 FROM events LIMIT $1) AS waiting`),
   trim: statement(
     "trim-events",
     `DELETE FROM events WHERE (endpoint_id, id) IN (
@@ -191,6 +192,11 @@ export function createPostgresEvents(connections: Connections, clock: { now(): I
     async nextEventDue() {
       const [row] = await connections.query<{ due: number | null }>(sql.nextEventDue, []);
       return row?.due ?? undefined;
+    },
+
+    async countEvents(max) {
+      const [row] = await connections.query<{ count: number }>(sql.count, [max]);
+      return row?.count ?? 0;
     },
 
     async trimEvents(backlogMax, rowsMax) {

@@ -121,6 +121,10 @@ export function createSqliteEvents(
       return read(() => sql.nextEventDue.get()?.due ?? undefined);
     },
 
+    async countEvents(max) {
+      return read(() => sql.eventCount.get(max)?.count ?? 0);
+    },
+
     trimEvents(backlogMax, rowsMax) {
       return act(() => {
         let left = rowsMax;

@@ -224,6 +224,7 @@ export function prepare(db: Database) {
     eventDue: statement<{ due_ms: number }>(`SELECT due_ms FROM events WHERE endpoint_id = ? AND id = ?`),
     putEventDue: statement(`UPDATE events SET tries = ?, due_ms = ? WHERE endpoint_id = ? AND id = ?`),
     nextEventDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM events`),
+    eventCount: statement<{ count: number }>(`SELECT count(*) AS count FROM (SELECT 1 FROM events LIMIT ?)`),
     deleteEvent: statement(`DELETE FROM events WHERE endpoint_id = ? AND id = ?`),
     deleteEventsOf: statement(`DELETE FROM events WHERE endpoint_id = ?`),
     longBacklogs: statement<{ endpoint_id: string; waiting: number }>(

@@ -30,7 +30,12 @@ const call = (rpc: Rpc, message: Message, headers: Record<string, string> = {}) 
 /** What metrics are asked to look at where nothing is. */
 const nobody = {
   system: createManualSystem(),
-  store: () => ({ readOutbox: async () => ({ depth: 0, lagMs: 0 }), readMessages: async () => [] }),
+  store: () => ({
+    now: () => 60_000,
+    readOutbox: async () => ({ depth: 0, lagMs: 0 }),
+    readMessages: async () => [],
+    events: { countEvents: async () => 7, nextEventDue: async () => 58_500 },
+  }),
   providers: () => [],
   rpcs: [],
 };
@@ -214,6 +219,18 @@ describe("what is only looked at when asked", () => {
     answered.resolve({ kind: "accepted" });
     await sending;
     expect((await scrape(world.url)).value("otp_outbox_depth")).toBe(0);
+  });
+
+  test("what waits for endpoints shows, and what became of it", async () => {
+    const metrics = createMetrics(nobody);
+    metrics.eventTried("taken");
+    metrics.eventTried("failed");
+    metrics.eventTried("failed");
+    metrics.eventsDropped(3);
+    const { value } = parseExposition((await metrics.render()).body);
+    expect([value("otp_events_waiting"), value("otp_events_lag_seconds")]).toEqual([7, 1.5]);
+    const results = ["taken", "failed", "gone"].map((result) => value("otp_event_deliveries_total", { result }));
+    expect([...results, value("otp_events_dropped_total")]).toEqual([1, 2, 0, 3]);
   });
 
   test("an open breaker shows, and a closed one", async () => {

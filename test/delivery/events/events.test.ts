@@ -6,6 +6,7 @@ import { rmSync, writeFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { retryWaitsMs } from "../../../src/otp/endpoint.ts";
 import { isPublic } from "../../../src/delivery/public-address.ts";
 import type { Address, PostOptions } from "../../../src/delivery/post.ts";
 import { rotateSecret } from "../../../src/service/webhooks.ts";
@@ -108,6 +109,21 @@ describe("an event", () => {
     expect(new Set(posted.map(({ path }) => path))).toEqual(new Set(["/"]));
     await shop.endpointOnce(id, ({ failingSinceMs }) => failingSinceMs === null);
     expect(shop.system.now() - beganMs).toBeGreaterThan(9_000_000);
+  });
+
+  test("that nobody takes is given up after its last try, and each try is told of", async () => {
+    await shop.add(consumer.httpsUrl);
+    await consumer.script(...retryWaitsMs.map(() => 500), 500);
+    await shop.acts.send(ann);
+    shop.work(anywhere);
+    for (const [i] of retryWaitsMs.entries()) {
+      await consumer.count(i + 1);
+      await shop.settled();
+      shop.system.advance(((await shop.store.events.nextEventDue()) ?? 0) - shop.system.now());
+    }
+    await shop.settled();
+    expect(shop.tried).toEqual([...retryWaitsMs.map(() => "failed"), "failed", "dropped 1"]);
+    expect(await shop.store.events.nextEventDue()).toBeUndefined();
   });
 
   test("whose answer has no end is taken, and its answer is not waited for", async () => {

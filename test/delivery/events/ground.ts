@@ -71,6 +71,8 @@ export interface Workshop {
   readonly acts: Acts;
   readonly disabled: Endpoint[];
   readonly faults: unknown[];
+  /** What tries came to, and how many events were dropped. */
+  readonly tried: string[];
   /** Adds an endpoint; resolves with its id and the text of its secret. */
   add(url: string, showPhones?: boolean): Promise<{ id: string; secret: string }>;
   /** Starts a worker; `store` may stand in for the real one. */
@@ -95,6 +97,7 @@ export async function createWorkshop(): Promise<Workshop> {
   const workers: EventWorker[] = [];
   const disabled: Endpoint[] = [];
   const faults: unknown[] = [];
+  const tried: string[] = [];
   const until = async (isSo: () => Promise<boolean>) => {
     // Bounded: a hundred times the time that it takes.
     for (let i = 0; i < 2_000; i++) {
@@ -109,6 +112,7 @@ export async function createWorkshop(): Promise<Workshop> {
     acts: createActs(store, system, keys, testPolicy, true),
     disabled,
     faults,
+    tried,
     async add(url, showPhones = false) {
       const wish = { tenant: "default", url: new URL(url), types: [], showPhones };
       const made = await addWebhook({ store, system, keys }, wish);
@@ -122,6 +126,8 @@ export async function createWorkshop(): Promise<Workshop> {
         keys,
         post: createPost(options),
         onDisabled: (endpoint) => void disabled.push(endpoint),
+        onTried: (outcome) => void tried.push(outcome),
+        onDropped: (count) => void tried.push(`dropped ${count}`),
         onFault: (error) => void faults.push(error),
       });
       workers.push(worker);
