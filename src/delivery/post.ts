@@ -3,7 +3,7 @@
  * connection is made to those very addresses: were it resolved again for the connection, the second answer could be
  * another. Redirects are not followed.
  */
-import { lookup } from "node:dns/promises";
+import { lookup, Resolver } from "node:dns/promises";
 import { request as requestHttp, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
@@ -11,7 +11,7 @@ import { isIP, type LookupFunction } from "node:net";
 export interface PostOptions {
   /** Whether an address may be connected to. */
   readonly isAllowed: (address: string) => boolean;
-  /** Finds the addresses of a name; the machine's own way unless given. */
+  /** Finds the addresses of a name; `createResolve` unless given. */
   readonly resolve?: (host: string) => Promise<readonly Address[]>;
   /** A certificate to trust instead of the usual ones. */
   readonly ca?: string;
@@ -36,17 +36,21 @@ export type Post = (
 
 /** The longest answer that is waited for. Nothing of it is used, and a connection is never used again. */
 const answerBytesMax = 65_536;
+const tooLate = "it did not answer in time";
+
+/** An answer's body may take so long after its head; then the connection is cut. */
+const drainMs = 1_000;
 
 /** Never rejects. What it says holds nothing of the URL or the body. */
-export function createPost({ isAllowed, resolve = addressesOf, ca }: PostOptions): Post {
+export function createPost({ isAllowed, resolve = createResolve(), ca }: PostOptions): Post {
   return async (url, headers, body, signal) => {
     const host = url.hostname.replace(/^\[|\]$/g, "");
     const family = isIP(host);
     let addresses: readonly Address[];
     try {
-      addresses = family === 0 ? await resolve(host) : [{ address: host, family }];
+      addresses = family === 0 ? await inTime(resolve(host), signal) : [{ address: host, family }];
     } catch {
-      return { kind: "unanswered", why: "its name is not known" };
+      return { kind: "unanswered", why: signal.aborted ? tooLate : "its name is not known" };
     }
     if (addresses.length === 0) return { kind: "unanswered", why: "its name is not known" };
     if (!addresses.every(({ address }) => isAllowed(address))) {
@@ -84,6 +88,8 @@ function send(url: URL, options: RequestOptions, body: string): Promise<Posted> 
 /** Lets the answer's body come in, as far as it is small, and go. */
 function drain(response: IncomingMessage): void {
   let bytes = 0;
+  const cut = setTimeout(() => response.destroy(), drainMs);
+  response.on("close", () => clearTimeout(cut));
   response.on("error", () => {});
   response.on("data", (chunk: Buffer) => {
     bytes += chunk.length;
@@ -91,12 +97,47 @@ function drain(response: IncomingMessage): void {
   });
 }
 
-async function addressesOf(host: string): Promise<readonly Address[]> {
-  return lookup(host, { all: true });
+/** Rejects at the latest when `signal` aborts. */
+function inTime<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const giveUp = () => reject(new Error(tooLate));
+    if (signal.aborted) return giveUp();
+    signal.addEventListener("abort", giveUp, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", giveUp));
+  });
+}
+
+/** So long for an answer, and so often. */
+const dnsTimeoutMs = 2_000;
+const dnsTries = 2;
+
+/**
+ * Finds the addresses of names, by `servers` (the machine's unless given). The operating system's own look-up is left to
+ * what DNS does not know, such as the names in /etc/hosts: each look-up that hangs holds one of the two threads that all
+ * names of this process are looked up on, and those of an SMS provider would wait behind a tenant's.
+ */
+export function createResolve(servers?: readonly string[]): (host: string) => Promise<readonly Address[]> {
+  const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });
+  if (servers !== undefined) resolver.setServers(servers);
+  return async (host) => {
+    if (/(^|\.)localhost\.?$/.test(host)) return lookup(host, { all: true });
+    const asked = await Promise.allSettled([resolver.resolve4(host), resolver.resolve6(host)]);
+    const found = asked.flatMap((answer, i) =>
+      answer.status === "fulfilled" ? answer.value.map((address) => ({ address, family: i === 0 ? 4 : 6 })) : [],
+    );
+    if (found.length > 0) return found;
+    const isHanging = asked.some((answer) => answer.status === "rejected" && codeOf(answer.reason) === "ETIMEOUT");
+    if (isHanging) throw new Error("the name's servers do not answer");
+    return lookup(host, { all: true });
+  };
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && "code" in error ? String(error.code) : "";
 }
 
 function reasonOf(error: Error): string {
-  const code = "code" in error ? String(error.code) : "";
-  if (code === "ABORT_ERR") return "it did not answer in time";
+  const code = codeOf(error);
+  if (code === "ABORT_ERR") return tooLate;
   return /CERT|SELF_SIGNED|ERR_TLS|ERR_SSL/.test(code) ? "its certificate is not trusted" : "there was no connection";
 }
