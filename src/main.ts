@@ -12,7 +12,7 @@ import { createInbox } from "./delivery/inbox.ts";
 import { createPost } from "./delivery/post.ts";
 import type { Provider } from "./delivery/provider.ts";
 import { makeProvider } from "./delivery/providers.ts";
-import { isPublic, isPublicOrLoopback } from "./delivery/public-address.ts";
+import { eventAddresses } from "./delivery/public-address.ts";
 import { createWorker } from "./delivery/worker.ts";
 import { banner, everythingPublic, firstKeys } from "./first-start.ts";
 import { ownMasterKey } from "./master-key.ts";
@@ -173,7 +173,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       store,
       system,
       keys,
-      post: createPost({ isAllowed: isDevelopment ? isPublicOrLoopback : isPublic }),
+      post: createPost({ isAllowed: eventAddresses(isDevelopment, config.eventNetworks) }),
       onDisabled: ({ id, tenant, why }) => {
         telemetry.warning(`webhook endpoint ${id} of tenant ${tenant} was disabled: ${why}`);
       },

@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
 import { outcomeOf, postEvent, postTimeoutMs } from "../delivery/event-worker.ts";
 import { createPost, type Posted } from "../delivery/post.ts";
-import { isPublic, isPublicOrLoopback } from "../delivery/public-address.ts";
+import { eventAddresses } from "../delivery/public-address.ts";
 import { endpointsMax, isSigning, overlapMs, parseEndpointUrl, type Endpoint } from "../otp/endpoint.ts";
 import { eventTypes, testEvent, type EventType } from "../otp/event.ts";
 import {
@@ -193,7 +193,7 @@ async function test(args: string[]): Promise<void> {
   const id = single(positionals, wantsId);
   const config = configuration();
   const keys = keyRingOf(config);
-  const isAllowed = config.environment === "development" ? isPublicOrLoopback : isPublic;
+  const isAllowed = eventAddresses(config.environment === "development", config.eventNetworks);
   await withStore(async (store, system) => {
     const endpoint = await store.events.findEndpoint(id);
     if (endpoint === undefined) throw unknown(id);

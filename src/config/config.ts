@@ -47,6 +47,8 @@ export interface Config {
   readonly authFailureLimit: Limit;
   /** Whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly AddressRange[];
+  /** Networks that events may be posted to beside the public internet. */
+  readonly eventNetworks: readonly AddressRange[];
   /** Whether the server tells what it speaks. */
   readonly reflection: boolean;
   /** Who may read the metrics: nobody, this machine, or everybody who reaches the port. */
@@ -104,6 +106,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       keyLimit: given.OTP_KEY_LIMIT === "none" ? undefined : given.OTP_KEY_LIMIT,
       authFailureLimit: given.OTP_AUTH_FAILURE_LIMIT,
       trustedProxies: given.OTP_TRUSTED_PROXIES ?? [],
+      eventNetworks: given.OTP_EVENT_NETWORKS ?? [],
       reflection: (given.OTP_REFLECTION ?? (given.OTP_ENV === "development" ? "on" : "off")) === "on",
       metrics: given.OTP_METRICS,
       logLevel: given.OTP_LOG_LEVEL,

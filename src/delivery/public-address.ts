@@ -4,6 +4,12 @@
  */
 import { BlockList, isIPv4 } from "node:net";
 
+/** A network: an address and how many of its leading bits count. */
+export interface Network {
+  readonly address: string;
+  readonly bits: number;
+}
+
 /** IPv4 that is of no use or of no business outside its own network (RFC 6890 and its successors). */
 const closed = new BlockList();
 for (const [network, bits] of [
@@ -56,4 +62,12 @@ export function isPublicOrLoopback(address: string): boolean {
 /** True for an address of this machine. Pure. */
 export function isLoopback(address: string): boolean {
   return loopback.check(address, isIPv4(address) ? "ipv4" : "ipv6");
+}
+
+/** Where events may be posted: as above, and to networks that the operator has named. */
+export function eventAddresses(isDevelopment: boolean, networks: readonly Network[]): (address: string) => boolean {
+  const named = new BlockList();
+  for (const { address, bits } of networks) named.addSubnet(address, bits, isIPv4(address) ? "ipv4" : "ipv6");
+  const isAllowed = isDevelopment ? isPublicOrLoopback : isPublic;
+  return (address) => isAllowed(address) || named.check(address, isIPv4(address) ? "ipv4" : "ipv6");
 }

@@ -2,7 +2,7 @@
  * Which addresses are of the public internet, and which are not, whatever they are written as.
  */
 import { expect, test } from "vitest";
-import { isPublic, isPublicOrLoopback } from "../../src/delivery/public-address.ts";
+import { eventAddresses, isPublic, isPublicOrLoopback } from "../../src/delivery/public-address.ts";
 
 test.each([
   ["8.8.8.8", true, true],
@@ -36,4 +36,16 @@ test.each([
   ["ff02::1", false, false],
 ])("%s is public: %s; or of this machine: %s", (address, isOpen, isOpenInDevelopment) => {
   expect([isPublic(address), isPublicOrLoopback(address)]).toEqual([isOpen, isOpenInDevelopment]);
+});
+
+test("networks that the operator names are open, and none beside them", () => {
+  const isAllowed = eventAddresses(false, [
+    { address: "10.8.0.0", bits: 16 },
+    { address: "fd12:3456::", bits: 32 },
+    { address: "192.168.7.7", bits: 32 },
+  ]);
+  const open = ["10.8.0.1", "10.8.255.255", "fd12:3456:1::1", "192.168.7.7", "8.8.8.8"];
+  const shut = ["10.9.0.1", "10.7.255.255", "fd12:3457::1", "192.168.7.8", "127.0.0.1", "169.254.169.254", "::1"];
+  expect([...open, ...shut].filter(isAllowed)).toEqual(open);
+  expect(["127.0.0.1", "10.8.0.1"].filter(eventAddresses(true, []))).toEqual(["127.0.0.1"]);
 });
