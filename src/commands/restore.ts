@@ -60,8 +60,15 @@ async function run(args: string[]): Promise<void> {
   );
 }
 
-function expireOnly(database: Database, now: Instant): Promise<Expired> {
-  if (database.kind === "postgres") return expirePendingOnPostgres(database.url);
+async function expireOnly(database: Database, now: Instant): Promise<Expired> {
+  if (database.kind === "postgres") {
+    try {
+      return await expirePendingOnPostgres(database.url);
+    } catch (error) {
+      // The URL holds a password: only what the database said is told.
+      throw new Unusable(`Nothing was ended: ${error instanceof Error ? error.message : "there is no connection"}.`);
+    }
+  }
   return tellingTrouble("Nothing was ended", () => expireWithoutServer(database.path, now));
 }
 

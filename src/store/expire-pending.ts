@@ -40,12 +40,16 @@ export function expirePending(db: Database, now: Instant): Expired {
   }))();
 }
 
+const connectTimeoutMs = 5_000;
+
 /** Ends all that is pending in a PostgreSQL database, in one transaction and by its own clock. Safe to repeat. */
 export async function expirePendingOnPostgres(url: string): Promise<Expired> {
   const sql = statements("(SELECT (extract(epoch FROM now()) * 1000)::bigint)");
-  const client = new Client(connectionSettings(url));
-  await client.connect();
+  const client = new Client({ ...connectionSettings(url), connectionTimeoutMillis: connectTimeoutMs });
+  // What is under way fails by itself. Unheard, the event would end the process.
+  client.on("error", () => {});
   try {
+    await client.connect();
     await client.query("BEGIN");
     const { rowCount: verifications } = await client.query(sql.verifications);
     const { rowCount: messages } = await client.query(sql.messages);
