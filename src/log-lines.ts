@@ -37,11 +37,14 @@ export function createLogLines(fd: number): LogLines {
     const bytes = Buffer.from(waiting + lost);
     waiting = "";
     dropped = 0;
-    underWay = putAll(fd, bytes).then(() => {
-      underWay = undefined;
-      if (waiting !== "") soon();
-    });
+    underWay = hand(bytes);
     return underWay;
+  }
+
+  async function hand(bytes: Uint8Array): Promise<void> {
+    await putAll(fd, bytes);
+    underWay = undefined;
+    if (waiting !== "") soon();
   }
 
   function soon(): void {

@@ -43,18 +43,14 @@ function put(endpointId: string, count: number, dueMs: number): void {
 test("to look for what is due costs no more for a long backlog", async () => {
   put("we_away", 2 * backlogMax, 1_000);
   put("we_well", 1, 2_000_000);
+  const claim = () => store.events.claimEvents({ max: 64, perEndpointMax: 4, busy: [] });
+  const ids = (await claim()).map(({ endpoint }) => endpoint.id);
+  expect(ids.toSorted()).toEqual([...Array<string>(4).fill("we_away"), "we_well"]);
   let leastMs = Number.POSITIVE_INFINITY;
-  for (let i = 0; i < 5; i += 1) {
+  for (let i = 0; i < 4; i += 1) {
     const beganMs = stopwatchMs();
-    const jobs = await store.events.claimEvents({ max: 64, perEndpointMax: 4, busy: [] });
-    if (i === 0)
-      expect(
-        jobs
-          .map(({ endpoint }) => endpoint.id)
-          .toSorted()
-          .join(" "),
-      ).toBe("we_away we_away we_away we_away we_well");
-    else leastMs = Math.min(leastMs, stopwatchMs() - beganMs);
+    await claim();
+    leastMs = Math.min(leastMs, stopwatchMs() - beganMs);
   }
   // Some 0.5 ms; going through them all takes 50.
   expect(leastMs).toBeLessThan(10);
