@@ -14,5 +14,11 @@ const { fileURLToPath } = await import("node:url");
 if (process.env.NODE_COMPILE_CACHE === undefined) {
   enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/otpd", import.meta.url)));
 }
+// Whoever read has seen enough, as `head` has, or the terminal is gone: no reason to end, nor for a stack of calls.
+for (const stream of [process.stdout, process.stderr]) {
+  stream.on("error", (error) => {
+    if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
+  });
+}
 const { run } = await import("./cli.ts");
 process.exitCode = await run(process.argv.slice(2));

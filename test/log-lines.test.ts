@@ -1,4 +1,4 @@
-/** A server whose readers are gone or stuck goes on, and ends when it is told to. */
+/** A server whose readers are gone or stuck goes on, and ends when it is told to. So does a command. */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
@@ -55,6 +55,15 @@ test("a reader who is stuck holds up neither calls nor the end", async () => {
   const closed = once(child, "exit");
   child.kill("SIGTERM");
   expect(await closed).toEqual([0, null]);
+});
+
+test("a command whose reader has seen enough says nothing of it", async () => {
+  const child = spawn(process.execPath, [launcher, "--help"], { env: cleanEnv(), stdio: ["ignore", "pipe", "pipe"] });
+  child.stdout.destroy();
+  let errors = "";
+  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString("utf8")));
+  const [code] = (await once(child, "close")) as [number | null];
+  expect({ code, errors }).toEqual({ code: 0, errors: "" });
 });
 
 test("a server on a terminal ends with it", async () => {

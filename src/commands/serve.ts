@@ -38,8 +38,6 @@ export async function serve(args: string[]): Promise<void> {
     if (terminal !== undefined && !isatty(terminal)) stop();
     else service?.reload();
   });
-  // Nobody reads what the console provider prints any more: no reason to end. Log lines see to themselves.
-  process.stdout.on("error", () => {});
   // Not imported at the top: loading the server is half of the start-up time, and no other command needs it.
   const { startService } = await import("../main.ts");
   service = await startService(config, { system, telemetry, print: (text) => void process.stdout.write(text) });
