@@ -11,7 +11,7 @@ import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
-import { messageOf, say, Unusable, type Command } from "./command.ts";
+import { messageOf, say, timeOf, Unusable, type Command } from "./command.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 
 export const doctor: Command = {
@@ -19,7 +19,8 @@ export const doctor: Command = {
   help: `Usage: otpd doctor [--json]
 
 Checks the configuration, the database, the master key, and every configured provider: credentials, balance, sender,
-clock, whether delivery reports can reach us, and the bot check. Sends nothing. Exits with 1 if something is wrong.
+clock, whether delivery reports can reach us, the bot check, and which tenants' endpoints take no events. Sends nothing.
+Exits with 1 if something is wrong.
 
   --json   print an array of {"ok","sentence"}`,
   run: examine,
@@ -52,7 +53,12 @@ async function databaseFindings(config: Config): Promise<Finding[]> {
     return [{ ok: false, sentence: `The database cannot be opened: ${messageOf(error)}.` }];
   }
   try {
-    return [await writeFinding(store), await masterKeyFinding(store, config), ...(await tenantFindings(store, config))];
+    return [
+      await writeFinding(store),
+      await masterKeyFinding(store, config),
+      ...(await tenantFindings(store, config)),
+      ...(await endpointFindings(store)),
+    ];
   } finally {
     await store.close();
   }
@@ -86,6 +92,17 @@ async function tenantFindings(store: Store, config: Config): Promise<Finding[]> 
       sentence: `Tenant ${record.id}: ${setting} ${rest}; the operator's holds.`,
     })),
   );
+}
+
+/** Which tenants' endpoints do not take what they are sent. One that an operator has disabled is as it should be. */
+async function endpointFindings(store: Store): Promise<Finding[]> {
+  const found = await store.events.listEndpoints();
+  return found.flatMap(({ endpoint: { id, tenant, why, disableMs, failingSinceMs }, waiting }) => {
+    if (failingSinceMs === null || why === "operator") return [];
+    const since = `since ${timeOf(failingSinceMs)}`;
+    const state = disableMs === null ? `takes nothing ${since}, and ${waiting} events wait` : `is disabled (${why})`;
+    return [{ ok: false, sentence: `Webhook endpoint ${id} of tenant ${tenant} ${state}.` }];
+  });
 }
 
 async function providerFindings(config: Config): Promise<Finding[]> {

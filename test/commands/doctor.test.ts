@@ -5,11 +5,14 @@
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { openSqlite } from "../../src/store/sqlite.ts";
+import { added, endpointOf } from "../store/endpoints.ts";
 import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
 import { keyText, olderKeyText, webhookSecret } from "../support/environment.ts";
 import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/gateway.ts";
 import { runOtpd, startOtpd } from "../support/process.ts";
 import { secretText, startSiteverify } from "../support/siteverify.ts";
+import { createManualSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 let folder: string;
@@ -35,6 +38,27 @@ async function findings(env: Record<string, string>): Promise<{ bad: string[]; g
     good: all.filter(({ ok }) => ok).map(({ sentence }) => sentence),
   };
 }
+
+describe("webhook endpoints", () => {
+  test("that take nothing are told of, and those that are well or disabled by an operator are not", async () => {
+    const path = join(folder, "otp.db");
+    const store = await openSqlite({ path, system: createManualSystem(), exclusive: false });
+    const failing = { failingSinceMs: 1_767_268_800_000 };
+    await added(
+      store,
+      endpointOf("we_well"),
+      endpointOf("we_off", { ...failing, disableMs: 5, why: "operator" }),
+      endpointOf("we_away", failing),
+      endpointOf("we_gone", { ...failing, disableMs: 5, why: "gone" }),
+    );
+    await store.close();
+    const { bad } = await findings({ OTP_DATABASE_URL: `file:${path}`, OTP_MASTER_KEY: keyText });
+    expect(bad).toEqual([
+      "Webhook endpoint we_away of tenant default takes nothing since 2026-01-01T12:00:00.000Z, and 0 events wait.",
+      "Webhook endpoint we_gone of tenant default is disabled (gone).",
+    ]);
+  });
+});
 
 describe("a development setup", () => {
   test("that runs is healthy, in plain words", async () => {
