@@ -317,6 +317,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
         await sweeper.stop();
         await sprayWatch.stop();
         await store.close();
+        await tracing.flush();
         telemetry.lifecycle("stopped");
       },
     };

@@ -18,6 +18,7 @@ export interface AnsweredCall {
   readonly surface: string;
   readonly caller?: { readonly tenant: string; readonly id: string };
   readonly refusal?: { readonly reason: string };
+  readonly isCanceled?: boolean;
 }
 
 export interface Telemetry {
@@ -54,6 +55,7 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
         surface: call.surface,
         status,
         reason: call.refusal?.reason,
+        canceled: call.isCanceled === true ? true : undefined,
         duration_ms: durationMs,
         tenant: call.caller?.tenant,
         key_id: call.caller?.id,

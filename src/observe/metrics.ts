@@ -16,7 +16,7 @@ import type { Verification } from "../otp/verification.ts";
 import { outboxCountMax, type Job, type Store } from "../store/store.ts";
 import { inTime, type Instant, type System } from "../system.ts";
 import { createConversions } from "./conversions.ts";
-import { callOutcomeOf } from "./outcome.ts";
+import { callOutcomeOf, callOutcomes, isOurs, type EndedCall } from "./outcome.ts";
 import { counters, histograms } from "./series.ts";
 
 /** A provider whose breaker can be asked. */
@@ -40,7 +40,7 @@ export interface MetricsOptions {
 
 export interface Metrics {
   /** A call was answered. */
-  call(call: { readonly rpc: string; readonly refusal?: { readonly reason: Reason } }, durationMs: number): void;
+  call(call: EndedCall & { readonly rpc: string }, durationMs: number): void;
   /** A request was refused before it became a call. */
   turnedAway(reason: Reason, rpc?: string): void;
   /** A message is owed and committed. */
@@ -77,7 +77,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const processMetrics = sharedProcessMetrics();
   const calls = counters(registry, {
     name: "otp_calls_total",
-    help: "Calls answered, by RPC and by what they came to: ok, refused (as is to be expected of what was asked) or failed (our fault).",
+    help: "Calls answered, by RPC and by what they came to: ok, refused (as is to be expected of what was asked), failed (our fault) or canceled (the client left).",
     labels: ["rpc", "outcome"],
   });
   const callSeconds = histograms(registry, {
@@ -166,9 +166,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
 
   // A series that begins at 1 is no increase to Prometheus: what alerts look at begins at 0.
   for (const rpc of options.rpcs) {
-    for (const outcome of ["ok", "refused", "failed"] as const) calls(rpc, outcome);
-    for (const reason of Object.keys(reasons) as Reason[])
-      if (callOutcomeOf(reason) === "failed") refusals(rpc, reason);
+    for (const outcome of callOutcomes) calls(rpc, outcome);
+    for (const reason of Object.keys(reasons) as Reason[]) if (isOurs(reason)) refusals(rpc, reason);
   }
   checks("VERIFIED");
   checks("CODE_MISMATCH");
@@ -184,13 +183,17 @@ export function createMetrics(options: MetricsOptions): Metrics {
   }
 
   return {
-    call({ rpc, refusal }, durationMs) {
-      calls(rpc, callOutcomeOf(refusal?.reason)).add();
+    call(call, durationMs) {
+      const { rpc, refusal } = call;
+      const outcome = callOutcomeOf(call);
+      calls(rpc, outcome).add();
+      // Whoever left says when he had enough, and not how long an answer takes.
+      if (outcome === "canceled") return;
       callSeconds(rpc).observe(durationMs / 1_000);
       if (refusal !== undefined) refusals(rpc, refusal.reason).add();
     },
     turnedAway(reason, rpc) {
-      if (rpc !== undefined) calls(rpc, callOutcomeOf(reason)).add();
+      if (rpc !== undefined) calls(rpc, callOutcomeOf({ refusal: { reason } })).add();
       refusals(rpc ?? "none", reason).add();
     },
     sent({ message, verification }) {

@@ -11,6 +11,7 @@ import {
   isSpanContextValid,
   propagation,
   ProxyTracer,
+  ProxyTracerProvider,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
@@ -22,17 +23,15 @@ import {
 } from "@opentelemetry/api";
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Provider } from "../delivery/provider.ts";
-import type { Reason } from "../otp/reason.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system.ts";
-import { callOutcomeOf } from "./outcome.ts";
+import { callOutcomeOf, type EndedCall } from "./outcome.ts";
 
 /** What is told of a call. Its refusal is known once it is answered. */
-export interface TracedCall {
+export interface TracedCall extends EndedCall {
   readonly id: string;
   readonly rpc: string;
   readonly surface: string;
-  readonly refusal?: { readonly reason: Reason };
 }
 
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
@@ -46,13 +45,24 @@ export interface Tracing {
   readonly provider: <P extends Provider>(provider: P) => P;
   /** A system whose waits belong to no call: what recurs would be a part of whichever call set its timer first. */
   readonly system: (system: System) => System;
+  /** Has the SDK send out what it still holds, where it can; waits for a second at most, and never rejects. */
+  readonly flush: () => Promise<void>;
 }
+
+/** What an SDK's provider of tracers may be able to do. */
+interface Flushable {
+  readonly forceFlush?: () => Promise<void>;
+}
+
+/** For how long a stop waits for an SDK. */
+const flushTimeoutMs = 1_000;
 
 const untraced: Tracing = {
   call: undefined,
   store: (store) => store,
   provider: (provider) => provider,
   system: (system) => system,
+  flush: () => Promise.resolve(),
 };
 
 /** Acts that are worth a span; what recurs without a call is none's. */
@@ -109,7 +119,7 @@ export function createTracing(service: string): Tracing {
         const reason = call.refusal?.reason;
         if (reason === undefined) return;
         span.setAttribute("otp.reason", reason);
-        if (callOutcomeOf(reason) === "failed") span.setStatus({ code: SpanStatusCode.ERROR, message: reason });
+        if (callOutcomeOf(call) === "failed") span.setStatus({ code: SpanStatusCode.ERROR, message: reason });
       });
     },
     store: (store, kind) =>
@@ -144,6 +154,19 @@ export function createTracing(service: string): Tracing {
       ...system,
       after: (ms, act) => system.after(ms, () => current.exit(() => context.with(ROOT_CONTEXT, act))),
     }),
+    async flush() {
+      const named = trace.getTracerProvider();
+      const provider = (named instanceof ProxyTracerProvider ? named.getDelegate() : named) as Flushable;
+      const late = Promise.withResolvers<void>();
+      const timer = setTimeout(late.resolve, flushTimeoutMs);
+      try {
+        await Promise.race([provider.forceFlush?.(), late.promise]);
+      } catch {
+        // Its far end is gone: no reason to stop in another way.
+      } finally {
+        clearTimeout(timer);
+      }
+    },
   };
 }
 

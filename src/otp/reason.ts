@@ -102,6 +102,8 @@ export interface Refusal {
   readonly attemptsRemaining?: number;
   /** How long to wait before a retry, in milliseconds. */
   readonly retryAfterMs?: number;
+  /** True where we are to blame although the reason is one of the caller's. Callers are not told. */
+  readonly isOurFault?: boolean;
 }
 
 /** A value, or why there is none. */

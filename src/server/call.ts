@@ -31,9 +31,16 @@ export interface Call {
   readonly late: Promise<never>;
   /** Why the call was refused in the end, if it was. */
   refusal?: Refusal;
+  /** True where the client left before there was an answer. */
+  isCanceled?: boolean;
 }
 
 /** Why a call's answer is no longer waited for. */
 export class Late extends Error {
-  override readonly name = "Late";
+  override readonly name: string = "Late";
+}
+
+/** The client has closed its stream or its connection. */
+export class ClientGone extends Late {
+  override readonly name = "ClientGone";
 }

@@ -24,7 +24,7 @@ import {
   type Sendable,
 } from "./answer.ts";
 import { peerOf, type Admit } from "./admission.ts";
-import { Late, type Call } from "./call.ts";
+import { ClientGone, Late, type Call } from "./call.ts";
 import { isPreflight, type Cors } from "./cors.ts";
 import { whyUndecodable } from "./decoding.ts";
 import { discard, readBody } from "./request-body.ts";
@@ -225,7 +225,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       else if (read === "too slow") call.refusedAtGate = refuse("DEADLINE").refusal;
       else body = read;
     }
-    const onClose = () => giveUp(new Late("the client is gone"));
+    const onClose = () => giveUp(new ClientGone("the client is gone"));
     response.once("close", onClose);
     const timer = setTimeout(
       () => giveUp(new Late("the deadline has passed")),

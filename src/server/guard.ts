@@ -6,7 +6,7 @@
 import type { ConnectError } from "@connectrpc/connect";
 import { refuse, type Refusal } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
-import { Late, type Call } from "./call.ts";
+import { ClientGone, Late, type Call } from "./call.ts";
 import { toConnectError } from "./status.ts";
 
 const storeRetryMs = 1_000;
@@ -39,7 +39,10 @@ export function createGuard(onFault: (call: Call, error: unknown) => void): Guar
         onFault(call, error);
         throw refused(call, refuse("STORE_UNAVAILABLE", { retryAfterMs: storeRetryMs }).refusal);
       }
-      if (error instanceof Late) throw refused(call, refuse("DEADLINE").refusal);
+      if (error instanceof Late) {
+        call.isCanceled = error instanceof ClientGone;
+        throw refused(call, refuse("DEADLINE").refusal);
+      }
       onFault(call, error);
       throw refused(call, refuse("INTERNAL").refusal);
     }

@@ -63,7 +63,7 @@ export function createBotCheck(
       if (verdict === "no") return refuse("CHALLENGE_FAILED", { field }).refusal;
       onFault(verdict);
       const message = "The bot check could not be made. Try again with a new challenge_token.";
-      return refuse("CHALLENGE_FAILED", { field, message }).refusal;
+      return refuse("CHALLENGE_FAILED", { field, message, isOurFault: true }).refusal;
     } finally {
       underWay -= 1;
     }

@@ -1,14 +1,17 @@
 /**
  * What /metrics says after a scenario of known calls over real sockets: every family moves when it should, and only then.
  */
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { createMetrics } from "../../src/observe/metrics.ts";
 import { callOutcomeOf } from "../../src/observe/outcome.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { codeOf, reasons, type Reason } from "../../src/otp/reason.ts";
 import type { Job } from "../../src/store/store.ts";
 import { parseExposition, scrape, type Exposition } from "../support/exposition.ts";
-import { wrongCode } from "../support/phones.ts";
+import { newPhone, wrongCode } from "../support/phones.ts";
 import { surfaces, type Message, type Rpc, type Surface } from "../support/surfaces.ts";
 import { createManualSystem } from "../support/system.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -193,16 +196,67 @@ test("a call that found no room has failed, and what led nowhere was no call", a
   expect(value("otp_calls_total", { rpc: "SendOtp", outcome: "failed" })).toBe(1);
   expect(value("otp_refusals_total", { rpc: "SendOtp", reason: "STORE_UNAVAILABLE" })).toBe(1);
   expect(value("otp_refusals_total", { rpc: "none", reason: "ROUTE_NOT_FOUND" })).toBe(1);
-  expect(samples.filter(({ name }) => name === "otp_calls_total").map(({ value: calls }) => calls)).toEqual([0, 0, 1]);
+  expect(samples.filter(({ name }) => name === "otp_calls_total").map(({ value: calls }) => calls)).toEqual([
+    0, 0, 1, 0,
+  ]);
   // A database that does not answer takes nothing away from the rest.
   expect([value("otp_outbox_depth"), value("otp_outbox_lag_seconds")]).toEqual([Number.NaN, Number.NaN]);
 });
 
 test("a call failed where the answer is UNAVAILABLE, DEADLINE_EXCEEDED or INTERNAL, and nowhere else", () => {
-  const failed = (Object.keys(reasons) as Reason[]).filter((reason) => callOutcomeOf(reason) === "failed");
+  const failed = (Object.keys(reasons) as Reason[]).filter(
+    (reason) => callOutcomeOf({ refusal: { reason } }) === "failed",
+  );
   expect(failed.toSorted()).toEqual(["DEADLINE", "DELIVERY_FAILED", "INTERNAL", "SHUTTING_DOWN", "STORE_UNAVAILABLE"]);
   expect(new Set(failed.map(codeOf))).toEqual(new Set(["UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"]));
-  expect(callOutcomeOf(undefined)).toBe("ok");
+  expect(callOutcomeOf({})).toBe("ok");
+  expect(callOutcomeOf({ refusal: { reason: "CHALLENGE_FAILED", isOurFault: true } })).toBe("failed");
+});
+
+const leaving: [string, (signal: AbortSignal) => Promise<unknown>][] = [
+  [
+    "REST",
+    (signal) =>
+      fetch(`${world.url}/v1/otp/send`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${world.key}`, "content-type": "application/json" },
+        body: JSON.stringify({ phone: newPhone() }),
+        signal,
+      }),
+  ],
+  [
+    "gRPC",
+    (signal) =>
+      createClient(OtpService, createGrpcTransport({ baseUrl: world.url })).sendOtp(
+        { phone: newPhone() },
+        { headers: { authorization: `Bearer ${world.key}` }, signal },
+      ),
+  ],
+];
+
+test.each(leaving)("a call over %s whose client leaves is canceled, and nobody's refusal", async (_, leave) => {
+  const [called, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<SendOutcome>()];
+  world.network.script.push(() => {
+    called.resolve();
+    return answered.promise;
+  });
+  const counts = async () => {
+    const { value } = await scrape(world.url);
+    return {
+      canceled: value("otp_calls_total", { rpc: "SendOtp", outcome: "canceled" }),
+      failed: value("otp_calls_total", { rpc: "SendOtp", outcome: "failed" }),
+      late: value("otp_refusals_total", { rpc: "SendOtp", reason: "DEADLINE" }),
+      timed: value("otp_call_seconds_count", { rpc: "SendOtp" }),
+    };
+  };
+  const earlier = await counts();
+  const client = new AbortController();
+  const left = leave(client.signal);
+  await called.promise;
+  client.abort();
+  await expect(left).rejects.toThrow("aborted");
+  await vi.waitFor(async () => expect(await counts()).toEqual({ ...earlier, canceled: Number(earlier.canceled) + 1 }));
+  answered.resolve({ kind: "accepted" });
 });
 
 describe("what is only looked at when asked", () => {

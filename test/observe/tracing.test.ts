@@ -4,6 +4,7 @@
  */
 import { context, propagation, SpanKind, SpanStatusCode, trace } from "@opentelemetry/api";
 import {
+  BatchSpanProcessor,
   InMemorySpanExporter,
   NodeTracerProvider,
   SimpleSpanProcessor,
@@ -201,5 +202,29 @@ describe("with one that only makes spans", () => {
   test("a header of a later version names a parent", async () => {
     await call("GetOtp", { request_id: "A".repeat(22) }, { traceparent: `01-${traceId}-${spanId}-01-more` });
     expect(partOf(rpcSpans("GetOtp")[0] as ReadableSpan)).toEqual([traceId, spanId]);
+  });
+});
+
+describe("a stop has the SDK send out what it holds", () => {
+  afterEach(() => trace.disable());
+
+  test("spans that wait for their batch", async () => {
+    new NodeTracerProvider({ spanProcessors: [new BatchSpanProcessor(memory)] }).register({
+      propagator: null,
+      contextManager: null,
+    });
+    world = await startWorld();
+    await call("GetOtp", { request_id: "A".repeat(22) });
+    expect(rpcSpans("GetOtp")).toEqual([]);
+    await world.stop();
+    expect(rpcSpans("GetOtp")).toHaveLength(1);
+  });
+
+  test.each<[string, () => Promise<void>]>([
+    ["that fails at it", () => Promise.reject(new Error("no collector"))],
+    ["that never comes to an end", () => new Promise(() => {})],
+  ])("and goes on without one %s", async (_, forceFlush) => {
+    trace.setGlobalTracerProvider(Object.assign(new NodeTracerProvider(), { forceFlush }));
+    await expect(createTracing(service).flush()).resolves.toBeUndefined();
   });
 });

@@ -83,6 +83,7 @@ describe("what is no answer is a no, says that the check could not be made, and 
       reason: "CHALLENGE_FAILED",
       field: "challenge_token",
       message: "The bot check could not be made. Try again with a new challenge_token.",
+      isOurFault: true,
     });
     expect(faultsTold()).toEqual([code]);
   });
