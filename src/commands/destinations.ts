@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { isPrefix, type Verdict } from "../otp/destination.ts";
 import { parsePhoneNumber } from "../otp/phone-number.ts";
 import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { findTenant, noTenant, tenantName } from "./setup.ts";
 
 const tenantHelp = `  --tenant NAME   whose list it is; default unless given`;
 const noteCharsMax = 200;
@@ -67,8 +68,8 @@ async function put(verdict: Verdict, args: string[]): Promise<void> {
   if (note.length > noteCharsMax || /\p{Cc}/u.test(note))
     throw new Misused(`--note must be one line of at most ${noteCharsMax} characters.`);
   await withStore(async (store) => {
-    const entry = { tenant: values.tenant, prefix, verdict, note, createMs: store.now() };
-    if (!(await store.registry.putDestination(entry))) throw new Unusable("There is no tenant of this name.");
+    const entry = { tenant: tenantName(values.tenant), prefix, verdict, note, createMs: store.now() };
+    if (!(await store.registry.putDestination(entry))) throw noTenant(values.tenant);
     say(`${verdict === "block" ? "Blocked" : "Allowed"} ${prefix}.`);
   });
 }
@@ -77,8 +78,8 @@ async function remove(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: { tenant: tenantOption }, allowPositionals: true });
   const prefix = onePrefix(positionals);
   await withStore(async (store) => {
-    if (!(await store.registry.removeDestination(values.tenant, prefix)))
-      throw new Unusable(`There is no entry ${prefix}.`);
+    const { id: tenant } = await findTenant(store, values.tenant);
+    if (!(await store.registry.removeDestination(tenant, prefix))) throw new Unusable(`There is no entry ${prefix}.`);
     say(`Removed ${prefix}.`);
   });
 }
@@ -86,7 +87,8 @@ async function remove(args: string[]): Promise<void> {
 async function list(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false }, tenant: tenantOption } });
   await withStore(async (store) => {
-    const entries = (await store.registry.listDestinations(values.tenant)).map((entry) => ({
+    const { id: tenant } = await findTenant(store, values.tenant);
+    const entries = (await store.registry.listDestinations(tenant)).map((entry) => ({
       prefix: entry.prefix,
       verdict: entry.verdict,
       note: entry.note,

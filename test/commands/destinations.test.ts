@@ -97,7 +97,13 @@ describe("a command line that cannot be followed", () => {
     ["spaces", ["block", "+31 612"], 2, /^A prefix is a \+ and 1 to 15 digits/],
     ["a trunk zero", ["block", "+310612345678"], 2, /^This number is written \+31612345678;/],
     ["a note of two lines", ["allow", "+31", "--note", "a\nb"], 2, /^--note must be one line/],
-    ["a tenant that there is not", ["block", "+31", "--tenant", "nobody"], 1, /^There is no tenant of this name\.\n$/],
+    [
+      "a tenant that there is not",
+      ["block", "+31", "--tenant", "nobody"],
+      1,
+      /^There is no tenant nobody: otpd tenants list shows those there are\.\n$/,
+    ],
+    ["the list of a tenant that there is not", ["list", "--tenant", "nobody"], 1, /^There is no tenant nobody: /],
     ["an entry that there is not", ["remove", "+999"], 1, /^There is no entry \+999\.\n$/],
   ])("%s", async (_, args, code, says) => {
     expect(await destinations(...args)).toEqual({ code, output: "", errors: expect.stringMatching(says) as string });
