@@ -2,7 +2,7 @@
  * Where everything is kept: in a SQLite file, for one server on one machine, or in PostgreSQL, for any number of servers.
  */
 import { mkdirSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, resolve } from "node:path";
 import type { System } from "../system.ts";
 import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
@@ -27,6 +27,15 @@ export async function openStore({ database, ...options }: OpenOptions): Promise<
   if (database.kind === "postgres") {
     return openPostgres({ url: database.url, ...options });
   }
-  mkdirSync(dirname(database.path), { recursive: true, mode: 0o700 });
+  mkdirSync(absolute(dirname(database.path)), { recursive: true, mode: 0o700 });
   return openSqlite({ path: database.path, ...options });
+}
+
+/** In a folder that was deleted, Node tries to make a relative path for ever, and can be stopped by kill -9 alone. */
+function absolute(path: string): string {
+  try {
+    return resolve(path);
+  } catch (error) {
+    throw new Error(`the folder ${path} cannot be made: the working directory was deleted`, { cause: error });
+  }
 }

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite.ts";
-import { runOtpd, startOtpd, type Otpd } from "../support/process.ts";
+import { cleanEnv, launcher, runOtpd, startOtpd, type Otpd } from "../support/process.ts";
 import { createManualSystem, testEpochMs } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";
 import { ann, createActs } from "./acts.ts";
@@ -232,4 +232,16 @@ test("a database that another process left in the middle of its work is whole", 
   const db = new Sqlite(path, { readonly: true });
   expect(db.pragma("integrity_check", { simple: true })).toBe("ok");
   db.close();
+});
+
+test("in a folder that was deleted a command fails, and says why", () => {
+  const script = 'rmdir "$PWD" && exec "$0" "$1" migrate';
+  const { status, stderr } = spawnSync("sh", ["-c", script, process.execPath, launcher], {
+    cwd: folder,
+    env: cleanEnv(),
+    encoding: "utf8",
+    timeout: 20_000,
+    killSignal: "SIGKILL",
+  });
+  expect([status, stderr]).toEqual([1, "the folder ./data cannot be made: the working directory was deleted\n"]);
 });
