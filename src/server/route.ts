@@ -62,7 +62,9 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
         if (!typeFits || !encodingFits || (surface === "grpc" && request.httpVersionMajor < 2)) {
           return refuse("MEDIA_TYPE_UNSUPPORTED");
         }
-        if (Number(request.headers["content-length"] ?? 0) > bodyBytesMax + envelopeBytes)
+        // gRPC's clients make "unknown" of a bare HTTP status: they are told where the body is read, in gRPC's own way.
+        const speaksGrpc = surface === "grpc" || surface === "grpc-web";
+        if (!speaksGrpc && Number(request.headers["content-length"] ?? 0) > bodyBytesMax)
           return refuse("BODY_TOO_LARGE");
       }
       const query = isRead && rest === undefined ? url.slice(path.length) : "";
