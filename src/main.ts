@@ -127,6 +127,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
   try {
     const keys = createKeyRing(
       config.masterKeys ?? [ownMasterKey(config.dataFolder, (count) => system.randomBytes(count))],
+      config.leakedKeys,
     );
     await store.registry.admitMasterKeys(keys.all);
 

@@ -26,6 +26,8 @@ export interface Config {
   readonly dataFolder: string;
   /** Undefined when one is to be generated and kept beside the database. */
   readonly masterKeys: readonly Uint8Array[] | undefined;
+  /** Those of them that others may have: they read, and vouch for nothing any more. */
+  readonly leakedKeys: readonly Uint8Array[];
   /** The ways out, in the order they are tried. */
   readonly providers: readonly ProviderName[];
   readonly providerSettings: ProviderSettings;
@@ -89,7 +91,8 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       port: given.OTP_PORT,
       database: given.OTP_DATABASE_URL,
       dataFolder: dataFolderOf(given.OTP_DATABASE_URL),
-      masterKeys: given.OTP_MASTER_KEY,
+      masterKeys: given.OTP_MASTER_KEY?.map(({ bytes }) => bytes),
+      leakedKeys: (given.OTP_MASTER_KEY ?? []).filter(({ isLeaked }) => isLeaked).map(({ bytes }) => bytes),
       providers: given.OTP_PROVIDERS,
       providerSettings: settingsOf(given),
       brand: given.OTP_BRAND,

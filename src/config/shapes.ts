@@ -102,9 +102,14 @@ export function parseCountry(text: string): CountryCode | undefined {
   return countries.has(text.toUpperCase()) ? (text.toUpperCase() as CountryCode) : undefined;
 }
 
-export function parseMasterKey(text: string): Uint8Array | undefined {
-  const bytes = Buffer.from(text, "base64url");
-  return bytes.length === masterKeyBytes && bytes.toString("base64url") === text ? bytes : undefined;
+const leaked = ":leaked";
+
+/** A master key, and whether it is marked as one that others may have. */
+export function parseMasterKey(text: string): { bytes: Uint8Array; isLeaked: boolean } | undefined {
+  const isLeaked = text.endsWith(leaked);
+  const key = isLeaked ? text.slice(0, -leaked.length) : text;
+  const bytes = Buffer.from(key, "base64url");
+  return bytes.length === masterKeyBytes && bytes.toString("base64url") === key ? { bytes, isLeaked } : undefined;
 }
 
 /** A sender: a number in international form, or up to 11 letters, digits and spaces with a letter among them. */

@@ -33,7 +33,10 @@ export const variables = v.object({
   OTP_PORT: v.optional(integer(0, 65_535), "8080"),
   OTP_DATABASE_URL: v.optional(databaseUrl, "file:./data/otp.db"),
   OTP_MASTER_KEY: v.optional(
-    listOf(parseMasterKey, 1, 8, "<key>,<older key>, each 32 bytes in base64url without padding"),
+    v.pipe(
+      listOf(parseMasterKey, 1, 8, "<key>,<older key>, each 32 bytes in base64url without padding"),
+      v.check(([current]) => current?.isLeaked !== true, "must begin with a key that has not leaked"),
+    ),
   ),
   OTP_PROVIDERS: v.optional(
     v.pipe(commaList, v.array(oneOf(providerNames)), v.minLength(1, "must name at least one provider")),

@@ -23,6 +23,8 @@ export interface MasterKey {
   /** Signs receipts, and those of the sandbox. */
   readonly receipt: SigningKey;
   readonly receiptTest: SigningKey;
+  /** True if others may have it: what is signed with it proves nothing. */
+  readonly isLeaked: boolean;
 }
 
 /** All configured master keys. */
@@ -36,16 +38,16 @@ export interface KeyRing {
 
 export const masterKeyBytes = 32;
 
-/** Spreads master keys of 32 bytes each, the current one first, at least one. */
-export function createKeyRing(masterKeys: readonly Uint8Array[]): KeyRing {
-  const all = masterKeys.map(spread);
+/** Spreads master keys of 32 bytes each, the current one first, at least one. `leaked` are those of them that leaked. */
+export function createKeyRing(masterKeys: readonly Uint8Array[], leaked: readonly Uint8Array[] = []): KeyRing {
+  const all = masterKeys.map((master) => spread(master, leaked.includes(master)));
   const [current] = all;
   if (current === undefined) throw new Error("a key ring needs at least one key");
   const byKid = new Map(all.map((key) => [key.kid, key]));
   return { current, all, find: (kid) => byKid.get(kid) };
 }
 
-function spread(master: Uint8Array): MasterKey {
+function spread(master: Uint8Array, isLeaked: boolean): MasterKey {
   if (master.length !== masterKeyBytes) throw new Error(`a master key has ${masterKeyBytes} bytes`);
   const derive = (label: string, bytes = 32) =>
     new Uint8Array(hkdfSync("sha256", master, "", `otp/v1/${label}`, bytes));
@@ -63,6 +65,7 @@ function spread(master: Uint8Array): MasterKey {
     webhook: key("webhook"),
     receipt: createSigningKey(derive("receipt")),
     receiptTest: createSigningKey(derive("receipt-test")),
+    isLeaked,
   };
 }
 

@@ -43,7 +43,11 @@ export function receiptOf(key: MasterKey, verification: Verification, phone: E16
   });
 }
 
-/** The public keys that receipts are checked with: of every configured master key, those of the sandbox too. Pure. */
+/**
+ * The public keys that receipts are checked with: of every configured master key that has not leaked, those of the sandbox
+ * too. Pure.
+ */
 export function receiptKeys(keys: KeyRing): { readonly keys: readonly PublicJwk[] } {
-  return { keys: keys.all.flatMap(({ receipt, receiptTest }) => [receipt.publicJwk, receiptTest.publicJwk]) };
+  const trusted = keys.all.filter(({ isLeaked }) => !isLeaked);
+  return { keys: trusted.flatMap(({ receipt, receiptTest }) => [receipt.publicJwk, receiptTest.publicJwk]) };
 }

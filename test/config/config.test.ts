@@ -17,6 +17,7 @@ describe("without any variable", () => {
         database: { kind: "sqlite", path: "./data/otp.db" },
         dataFolder: "./data",
         masterKeys: undefined,
+        leakedKeys: [],
         providers: ["console"],
         brand: "otpd",
         sendWaitMs: 2 * secondMs,

@@ -227,3 +227,12 @@ describe("a command beside the server", () => {
     ]);
   });
 });
+
+test("a key behind the first may be marked as leaked", () => {
+  const bytesOf = (text: string) => new Uint8Array(Buffer.from(text, "base64url"));
+  const { masterKeys, leakedKeys } = configOf({ OTP_MASTER_KEY: `${keyText},${olderKeyText}:leaked` });
+  expect(masterKeys?.map((bytes) => new Uint8Array(bytes))).toEqual([keyText, olderKeyText].map(bytesOf));
+  expect(leakedKeys).toEqual(masterKeys?.slice(1));
+  const first = { OTP_MASTER_KEY: `${keyText}:leaked,${olderKeyText}` };
+  expect(faultsOf(first)).toEqual(["OTP_MASTER_KEY must begin with a key that has not leaked."]);
+});

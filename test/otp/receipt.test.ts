@@ -92,7 +92,9 @@ describe("a receipt", () => {
 });
 
 describe("the published keys", () => {
-  const [old, both, swapped] = [[masterKeyA], [masterKeyA, masterKeyB], [masterKeyB, masterKeyA]].map(createKeyRing);
+  const [old, both, swapped] = [[masterKeyA], [masterKeyA, masterKeyB], [masterKeyB, masterKeyA]].map((list) =>
+    createKeyRing(list),
+  );
 
   test("are public halves, and nothing more", () => {
     for (const key of receiptKeys(keys).keys) {

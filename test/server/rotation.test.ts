@@ -125,3 +125,18 @@ test("rotation under load stops no key, resets no limit, and loses no pending co
   await expect(world.restart({ OTP_MASTER_KEY: newKey })).rejects.toThrow(/master key/i);
   await world.restart({ OTP_MASTER_KEY: [newKey, oldKey].join(",") });
 });
+
+test("a key that is marked as leaked reads what it wrote, and nothing that it signed is good any more", async () => {
+  await world.restart({ OTP_MASTER_KEY: [newKey, oldKey].join(",") });
+  const [sent, spent] = [await send(), newPhone()];
+  for (let i = 0; i < 5; i += 1) await send(spent);
+  const forged = await receiptOf(await send());
+  const latest = keyOf(11);
+  await world.restart({ OTP_MASTER_KEY: [latest, `${newKey}:leaked`, oldKey].join(",") });
+
+  const now = await published();
+  await expect(reads(forged, now)).rejects.toThrow(/no applicable key/);
+  expect(await reads(await receiptOf(sent), now)).toBe(sent.request_id);
+  expect(await reasonOf("send", { phone: spent })).toBe("PHONE_RATE_LIMITED");
+  await expect(world.restart({ OTP_MASTER_KEY: `${latest}:leaked,${newKey}` })).rejects.toThrow(/has not leaked/);
+});
