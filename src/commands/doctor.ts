@@ -7,6 +7,7 @@ import type { Finding } from "../delivery/provider.ts";
 import { Secret } from "../otp/secret.ts";
 import { examineBotCheck } from "../service/bot-check.ts";
 import { openStore } from "../store/open.ts";
+import { MasterKeyMismatch } from "../store/registry.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
@@ -78,8 +79,9 @@ async function masterKeyFinding(store: Store, config: Config): Promise<Finding> 
     await store.registry.admitMasterKeys(keyRingOf(config).all);
     return { ok: true, sentence: "The master key is the one the database was written with." };
   } catch (error) {
-    const sentence = error instanceof Unusable ? error.message : `The master key does not fit: ${messageOf(error)}.`;
-    return { ok: false, sentence };
+    if (error instanceof Unusable) return { ok: false, sentence: error.message };
+    const verdict = error instanceof MasterKeyMismatch ? "does not fit" : "could not be looked at";
+    return { ok: false, sentence: `The master key ${verdict}: ${messageOf(error)}.` };
   }
 }
 
