@@ -1,6 +1,7 @@
 /**
  * `otpd backup`: a copy of the SQLite database, taken while the server goes on.
  */
+import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
@@ -30,11 +31,18 @@ async function run(args: string[]): Promise<void> {
     );
   }
   await tellingTrouble("Nothing was backed up", () => backUp(database.path, file, showPages));
-  const named = ["OTP_MASTER_KEY", "OTP_MASTER_KEY_FILE"].find((name) => process.env[name]);
   say(`Backed up ${database.path} to ${file}.
 
-The master key is not in it: it is in ${named ?? join(dirname(database.path), "master.key")}. Keep a copy of that too, apart from this
+The master key is not in it: it is ${whereKeyIs(database.path)}. Keep a copy of that too, apart from this
 file: without it no number in the backup can be read and limits begin anew, and a thief needs both.`);
+}
+
+/** Beside a server this command may be without what the server is given: then it does not know. */
+function whereKeyIs(databasePath: string): string {
+  const named = ["OTP_MASTER_KEY", "OTP_MASTER_KEY_FILE"].find((name) => process.env[name]);
+  const own = join(dirname(databasePath), "master.key");
+  if (named !== undefined || existsSync(own)) return `in ${named ?? own}`;
+  return "where the server's OTP_MASTER_KEY comes from";
 }
 
 /** Shows how much was copied, on a terminal. */
