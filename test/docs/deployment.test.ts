@@ -82,6 +82,8 @@ describe("kubernetes.yaml", () => {
     expect(strange(Object.keys(env))).toEqual([]);
     expect(faultsOf(env, readSecret)).toEqual([]);
     expect(pod.enableServiceLinks).toBe(false);
+    // The pod has the image's variables too.
+    expect(faultsOf({ ...environmentOf(readDockerfile()), ...env }, readSecret)).toEqual([]);
   });
 
   test("brings secrets as files only, from a volume that is there", () => {
@@ -137,7 +139,10 @@ test("the Dockerfile sets variables that there are, ends by SIGTERM, and runs as
   expect(textOf("EXPOSE")).toBe(env["OTP_PORT"]);
   expect(textOf("STOPSIGNAL")).toBe("SIGTERM");
   expect(textOf("USER")).toBe("node");
-  expect(env["OTP_DATABASE_URL"]).toBe(`file:${textOf("VOLUME")}/otp.db`);
+  // Where nobody says anything else, the database is in the volume.
+  const volume = textOf("VOLUME");
+  expect(steps).toContainEqual({ stage: "build", instruction: "RUN", text: `ln -s ${volume} data` });
+  expect(defaults()["OTP_DATABASE_URL"]).toBe("file:./data/otp.db");
   expect([...commandOf(steps, "ENTRYPOINT"), ...commandOf(steps, "CMD")]).toEqual(["node", "src/otpd.js", "serve"]);
   expect(steps.filter(({ text }) => text.startsWith("node:")).map(({ text }) => text.split(" ")[0])).toEqual([
     "node:24",
