@@ -318,7 +318,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
         await sweeper.stop();
         await sprayWatch.stop();
         await store.close();
-        await tracing.flush();
+        await tracing.flush(system);
         telemetry.lifecycle("stopped");
       },
     };

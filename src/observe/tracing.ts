@@ -11,7 +11,6 @@ import {
   isSpanContextValid,
   propagation,
   ProxyTracer,
-  ProxyTracerProvider,
   ROOT_CONTEXT,
   SpanKind,
   SpanStatusCode,
@@ -20,11 +19,12 @@ import {
   type Attributes,
   type Context,
   type Span,
+  type TracerProvider,
 } from "@opentelemetry/api";
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Provider } from "../delivery/provider.ts";
 import type { Store } from "../store/store.ts";
-import type { System } from "../system.ts";
+import { inTime, type System } from "../system.ts";
 import { callOutcomeOf, type EndedCall } from "./outcome.ts";
 
 /** What is told of a call. Its refusal is known once it is answered. */
@@ -46,12 +46,13 @@ export interface Tracing {
   /** A system whose waits belong to no call: what recurs would be a part of whichever call set its timer first. */
   readonly system: (system: System) => System;
   /** Has the SDK send out what it still holds, where it can; waits for a second at most, and never rejects. */
-  readonly flush: () => Promise<void>;
+  readonly flush: (system: Pick<System, "after">) => Promise<void>;
 }
 
-/** What an SDK's provider of tracers may be able to do. */
-interface Flushable {
+/** What a provider of tracers may be able to do: the API's own stands in front of the SDK's. */
+interface Flushable extends TracerProvider {
   readonly forceFlush?: () => Promise<void>;
+  readonly getDelegate?: () => TracerProvider;
 }
 
 /** For how long a stop waits for an SDK. */
@@ -154,17 +155,14 @@ export function createTracing(service: string): Tracing {
       ...system,
       after: (ms, act) => system.after(ms, () => current.exit(() => context.with(ROOT_CONTEXT, act))),
     }),
-    async flush() {
-      const named = trace.getTracerProvider();
-      const provider = (named instanceof ProxyTracerProvider ? named.getDelegate() : named) as Flushable;
-      const late = Promise.withResolvers<void>();
-      const timer = setTimeout(late.resolve, flushTimeoutMs);
+    async flush(system) {
+      const named: Flushable = trace.getTracerProvider();
+      // Not by its class: an SDK may have come with a copy of the API of its own.
+      const provider: Flushable = named.getDelegate?.() ?? named;
       try {
-        await Promise.race([provider.forceFlush?.(), late.promise]);
+        await inTime(system, flushTimeoutMs, Promise.resolve(provider.forceFlush?.()));
       } catch {
         // Its far end is gone: no reason to stop in another way.
-      } finally {
-        clearTimeout(timer);
       }
     },
   };

@@ -10,10 +10,13 @@ import {
   SimpleSpanProcessor,
   type ReadableSpan,
 } from "@opentelemetry/sdk-trace-node";
+import { createRequire } from "node:module";
+import { dirname } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createTracing } from "../../src/observe/tracing.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { Store } from "../../src/store/store.ts";
+import { createSystem } from "../../src/system.ts";
 import { createManualSystem } from "../support/system.ts";
 import { surfaces, type Message, type Rpc, type Surface } from "../support/surfaces.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -220,11 +223,25 @@ describe("a stop has the SDK send out what it holds", () => {
     expect(rpcSpans("GetOtp")).toHaveLength(1);
   });
 
+  test("an SDK that brings an API of its own", async () => {
+    const require = createRequire(import.meta.url);
+    const own = require.resolve("@opentelemetry/api");
+    for (const path of Object.keys(require.cache)) if (path.startsWith(dirname(own))) delete require.cache[path];
+    const other = require(own) as typeof import("@opentelemetry/api");
+    expect(other.trace).not.toBe(trace);
+    let flushed = 0;
+    const forceFlush = async () => void (flushed += 1);
+    other.trace.setGlobalTracerProvider(Object.assign(new NodeTracerProvider(), { forceFlush }));
+    await createTracing(service).flush(createSystem());
+    expect(flushed).toBe(1);
+    other.trace.disable();
+  });
+
   test.each<[string, () => Promise<void>]>([
     ["that fails at it", () => Promise.reject(new Error("no collector"))],
     ["that never comes to an end", () => new Promise(() => {})],
   ])("and goes on without one %s", async (_, forceFlush) => {
     trace.setGlobalTracerProvider(Object.assign(new NodeTracerProvider(), { forceFlush }));
-    await expect(createTracing(service).flush()).resolves.toBeUndefined();
+    await expect(createTracing(service).flush(createSystem())).resolves.toBeUndefined();
   });
 });
