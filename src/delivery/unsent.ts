@@ -17,6 +17,8 @@ const unwritten = new Set([
 export function neverConnected(error: unknown): boolean {
   for (let cause = error; cause instanceof Error; cause = cause.cause) {
     const code = "code" in cause ? String(cause.code) : "";
+    // A port that web pages must not call, such as 6000: fetch has no code for it.
+    if (cause.message === "bad port") return true;
     if (unwritten.has(code) || /CERT|SELF_SIGNED|ERR_TLS|ERR_SSL/.test(code)) return true;
   }
   return false;

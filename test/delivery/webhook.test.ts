@@ -170,9 +170,11 @@ describe("the webhook's answer, in one call", () => {
     expect(gateway.asked).toHaveLength(1);
   });
 
-  test("where nobody listens, nothing was sent", async () => {
-    const nowhere = webhook(new URL(await deadOrigin()));
-    expect(await nowhere.send(sms, patience())).toEqual({ kind: "unavailable", detail: "no connection" });
+  test("where nobody listens, or at a port that fetch refuses, nothing was sent", async () => {
+    for (const url of [await deadOrigin(), "http://127.0.0.1:6000"]) {
+      const nowhere = webhook(new URL(url));
+      expect(await nowhere.send(sms, patience())).toEqual({ kind: "unavailable", detail: "no connection" });
+    }
   });
 
   test.runIf(hasOpenssl())(
