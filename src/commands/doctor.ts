@@ -51,7 +51,8 @@ async function databaseFindings(config: Config): Promise<Finding[]> {
   try {
     store = await openStore({ database: config.database, system: createSystem(), exclusive: false });
   } catch (error) {
-    return [{ ok: false, sentence: `The database cannot be opened: ${messageOf(error)}.` }];
+    const why = messageOf(error).replace(/^the database cannot be opened: /, "");
+    return [{ ok: false, sentence: `The database cannot be opened: ${why}.` }];
   }
   try {
     return [
