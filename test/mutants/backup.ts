@@ -1,4 +1,4 @@
-/** Mistakes in backing up and restoring. */
+/** Mistakes in what operators go back by: backups, and the rotation of keys. */
 import type { Mutant } from "./mutants.ts";
 
 const file = "src/store/sqlite-backup.ts";
@@ -39,5 +39,13 @@ export const backupMutants: readonly Mutant[] = [
     text: `if (wasThere) keepAside(path, aside);`,
     replacement: `if (wasThere) linkSync(path, aside);`,
     suites,
+  },
+  {
+    name: "leaked key published",
+    breaks: "receipts by a thief of the master key are good for as long as anything needs the key",
+    file: "src/otp/receipt.ts",
+    text: `keys.all.filter(({ isLeaked }) => !isLeaked)`,
+    replacement: `keys.all.filter(({ isLeaked }) => isLeaked !== undefined)`,
+    suites: ["test/server/rotation.test.ts"],
   },
 ];
