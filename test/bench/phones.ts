@@ -2,9 +2,15 @@
  * The numbers that are texted: Dutch mobile ones, of 50 million.
  */
 
-/** A random number: the index pages that are touched are as spread as with real callers. */
+let turn = Math.floor(Math.random() * 1e7);
+
+/**
+ * A number that was not texted before in this run, so that no two cycles share one: they are as spread as real callers'
+ * are, and so are the index pages that are touched.
+ */
 export function randomPhone(): string {
-  return phoneAt(Math.floor(Math.random() * randomPlaces));
+  turn += 1;
+  return phoneAt((turn * spreading) % randomPlaces);
 }
 
 /** The number of pending verification `i`, which is no random one: its limits may be used up. */
