@@ -7,7 +7,9 @@
  */
 import type { Instant } from "../system.ts";
 import { digest, hmac, type KeyRing } from "./key-ring.ts";
+import type { Delivery } from "./message.ts";
 import { refuse, type Reason, type Refusal } from "./reason.ts";
+import type { State } from "./verification.ts";
 
 export const idempotencyKeptMs = 86_400_000;
 
@@ -37,8 +39,17 @@ export interface IdempotencyRecord {
   readonly expireMs: Instant;
 }
 
+/** What a send or a resend told that changes afterwards. */
+export interface SentThen {
+  readonly state: State;
+  readonly delivery: Delivery;
+  /** Null when no resend was left. */
+  readonly nextResendMs: Instant | null;
+  readonly resendsRemaining: number;
+}
+
 /** The part of an answer that the verification's row cannot tell later. Holds neither code nor phone. */
-export type StoredAnswer = { readonly at: Instant; readonly refusal?: Refusal; readonly sent?: unknown };
+export type StoredAnswer = { readonly at: Instant; readonly refusal?: Refusal; readonly sent?: SentThen };
 
 /** Recognises a call. `fields` are the request's fields in a fixed order. Pure. */
 export function idempotencyClaim(

@@ -223,7 +223,9 @@ export function createVerifications(options: VerificationsOptions): Verification
       return answer({ ok: false, refusal });
     }
     const sent = sentAt(settled?.verification ?? job.verification, policyOf(job.verification.tenant), store.now());
-    if (claim !== undefined) await store.noteAnswer(claim.slot, { at: sent.at, sent });
+    const { at, state, delivery, nextResendMs, resendsRemaining: left } = sent;
+    const kept = { at, sent: { state, delivery, nextResendMs, resendsRemaining: left } };
+    if (claim !== undefined) await store.noteAnswer(claim.slot, kept);
     return answer(ok(sent));
   }
 
@@ -350,10 +352,11 @@ export function createVerifications(options: VerificationsOptions): Verification
   function replaySent(replayed: Replay): Answer<Sent> {
     const refusal = storedRefusal(replayed);
     if (refusal !== undefined) return replay({ ok: false, refusal });
-    // The first call crashed before it could note its answer: the verification as it stands now is the answer.
     const { verification, answer: first } = replayed;
-    const sent = first?.sent as Sent | undefined;
-    return replay(ok(sent ?? sentAt(verification, policyOf(verification.tenant), store.now())));
+    // The first call crashed before it could note its answer: the verification as it stands now is the answer.
+    if (first?.sent === undefined) return replay(ok(sentAt(verification, policyOf(verification.tenant), store.now())));
+    const { id, digits, expireMs } = verification;
+    return replay(ok({ id, digits, expireMs, at: first.at, ...first.sent }));
   }
 }
 

@@ -16,6 +16,7 @@ import { type Connections, type Transaction } from "./postgres-connections.ts";
 import { statements as sql } from "./postgres-statements.ts";
 import { prefixKey, Work } from "./postgres-work.ts";
 import { decisionValues, prefixValues, toPrefix, type PrefixRow } from "./prefix-rows.ts";
+import { recordValues, toRecord, type RecordRow } from "./record-rows.ts";
 import * as rows from "./rows.ts";
 import {
   StoreUnavailable,
@@ -174,11 +175,11 @@ export class Batches {
     if (slots.length > 0) transaction.send(sql.lock, [lockKeys(slots)]);
     // Sent together: the database takes them one by one, each with a view of its own.
     const [records, verifications, messages] = await Promise.all([
-      slots.length === 0 ? [] : transaction.query<rows.RecordRow>(sql.records, [slots]),
+      slots.length === 0 ? [] : transaction.query<RecordRow>(sql.records, [slots]),
       ids.length === 0 ? [] : transaction.query<rows.VerificationRow>(sql.lockVerifications, [ids]),
       withMessages.length === 0 ? [] : transaction.query<rows.MessageRow>(sql.messages, [withMessages]),
     ]);
-    for (const row of records) work.loadRecord(rows.toRecord(row));
+    for (const row of records) work.loadRecord(toRecord(row));
     for (const row of verifications) loadVerification(work, rows.toVerification(row));
     for (const row of messages) work.loadMessage(rows.toMessage(row));
     await this.#loadPhones(transaction, work, acts, unique(records.map((row) => row.verification_id)));
@@ -305,7 +306,7 @@ function write(transaction: Transaction, work: Work): void {
   if (work.events.length > 0) {
     transaction.send(sql.insertEvents, columns(work.events.map((event) => [...eventValues(event), work.now])));
   }
-  if (records.written.length > 0) transaction.send(sql.putRecords, columns(records.written.map(rows.recordValues)));
+  if (records.written.length > 0) transaction.send(sql.putRecords, columns(records.written.map(recordValues)));
   if (records.deleted.length > 0) transaction.send(sql.deleteRecords, [records.deleted.map(bytesOf)]);
 }
 

@@ -5,7 +5,6 @@
 import { keyKinds, scopes, type ApiKey, type Scope } from "../otp/api-key.ts";
 import type { DailyCount } from "../otp/daily-cap.ts";
 import type { Destination, Verdict } from "../otp/destination.ts";
-import type { IdempotencyRecord, StoredAnswer } from "../otp/idempotency.ts";
 import type { Delivery, Message } from "../otp/message.ts";
 import type { PhoneHistory } from "../otp/policy.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
@@ -16,8 +15,8 @@ import type { Instant } from "../system.ts";
 import type { Outbox } from "./store.ts";
 
 /** Stored by position: append only. */
-const states: readonly State[] = ["PENDING", "VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];
-const deliveries: readonly Delivery[] = [
+export const states: readonly State[] = ["PENDING", "VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];
+export const deliveries: readonly Delivery[] = [
   "QUEUED",
   "SENDING",
   "ACCEPTED",
@@ -44,7 +43,7 @@ export function idText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
 }
 
-function idBytesOf(id: string): Buffer {
+export function idBytesOf(id: string): Buffer {
   const bytes = idBytes(id);
   if (bytes === undefined) throw new Error("not an id");
   return bytes;
@@ -252,40 +251,6 @@ export function messageValues(m: Message): (string | number | Uint8Array | null)
     m.provider,
     m.providerMessageId,
     m.detail,
-  ];
-}
-
-export interface RecordRow {
-  slot: Uint8Array;
-  kid: number;
-  fingerprint: Uint8Array;
-  verification_id: Uint8Array;
-  answer: string | null;
-  busy_until_ms: number;
-  expire_ms: number;
-}
-
-export function toRecord(row: RecordRow): IdempotencyRecord {
-  return {
-    slot: row.slot,
-    kid: row.kid,
-    fingerprint: row.fingerprint,
-    verificationId: idText(row.verification_id),
-    answer: row.answer === null ? null : (JSON.parse(row.answer) as StoredAnswer),
-    busyUntilMs: row.busy_until_ms,
-    expireMs: row.expire_ms,
-  };
-}
-
-export function recordValues(r: IdempotencyRecord): (string | number | Uint8Array | null)[] {
-  return [
-    r.slot,
-    r.kid,
-    r.fingerprint,
-    idBytesOf(r.verificationId),
-    r.answer === null ? null : JSON.stringify(r.answer),
-    r.busyUntilMs,
-    r.expireMs,
   ];
 }
 

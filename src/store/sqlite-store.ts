@@ -17,6 +17,7 @@ import type { Instant, System } from "../system.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import type { EventStore } from "./events.ts";
 import { Recent } from "./recent.ts";
+import { answerText, recordValues, toRecord } from "./record-rows.ts";
 import * as rows from "./rows.ts";
 import type { Registry } from "./registry.ts";
 import { createSqliteEvents, putEvent } from "./sqlite-events.ts";
@@ -181,7 +182,7 @@ export class SqliteStore implements Store {
   noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void> {
     return this.#act(() => {
       if (answer === null) this.#sql.deleteRecord.run(slot);
-      else this.#sql.noteAnswer.run(JSON.stringify(answer), slot);
+      else this.#sql.noteAnswer.run(answerText(answer), slot);
     });
   }
 
@@ -329,7 +330,7 @@ export class SqliteStore implements Store {
 
   #record(slot: Uint8Array | undefined) {
     const row = slot === undefined ? undefined : this.#sql.record.get(slot);
-    return row === undefined ? undefined : rows.toRecord(row);
+    return row === undefined ? undefined : toRecord(row);
   }
 
   /** The one place where a decision becomes rows; gives its result. `loaded` is what it was made about. */
@@ -351,7 +352,7 @@ export class SqliteStore implements Store {
     if (before?.state === "PENDING" && writes.verification !== undefined && writes.verification.state !== "PENDING") {
       this.#prefixes.mature(writes.verification, ref?.prefix, now);
     }
-    if (writes.record !== undefined) this.#sql.putRecord.run(...rows.recordValues(writes.record));
+    if (writes.record !== undefined) this.#sql.putRecord.run(...recordValues(writes.record));
     if (ref?.hasWebhooks === true) {
       for (const event of eventsOf(writes, loaded)) putEvent(this.#sql, event, now);
     }

@@ -7,6 +7,7 @@ import { prefixDigitsMax } from "../otp/destination.ts";
 import type { Guesses } from "../otp/spray.ts";
 import * as events from "./event-rows.ts";
 import * as prefixes from "./prefix-rows.ts";
+import type { RecordRow } from "./record-rows.ts";
 import * as rows from "./rows.ts";
 
 const list = (columns: readonly string[]) => columns.join(", ");
@@ -87,7 +88,7 @@ export function prepare(db: Database) {
       `SELECT id FROM prefix_decisions WHERE at_ms <= ? ORDER BY at_ms LIMIT ?`,
     ),
     deletePrefixDecision: statement(`DELETE FROM prefix_decisions WHERE id = ?`),
-    record: statement<rows.RecordRow>(
+    record: statement<RecordRow>(
       `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency WHERE slot = ?`,
     ),
     putRecord: statement(

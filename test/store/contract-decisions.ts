@@ -382,13 +382,20 @@ export function decisionCases(onGround: OnGround): void {
             writes: {},
             result: found,
           }));
-        const answer = {
-          at: 5,
-          refusal: { reason: "PHONE_UNREACHABLE", field: "phone" },
-          sent: { digits: 6 },
+        const refusal = { reason: "PHONE_UNREACHABLE", field: "phone" } as const;
+        const sent = { state: "PENDING", delivery: "ACCEPTED", nextResendMs: 30_005, resendsRemaining: 2 } as const;
+        const last = {
+          ...sent,
+          state: "VERIFIED",
+          delivery: "DELIVERED",
+          nextResendMs: null,
+          resendsRemaining: 0,
         } as const;
-        await store.noteAnswer(claim.slot, answer);
-        expect((await record())?.answer).toEqual(answer);
+        const answer = { at: 5, sent };
+        for (const noted of [{ at: 5 }, { at: 5, refusal }, { at: 5, refusal, sent }, { at: 5, sent: last }, answer]) {
+          await store.noteAnswer(claim.slot, noted);
+          expect((await record())?.answer).toEqual(noted);
+        }
         await store.noteAnswer(claim.slot, null);
         expect(await record()).toBeUndefined();
         await store.noteAnswer(claim.slot, answer);
