@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
-import type { SendView, UpdateView } from "../../src/otp/decisions.ts";
+import type { UpdateView } from "../../src/otp/decisions.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
 import type { OnGround } from "./contract.ts";
 
@@ -339,68 +339,4 @@ export function decisionCases(onGround: OnGround): void {
       expect(view.verification).toBeUndefined();
     })(),
   );
-
-  describe("an idempotency record", () => {
-    test(
-      "is found again with its verification, by its own slot alone",
-      onGround(async ({ store, acts, reopen }) => {
-        const claim = idempotencyClaim(acts.keys, scope, ["a"]);
-        const { verification } = await acts.send(ann, { claim });
-        const [mine] = claim.fingerprints;
-        const look = (from: typeof store, slot: Uint8Array) =>
-          from.openVerification<SendView>({ tenant: "default", slot, phone: undefined }, (found) => ({
-            writes: {},
-            result: found,
-          }));
-        const expected = {
-          record: {
-            slot: Buffer.from(claim.slot),
-            kid: mine?.kid,
-            fingerprint: Buffer.from(mine?.mac ?? []),
-            verificationId: verification.id,
-            answer: null,
-            busyUntilMs: verification.createMs + 20_000,
-            expireMs: verification.createMs + 86_400_000,
-          },
-          recorded: verification,
-          phone: undefined,
-        };
-        expect(await look(store, claim.slot)).toMatchObject(expected);
-        const elsewhere = idempotencyClaim(acts.keys, { ...scope, tenant: "other" }, ["a"]);
-        expect((await look(store, elsewhere.slot)).record).toBeUndefined();
-        expect(await look(await reopen(), claim.slot)).toMatchObject(expected);
-      }),
-    );
-
-    test(
-      "takes its answer, with all that the answer holds, or is forgotten",
-      onGround(async ({ store, acts }) => {
-        const claim = idempotencyClaim(acts.keys, scope, ["a"]);
-        await acts.send(ann, { claim });
-        const record = () =>
-          store.openVerification({ tenant: "default", slot: claim.slot, phone: undefined }, ({ record: found }) => ({
-            writes: {},
-            result: found,
-          }));
-        const refusal = { reason: "PHONE_UNREACHABLE", field: "phone" } as const;
-        const sent = { state: "PENDING", delivery: "ACCEPTED", nextResendMs: 30_005, resendsRemaining: 2 } as const;
-        const last = {
-          ...sent,
-          state: "VERIFIED",
-          delivery: "DELIVERED",
-          nextResendMs: null,
-          resendsRemaining: 0,
-        } as const;
-        const answer = { at: 5, sent };
-        for (const noted of [{ at: 5 }, { at: 5, refusal }, { at: 5, refusal, sent }, { at: 5, sent: last }, answer]) {
-          await store.noteAnswer(claim.slot, noted);
-          expect((await record())?.answer).toEqual(noted);
-        }
-        await store.noteAnswer(claim.slot, null);
-        expect(await record()).toBeUndefined();
-        await store.noteAnswer(claim.slot, answer);
-        expect(await record()).toBeUndefined();
-      }),
-    );
-  });
 }

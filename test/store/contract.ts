@@ -12,6 +12,7 @@ import { eventCases } from "./contract-events.ts";
 import { guessCases } from "./contract-guesses.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
+import { recordCases } from "./contract-records.ts";
 import { prefixCases } from "./contract-prefixes.ts";
 import { destinationCases } from "./contract-spending.ts";
 import { upkeepCases } from "./contract-upkeep.ts";
@@ -70,6 +71,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
 
   describe(`the store on ${name}`, () => {
     decisionCases(onGround);
+    recordCases(onGround);
     outboxCases(onGround);
     upkeepCases(onGround);
     guessCases(onGround);
