@@ -231,18 +231,19 @@ export function createGateway(options: GatewayOptions): Gateway {
       () => giveUp(new Late("the deadline has passed")),
       timeoutMsOf(request, surface, deadlineMs),
     );
-    let answer = await invoke(request, routed, call, body);
-    if (!call.reached && call.refusal === undefined) {
+    try {
+      const answer = await invoke(request, routed, call, body);
+      if (call.reached || call.refusal !== undefined) return answer;
       // Connect could not read the message, and says so in words that may quote it. Say it in ours instead.
       call.refusedAtGate =
         request.method === "GET"
           ? invalid(undefined, "The query does not hold a message of Connect's GET.").refusal
           : whyUndecodable(routed.handler.method, request.headers, body, bodyBytesMax);
-      answer = await invoke(request, routed, call, body);
+      return await invoke(request, routed, call, body);
+    } finally {
+      clearTimeout(timer);
+      response.off("close", onClose);
     }
-    clearTimeout(timer);
-    response.off("close", onClose);
-    return answer;
   }
 
   /** Performs the RPC over a whole message, and brings Connect's answer to what the surface shows. */
