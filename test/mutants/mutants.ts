@@ -7,6 +7,7 @@ import { eventMutants } from "./events.ts";
 import { backupMutants } from "./backup.ts";
 import { copyMutants } from "./copy.ts";
 import { postgresMutants } from "./postgres.ts";
+import { recentMutants } from "./recent.ts";
 import { spendingMutants } from "./spending.ts";
 
 export interface Mutant {
@@ -395,4 +396,5 @@ export const mutants: readonly Mutant[] = [
   ...backupMutants,
   ...copyMutants,
   ...postgresMutants,
+  ...recentMutants,
 ];

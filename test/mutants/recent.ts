@@ -1,0 +1,43 @@
+/**
+ * Mistakes about what the stores hold in memory of a database: rows of the last moments on SQLite, the work of a batch on
+ * PostgreSQL.
+ */
+import type { Mutant } from "./mutants.ts";
+
+const sqlite = "src/store/sqlite-store.ts";
+const suites = ["test/store/recent.test.ts"];
+
+export const recentMutants: readonly Mutant[] = [
+  {
+    name: "others' writes are not seen",
+    breaks: "the server decides about rows as they were before the command line changed them",
+    file: sqlite,
+    text: `onBegin: () => this.#forgetIfOthersWrote(),`,
+    replacement: `onBegin: () => {},`,
+    suites,
+  },
+  {
+    name: "what was taken back is remembered",
+    breaks: "an attempt that was never committed counts, and one that was is forgotten",
+    file: sqlite,
+    text: `onUndo: () => this.#forget(),`,
+    replacement: `onUndo: () => {},`,
+    suites,
+  },
+  {
+    name: "what a sweep ended is remembered as pending",
+    breaks: "an erased salt stays in memory, and its code works",
+    file: "src/store/sqlite-sweep.ts",
+    text: `work.update(expired);`,
+    replacement: `sql.updateVerification.run(...rows.verificationChanges(expired));`,
+    suites,
+  },
+  {
+    name: "half an act is committed",
+    breaks: "an act that failed half way is there in part",
+    file: "src/store/postgres-batches.ts",
+    text: `if (work.isHalfDone) throw new HalfDone(outcome);`,
+    replacement: ``,
+    suites: ["test/store/postgres.test.ts"],
+  },
+];
