@@ -112,6 +112,19 @@ export function prefixCases(onGround: OnGround): void {
     );
 
     test(
+      "is not shown to a resend of what is not counted at it, such as a known user's",
+      onGround(async ({ store, acts }) => {
+        await acts.send(ann);
+        // As one of a known user is: its phone has a prefix, its verification no tally.
+        const { verification } = await acts.send(ann, { knownUser: true });
+        const phoneOf = () => acts.refOf(ann);
+        const scope = { tenant: "default", id: verification.id, slot: undefined, phoneOf, withPrefix: true };
+        const seen = await store.updateVerification(scope, (view) => ({ writes: {}, result: view.prefix }));
+        expect([verification.tally, seen]).toEqual(["none", undefined]);
+      }),
+    );
+
+    test(
       "takes a send back that never left",
       onGround(async ({ store, acts }) => {
         const { message } = await acts.send(ann);
