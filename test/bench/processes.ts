@@ -32,9 +32,9 @@ process.on("exit", () => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-/** Pins this process, which makes the load, away from the servers. */
-export function pinLoad(): void {
-  pin(process.pid, loadCpu);
+/** Pins the process that makes the load, this one unless given, away from the servers. */
+export function pinLoad(pid = process.pid): void {
+  pin(pid, loadCpu);
 }
 
 /** Pins a process, its threads and all its children to the servers' core. */

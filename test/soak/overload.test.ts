@@ -3,76 +3,55 @@
  * many that come again at once whenever they are refused. What it serves must not collapse. Counted is what is served for
  * a second of the server's own CPU time: in overload it has no other, and a busy machine does not distort it.
  */
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync } from "node:fs";
+import { rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
-import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { cpuMicros, pinLoad, type Server } from "../bench/processes.ts";
+import { prepareSqlite, startService } from "../bench/targets.ts";
 import type { LoadPlan, LoadReport } from "../support/load.ts";
 import { startLoad } from "../support/loading.ts";
-import { cleanEnv, residentMiB } from "../support/process.ts";
+import { residentMiB } from "../support/process.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 const folder = temporaryFolder();
-const service = fileURLToPath(new URL("../bench/service.ts", import.meta.url));
-let child: ChildProcess;
-let port: number;
+let server: Server;
 let key: string;
 beforeAll(async () => {
   // The service as it is measured elsewhere: its provider accepts at once, and hands over codes that nobody needs here.
-  const codes = createServer((socket) => void socket.resume()).listen(join(folder, "codes"));
-  await once(codes, "listening");
-  const env = cleanEnv({ OTP_SEND_WAIT_MS: "0", OTP_LOG_LEVEL: "warn", OTP_KEY_LIMIT: "none" });
-  const args = [service, join(folder, "otp.db"), join(folder, "codes")];
-  child = spawn(process.execPath, args, { env, stdio: ["ignore", "pipe", "inherit"] });
-  let output = "";
-  while (!/^port \d+$/m.test(output)) output += String((await once(child.stdout as Readable, "data"))[0]);
-  port = Number(/^port (\d+)$/m.exec(output)?.[1]);
-  key = /otp_live_\w+/.exec(output)?.[0] ?? "";
-  pin(child.pid, 0);
-  codes.unref();
+  const path = join(folder, "codes");
+  const listener = createServer((socket) => void socket.resume()).listen(path);
+  await once(listener, "listening");
+  listener.unref();
+  const codes = { path, codeFor: () => Promise.reject(new Error("nobody asks")), close: () => listener.close() };
+  const prepared = await prepareSqlite({ folder, codes }, "otp");
+  server = await startService({ folder, codes }, prepared, {}, { OTP_SEND_WAIT_MS: "0", OTP_LOG_LEVEL: "warn" });
+  key = prepared.key;
 });
 afterAll(async () => {
-  child.kill();
-  await once(child, "exit");
+  await server.stop();
   rmSync(folder, { recursive: true, force: true });
 });
 
 const rampMs = 4_000;
-
-function pin(pid: number | undefined, core: number): void {
-  try {
-    execFileSync("taskset", ["-acp", `${core}`, `${pid}`], { stdio: "ignore" });
-  } catch {
-    console.warn("taskset is not there: server and load share all cores");
-  }
-}
-
-/** User and system time of a process, in seconds. */
-function cpuSecondsOf(pid: number | undefined): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, "latin1").split(") ")[1]?.split(" ") ?? [];
-  return (Number(fields[11]) + Number(fields[12])) / 100;
-}
 
 const sum = ({ ok }: LoadReport) => Object.values(ok).reduce((total, count) => total + count, 0);
 
 type Plan = Pick<LoadPlan, "loops" | "streams">;
 
 async function measure(name: string, plan: Plan, seconds: number): Promise<number> {
-  const load = startLoad({ port, key, ...plan });
-  pin(load.pid, 1);
+  const load = startLoad({ port: server.port, key, ...plan });
+  pinLoad(load.pid);
   await load.started;
   // Connections are made first, which costs both sides more than a call.
   await new Promise((resolve) => setTimeout(resolve, rampMs));
   load.mark();
-  const cpuBefore = cpuSecondsOf(child.pid);
+  const cpuBefore = cpuMicros(server.pid);
   await new Promise((resolve) => setTimeout(resolve, seconds * 1_000));
-  const mostMiB = residentMiB(child.pid);
+  const mostMiB = residentMiB(server.pid);
   const report = await load.end();
-  const cpuSeconds = cpuSecondsOf(child.pid) - cpuBefore;
+  const cpuSeconds = (cpuMicros(server.pid) - cpuBefore) / 1e6;
   const goodput = sum(report) / cpuSeconds;
   console.log(
     `${name}: ${goodput.toFixed(0)} served for a second of CPU, ${(sum(report) / report.seconds).toFixed(0)} a second (p50 ${report.okMs.p50} ms, p99 ${report.okMs.p99} ms), others ${JSON.stringify(report.counts)} (p50 ${report.othersMs.p50} ms, p99 ${report.othersMs.p99} ms), ${mostMiB.toFixed(0)} MiB`,
@@ -108,5 +87,5 @@ test.each(overloads)("$name leave at least $shareMin of the most, which is there
   );
   expect(share).toBeGreaterThan(shareMin);
   // What lives is 30 MiB; the rest is what the collector has not felt a need to give back.
-  expect(residentMiB(child.pid)).toBeLessThan(768);
+  expect(residentMiB(server.pid)).toBeLessThan(768);
 });
