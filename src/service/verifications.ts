@@ -219,13 +219,13 @@ export function createVerifications(options: VerificationsOptions): Verification
         : refuse("DELIVERY_FAILED", { retryAfterMs: deliveryRetryMs }).refusal;
       // DELIVERY_FAILED says "retry unchanged", so the retry must be a first call again.
       const kept = refusal.reason === "DELIVERY_FAILED" ? null : { at: store.now(), refusal };
-      if (claim !== undefined) await store.noteAnswer(claim.slot, kept);
+      if (claim !== undefined) await store.noteAnswer(claim.slot, job.verification.id, kept);
       return answer({ ok: false, refusal });
     }
     const sent = sentAt(settled?.verification ?? job.verification, policyOf(job.verification.tenant), store.now());
     const { at, state, delivery, nextResendMs, resendsRemaining: left } = sent;
     const kept = { at, sent: { state, delivery, nextResendMs, resendsRemaining: left } };
-    if (claim !== undefined) await store.noteAnswer(claim.slot, kept);
+    if (claim !== undefined) await store.noteAnswer(claim.slot, job.verification.id, kept);
     return answer(ok(sent));
   }
 

@@ -174,13 +174,14 @@ export class PostgresStore implements Store {
     return found.map(rows.toMessage).toSorted((a, b) => a.copy - b.copy);
   }
 
-  noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void> {
+  noteAnswer(slot: Uint8Array, verificationId: string, answer: StoredAnswer | null): Promise<void> {
     return this.#batches.run({
       slot,
       run: (work) => {
         const record = work.record(slot);
+        if (record?.verificationId !== verificationId) return;
         if (answer === null) work.removeRecord(slot);
-        else if (record !== undefined) work.putRecord({ ...record, answer });
+        else work.putRecord({ ...record, answer });
       },
     });
   }

@@ -179,8 +179,9 @@ export class SqliteStore implements Store {
     return this.#read(() => this.#sql.messages.all(rows.idBytes(id)).map(rows.toMessage));
   }
 
-  noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void> {
+  noteAnswer(slot: Uint8Array, verificationId: string, answer: StoredAnswer | null): Promise<void> {
     return this.#act(() => {
+      if (this.#record(slot)?.verificationId !== verificationId) return;
       if (answer === null) this.#sql.deleteRecord.run(slot);
       else this.#sql.noteAnswer.run(answerText(answer), slot);
     });

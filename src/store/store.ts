@@ -207,8 +207,11 @@ export interface Store {
   /** Reads the messages of a verification, oldest first. */
   readMessages(id: string): Promise<Message[]>;
 
-  /** Notes the answer of a first call under its slot, or forgets the call (null) so that a retry is a first call again. */
-  noteAnswer(slot: Uint8Array, answer: StoredAnswer | null): Promise<void>;
+  /**
+   * Notes the answer of a first call under its slot, or forgets the call (null) so that a retry is a first call again. A
+   * record that is of another verification by now is another call's, and left alone.
+   */
+  noteAnswer(slot: Uint8Array, verificationId: string, answer: StoredAnswer | null): Promise<void>;
 
   /**
    * Claims up to `max` messages that are due, each for one worker alone. Those past their deadline, or whose

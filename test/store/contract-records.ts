@@ -46,7 +46,7 @@ export function recordCases(onGround: OnGround): void {
       "takes its answer, with all that the answer holds, or is forgotten",
       onGround(async ({ store, acts }) => {
         const claim = idempotencyClaim(acts.keys, scope, ["a"]);
-        await acts.send(ann, { claim });
+        const { id } = (await acts.send(ann, { claim })).verification;
         const record = () =>
           store.openVerification({ tenant: "default", slot: claim.slot, phone: undefined }, ({ record: found }) => ({
             writes: {},
@@ -63,13 +63,31 @@ export function recordCases(onGround: OnGround): void {
         } as const;
         const answer = { at: 5, sent };
         for (const noted of [{ at: 5 }, { at: 5, refusal }, { at: 5, refusal, sent }, { at: 5, sent: last }, answer]) {
-          await store.noteAnswer(claim.slot, noted);
+          await store.noteAnswer(claim.slot, id, noted);
           expect((await record())?.answer).toEqual(noted);
         }
-        await store.noteAnswer(claim.slot, null);
+        await store.noteAnswer(claim.slot, id, null);
         expect(await record()).toBeUndefined();
-        await store.noteAnswer(claim.slot, answer);
+        await store.noteAnswer(claim.slot, id, answer);
         expect(await record()).toBeUndefined();
+      }),
+    );
+
+    test(
+      "of a later call is left alone by what an earlier one comes to, however long that took",
+      onGround(async ({ store, acts, system }) => {
+        const claim = idempotencyClaim(acts.keys, scope, ["a"]);
+        const first = (await acts.send(ann, { claim })).verification;
+        // The first is forgotten, and the key stands for another call.
+        system.advance(86_400_000);
+        const { id } = (await acts.send(ann, { claim })).verification;
+        const record = () =>
+          store.openVerification({ tenant: "default", slot: claim.slot, phone: undefined }, ({ record: found }) => ({
+            writes: {},
+            result: found,
+          }));
+        for (const late of [{ at: 5 }, null]) await store.noteAnswer(claim.slot, first.id, late);
+        expect(await record()).toMatchObject({ verificationId: id, answer: null });
       }),
     );
   });

@@ -136,9 +136,9 @@ function wrap(store: Store): Store {
       if (jobs.length > 0) reach("claim.after");
       return jobs;
     },
-    async noteAnswer(slot, answer) {
+    async noteAnswer(slot, id, answer) {
       reach("note.before");
-      await store.noteAnswer(slot, answer);
+      await store.noteAnswer(slot, id, answer);
       reach("note.after");
     },
   };
