@@ -12,8 +12,8 @@ const everywhere = {
 
 export default defineConfig({
   test: {
-    // Two cores: a third process would only make the others late.
-    maxWorkers: 2,
+    // On two cores: many tests wait, for a disk, a clock or a process, and a third one fills the quarter that they leave.
+    maxWorkers: 3,
     projects: [
       // Pure rules share their processes: to start one costs more than most of these files.
       { test: { ...everywhere, name: "rules", include: ["test/otp/**/*.test.ts"], isolate: false } },
