@@ -10,43 +10,45 @@ export interface Network {
   readonly bits: number;
 }
 
-/** IPv4 that is of no use or of no business outside its own network (RFC 6890 and its successors). */
-const closed = new BlockList();
-for (const [network, bits] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.0.2.0", 24],
-  ["192.88.99.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["198.51.100.0", 24],
-  ["203.0.113.0", 24],
-  ["224.0.0.0", 3],
-] as const) {
-  closed.addSubnet(network, bits, "ipv4");
+const familyOf = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
+
+function listOf(networks: readonly Network[]): BlockList {
+  const list = new BlockList();
+  for (const { address, bits } of networks) list.addSubnet(address, bits, familyOf(address));
+  return list;
 }
+
+/** IPv4 that is of no use or of no business outside its own network (RFC 6890 and its successors). */
+const closed = listOf([
+  { address: "0.0.0.0", bits: 8 },
+  { address: "10.0.0.0", bits: 8 },
+  { address: "100.64.0.0", bits: 10 },
+  { address: "127.0.0.0", bits: 8 },
+  { address: "169.254.0.0", bits: 16 },
+  { address: "172.16.0.0", bits: 12 },
+  { address: "192.0.0.0", bits: 24 },
+  { address: "192.0.2.0", bits: 24 },
+  { address: "192.88.99.0", bits: 24 },
+  { address: "192.168.0.0", bits: 16 },
+  { address: "198.18.0.0", bits: 15 },
+  { address: "198.51.100.0", bits: 24 },
+  { address: "203.0.113.0", bits: 24 },
+  { address: "224.0.0.0", bits: 3 },
+]);
 
 /** Of IPv6 only what is given out for global use, without what is for examples, or leads on to an IPv4 address. */
-const global6 = new BlockList();
-global6.addSubnet("2000::", 3, "ipv6");
-const closed6 = new BlockList();
-for (const [network, bits] of [
-  ["2001::", 23],
-  ["2001:db8::", 32],
-  ["2002::", 16],
-  ["3fff::", 20],
-] as const) {
-  closed6.addSubnet(network, bits, "ipv6");
-}
+const global6 = listOf([{ address: "2000::", bits: 3 }]);
+const closed6 = listOf([
+  { address: "2001::", bits: 23 },
+  { address: "2001:db8::", bits: 32 },
+  { address: "2002::", bits: 16 },
+  { address: "3fff::", bits: 20 },
+]);
 
-const loopback = new BlockList();
-loopback.addSubnet("127.0.0.0", 8, "ipv4");
-loopback.addAddress("::1", "ipv6");
+const loopback = listOf([
+  { address: "127.0.0.0", bits: 8 },
+  { address: "::1", bits: 128 },
+]);
 
 /** True for an address of the public internet. An IPv4 address in IPv6's clothes is none. Pure. */
 export function isPublic(address: string): boolean {
@@ -61,13 +63,12 @@ export function isPublicOrLoopback(address: string): boolean {
 
 /** True for an address of this machine. Pure. */
 export function isLoopback(address: string): boolean {
-  return loopback.check(address, isIPv4(address) ? "ipv4" : "ipv6");
+  return loopback.check(address, familyOf(address));
 }
 
 /** Where events may be posted: as above, and to networks that the operator has named. */
 export function eventAddresses(isDevelopment: boolean, networks: readonly Network[]): (address: string) => boolean {
-  const named = new BlockList();
-  for (const { address, bits } of networks) named.addSubnet(address, bits, isIPv4(address) ? "ipv4" : "ipv6");
+  const named = listOf(networks);
   const isAllowed = isDevelopment ? isPublicOrLoopback : isPublic;
-  return (address) => isAllowed(address) || named.check(address, isIPv4(address) ? "ipv4" : "ipv6");
+  return (address) => isAllowed(address) || named.check(address, familyOf(address));
 }
