@@ -181,9 +181,9 @@ export class SqliteStore implements Store {
 
   noteAnswer(slot: Uint8Array, verificationId: string, answer: StoredAnswer | null): Promise<void> {
     return this.#act(() => {
-      if (this.#record(slot)?.verificationId !== verificationId) return;
-      if (answer === null) this.#sql.deleteRecord.run(slot);
-      else this.#sql.noteAnswer.run(answerText(answer), slot);
+      const id = rows.idBytes(verificationId);
+      if (answer === null) this.#sql.forgetCall.run(slot, id);
+      else this.#sql.noteAnswer.run(answerText(answer), slot, id);
     });
   }
 

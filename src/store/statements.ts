@@ -95,7 +95,8 @@ export function prepare(db: Database) {
       `INSERT OR REPLACE INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
     ),
-    noteAnswer: statement(`UPDATE idempotency SET answer = ? WHERE slot = ?`),
+    noteAnswer: statement(`UPDATE idempotency SET answer = ? WHERE slot = ? AND verification_id = ?`),
+    forgetCall: statement(`DELETE FROM idempotency WHERE slot = ? AND verification_id = ?`),
     deleteRecord: statement(`DELETE FROM idempotency WHERE slot = ?`),
     // One row a minute and tenant. What a read costs is in its ten rows, what a write costs in its one page.
     guesses: statement<Guesses>(
