@@ -13,11 +13,12 @@ import { createPost } from "../../src/delivery/post.ts";
 import { backlogMax, endpointsMax, type Endpoint } from "../../src/otp/endpoint.ts";
 import { eventTypes, verificationEvents, type OwedEvent } from "../../src/otp/event.ts";
 import { sealPhone } from "../../src/otp/phone-number.ts";
-import { end, type Verification } from "../../src/otp/verification.ts";
+import { end } from "../../src/otp/verification.ts";
 import { ann, ringOf } from "../store/acts.ts";
 import { endpointOf } from "../store/endpoints.ts";
 import { readDocument } from "../support/document.ts";
 import { parseEvent } from "../support/events.ts";
+import { verificationOf } from "../support/examples.ts";
 import { deadOrigin } from "../support/gateway.ts";
 import { temporaryFolder } from "../support/world.ts";
 
@@ -27,33 +28,17 @@ const keys = ringOf(1);
 
 const createMs = Date.UTC(2026, 0, 1, 12);
 const id = "3q2-7wAAAAAAAAAAAAAAAA";
-const pending: Verification = {
+const pending = verificationOf({
   id,
   tenant: "acme",
-  keyId: "key",
   kid: keys.current.kid,
-  salt: Buffer.alloc(16, 3),
-  phoneIndex: Buffer.alloc(16, 4),
   phoneBox: sealPhone(keys.current, id, ann),
-  region: "NL",
-  locale: "nl",
-  purpose: "login",
-  bind: "",
-  webOrigin: undefined,
-  appHash: undefined,
-  knownUser: false,
-  tally: "none",
-  state: "PENDING",
   delivery: "DELIVERED",
-  digits: 6,
   attempts: 1,
-  attemptsMax: 5,
-  resends: 0,
   nextResendMs: createMs + 30_000,
   createMs,
   expireMs: createMs + 600_000,
-  endMs: null,
-};
+});
 const endMs = createMs + 31_000;
 const [verified] = verificationEvents(pending, end(pending, "VERIFIED", endMs), undefined, endMs) as [OwedEvent];
 
