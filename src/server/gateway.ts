@@ -27,7 +27,7 @@ import { peerOf, type Admit } from "./admission.ts";
 import { ClientGone, Late, type Call } from "./call.ts";
 import { isPreflight, type Cors } from "./cors.ts";
 import { whyUndecodable } from "./decoding.ts";
-import { discard, readBody } from "./request-body.ts";
+import { alone, discard, readBody } from "./request-body.ts";
 import { headersOf, timeoutMsOf } from "./request-headers.ts";
 import { restError } from "./rest.ts";
 import { createRouter, envelopeBytes, pathOf, type Routed } from "./route.ts";
@@ -254,7 +254,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     body: Uint8Array,
   ): Promise<Sendable> {
     const { handler, surface, url } = routed;
-    if (surface === "rest") return rpcs.rest(call.rpc, call, body);
+    if (surface === "rest") return rpcs.rest(call, body);
     const late = new AbortController();
     call.late.catch((why: unknown) => late.abort(why));
     const answer = await handler({
@@ -262,7 +262,7 @@ export function createGateway(options: GatewayOptions): Gateway {
       method: request.method ?? "POST",
       url,
       header: headersOf(request, surface),
-      body: once(body),
+      body: alone(body),
       signal: late.signal,
       contextValues: createContextValues().set(callKey, call),
     });
@@ -386,8 +386,4 @@ interface NewCall {
 
 function fullHouseName(request: Request, { surface }: Routed): string {
   return `${surface} ${request.method} ${request.headers["content-type"]}`;
-}
-
-async function* once(body: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield body;
 }

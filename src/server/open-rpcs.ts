@@ -11,7 +11,7 @@ import { refuse } from "../otp/reason.ts";
 import { answerPlain, type Request, type Response } from "./answer.ts";
 import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
-import { discard, readBody } from "./request-body.ts";
+import { alone, discard, readBody } from "./request-body.ts";
 import { headersOf } from "./request-headers.ts";
 import { createRouter, envelopeBytes, pathOf } from "./route.ts";
 
@@ -98,10 +98,6 @@ const clientGone = new Error("the client is gone");
 
 function isWatch(handler: UniversalHandler | undefined): boolean {
   return handler?.method.methodKind === "server_streaming";
-}
-
-async function* alone(body: Uint8Array): AsyncGenerator<Uint8Array> {
-  yield body;
 }
 
 /** Writes an answer as it comes, no faster than the client takes it. */

@@ -43,6 +43,11 @@ export function readBody(
   });
 }
 
+/** A whole body as Connect takes it: piece by piece, of which it is the only one. */
+export async function* alone(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield body;
+}
+
 /** True once the client has taken its request back, or its connection has gone. */
 function isGone(request: Request): boolean {
   return "stream" in request ? request.stream.closed || request.stream.destroyed : request.destroyed;

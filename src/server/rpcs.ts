@@ -29,8 +29,8 @@ import { restError } from "./rest.ts";
 export interface Rpcs {
   /** Connect's handlers, one per RPC. A request brings its call under `callKey`. */
   readonly handlers: readonly UniversalHandler[];
-  /** Performs a call of the RPC of that name over REST: from its whole JSON message to its whole answer. Never rejects. */
-  rest(rpc: string, call: Call, message: Uint8Array): Promise<Sendable>;
+  /** Performs a call over REST: from its whole JSON message to its whole answer. Never rejects. */
+  rest(call: Call, message: Uint8Array): Promise<Sendable>;
 }
 
 export interface RpcsOptions {
@@ -73,11 +73,11 @@ export function createRpcs({ service, messageBytesMax, onFault }: RpcsOptions): 
   return {
     handlers: router.handlers,
 
-    async rest(rpc, call, message) {
+    async rest(call, message) {
       try {
         gate(call);
-        const method = byName.get(rpc);
-        if (method === undefined) throw new Error(`there is no RPC ${rpc}`);
+        const method = byName.get(call.rpc);
+        if (method === undefined) throw new Error(`there is no RPC ${call.rpc}`);
         const request = read(method.input, message);
         if (request === undefined) {
           call.refusal = whyJsonUndecodable(method, message);
