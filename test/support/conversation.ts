@@ -11,6 +11,8 @@ export interface Conversation {
   say(line: string): Promise<string>;
   /** Resolves with its exit code once it is gone. */
   readonly ended: Promise<number | null>;
+  /** Ends it, and resolves once it is gone. */
+  end(): Promise<void>;
 }
 
 /** Starts a program in `folder`, with `env` beside what it needs to run at all. */
@@ -51,5 +53,9 @@ export function converse(
       return heard();
     },
     ended,
+    async end() {
+      child.kill();
+      await ended;
+    },
   };
 }
