@@ -107,7 +107,7 @@ describe("a command line", () => {
   test.each(["12.22.12", "20.20.2", "22.17.1"])("Node %s is refused with a sentence", async (node) => {
     const { code, output, errors } = await runOnNode(node);
     expect(errors).toBe(
-      `otpd needs Node 22.18 or newer; this is ${node}. On Linux, npm ci brings a newer one: start it as "npm start" or "npx otpd".\n`,
+      `otpd needs Node 22.18 or newer; this is ${node}. On Linux, npm ci brings a newer one: start it as "npm start" or "npx --no-install otpd".\n`,
     );
     expect({ code, output }).toEqual({ code: 1, output: "" });
   });
@@ -225,7 +225,7 @@ describe("keys", () => {
     const { code, output } = await runOtpd(elsewhere, ["keys", "list"]);
     expect({ code, output }).toEqual({
       code: 0,
-      output: "There are no API keys. Make one: npx otpd keys create --name me\n",
+      output: "There are no API keys. Make one: npx --no-install otpd keys create --name me\n",
     });
   });
 });
@@ -387,7 +387,7 @@ describe("serve", () => {
   });
 });
 
-test("npx otpd in the repository is this command", () => {
-  const { status, stdout } = spawnSync("npx", ["otpd", "--version"], { cwd: root, env: cleanEnv() });
+test("npx --no-install otpd in the repository is this command", () => {
+  const { status, stdout } = spawnSync("npx", ["--no-install", "otpd", "--version"], { cwd: root, env: cleanEnv() });
   expect({ status, stdout: stdout.toString("utf8") }).toEqual({ status: 0, stdout: "0.1.0\n" });
 });

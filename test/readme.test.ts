@@ -120,7 +120,7 @@ describe("the README's commands", () => {
   });
 
   test("the operator's commands work beside the server", async () => {
-    const lines = only(commandsWith("npx otpd keys create")).command.trimEnd().split("\n");
+    const lines = only(commandsWith("npx --no-install otpd keys create")).command.trimEnd().split("\n");
     const [create = "", list = "", migrate = "", prune = "", phones = "", doctor = "", _, ...more] = lines;
     expect(more).toEqual([]);
     const made = await run(create);
@@ -135,8 +135,8 @@ describe("the README's commands", () => {
   });
 
   test("the operator's command makes a tenant", async () => {
-    const [line = ""] = /^npx otpd tenants create .*$/m.exec(readme) ?? [];
-    expect(await run(`${line} >/dev/null && npx otpd tenants show acme --json`)).toMatchObject({
+    const [line = ""] = /^npx --no-install otpd tenants create .*$/m.exec(readme) ?? [];
+    expect(await run(`${line} >/dev/null && npx --no-install otpd tenants show acme --json`)).toMatchObject({
       name: "acme",
       settings: { brand: { value: "Acme", from: "tenant" }, countries: { value: "NL,BE", from: "tenant" } },
     });
@@ -160,7 +160,7 @@ describe("the README's commands", () => {
     const known = new Set([
       "npm ci && npm start\n",
       "export API_KEY=otp_live_...\n",
-      ...["/v1/otp/send", "/v1/otp/verify", "OtpService/", "npx otpd keys create"].flatMap((text) =>
+      ...["/v1/otp/send", "/v1/otp/verify", "OtpService/", "npx --no-install otpd keys create"].flatMap((text) =>
         commandsWith(text).map(({ command }) => command),
       ),
     ]);

@@ -6,8 +6,8 @@ import { join, sep } from "node:path";
 import { rules, type SourceFile } from "./rules.ts";
 
 const root = join(import.meta.dirname, "../..");
-const folders = ["src", "test", "proto", "docs", ".ci"];
-const written = /\.([jt]s|proto|md)$|\/\.ci\/run$/;
+const folders = ["src", "test", "proto", "docs", ".ci", ".github"];
+const written = /\.([jt]s|proto|md|ya?ml|service)$|\/Dockerfile$|\/\.ci\/run$/;
 
 const paths = [
   join(root, "README.md"),

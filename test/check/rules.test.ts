@@ -8,6 +8,7 @@ import {
   fileName,
   importArrows,
   namedExports,
+  nobodysPackage,
   nothingLeftOpen,
   openingParagraph,
   type Rule,
@@ -153,4 +154,22 @@ describe("files", () => {
     const word = `${end === "DO" ? "TO" : "FIX"}${end}`;
     expect(found(nothingLeftOpen, "src/otp/code.ts", `// ${word}: later\n`)).toBe(1);
   });
+});
+
+describe("nobody is told to run a package that a stranger may own", () => {
+  test.each([
+    ["README.md", "npx otpd keys list"],
+    ["docs/operate.md", "$ npx  otpd doctor"],
+    ["docs/operate/prometheus-rules.yml", "description: npx otpd webhooks list shows which"],
+    ["docs/integrate.md", "npx buf generate proto"],
+    ["src/commands/keys.ts", "say(`Make one: npx otpd keys create`);"],
+    [".github/CONTRIBUTING.md", "`npx --yes buf build`"],
+  ])("%s may not say: %s", (path, text) => expect(found(nobodysPackage, path, text)).toBe(1));
+
+  test.each([
+    ["README.md", "npx --no-install otpd keys list"],
+    ["docs/operate.md", "`npx` serves the owner of the files alone"],
+    ["docs/decisions.md", "which npm scripts and npx find first."],
+    ["test/fuzz/fire.ts", "npx vitest run"],
+  ])("%s may say: %s", (path, text) => expect(found(nobodysPackage, path, text)).toBe(0));
 });

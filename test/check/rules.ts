@@ -168,6 +168,19 @@ export const nothingLeftOpen: Rule = ({ path, text }) => {
   return word === undefined ? [] : [`${path} has a ${word}: do it, or leave it out`];
 };
 
+// ---- commands -------------------------------------------------------------------------------------------------------
+
+const toldToPeople = /^(README\.md|(src|docs|\.github)\/.*)$/;
+
+/** What people are told to type fetches no package by its name: outside the repository it would be a stranger's. */
+export const nobodysPackage: Rule = ({ path, text }) => {
+  if (!toldToPeople.test(path)) return [];
+  const found = text.match(/\bnpx +(?!--no-install )[^\s`"',;.)]+/g) ?? [];
+  return found
+    .filter((command) => command !== "npx find")
+    .map((command) => `${path} says "${command}": npx fetches a package of that name; write npx --no-install`);
+};
+
 export const rules: readonly Rule[] = [
   importArrows,
   clockAndChance,
@@ -176,4 +189,5 @@ export const rules: readonly Rule[] = [
   openingParagraph,
   namedExports,
   nothingLeftOpen,
+  nobodysPackage,
 ];

@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The file that `npx otpd` runs. */
+/** The file that `npx --no-install otpd` runs. */
 export const launcher = fileURLToPath(new URL("../../src/otpd.js", import.meta.url));
 
 /** The environment without any OTP_* of the machine's own. */
