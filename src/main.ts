@@ -151,7 +151,9 @@ export async function startService(config: Config, surroundings: Surroundings): 
       surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print));
     const isDevelopment = config.environment === "development";
     const inbox = isDevelopment && waysOut.every(({ name }) => name === "console") ? createInbox(now) : undefined;
-    providers = waysOut.map((provider) => tracing.provider(guarded(inbox?.copying(provider) ?? provider, now)));
+    providers = waysOut.map((provider) =>
+      tracing.provider(guarded(inbox?.copying(provider) ?? provider, now, telemetry.breaker)),
+    );
 
     const phoneOf = phoneRefs(keys, tenantOf);
     const worker = createWorker({

@@ -26,6 +26,8 @@ export interface Telemetry {
   call(call: AnsweredCall, status: number, durationMs: number): void;
   /** A provider was called. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number): void;
+  /** A provider is left alone from now on, since it failed too often; or no longer. */
+  breaker(provider: string, isClosed: boolean): void;
   /** Something failed that a caller was told nothing about. */
   fault(where: string, error: unknown, callId?: string): void;
   /** The pumping guard blocked a prefix, or would have if it were not to observe only. */
@@ -64,8 +66,14 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
     },
     providerCall(provider, outcome, durationMs) {
       const fields = { provider, outcome: outcome.kind, duration_ms: durationMs };
-      if (outcome.kind === "accepted") log.debug(fields, "provider call");
+      // While a provider is left alone every message would say so.
+      const isUnasked = "isUnasked" in outcome;
+      if (outcome.kind === "accepted" || isUnasked) log.debug(fields, "provider call");
       else log.warn({ ...fields, cause: outcome.kind === "refused" ? outcome.cause : undefined }, "provider call");
+    },
+    breaker(provider, isClosed) {
+      if (isClosed) log.info({ provider }, "the provider is called again");
+      else log.warn({ provider }, "the provider failed too often and is left alone until a trial succeeds");
     },
     fault(where, error, callId) {
       log.error({ where, call_id: callId, error: describe(error) }, "fault");

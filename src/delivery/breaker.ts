@@ -22,21 +22,36 @@ const halfOpenAfterMs = 9_000;
 /** A provider cannot ask to be left alone for longer. */
 const pauseMsMax = 60_000;
 
-const broken: SendOutcome = { kind: "unavailable", detail: "the provider failed too often lately" };
+const broken: SendOutcome = {
+  kind: "unavailable",
+  detail: "the provider failed too often lately",
+  isUnasked: true,
+};
 
-/** Wraps a provider; `now` is a clock in milliseconds. */
-export function guarded(provider: Provider, now: () => number): GuardedProvider {
+const paused = "paused at the provider's request";
+
+/** Wraps a provider; `now` is a clock in milliseconds. `onTurn` is told when it is left alone, and when no longer. */
+export function guarded(
+  provider: Provider,
+  now: () => number,
+  onTurn?: (provider: string, isClosed: boolean) => void,
+): GuardedProvider {
   const policy = circuitBreaker(handleWhenResult(isFailure), {
     halfOpenAfter: halfOpenAfterMs,
     breaker: new FailureCount(),
   });
   let isClosed = true;
   let openedMs = 0;
+  const turn = (closes: boolean) => {
+    // A trial that fails opens it again: that is no news.
+    if (isClosed !== closes) onTurn?.(provider.name, closes);
+    isClosed = closes;
+  };
   policy.onBreak(() => {
-    isClosed = false;
+    turn(false);
     openedMs = now();
   });
-  policy.onReset(() => (isClosed = true));
+  policy.onReset(() => turn(true));
   let pausedUntilMs = 0;
 
   return {
@@ -45,7 +60,7 @@ export function guarded(provider: Provider, now: () => number): GuardedProvider 
     isOpen: () => !isClosed && now() - openedMs < halfOpenAfterMs,
     async send(sms, signal) {
       const pauseMs = pausedUntilMs - now();
-      if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: "paused at the provider's request" };
+      if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: paused, isUnasked: true };
       // While one call tries the provider, cockatiel would have the others wait for it, out of their own time.
       if (policy.state === CircuitState.HalfOpen) return broken;
       try {

@@ -67,6 +67,14 @@ const providerBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 const typingBounds = [5, 10, 20, 30, 60, 120, 300];
 const batchActsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 const batchBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1];
+/** What a provider call can come to. */
+const providerOutcomes: readonly SendOutcome["kind"][] = [
+  "accepted",
+  "refused",
+  "throttled",
+  "unavailable",
+  "ambiguous",
+];
 /** How often the event loop's delay is looked at: each look wakes the process. */
 const eventLoopStepMs = 20;
 /** A scrape does not wait longer than this for the database. */
@@ -169,6 +177,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     for (const outcome of callOutcomes) calls(rpc, outcome);
     for (const reason of Object.keys(reasons) as Reason[]) if (isOurs(reason)) refusals(rpc, reason);
   }
+  for (const rpc of ["SendOtp", "ResendOtp"]) refusals(rpc, "SPEND_LIMIT");
   checks("VERIFIED");
   checks("CODE_MISMATCH");
   for (const result of ["taken", "failed", "gone"] as const) eventTries(result);
@@ -213,7 +222,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
       if (message.failures === 0) handOff().observe((startMs - (isFirst ? verification.createMs : now)) / 1_000);
       if (outcome.kind !== "accepted" && outcome.kind !== "ambiguous") return;
       conversions.handedOver(verification.id, provider);
-      if (isFirst && outcome.kind === "accepted") handedOver(countryOf(verification), provider).add();
+      if (!isFirst || outcome.kind !== "accepted") return;
+      handedOver(countryOf(verification), provider).add();
+      // Without a series, codes of which none is typed would be no conversion instead of one of 0.
+      verified(countryOf(verification), provider);
     },
     batch(acts, durationMs, isDurable) {
       batchActs().observe(acts);
@@ -227,6 +239,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       eventsLost().add(count);
     },
     async render() {
+      for (const { name } of options.providers()) for (const outcome of providerOutcomes) providerCalls(name, outcome);
       await readGauges();
       const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
       return { type: registry.contentType, body: `${own}\n${process}` };

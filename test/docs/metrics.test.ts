@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reasons } from "../../src/otp/reason.ts";
-import { parseExposition, type Exposition } from "../support/exposition.ts";
+import { parseExposition, scrape, type Exposition } from "../support/exposition.ts";
 import { wrongCode } from "../support/phones.ts";
 import { readQuery, type Query } from "../support/promql.ts";
 import { surfaces, type Rpc, type Surface } from "../support/surfaces.ts";
@@ -18,12 +18,15 @@ const read = (path: string) => readFileSync(join(docs, path), "utf8");
 
 let world: World;
 let text: string;
+/** Before anything happened, and after a little of it. */
+let fresh: Exposition;
 let scraped: Exposition;
 /** The labels of each series name, and the values that each label took. */
 const labelsOf = new Map<string, Map<string, Set<string>>>();
 
 beforeAll(async () => {
   world = await startWorld();
+  fresh = await scrape(world.url);
   const [rest] = surfaces as readonly [Surface];
   const call = (rpc: Rpc, message: Record<string, string>) => rest.call(world.url, rpc, message, { key: world.key });
   const sent = await call("SendOtp", { phone: "+31612345678" });
@@ -135,6 +138,20 @@ describe("the alert rules", () => {
     expect(
       alerts.flatMap(({ name, expression }) => faultsOf(readQuery(expression)).map((fault) => `${name}: ${fault}`)),
     ).toEqual([]);
+  });
+
+  test("have a series from the start for all that they look at: one that begins at 27 is no increase to Prometheus", () => {
+    const ofCountries = new Set(["otp_verified_total", "otp_handed_over_total"]);
+    const wanted = alerts.flatMap(({ expression }) => readQuery(expression).selectors);
+    const absent = wanted.flatMap(({ metric, values }) => {
+      const own = Object.entries(values).filter(([label]) => !ofPrometheus.has(label));
+      const series = fresh.samples.filter(({ name }) => name === metric);
+      const missing = own.flatMap(([label, each]) =>
+        each.filter((value) => !series.some(({ labels }) => labels[label] === value)).map((value) => [metric, value]),
+      );
+      return series.length > 0 || metric === "up" || ofCountries.has(metric) ? missing : [[metric]];
+    });
+    expect(absent).toEqual([]);
   });
 
   test("tell of labels that are left after the aggregation", () => {

@@ -122,6 +122,10 @@ describe("after the scenario", () => {
     expect(growth("otp_verified_total")).toEqual({ "NL test": 2 });
   });
 
+  test("where no code was typed yet the conversion is 0, and not none", () => {
+    expect(after.value("otp_verified_total", { country: "BE", provider: "test" })).toBe(0);
+  });
+
   test("the time to verify runs from the send to the right code", () => {
     expect(growth("otp_time_to_verify_seconds_sum")).toEqual({ "NL test": 90 });
     const upTo = (le: string) =>

@@ -62,6 +62,7 @@ export function createTestTelemetry(told: Told[]): Telemetry {
   return {
     call: tell("call"),
     providerCall: tell("providerCall"),
+    breaker: tell("breaker"),
     fault: tell("fault"),
     tripped: tell("tripped"),
     clockJump: tell("clockJump"),

@@ -20,8 +20,14 @@ function newSms(): Sms {
 
 function createGuarded() {
   const network = createPhoneNetwork();
-  const provider = guarded(network, () => Date.now());
+  const turns: (readonly [provider: string, isClosed: boolean])[] = [];
+  const provider = guarded(
+    network,
+    () => Date.now(),
+    (...turn) => turns.push(turn),
+  );
   return {
+    turns,
     network,
     provider,
     send: () => provider.send(newSms(), new AbortController().signal),
@@ -140,6 +146,23 @@ test("while one call tries the provider the others go elsewhere at once", async 
   expect(await send()).toMatchObject({ kind: "unavailable" });
   wellAfter();
   expect(await send()).toMatchObject({ kind: "accepted" });
+});
+
+test("its opening and its closing are told once each, whatever comes between", async () => {
+  const { turns, network, send, sendUntilOpen } = createGuarded();
+  await sendUntilOpen(failed, 20);
+  for (let i = 0; i < 10; i += 1) expect(await send()).toMatchObject({ kind: "unavailable", isUnasked: true });
+  wellAfter();
+  network.script.push(failed);
+  expect(await send()).toEqual(failed);
+  expect(turns).toEqual([["test", false]]);
+  wellAfter();
+  await send();
+  await send();
+  expect(turns).toEqual([
+    ["test", false],
+    ["test", true],
+  ]);
 });
 
 test("a provider that asks to wait is not called before its time, a minute at most", async () => {

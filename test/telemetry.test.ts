@@ -1,0 +1,46 @@
+/**
+ * What a log has to say, read from the standard error of the real command.
+ */
+import { rmSync } from "node:fs";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { webhookSecret } from "./support/environment.ts";
+import { startGateway } from "./support/gateway.ts";
+import { firstKey, startOtpd, type Otpd } from "./support/process.ts";
+import { temporaryFolder } from "./support/world.ts";
+
+let folder: string;
+beforeEach(() => (folder = temporaryFolder()));
+afterEach(() => rmSync(folder, { recursive: true }));
+
+/** The lines with this message, of a server that has ended. */
+function linesOf(otpd: Otpd, msg: string): Record<string, unknown>[] {
+  const lines = otpd.errors().trim().split("\n");
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>).filter((line) => line["msg"] === msg);
+}
+
+test("a provider that is down is told of by its failed calls, and once when it is left alone", async () => {
+  const gateway = await startGateway({ status: 404 });
+  const otpd = await startOtpd(folder, {
+    OTP_PROVIDERS: "webhook",
+    OTP_WEBHOOK_URL: gateway.url,
+    OTP_WEBHOOK_SECRET: webhookSecret,
+    OTP_ALLOWED_COUNTRIES: "US",
+  });
+  const key = await firstKey(otpd);
+  const send = async (i: number) => {
+    const answer = await fetch(`${otpd.url}/v1/otp/send`, {
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ phone: `+1415555267${i}` }),
+    });
+    expect(answer.status).toBe(503);
+  };
+  for (const first of [0, 1, 2]) await send(first);
+  await Promise.all([3, 4, 5, 6, 7, 8, 9].map(send));
+  await otpd.end();
+  await gateway.stop();
+  expect(gateway.asked).toHaveLength(5);
+  expect(linesOf(otpd, "provider call").map(({ outcome }) => outcome)).toEqual(Array(5).fill("unavailable"));
+  const turns = linesOf(otpd, "the provider failed too often and is left alone until a trial succeeds");
+  expect(turns).toMatchObject([{ level: 40, provider: "webhook" }]);
+});
