@@ -1,0 +1,67 @@
+/**
+ * Mistakes about what the pumping guard counts, and when it acts.
+ */
+import type { Mutant } from "./mutants.ts";
+
+const decisions = "src/otp/decisions.ts";
+const sqlite = "src/store/sqlite-store.ts";
+const guard = "src/otp/pumping-guard.ts";
+
+export const pumpingMutants: readonly Mutant[] = [
+  {
+    name: "outcome not counted at its prefix",
+    breaks: "a block waits for ever for outcomes, and pumping is never noticed",
+    file: sqlite,
+    text: `this.#prefixes.mature(writes.verification, ref?.prefix, now);`,
+    replacement: ``,
+    suites: ["test/simulation/pumping.test.ts"],
+  },
+  {
+    name: "expiry not counted at its prefix",
+    breaks: "of codes that nobody types the guard hears nothing",
+    file: "src/store/sqlite-sweep.ts",
+    text: `mature(expired, phoneOf?.(expired).prefix, now);`,
+    replacement: ``,
+    suites: ["test/simulation/pumping.test.ts"],
+  },
+  {
+    name: "outcome counted with every change",
+    breaks: "one send fills a block by itself",
+    file: sqlite,
+    text: `if (before?.state === "PENDING" && writes.verification`,
+    replacement: `if (writes.verification`,
+    suites: ["test/simulation/pumping.test.ts"],
+  },
+  {
+    name: "fourth probe",
+    breaks: "a blocked prefix takes more than its probes",
+    file: guard,
+    text: `record.sent >= probesMax`,
+    replacement: `record.sent > probesMax`,
+    suites: ["test/simulation/pumping.test.ts"],
+  },
+  {
+    name: "what would be refused counts",
+    breaks: "a guard that observes sees something else than one that enforces",
+    file: decisions,
+    text: `tally: admission?.kind === "admitted" ? admission.tally : "none",`,
+    replacement: `tally: admission === undefined ? "none" : "block",`,
+    suites: ["test/simulation/pumping.test.ts"],
+  },
+  {
+    name: "guard without force",
+    breaks: "what the guard blocks is sent all the same",
+    file: decisions,
+    text: `policy.fraudGuard === "observe") return undefined;`,
+    replacement: `policy.fraudGuard.length > 0) return undefined;`,
+    suites: ["test/simulation/pumping.test.ts"],
+  },
+  {
+    name: "doubling forgotten by luck",
+    breaks: "a pump that gets one code typed in seven rounds of probes starts anew with an hour",
+    file: guard,
+    text: `...clean, ...noneRefused }`,
+    replacement: `...clean, ...noneRefused, trips: 0 }`,
+    suites: ["test/otp/pumping-guard.test.ts"],
+  },
+];
