@@ -3,6 +3,7 @@
  * arguments; nothing below looks anything up.
  */
 import { readFileSync } from "node:fs";
+import { hostname } from "node:os";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import type { Config } from "./config/config.ts";
 import { readTenant } from "./config/tenant-settings.ts";
@@ -35,6 +36,7 @@ import { createOperations } from "./server/operations.ts";
 import { createRpcs } from "./server/rpcs.ts";
 import { createOtpService } from "./server/otp-service.ts";
 import { createPublicDocuments } from "./server/public-documents.ts";
+import { createOwnNames } from "./server/own-names.ts";
 import { reflectionRoutes } from "./server/reflection.ts";
 import { createReportVisits } from "./server/reports.ts";
 import { connectionLimits, startServer, type Certificate } from "./server/server.ts";
@@ -228,6 +230,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const operations = createOperations({
       metrics: metrics && config.metrics !== "off" ? { access: config.metrics, render: metrics.render } : undefined,
       judge: readiness.judge,
+      isOwnName: createOwnNames([config.host, hostname()]),
       now,
     });
     const ownKeys = createOwnKeys(system);

@@ -17,6 +17,8 @@ export interface OperationsOptions {
     | undefined;
   /** Looks at how things are. */
   readonly judge: (checks: readonly ReadinessCheck[]) => Promise<Partial<Record<ReadinessCheck, CheckResult>>>;
+  /** Whether what a request names as its host is this machine. */
+  readonly isOwnName: (host: string | undefined) => boolean;
   readonly now: () => Instant;
 }
 
@@ -24,12 +26,17 @@ export interface OperationsOptions {
 const strangersMetricsMs = 1_000;
 
 /** Makes the function that finds the visit of a path. */
-export function createOperations({ metrics, judge, now }: OperationsOptions): (path: string) => Visit | undefined {
+export function createOperations({
+  metrics,
+  judge,
+  isOwnName,
+  now,
+}: OperationsOptions): (path: string) => Visit | undefined {
   const visits = new Map<string, Visit>([
     ["/livez", { ...askedUrgently, answer: async () => ({ ok: true, value: json({ status: "alive" }) }) }],
     ["/readyz", readyVisit(judge)],
   ]);
-  if (metrics !== undefined) visits.set("/metrics", metricsVisit(metrics, now));
+  if (metrics !== undefined) visits.set("/metrics", metricsVisit(metrics, isOwnName, now));
   return (path) => visits.get(path);
 }
 
@@ -55,7 +62,11 @@ function readyVisit(judge: OperationsOptions["judge"]): Visit {
   };
 }
 
-function metricsVisit({ access, render }: NonNullable<OperationsOptions["metrics"]>, now: () => Instant): Visit {
+function metricsVisit(
+  { access, render }: NonNullable<OperationsOptions["metrics"]>,
+  isOwnName: OperationsOptions["isOwnName"],
+  now: () => Instant,
+): Visit {
   let latest: { readonly atMs: Instant; readonly page: Promise<Page> } | undefined;
   let underWay: Promise<Page> | undefined;
 
@@ -67,10 +78,11 @@ function metricsVisit({ access, render }: NonNullable<OperationsOptions["metrics
 
   return {
     ...askedUrgently,
-    async answer({ peer }) {
-      // Headers do not count: anybody can write them.
+    async answer({ peer, headers }) {
+      // No header lets anybody in, since anybody can write them; but a browser on this machine may be another site's tool.
       const isOurs = peer !== undefined && isLoopback(peer);
-      if (access === "loopback" && !isOurs) return refuse("ROUTE_NOT_FOUND");
+      const named = headers[":authority"] ?? headers["host"];
+      if (access === "loopback" && !(isOurs && isOwnName(named?.toString()))) return refuse("ROUTE_NOT_FOUND");
       if (isOurs) return { ok: true, value: await renderOnce() };
       const isFresh = latest !== undefined && now() - latest.atMs < strangersMetricsMs;
       if (!isFresh) latest = { atMs: now(), page: renderOnce() };

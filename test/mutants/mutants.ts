@@ -10,6 +10,7 @@ import { postgresMutants } from "./postgres.ts";
 import { pumpingMutants } from "./pumping.ts";
 import { recentMutants } from "./recent.ts";
 import { spendingMutants } from "./spending.ts";
+import { strangerMutants } from "./strangers.ts";
 
 export interface Mutant {
   readonly name: string;
@@ -342,4 +343,5 @@ export const mutants: readonly Mutant[] = [
   ...copyMutants,
   ...postgresMutants,
   ...recentMutants,
+  ...strangerMutants,
 ];

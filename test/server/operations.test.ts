@@ -1,19 +1,29 @@
 /**
  * Who is let in to what operators ask, by the connection's other end. On real sockets a test is always this machine, so
- * the other end is told to the visit here.
+ * the other end is told to the visit here. By which name a caller asks is told on real sockets too.
  */
-import { expect, test } from "vitest";
+import { rmSync } from "node:fs";
+import { connect } from "node:http2";
+import { once } from "node:events";
+import { hostname } from "node:os";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createOperations } from "../../src/server/operations.ts";
+import { createOwnNames } from "../../src/server/own-names.ts";
+import { startOtpd, type Otpd } from "../support/process.ts";
+import { overHttp1 } from "../support/wire.ts";
+import { temporaryFolder } from "../support/world.ts";
 
 let rendered = 0;
 let nowMs = 0;
 const visitFor = (access: "loopback" | "on") => {
   const render = async () => ({ type: "text/plain", body: `${(rendered += 1)}` });
-  const visit = createOperations({ metrics: { access, render }, judge: async () => ({}), now: () => nowMs })(
+  const isOwnName = createOwnNames(["otp.internal"]);
+  const visit = createOperations({ metrics: { access, render }, judge: async () => ({}), isOwnName, now: () => nowMs })(
     "/metrics",
   );
   if (visit === undefined) throw new Error("there are no metrics");
-  return async (peer: string | undefined, headers: Record<string, string> = {}) => {
+  return async (peer: string | undefined, more: Record<string, string> = {}) => {
+    const headers = { host: "localhost:8080", ...more };
     const answer = await visit.answer({ method: "GET", target: "/metrics", headers, body: new Uint8Array(), peer });
     return answer.ok ? Number(answer.value.body) : answer.refusal.reason;
   };
@@ -34,6 +44,53 @@ test.each(own)("on loopback, %s reads them", async (peer) => {
   expect(await visitFor("loopback")(peer)).toBeTypeOf("number");
 });
 
+const ownNames = [
+  "localhost",
+  "LOCALHOST:8080",
+  "localhost.",
+  "127.0.0.1",
+  "127.8.9.10:65535",
+  "[::1]",
+  "[::1]:8080",
+  "[0:0:0:0:0:0:0:1]",
+  "otp.internal",
+  "OTP.internal:80",
+];
+const foreignNames = [
+  "evil.example",
+  "evil.example:8080",
+  "localhost.evil.example",
+  "127.0.0.1.evil.example",
+  "localhost:8080.evil.example",
+  "evil.example:80:localhost",
+  "user@localhost",
+  "localhost, evil.example",
+  "192.0.2.7",
+  "128.0.0.1",
+  "127.1",
+  "0x7f000001",
+  "2130706433",
+  "[::2]",
+  "::1",
+  "[localhost",
+  "[127.0.0.1]x",
+  "",
+];
+
+test.each(ownNames)("on loopback, this machine reads them as %j", async (host) => {
+  expect(await visitFor("loopback")("127.0.0.1", { host })).toBeTypeOf("number");
+});
+
+test.each(foreignNames)("on loopback, not even this machine finds them as %j", async (host) => {
+  expect(await visitFor("loopback")("127.0.0.1", { host })).toBe("ROUTE_NOT_FOUND");
+});
+
+test("when they are on, names do not matter", async () => {
+  for (const host of [...ownNames, ...foreignNames]) {
+    expect(await visitFor("on")("127.0.0.1", { host })).toBeTypeOf("number");
+  }
+});
+
 test("when they are on, everybody reads them; strangers get what is up to a second old", async () => {
   const read = visitFor("on");
   rendered = 0;
@@ -48,5 +105,46 @@ test("when they are on, everybody reads them; strangers get what is up to a seco
 });
 
 test("without metrics there is no such path", () => {
-  expect(createOperations({ metrics: undefined, judge: async () => ({}), now: () => 0 })("/metrics")).toBeUndefined();
+  expect(
+    createOperations({ metrics: undefined, judge: async () => ({}), isOwnName: () => true, now: () => 0 })("/metrics"),
+  ).toBeUndefined();
+});
+
+describe("a running service", () => {
+  const folder = temporaryFolder();
+  let otpd: Otpd;
+  beforeAll(async () => {
+    otpd = await startOtpd(folder);
+  });
+  afterAll(async () => {
+    await otpd.end();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const ask = (headers: Record<string, string>) => overHttp1(otpd.url, { method: "GET", path: "/metrics", headers });
+
+  test("shows its metrics to nobody who calls this machine by a foreign name", async () => {
+    const lost = await overHttp1(otpd.url, { method: "GET", path: "/nowhere" });
+    for (const host of ["evil.example", `evil.example:${new URL(otpd.url).port}`, "localhost.evil.example"]) {
+      const refused = await ask({ host });
+      expect([refused.status, refused.text]).toEqual([404, lost.text]);
+    }
+    for (const host of ["localhost", new URL(otpd.url).host, hostname()])
+      expect((await ask({ host })).status).toBe(200);
+  });
+
+  test("nor on HTTP/2, where :authority is what counts", async () => {
+    const session = connect(otpd.url);
+    const statusOf = async (headers: Record<string, string>) => {
+      const stream = session.request({ ":path": "/metrics", ...headers });
+      stream.resume();
+      const [head] = (await once(stream, "response")) as [Record<string, number>];
+      await once(stream, "close");
+      return head[":status"];
+    };
+    expect(await statusOf({ ":authority": "evil.example" })).toBe(404);
+    expect(await statusOf({ ":authority": "evil.example", host: "localhost" })).toBe(404);
+    expect(await statusOf({ ":authority": "localhost" })).toBe(200);
+    session.close();
+  });
 });
