@@ -91,7 +91,7 @@ function outcomeOf(status: number, retryAfter: string | null, answer: Answer): S
   if ((status >= 200 && status < 300) || status === 409) {
     return {
       kind: "accepted",
-      ...(typeof answer.id === "string" ? { providerMessageId: answer.id.slice(0, 128) } : {}),
+      ...(typeof answer.id === "string" ? { providerMessageId: answer.id } : {}),
     };
   }
   if (status === 429) {

@@ -6,6 +6,7 @@
  * harmless, since every copy carries the same code, and bounded: at most two answered calls per message.
  */
 import type { Instant } from "../system.ts";
+import { providerName, providerReason } from "./provider-text.ts";
 
 /** How far a message got, or how it ended. */
 export type Delivery = "QUEUED" | "SENDING" | "ACCEPTED" | "DELIVERED" | "UNDELIVERED" | "REJECTED" | "EXPIRED";
@@ -36,7 +37,7 @@ export interface Message {
   readonly provider: string | null;
   /** What the provider that took it calls it, as far as that is known; null again once another has answered in vain. */
   readonly providerMessageId: string | null;
-  /** The provider's own words on why, for the operator. */
+  /** The provider's own words on why, for the operator; cleaned (provider-text.ts). */
   readonly detail: string | null;
 }
 
@@ -79,9 +80,6 @@ export const failuresMax = 2;
 
 /** The wait before a second call to the same provider. Short: a user is looking at an empty box. */
 export const retryDelayMs = 500;
-
-/** Details are the provider's words, and are cut to this. */
-const detailCharsMax = 200;
 
 /** A new message, claimed by the process that creates it: it goes straight to that process's worker. Pure. */
 export function newMessage(
@@ -173,7 +171,7 @@ export function settle(
       dueMs: null,
       placeDay: null,
       provider,
-      providerMessageId: outcome.providerMessageId ?? null,
+      providerMessageId: providerName(outcome.providerMessageId),
     };
     // The provider's report can come before its answer.
     return accepted.delivery === "UNDELIVERED" ? failOver(accepted, providers, now) : accepted;
@@ -189,7 +187,7 @@ export function settle(
     recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
     provider,
     providerMessageId: null,
-    detail: outcome.detail.slice(0, detailCharsMax),
+    detail: providerReason(outcome.detail),
   };
   const next = nextTry(settled, outcome, providers);
   const dueMs = next === undefined ? null : now + next.waitMs;
@@ -220,7 +218,7 @@ export function report(
   if (said.delivery !== "DELIVERED" && !isFromHolder) return message;
   const delivery = forward(message.delivery, said.delivery);
   if (delivery === message.delivery) return message;
-  const detail = said.detail === undefined ? message.detail : said.detail.slice(0, detailCharsMax);
+  const detail = providerReason(said.detail) ?? message.detail;
   const told: Message = { ...message, delivery, detail, maybeSent: true };
   if (delivery === "DELIVERED") return { ...told, dueMs: null };
   // While a call is under way its own end decides.

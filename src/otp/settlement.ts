@@ -15,6 +15,7 @@ import {
   type SendOutcome,
 } from "./message.ts";
 import { limitsFor, type Policy } from "./policy.ts";
+import { providerName } from "./provider-text.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import { end, nothing, stateAt, type Decided, type PhoneView, type Verification } from "./verification.ts";
 
@@ -108,7 +109,7 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const { now, verification, message } = view;
   // The message may bear the name that the provider before this one gave it.
   const knownId = message.provider === facts.provider ? message.providerMessageId : null;
-  const toldId = facts.providerMessageId ?? null;
+  const toldId = providerName(facts.providerMessageId);
   const isSameMessage = knownId === null || toldId === null || knownId === toldId;
   // Once a message is on its way to the next provider, the one before has nothing more to say of its failure.
   const holder = message.delivery === "QUEUED" ? undefined : facts.providers[message.providerIndex];

@@ -109,11 +109,6 @@ const unanswered: SendOutcome = { kind: "ambiguous", detail: "the connection end
 describe("the webhook's answer, in one call", () => {
   test.each<[string, Reply, SendOutcome]>([
     ["200 with an id", { status: 200, body: { id: "sm-1" } }, { kind: "accepted", providerMessageId: "sm-1" }],
-    [
-      "an id without an end is cut",
-      { status: 200, body: { id: "x".repeat(1_000) } },
-      { kind: "accepted", providerMessageId: "x".repeat(128) },
-    ],
     ["an id that is no text", { status: 200, body: { id: 7 } }, { kind: "accepted" }],
     ["204", { status: 204 }, { kind: "accepted" }],
     ["202 that is no JSON", { status: 202, body: "queued" }, { kind: "accepted" }],

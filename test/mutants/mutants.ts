@@ -3,6 +3,7 @@
  * breaks. `npm run test:mutants` makes each in a copy of the tree and demands that a test fails; `npm test` holds that
  * every text still stands where it is said to, so that the list cannot rot.
  */
+import { atRestMutants } from "./at-rest.ts";
 import { eventMutants } from "./events.ts";
 import { backupMutants } from "./backup.ts";
 import { copyMutants } from "./copy.ts";
@@ -339,6 +340,7 @@ export const mutants: readonly Mutant[] = [
   ...pumpingMutants,
   ...spendingMutants,
   ...eventMutants,
+  ...atRestMutants,
   ...backupMutants,
   ...copyMutants,
   ...postgresMutants,

@@ -14,6 +14,7 @@ import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
 import { recordCases } from "./contract-records.ts";
 import { prefixCases } from "./contract-prefixes.ts";
+import { providerTextCases } from "./contract-provider-text.ts";
 import { destinationCases } from "./contract-spending.ts";
 import { upkeepCases } from "./contract-upkeep.ts";
 
@@ -73,6 +74,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     decisionCases(onGround);
     recordCases(onGround);
     outboxCases(onGround);
+    providerTextCases(onGround);
     upkeepCases(onGround);
     guessCases(onGround);
     tenantCases(onGround);
