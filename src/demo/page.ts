@@ -205,32 +205,48 @@ type Waits = Pick<SendOtpResponse | ResendOtpResponse, "expiresInSeconds" | "res
 
 let stopCountdowns = () => {};
 
+/** No code is sent again with less than 60 s of its life left, and a second goes by on the way. */
+const resendUntilSeconds = 61;
+
 function startCountdowns({ expiresInSeconds, resendInSeconds, resendsRemaining }: Waits): void {
   stopCountdowns();
-  const left = element("resends-left", HTMLElement);
   const due = element("resend-due", HTMLElement);
-  left.textContent = resendsRemaining === 0 ? "It cannot be sent again." : `· ${resendsRemaining} left`;
-  resend.hidden = resendsRemaining === 0;
-  due.textContent = "";
-  let hadToWait = false;
-  const stopResend =
-    resendsRemaining === 0
-      ? () => {}
-      : countdown(resendInSeconds, (seconds) => {
-          hold(resend, seconds > 0);
-          due.textContent = seconds > 0 ? `in ${onTheClock(seconds)}` : "";
-          if (seconds === 0 && hadToWait) announce("You can have the code sent again now.");
-          hadToWait = true;
-        });
+  let stopResend = () => {};
+  let isOffered = resendsRemaining > 0 && expiresInSeconds - resendInSeconds >= resendUntilSeconds;
+  const withdrawResend = () => {
+    isOffered = false;
+    stopResend();
+    due.textContent = "";
+    if (document.activeElement === resend) field.focus();
+    showResends(0);
+  };
+  if (isOffered) {
+    showResends(resendsRemaining);
+    let hadToWait = false;
+    stopResend = countdown(resendInSeconds, (seconds) => {
+      hold(resend, seconds > 0);
+      due.textContent = seconds > 0 ? `in ${onTheClock(seconds)}` : "";
+      if (seconds === 0 && hadToWait) announce("You can have the code sent again now.");
+      hadToWait = true;
+    });
+  } else withdrawResend();
   const expiry = element("expiry", HTMLElement);
   const stopExpiry = countdown(expiresInSeconds, (seconds) => {
     expiry.textContent = onTheClock(seconds);
+    if (isOffered && seconds < resendUntilSeconds) withdrawResend();
     if (seconds === 0) endRequest(explain({ reason: "OTP_EXPIRED" }).sentence);
   });
   stopCountdowns = () => {
     stopResend();
     stopExpiry();
   };
+}
+
+/** Shows how often the code can be sent again. More than once may become once as time passes, so only the last is told. */
+function showResends(count: number): void {
+  const words = count === 0 ? "It cannot be sent again." : count === 1 ? "· 1 left" : "";
+  element("resends-left", HTMLElement).textContent = words;
+  resend.hidden = count === 0;
 }
 
 function readSms(): void {

@@ -52,7 +52,10 @@ const rows: Record<ReasonName, Row> = {
   OTP_ALREADY_VERIFIED: { about: "over", say: "This code was already used, and works only once. Send a new one." },
   OTP_CANCELED: { about: "over", say: "This code was cancelled. Send a new one." },
   OTP_FAILED: { about: "over", say: "The message could not be sent. Send a new one." },
-  RESENDS_EXHAUSTED: { about: "other", say: "This code cannot be sent again. Change the number, or wait for it." },
+  RESENDS_EXHAUSTED: {
+    about: "other",
+    say: "This code cannot be sent again. Wait for it, or go back and have a new one sent.",
+  },
   REQUEST_NOT_FOUND: { about: "over", say: "The server no longer knows this code. Send a new one." },
   API_KEY_MISSING: { about: "other", say: outdated },
   API_KEY_INVALID: { about: "other", say: outdated },

@@ -33,7 +33,7 @@ import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
 import {
   end,
   nothing,
-  resendsRemaining,
+  resendsLeft,
   terminalReason,
   type Decided,
   type PhoneView,
@@ -277,9 +277,9 @@ function stagedEnd({ tenant, kid, id, phoneBox }: Verification, keys: KeyRing): 
 export type ResendResult = ({ readonly kind: "resent" } & Owed) | Replay | Refused;
 
 /**
- * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry (also with under 60 s
- * left), RESENDS_EXHAUSTED, RESEND_TOO_SOON, DESTINATION_BLOCKED (by an entry made since), the prefix, `limited` as in
- * `decideSend`, the phone's limits, the daily cap. Never extends the lifetime, never resets attempts.
+ * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry, RESENDS_EXHAUSTED (also
+ * when the next one would come too late), RESEND_TOO_SOON, DESTINATION_BLOCKED (by an entry made since), the prefix,
+ * `limited` as in `decideSend`, the phone's limits, the daily cap. Never extends the lifetime, never resets attempts.
  */
 export function decideResend(
   view: UpdateView,
@@ -290,8 +290,7 @@ export function decideResend(
   const standing = standingOf(view, claim);
   if (standing.kind !== "pending") return decidedBy(standing);
   const { verification, phone, now } = standing;
-  if (verification.expireMs - now < policies.sendLifeMinMs) return nothing(refused("OTP_EXPIRED"));
-  if (resendsRemaining(verification, policy) === 0) return nothing(refused("RESENDS_EXHAUSTED"));
+  if (resendsLeft(verification, policy, now).count === 0) return nothing(refused("RESENDS_EXHAUSTED"));
   if (now < verification.nextResendMs) {
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }

@@ -41,7 +41,7 @@ export function limitsFor(policy: Policy, tatsMs: readonly Instant[]): readonly 
   return policy.phoneLimits.slice(0, tatsMs.length);
 }
 
-/** A message is not sent, and a resend not accepted, with less of the lifetime left than this. */
+/** A message is not sent, and a resend neither promised nor accepted, with less of the lifetime left than this. */
 export const sendLifeMinMs = 60_000;
 
 /** How many of its messages a phone gets back in any 24 hours for requests it verified. */

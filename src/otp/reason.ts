@@ -46,7 +46,10 @@ export const reasons = {
   OTP_ALREADY_VERIFIED: { code: "FAILED_PRECONDITION", sentence: "The code was already used. Send a new one." },
   OTP_CANCELED: { code: "FAILED_PRECONDITION", sentence: "The verification was canceled. Send a new one." },
   OTP_FAILED: { code: "FAILED_PRECONDITION", sentence: "The message could not be sent. Send a new one." },
-  RESENDS_EXHAUSTED: { code: "FAILED_PRECONDITION", sentence: "No resend is left. Send a new one." },
+  RESENDS_EXHAUSTED: {
+    code: "FAILED_PRECONDITION",
+    sentence: "No resend is left, or too little time for one. The code that was sent stays good; or send a new one.",
+  },
   REQUEST_NOT_FOUND: { code: "NOT_FOUND", sentence: "There is no such request_id." },
   API_KEY_MISSING: {
     code: "UNAUTHENTICATED",

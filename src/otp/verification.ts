@@ -7,7 +7,7 @@ import type { DailyCount } from "./daily-cap.ts";
 import type { SpendWarning } from "./event.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import type { Delivery, Message } from "./message.ts";
-import type { PhoneHistory, Policy } from "./policy.ts";
+import { sendLifeMinMs, type PhoneHistory, type Policy } from "./policy.ts";
 import type { PrefixChange, Tally } from "./pumping-guard.ts";
 import type { Reason } from "./reason.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
@@ -51,7 +51,7 @@ export interface Verification {
   readonly attemptsMax: number;
   /** Resends used. */
   readonly resends: number;
-  /** When the next resend is allowed. */
+  /** When the next resend is allowed, if one is left. */
   readonly nextResendMs: Instant;
   readonly createMs: Instant;
   readonly expireMs: Instant;
@@ -129,9 +129,34 @@ export function expire(verification: Verification): Verification {
   return end(verification, "EXPIRED", verification.expireMs);
 }
 
-/** How many resends are left. */
-export function resendsRemaining(verification: Verification, policy: Policy): number {
-  return Math.max(0, policy.resendGapsMs.length - verification.resends);
+/** The resends that a verification may still have. */
+export interface ResendsLeft {
+  readonly count: number;
+  /** When the next one may be asked for, which may be past; null without one. */
+  readonly nextMs: Instant | null;
+}
+
+const noResends: ResendsLeft = { count: 0, nextMs: null };
+
+/**
+ * Counts the resends that are left, each asked for when it is due: one that would come with too little of the lifetime
+ * left does not count. Callers are told waits in whole seconds, so a second that is begun counts as one that is over. Pure.
+ */
+export function resendsLeft(verification: Verification, policy: Policy, now: Instant): ResendsLeft {
+  if (stateAt(verification, now) !== "PENDING") return noResends;
+  const { resends, nextResendMs, expireMs } = verification;
+  const lastMs = expireMs - sendLifeMinMs;
+  let atMs = now + wholeSeconds(Math.max(0, nextResendMs - now));
+  let count = 0;
+  while (resends + count < policy.resendGapsMs.length && atMs <= lastMs) {
+    count += 1;
+    atMs += wholeSeconds(policy.resendGapsMs[resends + count] ?? 0);
+  }
+  return count === 0 ? noResends : { count, nextMs: nextResendMs };
+}
+
+function wholeSeconds(ms: number): number {
+  return Math.ceil(ms / 1000) * 1000;
 }
 
 /** One form for every spelling of a binding: its entries sorted by key, as JSON; "" for an empty one. */

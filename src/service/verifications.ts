@@ -29,7 +29,7 @@ import {
 } from "../otp/decisions.ts";
 import {
   canonicalBind,
-  resendsRemaining,
+  resendsLeft,
   stateAt,
   terminalReason,
   type State,
@@ -373,16 +373,15 @@ function storedRefusal(decided: { readonly kind: string; readonly answer?: Store
 }
 
 function sentAt(v: Verification, policy: Policy, at: Instant): Sent {
-  const state = stateAt(v, at);
-  const left = state === "PENDING" ? resendsRemaining(v, policy) : 0;
+  const { count, nextMs } = resendsLeft(v, policy, at);
   return {
     id: v.id,
-    state,
+    state: stateAt(v, at),
     delivery: v.delivery,
     digits: v.digits,
     expireMs: v.expireMs,
-    nextResendMs: left === 0 ? null : v.nextResendMs,
-    resendsRemaining: left,
+    nextResendMs: nextMs,
+    resendsRemaining: count,
     at,
   };
 }

@@ -3,7 +3,7 @@
  */
 import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { focused, startBrowser, visit, whyNoBrowser, type Visitor } from "../support/browser.ts";
+import { focused, messagesToCome, startBrowser, visit, whyNoBrowser, type Visitor } from "../support/browser.ts";
 import { faintTexts } from "../support/contrast.ts";
 import { startDemo, type DemoServer } from "../support/demo.ts";
 import { newPhone, wrongCode } from "../support/phones.ts";
@@ -25,15 +25,9 @@ let page: Page;
 
 const url = () => `${demo.url.replace("127.0.0.1", "localhost")}/demo`;
 
-/** The messages that the inbox is going to show, from the next one on. */
-async function messagesToCome(): Promise<(index: number) => Locator> {
-  const { latest } = (await (await fetch(new URL("/demo/inbox", page.url()))).json()) as { latest: number };
-  return (index) => page.locator(`#messages > li[value="${latest + 1 + index}"]`);
-}
-
 /** Sends a code to a number by keyboard alone, and returns the code that the inbox shows. */
 async function sendTo(phone: string): Promise<string> {
-  const message = await messagesToCome();
+  const message = await messagesToCome(page);
   await page.keyboard.type(phone);
   await page.keyboard.press("Enter");
   await page.locator("#step-code").waitFor();
@@ -82,7 +76,7 @@ describe.skipIf(whyNoBrowser !== undefined)("the demo page", () => {
   test("takes a person from number to proof by keyboard alone", async () => {
     expect(await focused(page)).toBe("#phone");
     const phone = newPhone();
-    const message = (await messagesToCome())(0);
+    const message = (await messagesToCome(page))(0);
     const code = await sendTo(phone);
     expect(await focused(page)).toBe("#code");
     expect(await message.textContent()).toContain(`To ${phone.slice(0, 3)}•••••••${phone.slice(-2)}`);
@@ -151,7 +145,7 @@ describe.skipIf(whyNoBrowser !== undefined)("the demo page", () => {
   });
 
   test("fills in a code that is clicked in the inbox", async () => {
-    const message = await messagesToCome();
+    const message = await messagesToCome(page);
     await sendTo(newPhone());
     await message(0).getByRole("button").press("Enter");
     await expectProven();
@@ -161,7 +155,7 @@ describe.skipIf(whyNoBrowser !== undefined)("the demo page", () => {
     await visitor.leave();
     visitor = await visit(browser, `${strict.url}/demo`);
     ({ page } = visitor);
-    const message = await messagesToCome();
+    const message = await messagesToCome(page);
     const code = await sendTo(newPhone());
     expect(await page.locator("#boxes > span").count()).toBe(8);
     const field = page.getByRole("textbox", { name: "Code" });
@@ -182,15 +176,15 @@ describe.skipIf(whyNoBrowser !== undefined)("the demo page", () => {
   });
 
   test("counts down to the next resend, and sends the same code again", async () => {
-    const message = await messagesToCome();
+    const message = await messagesToCome(page);
     const code = await sendTo(newPhone());
     const resend = page.getByRole("button", { name: "Send again" });
-    expect(await page.locator("#waits").innerText()).toMatch(/^Send again in 0:(30|29) · 2 left/);
+    expect(await page.locator("#waits").innerText()).toMatch(/^Send again in 0:(30|29)\s+Expires/);
     expect(await resend.getAttribute("aria-disabled")).toBe("true");
     await resend.press("Enter");
 
     await page.clock.runFor(30_000);
-    expect(await page.locator("#waits").innerText()).toMatch(/^Send again · 2 left/);
+    expect(await page.locator("#waits").innerText()).toMatch(/^Send again\s+Expires/);
     expect(await page.locator("#expiry").textContent()).toMatch(/^9:(30|29)$/);
     // To the server no time has passed.
     await resend.press("Enter");
@@ -213,9 +207,14 @@ describe.skipIf(whyNoBrowser !== undefined)("the demo page", () => {
     ]);
   });
 
-  test("says when the code has expired, and sends a new one", async () => {
+  test("says when it is too late for a resend, when the code has expired, and sends a new one", async () => {
     await sendTo(newPhone());
-    await page.clock.fastForward(601_000);
+    await page.clock.runFor(538_000);
+    await page.getByRole("button", { name: "Send again" }).focus();
+    await page.clock.runFor(2_000);
+    expect(await page.locator("#waits").innerText()).toMatch(/^It cannot be sent again.\s+Expires in 1:00/);
+    expect(await focused(page)).toBe("#code");
+    await page.clock.fastForward(61_000);
     await expectError("code", "This code has expired. Send a new one.");
     expect(await page.locator("#code").isDisabled()).toBe(true);
     expect(await focused(page)).toBe("Send a new code");

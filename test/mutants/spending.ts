@@ -16,6 +16,14 @@ export const spendingMutants: readonly Mutant[] = [
     suites: ["test/otp/pumping-guard.test.ts"],
   },
   {
+    name: "resend promised in vain",
+    breaks: "a caller waits for a resend that is refused when it is due, while the code it has runs out",
+    file: "src/otp/verification.ts",
+    text: `while (resends + count < policy.resendGapsMs.length && atMs <= lastMs) {`,
+    replacement: `while (resends + count < policy.resendGapsMs.length && now <= lastMs) {`,
+    suites: ["test/otp/resends.test.ts"],
+  },
+  {
     name: "resend to a blocked number",
     breaks: "a number that was blocked while its request is open goes on costing money",
     file: "src/otp/decisions.ts",

@@ -176,8 +176,8 @@ describe("a resend", () => {
   test.each([
     [60_001, "resent"],
     [60_000, "resent"],
-    [59_999, "OTP_EXPIRED"],
-    [1, "OTP_EXPIRED"],
+    [59_999, "RESENDS_EXHAUSTED"],
+    [1, "RESENDS_EXHAUSTED"],
     [0, "OTP_EXPIRED"],
   ])("with %i ms of life left: %s", (leftMs, answer) => {
     const { result } = resend({}, { now: verificationOf().expireMs - leftMs });

@@ -143,8 +143,13 @@ describe("verify is refused, and what wins is", () => {
 
 describe("resend is refused, and what wins is", () => {
   const faults: readonly Fault<Update>[] = [
-    ["there are under 60 s left", "OTP_EXPIRED", as((v) => ({ ...v, expireMs: now + 60 * secondMs - 1 }))],
     ["there is no resend left", "RESENDS_EXHAUSTED", as((v) => ({ ...v, resends: 2 }))],
+    ["there are under 60 s left", "RESENDS_EXHAUSTED", as((v) => ({ ...v, expireMs: now + 60 * secondMs - 1 }))],
+    [
+      "there will be under 60 s left when it is due",
+      "RESENDS_EXHAUSTED",
+      as((v) => ({ ...v, nextResendMs: now + secondMs, expireMs: now + 61 * secondMs - 1 })),
+    ],
     ["it is too soon", "RESEND_TOO_SOON", as((v) => ({ ...v, nextResendMs: now + 1 }))],
     [
       "the phone gets too many",

@@ -1,13 +1,6 @@
 import { describe, expect, test } from "vitest";
-import {
-  canonicalBind,
-  expire,
-  resendsRemaining,
-  stateAt,
-  terminalReason,
-  type State,
-} from "../../src/otp/verification.ts";
-import { dayMs, endedAs, policy, verificationOf } from "../support/examples.ts";
+import { canonicalBind, expire, stateAt, terminalReason, type State } from "../../src/otp/verification.ts";
+import { dayMs, endedAs, verificationOf } from "../support/examples.ts";
 
 const ends: readonly Exclude<State, "PENDING">[] = ["VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];
 
@@ -49,11 +42,6 @@ test("expiry erases the salt, and counts from the end of the lifetime, whenever 
     salt: null,
     endMs: verification.expireMs,
   });
-});
-
-test("resends left are as many as there are gaps, less those used, and never below none", () => {
-  const left = [0, 1, 2, 3].map((resends) => resendsRemaining(verificationOf({ resends }), policy));
-  expect(left).toEqual([2, 1, 0, 0]);
 });
 
 describe("a binding has one form", () => {

@@ -299,7 +299,7 @@ const rows: Row[] = [
       world.system.advance(540_001);
       return call("ResendOtp", { request_id: id });
     },
-    reason: "OTP_EXPIRED",
+    reason: "RESENDS_EXHAUSTED",
   },
   {
     name: "a third resend",

@@ -215,7 +215,15 @@ describe.each(surfaces)("over $name", (surface) => {
     expect((await call("ResendOtp", { request_id: id })).value).toMatchObject({ expires_in_seconds: 60 });
     const other = await send();
     world.system.advance(540_001);
-    expectRefusal(await call("ResendOtp", { request_id: other.id }), "OTP_EXPIRED");
+    expect((await call("GetOtp", { request_id: other.id })).value).toMatchObject({
+      state: "STATE_PENDING",
+      resend_in_seconds: 0,
+      resends_remaining: 0,
+    });
+    expectRefusal(await call("ResendOtp", { request_id: other.id }), "RESENDS_EXHAUSTED");
+    expect((await call("VerifyOtp", { request_id: other.id, code: other.code })).value).toMatchObject({
+      state: "STATE_VERIFIED",
+    });
   });
 });
 

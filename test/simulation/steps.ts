@@ -113,8 +113,10 @@ function expectStanding({ world }: Scene, ask: Ask, v: Verification, told: Reaso
   }
   if (ask.rpc === "cancel") hold(told === "ok", "I5", `cancel on PENDING was told ${told}`);
   if (ask.rpc === "resend") {
-    const isTooSoon =
-      now < v.nextResendMs && v.resends < world.policy.resendGapsMs.length && v.expireMs - now >= 60_000;
+    const waitMs = Math.ceil(Math.max(0, v.nextResendMs - now) / 1_000) * 1_000;
+    const isLeft = v.resends < world.policy.resendGapsMs.length && v.expireMs - (now + waitMs) >= 60_000;
+    const isTooSoon = isLeft && now < v.nextResendMs;
+    hold(isLeft !== (told === "RESENDS_EXHAUSTED"), "I11", `resend with ${v.expireMs - now} ms left was told ${told}`);
     hold(isTooSoon === (told === "RESEND_TOO_SOON"), "I11", `resend ${v.nextResendMs - now} ms early was told ${told}`);
   }
   if (ask.rpc === "verify") {

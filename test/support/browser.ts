@@ -3,7 +3,7 @@
  * it should not have done.
  */
 import { existsSync } from "node:fs";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type Locator, type Page } from "playwright-core";
 
 const path = process.env["CHROMIUM_PATH"] ?? "/usr/bin/chromium";
 
@@ -78,4 +78,10 @@ export function focused(page: Page): Promise<string> {
     const { textContent, id } = document.activeElement as HTMLElement;
     return textContent.trim() === "" ? `#${id}` : textContent.trim().replaceAll(/\s+/g, " ");
   });
+}
+
+/** The messages that the demo's inbox is going to show on a page, from the next one on. */
+export async function messagesToCome(page: Page): Promise<(index: number) => Locator> {
+  const { latest } = (await (await fetch(new URL("/demo/inbox", page.url()))).json()) as { latest: number };
+  return (index) => page.locator(`#messages > li[value="${latest + 1 + index}"]`);
 }

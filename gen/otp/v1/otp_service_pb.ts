@@ -160,7 +160,7 @@ export type SendOtpResponse = Message<"otp.v1.SendOtpResponse"> & {
   expiresInSeconds: number;
 
   /**
-   * When ResendOtp is next allowed. Unset when no resend is left.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 6;
    */
@@ -174,7 +174,7 @@ export type SendOtpResponse = Message<"otp.v1.SendOtpResponse"> & {
   resendInSeconds: number;
 
   /**
-   * How many resends are left: 0 to 5.
+   * How many resends are left: 0 to 5. Those that the lifetime has no time for do not count, so it falls as time passes.
    *
    * @generated from field: int32 resends_remaining = 8;
    */
@@ -365,7 +365,7 @@ export type ResendOtpResponse = Message<"otp.v1.ResendOtpResponse"> & {
   expiresInSeconds: number;
 
   /**
-   * When ResendOtp is next allowed. Unset when no resend is left.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 6;
    */
@@ -379,7 +379,7 @@ export type ResendOtpResponse = Message<"otp.v1.ResendOtpResponse"> & {
   resendInSeconds: number;
 
   /**
-   * How many resends are left: 0 to 5.
+   * How many resends are left: 0 to 5. Those that the lifetime has no time for do not count, so it falls as time passes.
    *
    * @generated from field: int32 resends_remaining = 8;
    */
@@ -561,7 +561,7 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * When ResendOtp is next allowed. Unset when no resend is left or it ended.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left or it ended.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 12;
    */
@@ -575,7 +575,7 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   resendInSeconds: number;
 
   /**
-   * How many resends are left: 0 to 5; 0 once it ended.
+   * How many resends are left: 0 to 5; 0 once it ended. Those that the lifetime has no time for do not count.
    *
    * @generated from field: int32 resends_remaining = 14;
    */
@@ -918,7 +918,7 @@ export const Reason = {
   OTP_FAILED: 14,
 
   /**
-   * Every resend was used. FAILED_PRECONDITION, 400.
+   * No resend is left, or too little time for one; the code that was sent may still be good. FAILED_PRECONDITION, 400.
    *
    * @generated from enum value: REASON_RESENDS_EXHAUSTED = 15;
    */
@@ -1170,9 +1170,10 @@ export const OtpService: GenService<{
   /**
    * Texts the same code for the same verification once more. Never extends the lifetime, never resets attempts.
    *
-   * Needs scope `resend` or `send`. Errors: REQUEST_NOT_FOUND, OTP_EXPIRED (also with less than 60 seconds left),
-   * OTP_LOCKED, OTP_ALREADY_VERIFIED, OTP_CANCELED, OTP_FAILED, RESENDS_EXHAUSTED, RESEND_TOO_SOON, PHONE_UNREACHABLE,
-   * DESTINATION_BLOCKED, PHONE_RATE_LIMITED, SPEND_LIMIT, DELIVERY_FAILED.
+   * Needs scope `resend` or `send`. Errors: REQUEST_NOT_FOUND, OTP_EXPIRED, OTP_LOCKED, OTP_ALREADY_VERIFIED,
+   * OTP_CANCELED, OTP_FAILED, RESENDS_EXHAUSTED (no resend is left, or there would be less than 60 seconds of the
+   * lifetime left at the next one), RESEND_TOO_SOON, PHONE_UNREACHABLE, DESTINATION_BLOCKED, PHONE_RATE_LIMITED,
+   * SPEND_LIMIT, DELIVERY_FAILED.
    *
    * @generated from rpc otp.v1.OtpService.ResendOtp
    */
