@@ -105,6 +105,8 @@ export interface Refusal {
   readonly attemptsRemaining?: number;
   /** How long to wait before a retry, in milliseconds. */
   readonly retryAfterMs?: number;
+  /** True where the call may have taken effect, and would do so again: clients are told not to retry it. */
+  readonly mayBeDone?: boolean;
   /** True where we are to blame although the reason is one of the caller's. Callers are not told. */
   readonly isOurFault?: boolean;
 }

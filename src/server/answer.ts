@@ -73,11 +73,23 @@ export function answerPage(response: Response, page: Page, isHead: boolean): voi
   writeWhole(response, { status, headers, body: isHead ? body.subarray(0, 0) : body });
 }
 
-export function writeWhole(response: Response, { status, headers, body, trailers }: Sendable): void {
+export function writeWhole(response: Response, answer: Sendable): void {
   if (response.destroyed) return;
+  const { status, headers, body, trailers } = answer;
+  if ("stream" in response && trailers !== undefined && body.length === 0) return writeTrailersOnly(response, answer);
   // The two responses are alike, but their overloads are not.
   const plain = response as ServerResponse;
   plain.writeHead(status, headers);
   if (trailers !== undefined) plain.addTrailers(trailers);
   plain.end(body);
+}
+
+/**
+ * Writes what gRPC calls Trailers-Only: one HEADERS frame, which ends the stream. Only an answer that begins with its end
+ * lets a client's library retry the call: headers before it commit the call to this answer.
+ */
+function writeTrailersOnly(response: Http2ServerResponse, { status, headers, trailers }: Sendable): void {
+  const { stream } = response;
+  if (stream.closed || stream.destroyed) return;
+  stream.respond({ ":status": status, ...response.getHeaders(), ...headers, ...trailers }, { endStream: true });
 }

@@ -35,16 +35,26 @@ export function createGuard(onFault: (call: Call, error: unknown) => void): Guar
     } catch (error) {
       // A refusal that the service gave out itself.
       if (call.refusal !== undefined) throw error;
-      if (error instanceof StoreUnavailable) {
-        onFault(call, error);
-        throw refused(call, refuse("STORE_UNAVAILABLE", { retryAfterMs: storeRetryMs }).refusal);
-      }
+      const doubt = isHarmlessTwice(call) ? {} : { mayBeDone: true };
       if (error instanceof Late) {
         call.isCanceled = error instanceof ClientGone;
-        throw refused(call, refuse("DEADLINE").refusal);
+        throw refused(call, refuse("DEADLINE", doubt).refusal);
       }
       onFault(call, error);
-      throw refused(call, refuse("INTERNAL").refusal);
+      if (!(error instanceof StoreUnavailable)) throw refused(call, refuse("INTERNAL", doubt).refusal);
+      if (!error.mayBeDone || doubt.mayBeDone === undefined)
+        throw refused(call, refuse("STORE_UNAVAILABLE", { retryAfterMs: storeRetryMs }).refusal);
+      throw refused(call, refuse("STORE_UNAVAILABLE", { ...doubt, message: lostCommit }).refusal);
     }
   };
+}
+
+const lostCommit =
+  "The database was lost at the commit, so this call may have taken effect. Only with an Idempotency-Key may it be retried.";
+
+/** Without a key these do a second time what they did the first: they text again, or spend an attempt. */
+const effects = new Set(["SendOtp", "ResendOtp", "VerifyOtp"]);
+
+function isHarmlessTwice({ rpc, idempotencyKey }: Call): boolean {
+  return idempotencyKey !== undefined || !effects.has(rpc);
 }

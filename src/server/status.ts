@@ -69,6 +69,7 @@ export function toConnectError(refusal: Refusal): ConnectError {
   ];
   const headers: Record<string, string> = {
     ...(seconds === undefined ? {} : { "retry-after": `${seconds}`, "grpc-retry-pushback-ms": `${seconds * 1000}` }),
+    ...(refusal.mayBeDone === true ? { "grpc-retry-pushback-ms": "-1" } : {}),
     ...(codeOf(reason) === "UNAUTHENTICATED" ? { "www-authenticate": "Bearer" } : {}),
   };
   return new ConnectError(sentence, statuses[codeOf(reason)].code, headers, details);

@@ -171,9 +171,15 @@ export function createConnections({ url, connectionsMax = 8, isPatient = false }
       });
       await begun;
       const committed = send("COMMIT");
-      await Promise.all(sent);
+      // A statement that the database refused has ended the transaction; what became of it on a lost connection, nobody knows.
+      await Promise.all(sent).catch((error: unknown) => {
+        throw error instanceof DatabaseError ? error : inDoubt(error);
+      });
+      const { command } = await committed.catch((error: unknown) => {
+        throw codeOf(error) === undefined ? inDoubt(error) : error;
+      });
       // COMMIT of a transaction that has failed is answered with ROLLBACK, and no error.
-      if ((await committed).command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");
+      if (command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");
       client.release();
       return value;
     } catch (error) {
@@ -251,10 +257,19 @@ function silence(): StoreUnavailable {
   return new StoreUnavailable("the database does not answer");
 }
 
+/** What came instead of a commit's answer. */
+function inDoubt(error: unknown): StoreUnavailable {
+  return new StoreUnavailable(messageOf(error), { cause: error, mayBeDone: true });
+}
+
 /** What is no word of the database's own: there is no connection, or there is none any more. */
 function lost(error: unknown): unknown {
   if (error instanceof DatabaseError || error instanceof StoreUnavailable) return error;
-  return new StoreUnavailable(error instanceof Error ? error.message : "the connection is lost", { cause: error });
+  return new StoreUnavailable(messageOf(error), { cause: error });
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : "the connection is lost";
 }
 
 /**

@@ -13,7 +13,7 @@
  * - `decide` may be run again on a fresh view when the database asks for it, so it must be pure.
  * - When the database cannot do the act, it rejects with StoreUnavailable and nothing of the act was written. Should the
  *   database be unable to say so (a lost connection during commit), the act may have been written, but its result is
- *   never handed out.
+ *   never handed out, and the error says so (`mayBeDone`).
  * - Rows are locked in one order: slot, verification, phone, prefix, day.
  * - When a verification comes to its end, by whatever act, its outcome is counted at its prefix (`mature`, in
  *   otp/pumping-guard.ts) in the same transaction, and so exactly once.
@@ -33,9 +33,16 @@ import type { Instant } from "../system.ts";
 import type { EventStore } from "./events.ts";
 import type { Registry } from "./registry.ts";
 
-/** The database could not do it. The caller may retry unchanged. */
+/** The database could not do it. The caller may retry unchanged, unless it may have been done. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
+  /** True where the act may have been written all the same: its commit was asked for, and how that ended is not known. */
+  readonly mayBeDone: boolean;
+
+  constructor(message: string, { cause, mayBeDone = false }: { cause?: unknown; mayBeDone?: boolean } = {}) {
+    super(message, { cause });
+    this.mayBeDone = mayBeDone;
+  }
 }
 
 /**

@@ -7,6 +7,7 @@ import { atRestMutants } from "./at-rest.ts";
 import { eventMutants } from "./events.ts";
 import { backupMutants } from "./backup.ts";
 import { copyMutants } from "./copy.ts";
+import { grpcMutants } from "./grpc.ts";
 import { postgresMutants } from "./postgres.ts";
 import { pumpingMutants } from "./pumping.ts";
 import { recentMutants } from "./recent.ts";
@@ -343,6 +344,7 @@ export const mutants: readonly Mutant[] = [
   ...atRestMutants,
   ...backupMutants,
   ...copyMutants,
+  ...grpcMutants,
   ...postgresMutants,
   ...recentMutants,
   ...strangerMutants,

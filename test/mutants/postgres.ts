@@ -15,7 +15,11 @@ export const postgresMutants: readonly Mutant[] = [
     name: "answer before the commit is known",
     breaks: "a guess is told right or wrong, and costs nothing if its COMMIT is lost",
     file: connections,
-    text: `if ((await committed).command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");`,
+    text: `const { command } = await committed.catch((error: unknown) => {
+        throw codeOf(error) === undefined ? inDoubt(error) : error;
+      });
+      // COMMIT of a transaction that has failed is answered with ROLLBACK, and no error.
+      if (command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");`,
     replacement: `void committed;`,
     suites: suite("lost-commits"),
   },

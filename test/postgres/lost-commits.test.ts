@@ -3,10 +3,11 @@
  * way back. What such an act decided is never told, and it is never done again by itself.
  */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { expectRefusal } from "../support/contract.ts";
 import { countRows, rowOf, stateNumbers } from "../support/database.ts";
 import { newDatabase } from "../support/databases.ts";
 import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, type Message, type Rpc } from "../support/surfaces.ts";
+import { connectByFetch, surfaces, type Message, type Rpc } from "../support/surfaces.ts";
 import { startTcpProxy, through, type Direction, type TcpProxy } from "../support/tcp-proxy.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -114,4 +115,41 @@ test("a send whose COMMIT did not get there leaves nothing, and no SMS", async (
   const before = await kept(phone);
   expect(await callLosing("there", "SendOtp", { phone })).toMatchObject(unavailable);
   expect(await kept(phone)).toEqual(before);
+});
+
+test.each<[Rpc, (it: { request_id: string; code: string }) => Message]>([
+  ["SendOtp", () => ({ phone: newPhone() })],
+  ["VerifyOtp", ({ request_id, code }) => ({ request_id, code: wrongCode(code) })],
+])("%s whose COMMIT is lost is retried with a key alone, since it would be done twice", async (rpc, make) => {
+  for (const direction of ["there", "back"] as const) {
+    for (const surface of [connectByFetch, ...surfaces.filter(({ name }) => name === "gRPC")]) {
+      const answer = async (headers: Record<string, string>) => {
+        const body = make(await send());
+        const lost = proxy.cutAt(direction, "COMMIT");
+        const outcome = await surface.call(world.url, rpc, body, { key: world.key, headers });
+        await lost;
+        return outcome;
+      };
+      const bare = await answer({});
+      expectRefusal(bare, "STORE_UNAVAILABLE", { mayBeDone: true });
+      const keyed = await answer({ "idempotency-key": newPhone() });
+      expectRefusal(keyed, "STORE_UNAVAILABLE", { retryAfterSeconds: 1 });
+    }
+  }
+});
+
+test("CancelOtp and GetOtp do no harm twice, so they may be retried whatever became of them", async () => {
+  const { request_id } = await send();
+  const lost = await callLosing("back", "CancelOtp", { request_id });
+  expectRefusal(lost, "STORE_UNAVAILABLE", { retryAfterSeconds: 1 });
+});
+
+test("a call that the database was lost before is known not to be done, and may be retried", async () => {
+  for (const word of ["BEGIN", "verifications"]) {
+    const phone = newPhone();
+    const lost = proxy.cutAt("there", word);
+    const outcome = await call("SendOtp", { phone });
+    await lost;
+    expectRefusal(outcome, "STORE_UNAVAILABLE", { retryAfterSeconds: 1 });
+  }
 });

@@ -9,7 +9,7 @@ import type { SendOutcome } from "../../src/otp/message.ts";
 import { expectRefusal } from "../support/contract.ts";
 import { inDatabase } from "../support/database.ts";
 import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, surfaces } from "../support/surfaces.ts";
+import { connectByFetch, surfaces, type Outcome } from "../support/surfaces.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const everywhere = [...surfaces, connectByFetch];
@@ -59,7 +59,7 @@ describe("in one world", () => {
     const code = world.network.codeFor(phone);
     set(99);
     const outcome = await surface.call(world.url, "VerifyOtp", { request_id, code }, { key: world.key });
-    expectRefusal(outcome, "INTERNAL");
+    expectRefusal(outcome, "INTERNAL", { mayBeDone: true });
     expect(outcome.message).not.toMatch(/99|newer version/);
     const fault = world.told.findLast(({ event }) => event === "fault");
     expect(fault?.with).toEqual(["VerifyOtp", expect.any(Error), outcome.headers.get("x-call-id")]);
@@ -75,9 +75,34 @@ describe("in one world", () => {
     // Connect's own clients would give up by themselves and never hear the server's answer, so the header goes alone.
     const headers = { "connect-timeout-ms": "40", "grpc-timeout": "40m" };
     const outcome = await surface.call(world.url, "SendOtp", { phone }, { key: world.key, headers });
-    expectRefusal(outcome, "DEADLINE");
+    expectRefusal(outcome, "DEADLINE", { mayBeDone: true });
     provider.resolve({ kind: "accepted" });
     expect(world.network.received.filter(({ to }) => to === phone)).toHaveLength(1);
+  });
+});
+
+describe("a call that may have taken effect", () => {
+  test.each<[string, Record<string, string>, boolean]>([
+    ["is not to be retried", {}, true],
+    ["may be retried under an Idempotency-Key", { "idempotency-key": "mine" }, false],
+  ])("%s: its SMS would go out twice", async (_what, key, mayBeDone) => {
+    const world = await startWorld();
+    try {
+      const grpc = everywhere.find(({ name }) => name === "gRPC");
+      const phone = newPhone();
+      const sent = await grpc?.call(world.url, "SendOtp", { phone }, { key: world.key });
+      const message = { request_id: String(sent?.value?.["request_id"]) };
+      world.system.advance(30_000);
+      const provider = Promise.withResolvers<SendOutcome>();
+      world.network.script.push(() => provider.promise);
+      const headers = { "grpc-timeout": "40m", ...key };
+      const late = await grpc?.call(world.url, "ResendOtp", message, { key: world.key, headers });
+      expectRefusal(late as Outcome, "DEADLINE", { mayBeDone });
+      provider.resolve({ kind: "accepted" });
+      expect(world.network.received.filter(({ to }) => to === phone)).toHaveLength(2);
+    } finally {
+      await world.stop();
+    }
   });
 });
 

@@ -57,10 +57,16 @@ export interface Particulars {
   readonly field?: string;
   readonly attemptsRemaining?: number;
   readonly retryAfterSeconds?: number;
+  /** True where a client must not retry, since the call may have taken effect. */
+  readonly mayBeDone?: boolean;
 }
 
 /** Checks a refusal whole: code, status, headers and every detail, each present exactly where the contract has it. */
-export function expectRefusal(outcome: Outcome, reason: ContractReason, particulars: Particulars = {}): void {
+export function expectRefusal(
+  outcome: Outcome,
+  reason: ContractReason,
+  { mayBeDone = false, ...particulars }: Particulars = {},
+): void {
   const { field, attemptsRemaining, retryAfterSeconds } = particulars;
   const [code, http] = contract[reason];
   const seconds = retryAfterSeconds === undefined ? undefined : `${retryAfterSeconds}s`;
@@ -77,7 +83,7 @@ export function expectRefusal(outcome: Outcome, reason: ContractReason, particul
     message: expect.stringMatching(/^[A-Za-z][^\n]+[.?]$/) as string,
     ...particulars,
     retryAfter: retryAfterSeconds === undefined ? null : `${retryAfterSeconds}`,
-    pushback: retryAfterSeconds === undefined ? null : `${retryAfterSeconds * 1000}`,
+    pushback: mayBeDone ? "-1" : retryAfterSeconds === undefined ? null : `${retryAfterSeconds * 1000}`,
     details: {
       "google.rpc.ErrorInfo": {
         reason,

@@ -116,10 +116,11 @@ export function createJudge(text: string): Judge {
     if (misfit !== undefined) return misfit;
     const fault = examples === undefined ? undefined : faultOfRefusal(examples, body as Refused);
     if (fault !== undefined) return `${fault} under ${status}`;
-    for (const [name, header] of Object.entries(openApi.components["headers"] ?? {})) {
-      const isRequired = "required" in header && header.required === true;
+    for (const name of Object.keys(openApi.components["headers"] ?? {})) {
       if (headers.has(name) && !(name in known)) return `no header ${name}`;
-      if (!headers.has(name) && name in known && isRequired) return `${name} is missing`;
+    }
+    for (const [name, header] of Object.entries(known)) {
+      if (!headers.has(name) && resolve<{ required?: boolean }>(header).required === true) return `${name} is missing`;
     }
     const { requestBody } = operation;
     if (status !== 200 || requestBody === undefined) return undefined;

@@ -22,7 +22,7 @@ export interface WireRequest {
 export interface WireAnswer {
   readonly status: number;
   readonly headers: Headers;
-  /** HTTP trailers; on gRPC-web they are in the body. */
+  /** HTTP trailers, or all of a gRPC answer that is nothing else (Trailers-Only); on gRPC-web they are in the body. */
   readonly trailers: Headers;
   readonly body: Buffer;
   readonly text: string;
@@ -79,6 +79,7 @@ export const overHttp2: Wire = (url, { method = "POST", path, headers = {}, body
     stream.once("response", (incoming) => {
       status = Number(incoming[constants.HTTP2_HEADER_STATUS]);
       head = incoming;
+      if ("grpc-status" in incoming) tail = incoming;
     });
     stream.once("trailers", (incoming) => (tail = incoming));
     stream.on("data", (chunk: Buffer) => chunks.push(chunk));

@@ -1051,7 +1051,8 @@ export const Reason = {
   DELIVERY_FAILED: 33,
 
   /**
-   * The database cannot be written now: retry unchanged. UNAVAILABLE, 503.
+   * The database cannot be written now: retry unchanged. Where no Retry-After comes with it the call may have taken
+   * effect, and had no Idempotency-Key that would make a retry harmless: do not retry it. UNAVAILABLE, 503.
    *
    * @generated from enum value: REASON_STORE_UNAVAILABLE = 34;
    */

@@ -28,6 +28,11 @@ export const frame = {
         required: true,
         schema: { type: "integer", minimum: 1 },
       },
+      "Retry-After-If-Harmless": {
+        description:
+          "How many seconds to wait before a retry. Not there for a call without an Idempotency-Key that may have taken effect: do not retry that.",
+        schema: { type: "integer", minimum: 1 },
+      },
       "WWW-Authenticate": { description: "`Bearer`.", required: true, schema: { type: "string" } },
       "X-Call-Id": { description: "Names the call in the server's log.", schema: { type: "string" } },
       "Idempotency-Replayed": {
@@ -38,10 +43,14 @@ export const frame = {
   },
 };
 
-const header = (name: keyof typeof frame.components.headers) => ({ [name]: { $ref: `#/components/headers/${name}` } });
+type HeaderName = keyof typeof frame.components.headers;
+const header = (component: HeaderName, name: string = component) => ({
+  [name]: { $ref: `#/components/headers/${component}` },
+});
 export const callHeaders = header("X-Call-Id");
 export const replayed = header("Idempotency-Replayed");
 export const retryAfter = header("Retry-After");
+export const retryAfterIfHarmless = header("Retry-After-If-Harmless", "Retry-After");
 export const challenge = header("WWW-Authenticate");
 
 export const idempotencyKey = {

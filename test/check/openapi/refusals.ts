@@ -5,7 +5,7 @@
 import type { DescEnum } from "@bufbuild/protobuf";
 import { reasons as table, type Reason } from "../../../src/otp/reason.ts";
 import { particulars } from "./examples.ts";
-import { callHeaders, challenge, replayed, retryAfter } from "./frame.ts";
+import { callHeaders, challenge, replayed, retryAfter, retryAfterIfHarmless } from "./frame.ts";
 import { commentOf, refTo, type JsonObject } from "./schemas.ts";
 
 export interface ReasonRow {
@@ -48,12 +48,13 @@ export function refusals(rows: readonly ReasonRow[]): JsonObject {
 }
 
 function refusal(rows: readonly ReasonRow[]): JsonObject {
+  const wait = rows.some(({ name }) => name === "STORE_UNAVAILABLE") ? retryAfterIfHarmless : retryAfter;
   const examples = Object.fromEntries(rows.map(({ name }) => [name, { $ref: `#/components/examples/${name}` }]));
   return {
     description: `Refused for ${rows.map(({ name }) => `\`${name}\``).join(", ")}.`,
     headers: {
       ...callHeaders,
-      ...(rows.every(({ code }) => retryCodes.has(code)) ? retryAfter : {}),
+      ...(rows.every(({ code }) => retryCodes.has(code)) ? wait : {}),
       ...(rows.some(({ name }) => name === "IDEMPOTENCY_KEY_REUSED") ? replayed : {}),
       ...(rows.every(({ code }) => code === "unauthenticated") ? challenge : {}),
     },

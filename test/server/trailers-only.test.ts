@@ -1,0 +1,119 @@
+/**
+ * A refusal over gRPC is Trailers-Only: one HEADERS frame that ends the stream and holds everything. A client's library
+ * retries by its service config only then, since headers of their own would be an answer begun.
+ */
+import { connect, constants } from "node:http2";
+import { once } from "node:events";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { create, toBinary, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
+import { GetOtpRequestSchema, ResendOtpRequestSchema, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
+import { newPhone } from "../support/phones.ts";
+import { flag, frame, framesIn, frameType, headerBlock, openRaw, preface } from "../support/raw.ts";
+import { grpcFrame } from "../support/wire.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.stop());
+
+interface Sent {
+  readonly rpc: string;
+  readonly headers?: Record<string, string>;
+  readonly body: Uint8Array;
+}
+
+function call<Desc extends DescMessage>(rpc: string, desc: Desc, message: MessageInitShape<Desc>): Sent {
+  return { rpc, body: grpcFrame(toBinary(desc, create(desc, message))) };
+}
+const send = (phone = newPhone()) => call("SendOtp", SendOtpRequestSchema, { phone });
+
+const headersOf = ({ rpc, headers = {} }: Sent) => ({
+  ":method": "POST",
+  ":scheme": "http",
+  ":path": `/otp.v1.OtpService/${rpc}`,
+  ":authority": new URL(world.url).host,
+  authorization: `Bearer ${world.key}`,
+  "content-type": "application/grpc",
+  te: "trailers",
+  ...headers,
+});
+
+/** Type and flags of the frames that a call is answered with, to the end of its stream. */
+async function framesOf(sent: Sent): Promise<[type: number, flags: number][]> {
+  const connection = await openRaw(Number(new URL(world.url).port));
+  const head = frame(frameType.headers, flag.endHeaders, 1, headerBlock(headersOf(sent)));
+  const settled = frame(frameType.settings, 0, 0);
+  connection.write(preface, settled, head, frame(frameType.data, flag.endStream, 1, sent.body));
+  const frames = await connection.until((bytes) => {
+    const ours = framesIn(bytes).filter(({ stream }) => stream === 1);
+    return ours.some(({ flags }) => (flags & flag.endStream) !== 0) ? ours : undefined;
+  });
+  connection.destroy();
+  return frames.map(({ type, flags }) => [type, flags]);
+}
+
+/** What the first HEADERS frame of an answer holds. */
+async function headOf(sent: Sent): Promise<Record<string, unknown>> {
+  const session = connect(world.url);
+  const stream = session.request(headersOf(sent), { endStream: false });
+  stream.end(sent.body);
+  const [headers, flags] = (await once(stream, "response")) as [Record<string, unknown>, number];
+  stream.resume();
+  await once(stream, "close");
+  session.destroy();
+  return { ...headers, isEnd: (flags & constants.NGHTTP2_FLAG_END_STREAM) !== 0 };
+}
+
+const nobody = () => call("GetOtp", GetOtpRequestSchema, { requestId: "nobody" });
+
+describe.each<[string, string, () => Sent | Promise<Sent>]>([
+  ["a call without a key", "16", () => ({ ...send(), headers: { authorization: "" } })],
+  ["a landline", "3", () => send("+31201234567")],
+  ["a frame that is cut short", "3", () => ({ rpc: "SendOtp", body: send().body.subarray(0, -3) })],
+  ["an unknown request", "5", nobody],
+  ["a call from a page", "7", () => ({ ...send(), headers: { origin: "https://shop.example" } })],
+  ["a deadline in the past", "4", () => ({ ...send(), headers: { "grpc-timeout": "1n" } })],
+])("%s", (_what, status, make) => {
+  test("is refused in one HEADERS frame that ends the stream", async () => {
+    expect(await framesOf(await make())).toEqual([[frameType.headers, flag.endHeaders | flag.endStream]]);
+  });
+
+  test("is told everything there", async () => {
+    expect(await headOf(await make())).toMatchObject({
+      ":status": 200,
+      "content-type": "application/grpc+proto",
+      "cache-control": "no-store",
+      "grpc-status": status,
+      "grpc-message": expect.any(String),
+      "grpc-status-details-bin": expect.any(String),
+      "x-call-id": expect.stringMatching(/^[\w-]{12}$/),
+      isEnd: true,
+    });
+  });
+});
+
+test("a refusal that says how long to wait says so in its only frame", async () => {
+  const session = connect(world.url);
+  const stream = session.request(headersOf(send()), { endStream: false });
+  stream.end(send().body);
+  const chunks: Buffer[] = [];
+  stream.on("data", (chunk: Buffer) => chunks.push(chunk));
+  await once(stream, "close");
+  session.destroy();
+  // SendOtpResponse: request_id is its first field.
+  const requestId = Buffer.concat(chunks).subarray(7, 29).toString("latin1");
+  const again = call("ResendOtp", ResendOtpRequestSchema, { requestId });
+  expect(await headOf(again)).toMatchObject({
+    "grpc-status": "8",
+    "retry-after": "30",
+    "grpc-retry-pushback-ms": "30000",
+    isEnd: true,
+  });
+});
+
+test("a success is headers, a message and trailers", async () => {
+  const types = (await framesOf(send())).map(([type]) => type);
+  expect(types).toEqual([frameType.headers, frameType.data, frameType.headers]);
+});
