@@ -41,9 +41,9 @@ async function run(args: string[]): Promise<void> {
     );
   }
   const { path } = database;
-  const aside = `${path}.until-${timeOf(now)?.replaceAll(/[:.]/g, "-")}`;
+  const asideEnding = `.until-${timeOf(now)?.replaceAll(/[:.]/g, "-")}`;
   const done = await tellingTrouble("Nothing was restored", () =>
-    restoreBackup({ path, from: file, aside, now }, showPages),
+    restoreBackup({ path, from: file, asideEnding, now }, showPages),
   );
   const kept =
     done.aside === undefined

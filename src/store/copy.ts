@@ -9,6 +9,7 @@
 import type { Database } from "better-sqlite3";
 import { existsSync } from "node:fs";
 import type { Instant } from "../system.ts";
+import { databaseFile } from "./database-file.ts";
 import { LockHeld, lockFile } from "./file-lock.ts";
 import { markMoved, movedFrom, type Moved } from "./moved.ts";
 import { preparePostgres } from "./postgres.ts";
@@ -106,7 +107,8 @@ const silenceMs = 120_000;
 export async function copyToPostgres({ path, url, onProgress }: CopyOptions): Promise<Copied> {
   // To open it would make it.
   if (!existsSync(path)) throw new Error(`there is no database ${path}`);
-  const lock = await lockFile(`${path}.lock`, 0).catch((error: unknown) => {
+  const file = databaseFile(path);
+  const lock = await lockFile(`${file}.lock`, 0).catch((error: unknown) => {
     if (!(error instanceof LockHeld)) throw error;
     throw new Error(`a server runs on ${path}: stop it first, or what it writes from now on would be lost`, {
       cause: error,
@@ -116,7 +118,7 @@ export async function copyToPostgres({ path, url, onProgress }: CopyOptions): Pr
   // To count a table of millions, or to commit it, takes longer than any statement of a server may take.
   const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
   try {
-    db = await openFile(path, () => {});
+    db = await openFile(file, () => {});
     // Commands that would write wait, and fail in the end.
     db.exec("BEGIN IMMEDIATE");
     await prepareTarget(url, connections);

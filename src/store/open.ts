@@ -2,8 +2,9 @@
  * Where everything is kept: in a SQLite file, for one server on one machine, or in PostgreSQL, for any number of servers.
  */
 import { mkdirSync } from "node:fs";
-import { dirname, resolve } from "node:path";
+import { dirname } from "node:path";
 import type { System } from "../system.ts";
+import { databaseFile } from "./database-file.ts";
 import { openPostgres } from "./postgres.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Store, StoreWatchers } from "./store.ts";
@@ -18,6 +19,8 @@ export interface OpenOptions extends StoreWatchers {
   readonly system: System;
   /** True for a process that serves. Of those, a SQLite file has one at a time. */
   readonly exclusive: boolean;
+  /** How long such a process waits for another one to let go of the file. */
+  readonly lockWaitMs?: number;
   /** Told when another server on the same database has left messages for anybody to take. */
   readonly onNudge?: () => void;
 }
@@ -27,15 +30,7 @@ export async function openStore({ database, ...options }: OpenOptions): Promise<
   if (database.kind === "postgres") {
     return openPostgres({ url: database.url, ...options });
   }
-  mkdirSync(absolute(dirname(database.path)), { recursive: true, mode: 0o700 });
-  return openSqlite({ path: database.path, ...options });
-}
-
-/** In a folder that was deleted, Node tries to make a relative path for ever, and can be stopped by kill -9 alone. */
-function absolute(path: string): string {
-  try {
-    return resolve(path);
-  } catch (error) {
-    throw new Error(`the folder ${path} cannot be made: the working directory was deleted`, { cause: error });
-  }
+  const path = databaseFile(database.path);
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  return openSqlite({ path, ...options });
 }

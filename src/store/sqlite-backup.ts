@@ -10,6 +10,7 @@ import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSyn
 import { dirname } from "node:path";
 import type { Instant } from "../system.ts";
 import { expirePending, type Expired } from "./expire-pending.ts";
+import { databaseFile, otherNames } from "./database-file.ts";
 import { LockHeld, lockFile } from "./file-lock.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { movedFrom } from "./moved.ts";
@@ -39,6 +40,7 @@ const marks = ["master_keys", "clock", "tenants", "api_keys", "verifications", "
  * the disk, readable by its owner only, and SQLite finds no fault in it. Rejects with BackupTrouble.
  */
 export async function backUp(path: string, to: string, onPages: OnPages): Promise<void> {
+  refuseOtherNames(path);
   if (existsSync(to)) throw new BackupTrouble(`${to} exists, and no backup is written over`);
   await throughDraft(to, path, async (draft) => {
     await copyDatabase(path, draft, onPages);
@@ -65,13 +67,16 @@ export async function backUp(path: string, to: string, onPages: OnPages): Promis
 
 /**
  * Puts a copy of the backup in the place of the database at `path`, brought up to date, and with everything that was
- * pending ended as of `now`. The database that was there is kept under `aside`. Rejects with BackupTrouble, also while a
+ * pending ended as of `now`. The database that was there is kept under its name and `asideEnding`. Rejects with BackupTrouble, also while a
  * server runs. Until its last step, a rename, the database that was there is untouched.
  */
 export async function restore(
-  { path, from, aside, now }: { path: string; from: string; aside: string; now: Instant },
+  options: { path: string; from: string; asideEnding: string; now: Instant },
   onPages: OnPages,
 ): Promise<Restored> {
+  const { from, now } = options;
+  const path = databaseFile(options.path);
+  const aside = path + options.asideEnding;
   return withoutServer(path, () =>
     throughDraft(path, from, async (draft) => {
       const wasThere = existsSync(path);
@@ -99,8 +104,9 @@ export async function restore(
 /** Ends everything pending in the database at `path`, which something else has put back. Rejects like `restore`. */
 export async function expireWithoutServer(path: string, now: Instant): Promise<Expired> {
   if (!existsSync(path)) throw new BackupTrouble(`there is no database ${path}`);
-  return withoutServer(path, async () => {
-    const db = new Sqlite(path, { timeout: busyTimeoutMs });
+  const file = databaseFile(path);
+  return withoutServer(file, async () => {
+    const db = new Sqlite(file, { timeout: busyTimeoutMs });
     try {
       examine(db, path);
       migrate(db, migrations);
@@ -111,17 +117,24 @@ export async function expireWithoutServer(path: string, now: Instant): Promise<E
   });
 }
 
-/** Holds the lock of a serving process meanwhile. */
+/** Holds the lock of a serving process meanwhile. `path` is as databaseFile gives it. */
 async function withoutServer<T>(path: string, act: () => Promise<T>): Promise<T> {
   const lock = await lockFile(`${path}.lock`, 0).catch((error: unknown) => {
     if (error instanceof LockHeld) throw new BackupTrouble(`a server runs on ${path}: stop it first`);
     throw error;
   });
   try {
+    refuseOtherNames(path);
     return await act();
   } finally {
     lock.close();
   }
+}
+
+/** A server may run on it under another name. */
+function refuseOtherNames(path: string): void {
+  const fault = otherNames(databaseFile(path));
+  if (fault !== undefined) throw new BackupTrouble(fault);
 }
 
 /** Has a file made under a name of its own beside `target`, and leaves nothing behind under it. */

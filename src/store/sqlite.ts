@@ -2,13 +2,14 @@
  * The store on SQLite, for one server on one machine: how a database is opened. WAL with synchronous=FULL
  * (better-sqlite3's default under WAL does not fsync a commit); what is done in it is in sqlite-store.ts.
  *
- * One serving process owns the file, by the lock of file-lock.ts on `<database>.lock`. The CLI reads and writes beside
- * the server without it.
+ * One serving process owns the file, by the lock of file-lock.ts on `<database>.lock`, beside the file that every symbolic
+ * link to it leads to. The CLI reads and writes beside the server without it.
  */
 import Sqlite, { type Database } from "better-sqlite3";
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { System } from "../system.ts";
+import { databaseFile, otherNames } from "./database-file.ts";
 import { lockFile } from "./file-lock.ts";
 import { busyWaitMs, isBusy } from "./group-commit.ts";
 import { migrate, migrations } from "./migrations.ts";
@@ -32,9 +33,10 @@ const busyTimeoutMs = 5;
 
 /** Opens a database, and creates or migrates it as needed. */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
-  const lock = options.exclusive ? await lockFile(`${options.path}.lock`, options.lockWaitMs ?? 15_000) : undefined;
+  const path = databaseFile(options.path);
+  const lock = options.exclusive ? await lockFile(`${path}.lock`, options.lockWaitMs ?? 15_000) : undefined;
   try {
-    const db = await openFile(options.path, refuseMoved);
+    const db = await openFile(path, refuseMoved);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
     return new SqliteStore(db, options.system, lock, options);
   } catch (error) {
@@ -43,12 +45,17 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** Opens the file of a database, and creates or migrates it as needed. `check` may refuse it before, by throwing. */
+/**
+ * Opens the file of a database (database-file.ts), and creates or migrates it as needed. Throws where it has another name,
+ * and `check` may refuse it besides, by throwing.
+ */
 export async function openFile(path: string, check: (db: Database) => void): Promise<Database> {
   let db: Database | undefined;
   try {
     // Created with its mode before SQLite sees it; the -wal and -shm files inherit it.
     closeSync(openSync(path, "a", 0o600));
+    const fault = otherNames(path);
+    if (fault !== undefined) throw new Error(fault);
     db = new Sqlite(path, { timeout: openTimeoutMs });
     // Of a new database. A commit writes whole pages, mostly for the sake of one row in each; half the size is a tenth of
     // the CPU of a send + verify. In smaller ones a verification would not fit beside others.

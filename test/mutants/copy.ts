@@ -12,8 +12,8 @@ export const copyMutants: readonly Mutant[] = [
     name: "copy beside a server",
     breaks: "what the server writes from then on is lost, used codes among it",
     file: copy,
-    text: "lockFile(`${path}.lock`, 0)",
-    replacement: "lockFile(`${path}.copy`, 0)",
+    text: "lockFile(`${file}.lock`, 0)",
+    replacement: "lockFile(`${file}.copy`, 0)",
     suites: installation,
   },
   {
