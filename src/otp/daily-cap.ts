@@ -21,6 +21,8 @@ export interface DailyCount {
   readonly count: number;
   /** The highest share that was warned of; 0 for none. */
   readonly warned: Share | 0;
+  /** The highest cap that was warned under; 0 for none, or where a version before this was kept has warned. */
+  readonly warnedCap: number;
 }
 
 /** What is asked for a place, and what comes of it. `share` is to be warned of, once what is written is durable. */
@@ -35,7 +37,7 @@ export function dailyMaxOf(tenant: string, policy: Policy): number | undefined {
 
 /** A day of which nothing is kept yet. Pure. */
 export function newDay(now: Instant): DailyCount {
-  return { day: dayOf(now), count: 0, warned: 0 };
+  return { day: dayOf(now), count: 0, warned: 0, warnedCap: 0 };
 }
 
 /** Takes a place of the day if one is left; without a cap (`max` undefined) there is nothing to take. Pure. */
@@ -45,8 +47,13 @@ export function takePlace(daily: DailyCount | undefined, max: number | undefined
   const isLeft = daily.count < max;
   const count = isLeft ? daily.count + 1 : daily.count;
   const share = shareOf(count, max);
-  const isNews = share > daily.warned;
-  const noted: DailyCount = { day: daily.day, count, warned: isNews ? share : daily.warned };
+  // Under a cap that was raised nobody has been warned yet. It is the highest that counts: while the instances of a rollout
+  // have two caps, each would warn anew of its own after every warning of the other's.
+  const isRaised = daily.warnedCap > 0 && max > daily.warnedCap;
+  const isNews = share > (isRaised ? 0 : daily.warned);
+  const noted: DailyCount = isNews
+    ? { day: daily.day, count, warned: share, warnedCap: Math.max(max, daily.warnedCap) }
+    : { ...daily, count };
   const told = isNews && share !== 0 ? { share } : {};
   if (isLeft) return { taken: true, day: daily.day, daily: noted, ...told };
   // At the cap nothing is left to write, unless the cap was lowered below what is taken, and nobody has heard of it.

@@ -137,7 +137,7 @@ export function fraudEvent(tenant: string, prefix: string, decision: PrefixDecis
 /** The event of a share of the daily cap that was reached. `day` is the UTC day's number since the epoch. Pure. */
 export function spendEvent(tenant: string, day: number, { share, cap }: SpendWarning, now: Instant): OwedEvent {
   return {
-    id: eventId("spend.warning", tenant, `${day}`, `${share}`),
+    id: eventId("spend.warning", tenant, `${day}`, `${share}`, `${cap}`),
     tenant,
     type: "spend.warning",
     createMs: now,

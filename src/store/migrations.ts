@@ -352,6 +352,13 @@ export const migrations: readonly Migration[] = [
       CREATE INDEX events_endpoint_due ON events (endpoint_id, due_ms);
     `,
   },
+  {
+    name: "0010-warned-cap",
+    sqlite: `
+      -- The highest cap that was warned under: one that is raised is warned of again.
+      ALTER TABLE daily_messages ADD COLUMN warned_cap INTEGER NOT NULL DEFAULT 0;
+    `,
+  },
 ];
 
 /** Runs the migrations that this database has not seen, each in a transaction of its own. */

@@ -256,8 +256,8 @@ export class Batches {
     for (const { now_ms } of clock) this.#clock.heard(now_ms);
     work.now = this.#clock.now();
     for (const row of verdicts) work.verdicts.set(numberKey(row), row.verdict);
-    for (const { tenant, day, count, warned } of days) {
-      if (day === dayOf(work.now)) work.days.load(tenant, { tenant, daily: { day, count, warned } });
+    for (const { tenant, ...row } of days) {
+      if (row.day === dayOf(work.now)) work.days.load(tenant, { tenant, daily: rows.toDaily(row) });
     }
   }
 }
@@ -293,7 +293,7 @@ function write(transaction: Transaction, work: Work): void {
   if (days.length > 0) {
     transaction.send(
       sql.putDays,
-      columns(days.map(({ tenant, daily: { day, count, warned } }) => [tenant, day, count, warned])),
+      columns(days.map(({ tenant, daily }) => [tenant, daily.day, daily.count, daily.warned, daily.warnedCap])),
     );
   }
   const counts = [...work.counts.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));

@@ -220,6 +220,10 @@ export const postgresMigrations: readonly PostgresMigration[] = [
       `CREATE INDEX events_endpoint_due ON events (endpoint_id, due_ms)`,
     ],
   },
+  {
+    name: "0002-warned-cap",
+    statements: [`ALTER TABLE daily_messages ADD COLUMN warned_cap bigint NOT NULL DEFAULT 0`],
+  },
 ];
 
 /** Any number will do, as long as every version takes the same. */

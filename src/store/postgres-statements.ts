@@ -189,15 +189,15 @@ export const statements = {
   ),
   days: statement(
     "days",
-    `SELECT tenant, day, count, warned FROM daily_messages WHERE (tenant, day) IN (
+    `SELECT tenant, day, count, warned, warned_cap FROM daily_messages WHERE (tenant, day) IN (
        SELECT * FROM ${unnest(["text", "bigint"])}
      )`,
   ),
   putDays: statement(
     "put-days",
-    `INSERT INTO daily_messages (tenant, day, count, warned)
-     SELECT * FROM ${unnest(["text", "bigint", "bigint", "smallint"])}
-     ON CONFLICT (tenant, day) DO UPDATE SET ${updates(["count", "warned"])}`,
+    `INSERT INTO daily_messages (tenant, day, count, warned, warned_cap)
+     SELECT * FROM ${unnest(["text", "bigint", "bigint", "smallint", "bigint"])}
+     ON CONFLICT (tenant, day) DO UPDATE SET ${updates(["count", "warned", "warned_cap"])}`,
   ),
   deleteDays: statement("delete-days", `DELETE FROM daily_messages WHERE day < $1`),
   prefixes: statement(

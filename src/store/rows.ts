@@ -351,6 +351,11 @@ export interface DailyRow {
   day: number;
   count: number;
   warned: DailyCount["warned"];
+  warned_cap: number;
+}
+
+export function toDaily({ day, count, warned, warned_cap: warnedCap }: DailyRow): DailyCount {
+  return { day, count, warned, warnedCap };
 }
 
 /** A bucket's key: the phone's index and one byte for the lane and the limit's place. */

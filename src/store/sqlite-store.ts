@@ -375,7 +375,8 @@ export class SqliteStore implements Store {
     const today = newDay(now);
     const recent = this.#days.get(tenant);
     if (recent?.day === today.day) return recent;
-    const daily = this.#sql.daily.get(tenant, today.day) ?? today;
+    const row = this.#sql.daily.get(tenant, today.day);
+    const daily = row === undefined ? today : rows.toDaily(row);
     this.#days.set(tenant, daily);
     return daily;
   }
@@ -383,7 +384,7 @@ export class SqliteStore implements Store {
   #putDaily(tenant: string, { daily, warned }: Pick<Writes, "daily" | "warned">, now: Instant): void {
     if (daily === undefined) return;
     if (warned !== undefined) putEvent(this.#sql, spendEvent(tenant, daily.day, warned, now), now);
-    this.#sql.putDaily.run(tenant, daily.day, daily.count, daily.warned);
+    this.#sql.putDaily.run(tenant, daily.day, daily.count, daily.warned, daily.warnedCap);
     this.#days.set(tenant, daily);
     if (daily.count === 1) this.#sql.deleteDays.run(tenant, daily.day - keptDays);
   }

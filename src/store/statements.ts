@@ -180,10 +180,13 @@ export function prepare(db: Database) {
        SET verdict = excluded.verdict, note = excluded.note, create_ms = excluded.create_ms`,
     ),
     deleteDestination: statement(`DELETE FROM destinations WHERE tenant = ? AND prefix = ?`),
-    daily: statement<rows.DailyRow>(`SELECT day, count, warned FROM daily_messages WHERE tenant = ? AND day = ?`),
+    daily: statement<rows.DailyRow>(
+      `SELECT day, count, warned, warned_cap FROM daily_messages WHERE tenant = ? AND day = ?`,
+    ),
     putDaily: statement(
-      `INSERT INTO daily_messages (tenant, day, count, warned) VALUES (?, ?, ?, ?)
-       ON CONFLICT (tenant, day) DO UPDATE SET count = excluded.count, warned = excluded.warned`,
+      `INSERT INTO daily_messages (tenant, day, count, warned, warned_cap) VALUES (?, ?, ?, ?, ?)
+       ON CONFLICT (tenant, day) DO UPDATE
+       SET count = excluded.count, warned = excluded.warned, warned_cap = excluded.warned_cap`,
     ),
     deleteDays: statement(`DELETE FROM daily_messages WHERE tenant = ? AND day < ?`),
     endpoint: statement<events.EndpointRow>(

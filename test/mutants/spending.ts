@@ -86,7 +86,14 @@ export const spendingMutants: readonly Mutant[] = [
     name: "warned at every send",
     breaks: "the log is full of one warning",
     file: cap,
-    text: `const isNews = share > daily.warned;`,
+    text: `const isNews = share > (isRaised ? 0 : daily.warned);`,
     replacement: `const isNews = share > 0;`,
+  },
+  {
+    name: "a raised cap is reached without a word",
+    breaks: "an operator who raised the cap hears of the next one when sends are refused",
+    file: cap,
+    text: `const isNews = share > (isRaised ? 0 : daily.warned);`,
+    replacement: `const isNews = share > daily.warned;`,
   },
 ];

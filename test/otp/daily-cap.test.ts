@@ -23,7 +23,12 @@ import { testEpochMs } from "../support/system.ts";
 
 const day = Math.floor(testEpochMs / dayMs);
 const midnight = (day + 1) * dayMs;
-const dailyOf = (count: number, warned: DailyCount["warned"] = 0): DailyCount => ({ day, count, warned });
+const dailyOf = (count: number, warned: number = 0, warnedCap = warned === 0 ? 0 : 10): DailyCount => ({
+  day,
+  count,
+  warned: warned as DailyCount["warned"],
+  warnedCap,
+});
 const capped: Policy = { ...policy, dailyMessagesMax: 10 };
 
 describe("a place", () => {
@@ -46,7 +51,7 @@ describe("a place", () => {
     expect(place).toEqual({
       taken: true,
       day,
-      daily: { day, count: countAfter, warned: warnedAfter },
+      daily: dailyOf(countAfter, warnedAfter, warnedAfter === 0 ? 0 : max),
       ...(share === undefined ? {} : { share }),
     });
   });
@@ -63,6 +68,40 @@ describe("a place", () => {
     const first = takePlace(dailyOf(50, 80), 10, testEpochMs);
     expect(first).toMatchObject({ taken: false, share: 100, daily: dailyOf(50, 100) });
     expect(takePlace(dailyOf(50, 100), 10, testEpochMs)).not.toHaveProperty("share");
+  });
+
+  /** What is warned of when a place is asked for under each of these caps in turn. */
+  function warnings(caps: readonly number[]): string[] {
+    let daily = dailyOf(0);
+    return caps.flatMap((max) => {
+      const place = takePlace(daily, max, testEpochMs);
+      daily = place.daily ?? daily;
+      return place.share === undefined ? [] : [`${place.share} % at ${daily.count} of ${max}`];
+    });
+  }
+
+  test("is warned of anew under a cap that was raised", () => {
+    expect(warnings([10, 12, 50].flatMap((max) => Array<number>(50).fill(max)))).toEqual([
+      "80 % at 8 of 10",
+      "100 % at 10 of 10",
+      "80 % at 11 of 12",
+      "100 % at 12 of 12",
+      "80 % at 40 of 50",
+      "100 % at 50 of 50",
+    ]);
+  });
+
+  test("is warned of a few times, and not with each call, while the instances of a rollout have two caps", () => {
+    expect(warnings(Array.from({ length: 60 }, (_, i) => (i % 2 === 0 ? 20 : 10)))).toEqual([
+      "80 % at 8 of 10",
+      "100 % at 10 of 10",
+      "80 % at 16 of 20",
+      "100 % at 16 of 10",
+    ]);
+  });
+
+  test("that a version before this one has warned of is not warned of again", () => {
+    expect(takePlace(dailyOf(9, 80, 0), 11, testEpochMs)).not.toHaveProperty("share");
   });
 
   test("is not asked for without a cap or in the sandbox, and is never taken unseen", () => {

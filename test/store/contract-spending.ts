@@ -196,6 +196,24 @@ export function destinationCases(onGround: OnGround): void {
     );
 
     test(
+      "warns again under a cap that was raised, also across a restart",
+      onGround(
+        capped(async ({ acts, system, reopen }) => {
+          expect(await exhaust(acts)).toBe(max);
+          const raised = createActs(await reopen(), system, ringOf(1), { ...policy, dailyMessagesMax: 2 * max });
+          const shares: unknown[] = [];
+          for (let i = 0; i < max; i++) shares.push((await raised.send(ann)).share);
+          expect(shares).toEqual([
+            ...Array<undefined>(5).fill(undefined),
+            80,
+            ...Array<undefined>(3).fill(undefined),
+            100,
+          ]);
+        }),
+      ),
+    );
+
+    test(
       "gets back the place of a message that never left, once",
       onGround(
         capped(async ({ store, acts }) => {
@@ -294,7 +312,7 @@ export function destinationCases(onGround: OnGround): void {
         expect([job.message.placeDay, claimed?.message.placeDay, claimed?.share]).toEqual([null, null, undefined]);
         const scope = { tenant: "default", slot: undefined, phone: undefined, isCapped: true };
         const daily = await store.openVerification(scope, (view) => ({ writes: {}, result: view.daily }));
-        expect(daily).toEqual({ day: Math.floor(system.now() / dayMs), count: 0, warned: 0 });
+        expect(daily).toEqual({ day: Math.floor(system.now() / dayMs), count: 0, warned: 0, warnedCap: 0 });
       }),
     );
   });
