@@ -4,7 +4,16 @@
  */
 import { parseArgs } from "node:util";
 import { backup } from "./commands/backup.ts";
-import { complain, messageOf, Misused, say, version, withStore, type Command } from "./commands/command.ts";
+import {
+  complain,
+  messageOf,
+  Misused,
+  say,
+  version,
+  withStore,
+  type Command,
+  type Commands,
+} from "./commands/command.ts";
 import { copy } from "./commands/copy.ts";
 import { destinationCommands } from "./commands/destinations.ts";
 import { doctor } from "./commands/doctor.ts";
@@ -18,67 +27,101 @@ import { tenantCommands } from "./commands/tenants.ts";
 import { webhookCommands } from "./commands/webhooks.ts";
 import { StoreUnavailable } from "./store/store.ts";
 
-const commands: Record<string, Command> = {
-  serve: {
-    summary: "run the service",
-    help: `Usage: otpd serve
+const commands: ReadonlyMap<string, Command> = new Map(
+  Object.entries({
+    serve: {
+      summary: "run the service",
+      help: `Usage: otpd serve
 
-Runs the service until SIGTERM or SIGINT. It is configured by OTP_* variables, see the README.`,
-    run: serve,
-  },
-  migrate: {
-    summary: "create the database or bring it up to date",
-    help: `Usage: otpd migrate
-
-Creates the database that OTP_DATABASE_URL names, or brings it up to date. serve does so too.`,
-    run: async (args) => {
-      parseArgs({ args, options: {} });
-      await withStore(async () => {});
-      say("The database is up to date.");
+Runs the service until SIGTERM or SIGINT, and makes its database where there is none. It is configured by OTP_* variables,
+see the README.`,
+      run: serve,
     },
-  },
-  prune,
-  copy,
-  backup,
-  restore,
-  doctor,
-  ...keyCommands,
-  ...phoneCommands,
-  ...destinationCommands,
-  ...prefixCommands,
-  ...tenantCommands,
-  ...webhookCommands,
-};
+    migrate: {
+      summary: "bring the database up to date",
+      help: `Usage: otpd migrate
 
-/** The first words of commands that have two. */
-const groups = new Set(Object.keys(commands).flatMap((name) => (name.includes(" ") ? [name.split(" ")[0]] : [])));
+Brings the database that OTP_DATABASE_URL names up to date. serve does so too, and makes it where there is none.`,
+      run: async (args) => {
+        parseArgs({ args, options: {} });
+        await withStore(async () => {});
+        say("The database is up to date.");
+      },
+    },
+    prune,
+    copy,
+    backup,
+    restore,
+    doctor,
+    ...keyCommands,
+    ...phoneCommands,
+    ...destinationCommands,
+    ...prefixCommands,
+    ...tenantCommands,
+    ...webhookCommands,
+  } satisfies Commands),
+);
+
+/** The lines that name commands, of those that begin with a word. */
+function listed(group?: string): string {
+  return [...commands]
+    .filter(([name]) => group === undefined || name.startsWith(`${group} `))
+    .map(([name, { summary }]) => `  ${name.padEnd(22)} ${summary}`)
+    .join("\n");
+}
 
 const usage = `Usage: otpd COMMAND
 
 Phone verification that anyone can host.
 
-${Object.entries(commands)
-  .map(([name, { summary }]) => `  ${name.padEnd(22)} ${summary}`)
-  .join("\n")}
+${listed()}
 
 otpd COMMAND --help tells more. Configuration is by OTP_* variables, see the README.`;
 
+/** What a command line comes to: a command to run, a page to show, or what is wrong with it. */
+type Meant =
+  | { readonly command: Command; readonly args: string[] }
+  | { readonly page: string }
+  | { readonly trouble: string; readonly usage: string };
+
+function meantBy(argv: string[]): Meant {
+  const [first = "help", ...rest] = argv;
+  if (first === "--version") return { page: version() };
+  const isHelp = first === "help" || first === "--help" || first === "-h";
+  const words = isHelp ? rest : argv;
+  const [group = "", second] = words;
+  if (isHelp && words.length === 0) return { page: usage };
+  const isAsked = isHelp || words.some((word) => word === "--help" || word === "-h");
+  for (const count of [2, 1]) {
+    const command = commands.get(words.slice(0, count).join(" "));
+    if (command === undefined) continue;
+    return isAsked ? { page: command.help } : { command, args: words.slice(count) };
+  }
+  const members = listed(group);
+  if (members === "")
+    return {
+      trouble: `There is no command "${group}".`,
+      usage: "Usage: otpd COMMAND\n\notpd --help lists the commands.",
+    };
+  const groupUsage = `Usage: otpd ${group} COMMAND\n\n${members}`;
+  const isGroupAlone = second === undefined || second.startsWith("-");
+  if (isGroupAlone && isAsked) return { page: `${groupUsage}\n\notpd help ${group} COMMAND tells more.` };
+  const trouble = isGroupAlone ? `Say what otpd ${group} is to do.` : `There is no command "${group} ${second}".`;
+  return { trouble, usage: groupUsage };
+}
+
 /** Runs a command line; resolves with the exit code: 0, 1 when it failed, 2 when it was not understood. */
 export async function run(argv: string[]): Promise<number> {
-  const name = [argv.slice(0, 2).join(" "), argv[0] ?? ""].find((candidate) => candidate in commands);
-  const command = name === undefined ? undefined : commands[name];
-  if (command === undefined || name === undefined) {
-    const asked = argv.length === 0 || argv.some((arg) => arg === "--help" || arg === "-h" || arg === "help");
-    if (argv[0] === "--version") say(version());
-    else if (asked) say(usage);
-    else complain(`There is no command "${argv.slice(0, groups.has(argv[0] ?? "") ? 2 : 1).join(" ")}".\n\n${usage}`);
-    return asked || argv[0] === "--version" ? 0 : 2;
-  }
-  const args = argv.slice(name.split(" ").length);
-  if (args.includes("--help") || args.includes("-h")) {
-    say(command.help);
+  const meant = meantBy(argv);
+  if ("page" in meant) {
+    say(meant.page);
     return 0;
   }
+  if ("trouble" in meant) {
+    complain(`${meant.trouble}\n\n${meant.usage}`);
+    return 2;
+  }
+  const { command, args } = meant;
   try {
     await command.run(args);
     return 0;
@@ -87,7 +130,8 @@ export async function run(argv: string[]): Promise<number> {
     if (error instanceof StoreUnavailable) complain(`The database cannot be used now: ${error.message}.`);
     else complain(messageOf(error));
     if (!isParsing && !(error instanceof Misused)) return 1;
-    complain(`\n${command.help}`);
+    const [lines = ""] = command.help.split("\n\n");
+    complain(`\n${lines}\nWith --help it tells more.`);
     return 2;
   }
 }

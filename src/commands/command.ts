@@ -4,6 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import { parseDatabase, type Parsed } from "../config/config.ts";
+import { escapeHidden, hiddenCharacter } from "../otp/hidden-characters.ts";
 import { openStore } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem, type Instant, type System } from "../system.ts";
@@ -21,6 +22,9 @@ export interface Command {
   readonly help: string;
   readonly run: (args: string[]) => Promise<void>;
 }
+
+/** Commands by name, which may have two words. What somebody typed is not looked up in it: `constructor` is there too. */
+export type Commands = Readonly<Record<string, Command>>;
 
 /** Opens the database beside a server that may be running, and closes it again. */
 export async function withStore(act: (store: Store, system: System) => Promise<void>): Promise<void> {
@@ -52,11 +56,18 @@ export function single(positionals: readonly string[], wanted: string): string {
   return argument;
 }
 
+/** Ends the command for a text that does not read as what it is. */
+export function refuseHidden(option: string, text: string): void {
+  const odd = hiddenCharacter(text);
+  if (odd !== undefined) throw new Misused(`${option} must be one line of visible text: ${odd} is in it.`);
+}
+
 /** The option that says whose something is. */
 export const tenantOption = { type: "string", default: "default" } as const;
 
 /** Rows as lines, in columns as wide as their widest cell. */
-export function table(rows: string[][]): string {
+export function table(cells: string[][]): string {
+  const rows = cells.map((row) => row.map(escapeHidden));
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
   return rows
     .map((row) =>
@@ -84,9 +95,14 @@ export function version(): string {
 }
 
 export function say(text: string): void {
-  process.stdout.write(`${text}\n`);
+  process.stdout.write(`${visible(text)}\n`);
 }
 
 export function complain(text: string): void {
-  process.stderr.write(`${text}\n`);
+  process.stderr.write(`${visible(text)}\n`);
+}
+
+/** What is stored or was typed must not turn a line round or move the cursor; the lines themselves are ours. */
+function visible(text: string): string {
+  return text.split("\n").map(escapeHidden).join("\n");
 }

@@ -4,13 +4,24 @@
 import { parseArgs } from "node:util";
 import { isPrefix, type Verdict } from "../otp/destination.ts";
 import { parsePhoneNumber } from "../otp/phone-number.ts";
-import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import {
+  Misused,
+  refuseHidden,
+  say,
+  single,
+  table,
+  tenantOption,
+  timeOf,
+  Unusable,
+  withStore,
+  type Commands,
+} from "./command.ts";
 import { findTenant, noTenant, tenantName } from "./setup.ts";
 
 const tenantHelp = `  --tenant NAME   whose list it is; default unless given`;
 const noteCharsMax = 200;
 
-export const destinationCommands: Record<string, Command> = {
+export const destinationCommands: Commands = {
   "destinations block": {
     summary: "send nothing to a prefix or a number",
     help: `Usage: otpd destinations block PREFIX [--note TEXT] [--tenant NAME]
@@ -65,8 +76,8 @@ async function put(verdict: Verdict, args: string[]): Promise<void> {
   });
   const prefix = onePrefix(positionals);
   const { note } = values;
-  if (note.length > noteCharsMax || /\p{Cc}/u.test(note))
-    throw new Misused(`--note must be one line of at most ${noteCharsMax} characters.`);
+  if (note.length > noteCharsMax) throw new Misused(`--note must be one line of at most ${noteCharsMax} characters.`);
+  refuseHidden("--note", note);
   await withStore(async (store) => {
     const entry = { tenant: tenantName(values.tenant), prefix, verdict, note, createMs: store.now() };
     if (!(await store.registry.putDestination(entry))) throw noTenant(values.tenant);

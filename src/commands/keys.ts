@@ -8,12 +8,23 @@ import { publishableScopes, scopes, secretScopes, type ApiKey, type KeyKind, typ
 import { originsMax, parseOrigin } from "../otp/origin.ts";
 import { issueKey } from "../service/api-keys.ts";
 import { createSystem, type Instant } from "../system.ts";
-import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import {
+  Misused,
+  refuseHidden,
+  say,
+  single,
+  table,
+  tenantOption,
+  timeOf,
+  Unusable,
+  withStore,
+  type Commands,
+} from "./command.ts";
 import { findTenant } from "./setup.ts";
 
 const allScopes = scopes.join(",");
 
-export const keyCommands: Record<string, Command> = {
+export const keyCommands: Commands = {
   "keys create": {
     summary: "make an API key",
     help: `Usage: otpd keys create [--name NAME] [--tenant NAME] [--scopes LIST] [--expires WHEN] [--test] [--json]
@@ -71,8 +82,8 @@ async function createKey(args: string[]): Promise<void> {
       json: { type: "boolean", default: false },
     },
   });
-  if (values.name.length > 64 || /\p{Cc}/u.test(values.name))
-    throw new Misused("--name must be one line of at most 64 characters.");
+  if (values.name.length > 64) throw new Misused("--name must be one line of at most 64 characters.");
+  refuseHidden("--name", values.name);
   const rights = values.publishable ? publishableRights(values) : secretRights(values);
   const expireMs = values.expires === undefined ? null : parseExpiry(values.expires, createSystem().now());
   await withStore(async (store, system) => {

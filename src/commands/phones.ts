@@ -6,10 +6,10 @@ import type { Destination } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
-import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
-export const phoneCommands: Record<string, Command> = {
+export const phoneCommands: Commands = {
   "phones show": {
     summary: "tell what became of the messages to a phone",
     help: `Usage: otpd phones show PHONE [--tenant NAME] [--json]

@@ -18,10 +18,10 @@ import {
 import { sentenceOf } from "../otp/reason.ts";
 import { explainPrefix, prefixName, unblockPrefix, type PrefixReport } from "../service/prefixes.ts";
 import type { PrefixName, Store } from "../store/store.ts";
-import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, tenantAsRead } from "./setup.ts";
 
-export const prefixCommands: Record<string, Command> = {
+export const prefixCommands: Commands = {
   "destinations explain": {
     summary: "tell why the pumping guard blocks a prefix, or would",
     help: `Usage: otpd destinations explain PHONE [--tenant NAME] [--json]

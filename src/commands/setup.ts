@@ -5,6 +5,7 @@
 import { parseConfig, type Config, type Parsed } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { existingMasterKey } from "../master-key.ts";
+import { hiddenCharacter } from "../otp/hidden-characters.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
 import { isTenantName, type Tenant, type TenantRecord } from "../otp/tenant.ts";
 import { phoneRefs } from "../service/phone-refs.ts";
@@ -36,9 +37,9 @@ function keysAtHand({ dataFolder, masterKeys }: Config): KeyRing | undefined {
 /** The name of a tenant as it may be, or the end of the command. */
 export function tenantName(text: string): string {
   if (isTenantName(text)) return text;
-  throw new Unusable(
-    "A tenant's name has 1 to 40 lower-case letters, digits and hyphens, and does not begin with a hyphen.",
-  );
+  const odd = hiddenCharacter(text);
+  const rule = "A tenant's name has 1 to 40 lower-case letters, digits and hyphens, and does not begin with a hyphen";
+  throw new Unusable(odd === undefined ? `${rule}.` : `${rule}: ${odd} is in this one.`);
 }
 
 /** The tenant of this name, or the end of the command. */

@@ -18,7 +18,7 @@ import { parseTemplates } from "../otp/template/file.ts";
 import { tenantsMax } from "../otp/tenant.ts";
 import type { TenantDecided } from "../store/registry.ts";
 import type { Instant } from "../system.ts";
-import { complain, Misused, say, single, table, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { complain, Misused, say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, findTenant, noTenant, tenantName } from "./setup.ts";
 import { describeTenant, madeTime, stateOf, tenantAsJson } from "./tenant-report.ts";
 
@@ -38,7 +38,7 @@ const settingsHelp = `What is not set is the operator's, from the environment:
   --audience TEXT           whom its receipts are for; its name unless given
   --origin ORIGIN           an origin of its web pages, once for each; any unless given`;
 
-export const tenantCommands: Record<string, Command> = {
+export const tenantCommands: Commands = {
   "tenants create": {
     summary: "make a tenant",
     help: `Usage: otpd tenants create NAME [SETTINGS]
@@ -122,7 +122,7 @@ async function change(args: string[]): Promise<void> {
   const given = givenSettings(flags);
   const dropped = droppedSettings(String(unset));
   if (dropped.length === 0 && Object.keys(given).length === 0) throw new Misused("Give a setting, or --unset.");
-  const twice = dropped.find((setting) => setting in given);
+  const twice = dropped.find((setting) => Object.hasOwn(given, setting));
   if (twice !== undefined) throw new Misused(`--${flagOf(twice)} is both set and unset.`);
   const config = configuration();
   await withStore(async (store) => {

@@ -17,12 +17,12 @@ import {
   type Made,
 } from "../service/webhooks.ts";
 import type { Store } from "../store/store.ts";
-import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Command } from "./command.ts";
+import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, findTenant, keyRingOf, noTenant } from "./setup.ts";
 
 const keepDaysMax = 30;
 
-export const webhookCommands: Record<string, Command> = {
+export const webhookCommands: Commands = {
   "webhooks add": {
     summary: "post a tenant's events to a URL",
     help: `Usage: otpd webhooks add URL [--tenant NAME] [--events LIST] [--show-phones] [--json]

@@ -19,7 +19,7 @@ export function collect(env: Environment, readFile: (path: string) => string) {
     if (!name.startsWith("OTP_") || value === undefined || value === "") continue;
     if (injected.test(name) || (name === "OTP_PORT" && /^(tcp|udp|sctp):\/\//.test(value))) {
       ignored.push(name);
-    } else if (name in variables.entries) {
+    } else if (Object.hasOwn(variables.entries, name)) {
       values[name] = value;
       named.add(name);
     } else if (name.endsWith("_FILE") && secretNames.has(name.slice(0, -"_FILE".length))) {

@@ -27,12 +27,17 @@ export const commaList = v.pipe(
   v.transform((text) => text.split(",").map((part) => part.trim())),
 );
 
-const unitsMs: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+const unitsMs = new Map([
+  ["s", 1_000],
+  ["m", 60_000],
+  ["h", 3_600_000],
+  ["d", 86_400_000],
+]);
 
 /** `90s`, `10m`, `4h`, `1d`; a bare number is seconds. Undefined for anything else. */
 export function parseDurationMs(text: string): number | undefined {
   const [, digits, unit] = /^(\d{1,6})([smhd]?)$/.exec(text) ?? [];
-  return digits === undefined ? undefined : Number(digits) * (unitsMs[unit || "s"] ?? 1_000);
+  return digits === undefined ? undefined : Number(digits) * (unitsMs.get(unit || "s") ?? 1_000);
 }
 
 const limitIntervalMsMax = 90 * 86_400_000;

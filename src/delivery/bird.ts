@@ -137,20 +137,20 @@ function isAboutRecipient(error: BirdAPIError): boolean {
   return error.statusCode === 422 && [error.param, ...params].includes("to");
 }
 
-const deliveries: Record<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED"> = {
-  "sms.accepted": "ACCEPTED",
-  "sms.sent": "ACCEPTED",
-  "sms.delivered": "DELIVERED",
-  "sms.undelivered": "UNDELIVERED",
-  "sms.failed": "UNDELIVERED",
-  "sms.rejected": "UNDELIVERED",
-  "sms.expired": "UNDELIVERED",
-};
+const deliveries = new Map<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED">([
+  ["sms.accepted", "ACCEPTED"],
+  ["sms.sent", "ACCEPTED"],
+  ["sms.delivered", "DELIVERED"],
+  ["sms.undelivered", "UNDELIVERED"],
+  ["sms.failed", "UNDELIVERED"],
+  ["sms.rejected", "UNDELIVERED"],
+  ["sms.expired", "UNDELIVERED"],
+]);
 
 function readEvent(event: unknown): ReportReading {
   const { type, data, ...flat } = event as { type?: string; data?: Record<string, unknown> };
   const fields: Record<string, unknown> = data ?? flat;
-  const delivery = deliveries[type ?? ""];
+  const delivery = deliveries.get(type ?? "");
   const reference = (fields["metadata"] as { reference?: unknown } | null | undefined)?.reference;
   if (delivery === undefined || typeof reference !== "string") return { kind: "irrelevant" };
   const { code } = (fields["error"] ?? {}) as { code?: unknown };

@@ -187,14 +187,14 @@ function sha256(bytes: string | Uint8Array): string {
   return createHash("sha256").update(bytes).digest("hex");
 }
 
-const deliveries: Record<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED"> = {
-  scheduled: "ACCEPTED",
-  sent: "ACCEPTED",
-  buffered: "ACCEPTED",
-  delivered: "DELIVERED",
-  expired: "UNDELIVERED",
-  delivery_failed: "UNDELIVERED",
-};
+const deliveries = new Map<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED">([
+  ["scheduled", "ACCEPTED"],
+  ["sent", "ACCEPTED"],
+  ["buffered", "ACCEPTED"],
+  ["delivered", "DELIVERED"],
+  ["expired", "UNDELIVERED"],
+  ["delivery_failed", "UNDELIVERED"],
+]);
 
 /** A report comes in the query of a GET, or as a form or JSON of a POST. */
 function readReport({ target, headers, body }: ReportRequest): ReportReading {
@@ -210,7 +210,7 @@ function readReport({ target, headers, body }: ReportRequest): ReportReading {
     for (const [name, value] of new URLSearchParams(text)) fields.append(name, value);
   }
   const reference = fields.get("reference");
-  const delivery = deliveries[fields.get("status") ?? ""];
+  const delivery = deliveries.get(fields.get("status") ?? "");
   if (reference === null || delivery === undefined) return { kind: "irrelevant" };
   const why = [fields.get("statusReason"), fields.get("statusErrorCode")].filter(
     (part) => part !== null && part !== "",

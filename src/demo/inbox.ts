@@ -9,10 +9,13 @@ const pollMs = 1_000;
 const messagesMax = 50;
 
 /** What the server says of the inbox: it can be read, SMS are really sent, or others could read along. */
-const closed: Readonly<Record<string, string>> = {
-  sent: "There is no inbox here: this server sends real messages. Look at your phone.",
-  exposed: "There is no inbox here: this server can be reached from other machines. Its terminal prints the messages.",
-};
+const closed: ReadonlyMap<string, string> = new Map([
+  ["sent", "There is no inbox here: this server sends real messages. Look at your phone."],
+  [
+    "exposed",
+    "There is no inbox here: this server can be reached from other machines. Its terminal prints the messages.",
+  ],
+]);
 
 interface Message {
   readonly number: number;
@@ -25,7 +28,7 @@ interface Message {
 export function showInbox(state: string, onCode: (code: string) => void): () => void {
   const list = element("messages", HTMLOListElement);
   const note = element("inbox-note", HTMLParagraphElement);
-  const why = closed[state];
+  const why = closed.get(state);
   if (why !== undefined) {
     note.textContent = why;
     return () => {};

@@ -34,20 +34,20 @@ const inputCharsMax = 32;
 const noCountry = "001";
 
 /** The country that a calling code which several share stands for, where a number itself does not tell. */
-export const mainCountries: Readonly<Record<string, string>> = {
-  "1": "US",
-  "7": "RU",
-  "39": "IT",
-  "44": "GB",
-  "47": "NO",
-  "61": "AU",
-  "212": "MA",
-  "262": "RE",
-  "290": "SH",
-  "358": "FI",
-  "590": "GP",
-  "599": "CW",
-};
+export const mainCountries: ReadonlyMap<string, string> = new Map([
+  ["1", "US"],
+  ["7", "RU"],
+  ["39", "IT"],
+  ["44", "GB"],
+  ["47", "NO"],
+  ["61", "AU"],
+  ["212", "MA"],
+  ["262", "RE"],
+  ["290", "SH"],
+  ["358", "FI"],
+  ["590", "GP"],
+  ["599", "CW"],
+]);
 
 /**
  * Reads a number as a person or a program may write it: `+`, then digits, spaces and the usual punctuation.
@@ -72,7 +72,7 @@ export function parsePhoneNumber(input: string): Result<PhoneNumber> {
   const e164 = `+${input.replaceAll(/\D/g, "")}`;
   if (!/^\+[1-9]\d{6,14}$/.test(e164) || (parsed !== undefined && parsed.number !== e164))
     return refuse("PHONE_INVALID", { field: "phone" });
-  const region = parsed?.country ?? mainCountries[parsed?.countryCallingCode ?? ""] ?? noCountry;
+  const region = parsed?.country ?? mainCountries.get(parsed?.countryCallingCode ?? "") ?? noCountry;
   return ok({ e164: e164 as E164, region, objection: { reason: "PHONE_INVALID", field: "phone" } });
 }
 

@@ -20,16 +20,16 @@ export type SandboxOutcome =
   | "long-code";
 
 /** By the last two digits. Part of the contract: never reassigned. */
-const outcomes: Record<string, SandboxOutcome> = {
-  "00": "delivered",
-  "01": "undelivered",
-  "02": "provider-down",
-  "03": "refused",
-  "04": "rate-limited",
-  "05": "expired",
-  "06": "locked",
-  "07": "long-code",
-};
+const outcomes: ReadonlyMap<string, SandboxOutcome> = new Map([
+  ["00", "delivered"],
+  ["01", "undelivered"],
+  ["02", "provider-down"],
+  ["03", "refused"],
+  ["04", "rate-limited"],
+  ["05", "expired"],
+  ["06", "locked"],
+  ["07", "long-code"],
+]);
 
 /** True for a number that no telephone company may assign. Pure. */
 export function isFictional(e164: string): boolean {
@@ -38,7 +38,7 @@ export function isFictional(e164: string): boolean {
 
 /** What a number leads to in the sandbox; undefined for one that the sandbox does not take. Pure. */
 export function sandboxOutcome(e164: string): SandboxOutcome | undefined {
-  return isFictional(e164) ? outcomes[e164.slice(-2)] : undefined;
+  return isFictional(e164) ? outcomes.get(e164.slice(-2)) : undefined;
 }
 
 const suffix = "+test";

@@ -38,13 +38,13 @@ export interface Admission {
 export type Admit = (request: Request, rpc: string) => Promise<Admission>;
 
 /** The scope each RPC needs. An RPC without a row here is refused to everybody. */
-const scopeOf: Readonly<Record<string, Scope>> = {
-  SendOtp: "send",
-  ResendOtp: "resend",
-  VerifyOtp: "verify",
-  GetOtp: "read",
-  CancelOtp: "cancel",
-};
+const scopeOf: ReadonlyMap<string, Scope> = new Map([
+  ["SendOtp", "send"],
+  ["ResendOtp", "resend"],
+  ["VerifyOtp", "verify"],
+  ["GetOtp", "read"],
+  ["CancelOtp", "cancel"],
+]);
 
 const warnAgainMs = 3_600_000;
 /** Keys whose warning is remembered. */
@@ -76,7 +76,7 @@ export function createAdmission(options: AdmissionOptions): Admit {
     const { origin, host, ":authority": authority } = request.headers;
     const where = judgeOrigin(key, whole(origin), whole(authority) ?? host);
     if (!where.ok && where.refusal.reason === "SECRET_KEY_IN_BROWSER") warnOf(key.id);
-    const scope = scopeOf[rpc];
+    const scope = scopeOf.get(rpc);
     if (scope === undefined || !mayDo(key, scope)) {
       return refuse("SCOPE_MISSING", { message: `The API key lacks the scope ${scope ?? "for this call"}.` }).refusal;
     }

@@ -46,10 +46,17 @@ function connectTimeoutMs(header: string | string[] | undefined): number | undef
   return typeof header === "string" && /^\d{1,10}$/.test(header) ? Number(header) : undefined;
 }
 
-const grpcUnitsMs: Record<string, number> = { H: 3_600_000, M: 60_000, S: 1_000, m: 1, u: 1e-3, n: 1e-6 };
+const grpcUnitsMs = new Map([
+  ["H", 3_600_000],
+  ["M", 60_000],
+  ["S", 1_000],
+  ["m", 1],
+  ["u", 1e-3],
+  ["n", 1e-6],
+]);
 
 function grpcTimeoutMs(header: string | string[] | undefined): number | undefined {
   const [, digits, unit] = /^(\d{1,8})([HMSmun])$/.exec(typeof header === "string" ? header : "") ?? [];
-  const unitMs = grpcUnitsMs[unit ?? ""];
+  const unitMs = grpcUnitsMs.get(unit ?? "");
   return unitMs === undefined ? undefined : Number(digits) * unitMs;
 }

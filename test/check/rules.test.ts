@@ -11,6 +11,7 @@ import {
   nobodysPackage,
   nothingLeftOpen,
   openingParagraph,
+  ownWords,
   type Rule,
 } from "./rules.ts";
 
@@ -172,4 +173,25 @@ describe("nobody is told to run a package that a stranger may own", () => {
     ["docs/decisions.md", "which npm scripts and npx find first."],
     ["test/fuzz/fire.ts", "npx vitest run"],
   ])("%s may say: %s", (path, text) => expect(found(nobodysPackage, path, text)).toBe(0));
+});
+
+describe("words from outside find what is ours alone", () => {
+  test.each([
+    "const table: Record<string, number> = { a: 1 };",
+    "export const table: Readonly<Record<string, Scope>> = {",
+    "if (name in variables.entries) return;",
+    "const known = words.find((word) => word in commands);",
+    "return word in commands;",
+    "const is = a && argv[0] in commands\n",
+  ])("not so: %s", (text) => expect(found(ownWords, "src/cli.ts", text)).toBe(1));
+
+  test.each([
+    'const table = new Map([["a", 1]]);',
+    "const headers: Record<string, string> = {};".replace(/^/, "  "),
+    'if (!("stream" in request)) return;',
+    "for (const key in entries) count(key);",
+    "// a name in a list, or (a name in it)",
+    "const table: Readonly<Record<Reason, number>> = {};",
+    "const help = `Copies everything in it, as docs/operate.md tells`;",
+  ])("fine: %s", (text) => expect(found(ownWords, "src/cli.ts", text)).toBe(0));
 });

@@ -168,6 +168,21 @@ export const nothingLeftOpen: Rule = ({ path, text }) => {
   return word === undefined ? [] : [`${path} has a ${word}: do it, or leave it out`];
 };
 
+// ---- look-ups -------------------------------------------------------------------------------------------------------
+
+const stringTable = /^(?:export )?const (\w+): (?:Readonly<)?Record<string,/gm;
+/** A name before `in`, and what it is looked up in behind it; a text before it asks for what is known by name. */
+const membership = /(?:[=(!&|?:,[]|=>|\breturn)\s*([\w$.[\]]+ in [\w$.]+)\s*(?=[)&|?;,\]]|$)/gm;
+
+/** Words from outside find what is ours and nothing else: a plain object also has `constructor` and `toString`. */
+export const ownWords: Rule = ({ path, text }) => {
+  if (!/^src\/.*\.[jt]s$/.test(path)) return [];
+  const code = text.replace(/^\s*(\/\/|\/\*|\*( |\/|$)).*$/gm, "");
+  const tables = [...code.matchAll(stringTable)].map(([, name]) => `${path}: the table ${name} must be a Map`);
+  const askings = [...code.matchAll(membership)].map(([, asked]) => `${path}: "${asked}" must be Object.hasOwn`);
+  return [...tables, ...askings].map((breach) => `${breach}, for words from outside`);
+};
+
 // ---- commands -------------------------------------------------------------------------------------------------------
 
 const toldToPeople = /^(README\.md|(src|docs|\.github)\/.*)$/;
@@ -189,5 +204,6 @@ export const rules: readonly Rule[] = [
   openingParagraph,
   namedExports,
   nothingLeftOpen,
+  ownWords,
   nobodysPackage,
 ];

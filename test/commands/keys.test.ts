@@ -4,6 +4,7 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runHere } from "../support/command-line.ts";
+import { inDatabase } from "../support/database.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 let folder: string;
@@ -16,6 +17,18 @@ beforeAll(() => {
 afterAll(() => {
   process.chdir(before);
   rmSync(folder, { recursive: true });
+});
+
+test("what was stored before it was refused is printed as JSON escapes it", async () => {
+  const { id } = JSON.parse((await create("--json", "--name", "shop")).output) as { id: string };
+  const odd = "shop\u202E\u2066teb\u009B2J\n";
+  inDatabase("data/otp.db", (db) => db.prepare("UPDATE api_keys SET name = ? WHERE id = ?").run(odd, id));
+  const { output } = await runHere(["keys", "list"]);
+  expect(output).toMatch(
+    new RegExp(`^${id} +live +default +shop\\\\u202e\\\\u2066teb\\\\u009b2J\\\\u000a +active`, "m"),
+  );
+  expect((await runHere(["keys", "list", "--json"])).output).not.toMatch(/[\u202E\u2066\u009B]/);
+  expect(await listKeys()).toContainEqual(expect.objectContaining({ id, name: odd }));
 });
 
 const create = (...args: string[]) => runHere(["keys", "create", ...args]);

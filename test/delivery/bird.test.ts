@@ -226,6 +226,8 @@ describe("Bird's report", () => {
 
   test.each<[string, unknown]>([
     ["an event of another kind", event("email.delivered")],
+    ["an event named like what every object has", event("constructor")],
+    ["an event named like an object's own origin", event("__proto__")],
     ["an event of a kind to come", event("sms.teleported")],
     ["an SMS that is not ours", event("sms.delivered", { metadata: null })],
     ["a reference that is no text", event("sms.delivered", { metadata: { reference: 1 } })],

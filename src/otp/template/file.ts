@@ -23,8 +23,17 @@ const purposesMax = 50;
 // ---- the shapes of values -------------------------------------------------------------------------------------------
 
 /** To valibot a list is an object too. */
+/** Names that the parser of shapes leaves out unseen, in whatever object they are. */
+const unreadable = ["__proto__", "constructor", "prototype"] as const;
+
 const object = (message: string) =>
-  v.custom<object>((value) => typeof value === "object" && value !== null && !Array.isArray(value), message);
+  v.pipe(
+    v.custom<object>((value) => typeof value === "object" && value !== null && !Array.isArray(value), message),
+    v.rawCheck(({ dataset, addIssue }) => {
+      const found = dataset.typed && unreadable.find((name) => Object.hasOwn(dataset.value, name));
+      if (found) addIssue({ message: `must not have the name ${found} in it` });
+    }),
+  );
 
 const wording = v.pipe(
   v.string("must be a text"),

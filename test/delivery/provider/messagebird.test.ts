@@ -199,6 +199,14 @@ describe("a report", () => {
     });
   });
 
+  test.each(["constructor", "__proto__", "toString"])(
+    "of the status %s, which every object has, says nothing",
+    async (status) => {
+      const at = target.replace("delivered", status);
+      expect(await read(await signReport(at), { at })).toEqual({ kind: "irrelevant" });
+    },
+  );
+
   test("without a signature, or with another's, is forged", async () => {
     expect(await read(undefined)).toEqual({ kind: "forged" });
     expect(await read("a.b.c")).toEqual({ kind: "forged" });

@@ -221,6 +221,11 @@ describe("an entry is refused that", () => {
       ["texts[0] (it) has {purpose}, so it must list its purposes and the words for each"],
     ],
     [
+      "has a purpose that no object gives back",
+      { locale: "it", text: good, purposes: { login: "x", constructor: "y" } },
+      ["texts[0].purposes (it) must not have the name constructor in it"],
+    ],
+    [
       "has no words for its purposes",
       { locale: "en", text: good, purposes: ["login"] },
       ["texts[0].purposes (en) must be an object of words by purpose"],
