@@ -24,7 +24,7 @@ import { createReadiness } from "./observe/readiness.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
 import { receiptKeys } from "./otp/receipt.ts";
-import { createAdmission } from "./server/admission.ts";
+import { createAddressOf, createAdmission } from "./server/admission.ts";
 import { createClientAddress } from "./server/client-address.ts";
 import { createConnections } from "./server/connections.ts";
 import { createCors } from "./server/cors.ts";
@@ -247,14 +247,16 @@ export async function startService(config: Config, surroundings: Surroundings): 
       failureLimit: config.authFailureLimit,
       onFault: onFault("api-keys"),
     });
+    const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
     const gateway = createGateway({
       rpcs,
       system,
+      addressOf,
       onAuthenticated: connections.authenticated,
       visitOf: (path) => operations(path) ?? publicDocument(path) ?? reportVisit(path) ?? demo?.visitOf(path),
       admit: createAdmission({
-        authenticate: async (header, addressOf) => tenants.admit(await authenticate(header, addressOf)),
-        addressOf: createClientAddress(config.trustedProxies),
+        authenticate: async (header, nameOf) => tenants.admit(await authenticate(header, nameOf)),
+        addressOf,
         quotas,
         now,
         warn: telemetry.warning,

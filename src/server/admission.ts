@@ -21,8 +21,8 @@ export interface Admitted {
 
 export interface AdmissionOptions {
   readonly authenticate: (authorization: string | undefined, addressOf: () => string) => Promise<Result<ApiKey>>;
-  /** Finds the caller's address (client-address.ts). */
-  readonly addressOf: (peer: string | undefined, forwardedFor: string | undefined) => ClientAddress;
+  /** Finds the caller's address. */
+  readonly addressOf: (request: Request) => ClientAddress;
   readonly quotas: Pick<Quotas, "key" | "call" | "attempt">;
   readonly now: () => Instant;
   /** Told of a secret key that came from a web page, at most once an hour for each. */
@@ -51,13 +51,9 @@ const warnAgainMs = 3_600_000;
 const warnedMax = 1_000;
 
 export function createAdmission(options: AdmissionOptions): Admit {
-  const { authenticate, quotas, now } = options;
+  const { authenticate, addressOf, quotas, now } = options;
   /** When a key may be warned of again. */
   const warned = createMoments(warnedMax);
-
-  function addressOf(request: Request): ClientAddress {
-    return options.addressOf(peerOf(request), whole(request.headers["x-forwarded-for"]));
-  }
 
   function warnOf(keyId: string): void {
     const at = now();
@@ -94,6 +90,13 @@ export function createAdmission(options: AdmissionOptions): Admit {
     const refusal = refusalOf(request, key, rpc, address);
     return { key, result: refusal === undefined ? ok({ key, address }) : { ok: false, refusal } };
   };
+}
+
+/** Makes the function that finds where a request comes from (client-address.ts). */
+export function createAddressOf(
+  clientAddress: (peer: string | undefined, forwardedFor: string | undefined) => ClientAddress,
+): (request: Request) => ClientAddress {
+  return (request) => clientAddress(peerOf(request), whole(request.headers["x-forwarded-for"]));
 }
 
 /** The address at the other end of a request's connection. */

@@ -11,7 +11,7 @@ import { readFileSync } from "node:fs";
 import type { Inbox } from "../delivery/inbox.ts";
 import { invalid, ok, refuse } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
-import type { Visit } from "./gateway.ts";
+import type { Visit } from "./visits.ts";
 import type { Address } from "./server.ts";
 
 export interface DemoOptions {

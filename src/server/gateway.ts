@@ -10,46 +10,25 @@
  */
 import { createContextValues } from "@connectrpc/connect";
 import { isPublishable } from "../otp/api-key.ts";
-import { invalid, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
+import { invalid, refuse, type Reason, type Refusal } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
-import {
-  answerPage,
-  answerPlain,
-  gather,
-  write,
-  type Page,
-  type Request,
-  type Response,
-  type Sendable,
-} from "./answer.ts";
-import { peerOf, type Admit } from "./admission.ts";
+import { answerPlain, gather, write, type Request, type Response, type Sendable } from "./answer.ts";
+import type { Admit } from "./admission.ts";
+import { createBudget, reasonOf } from "./budget.ts";
+import type { ClientAddress } from "./client-address.ts";
 import { ClientGone, Late, type Call } from "./call.ts";
 import { isPreflight, type Cors } from "./cors.ts";
 import { whyUndecodable } from "./decoding.ts";
-import { alone, discard, readBody } from "./request-body.ts";
+import { createPlaces, type Place } from "./places.ts";
+import { alone, answerAtOnce, discard, isGone, readBody } from "./request-body.ts";
 import { headersOf, timeoutMsOf } from "./request-headers.ts";
 import { restError } from "./rest.ts";
 import { createRouter, envelopeBytes, pathOf, type Routed } from "./route.ts";
 import { callKey, type Rpcs } from "./rpcs.ts";
 import { httpStatus } from "./status.ts";
 import { createTurns } from "./turns.ts";
-
-/** A path that is no RPC: what it answers to, and how. */
-export interface Visit {
-  readonly methods: readonly string[];
-  /** True for one that is answered also at a full house and during a stop: it is asked how things are. It has no body. */
-  readonly isUrgent?: boolean;
-  /** Answers one request, given whole. A refusal is answered as on REST. */
-  answer(request: {
-    readonly method: string;
-    readonly target: string;
-    readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-    readonly body: Uint8Array;
-    /** The address at the other end of the connection, where it is known. */
-    readonly peer: string | undefined;
-  }): Promise<Result<Page>>;
-}
+import { createReception, type Visit } from "./visits.ts";
 
 export interface GatewayOptions {
   readonly rpcs: Rpcs;
@@ -57,6 +36,8 @@ export interface GatewayOptions {
   /** Judges a call by its headers. */
   readonly admit: Admit;
   readonly cors: Cors;
+  /** Finds what limits know a client by. */
+  readonly addressOf: (request: Request) => ClientAddress;
   /** Finds the visit of a path that is no RPC. */
   readonly visitOf: (path: string) => Visit | undefined;
   /** Told of a request that brought a valid secret key. Everybody can read a publishable one: it proves nobody. */
@@ -99,6 +80,10 @@ const refusalsWaitingMax = 4_096;
 const fullHouseAnswersMax = 32;
 /** A full house is worth another try so much later. */
 const retryAfterMs = 1_000;
+/** Bodies of providers' reports that are read at once. Each is here in milliseconds, unless a stranger sends it. */
+const reportBodies = { max: 64, perAddressMax: 8 };
+/** What all pages together have of the calls at once, and of that each address. */
+const pageCallsOf = (callsMax: number) => ({ max: Math.ceil(callsMax / 2), perAddressMax: 32 });
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { rpcs, system, admit, cors, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, traced, onCall, onFault } =
@@ -108,9 +93,17 @@ export function createGateway(options: GatewayOptions): Gateway {
   const takeTurn = createTurns(callsPerTurn);
   const takeRefusalTurn = createTurns(refusalsPerTurn);
   let refusalsWaiting = 0;
-  let callsUnderWay = 0;
-  let draining = false;
-  let drained = () => {};
+  const places = createPlaces(callsMax);
+  const pageCalls = createBudget(pageCallsOf(callsMax));
+  const secretBodies = createBudget({ max: callsMax });
+  const { receive, withPlace } = createReception({
+    places,
+    addressOf: (request) => options.addressOf(request).name,
+    bodies: reportBodies,
+    bodyBytesMax,
+    bodyMs: deadlineMs,
+    faultRefusal,
+  });
 
   function handle(request: Request, response: Response): void {
     serve(request, response).catch((error: unknown) => {
@@ -133,24 +126,28 @@ export function createGateway(options: GatewayOptions): Gateway {
       answerPlain(response, routed.refusal, routed.allow === undefined ? {} : { allow: routed.allow });
       return;
     }
-    if (callsUnderWay >= callsMax) return refuseForWantOfRoom(request, response, routed);
+    if (places.isFull) return refuseForWantOfRoom(request, response, routed);
     const { call, giveUp } = newCall(request, routed);
     const startMs = system.now();
-    callsUnderWay += 1;
+    const place = places.begin();
+    place.take();
+    const entry: Entry = { call, giveUp, place };
     try {
       // One that waits for its turn was there before a stop that begins meanwhile.
-      if (draining) call.refusedAtGate = refuse("SHUTTING_DOWN", { retryAfterMs }).refusal;
+      if (places.isDraining) call.refusedAtGate = refuse("SHUTTING_DOWN", { retryAfterMs }).refusal;
       const turn = takeTurn();
       if (turn !== undefined) await turn;
       if (request.headers.origin !== undefined) await mark(request, response);
-      const performed = () => perform(request, response, routed, call, giveUp);
+      const performed = () => perform(request, response, routed, entry);
       const answer = await (traced === undefined ? performed() : traced(call, request.headers, performed));
       if (answer !== undefined) {
         write(response, answer, call.id);
         onCall(call, answer.status, system.now() - startMs);
       }
     } finally {
-      callEnded();
+      // One that was let in keeps its place until its answer was taken; a refusal must not cost a stranger's neighbours any.
+      if (call.reached && !isGone(request)) response.once("close", () => leave(entry));
+      else leave(entry);
     }
   }
 
@@ -208,22 +205,21 @@ export function createGateway(options: GatewayOptions): Gateway {
     request: Request,
     response: Response,
     routed: Routed,
-    call: Call,
-    giveUp: (why: Late) => void,
+    entry: Entry,
   ): Promise<Sendable | undefined> {
     const { surface } = routed;
-    const refusal = await refusalAtDoor(request, call);
+    const { call, giveUp } = entry;
+    const refusal = (await refusalAtDoor(request, call)) ?? takeShare(entry);
     let body: Uint8Array = routed.body ?? empty;
     if (refusal !== undefined) {
       call.refusedAtGate = refusal;
       discard(request);
     } else if (routed.body === undefined && request.method !== "GET") {
       const bytesMax = bodyBytesMax + (surface === "grpc" || surface === "grpc-web" ? envelopeBytes : 0);
-      const read = await readBody(request, bytesMax, deadlineMs);
+      const read = await readWithoutPlace(request, entry, bytesMax);
       if (read === undefined) return undefined;
-      if (read === "too large") call.refusedAtGate = refuse("BODY_TOO_LARGE").refusal;
-      else if (read === "too slow") call.refusedAtGate = refuse("DEADLINE").refusal;
-      else body = read;
+      if (read instanceof Uint8Array) body = read;
+      else call.refusedAtGate = read;
     }
     const onClose = () => giveUp(new ClientGone("the client is gone"));
     response.once("close", onClose);
@@ -244,6 +240,39 @@ export function createGateway(options: GatewayOptions): Gateway {
       clearTimeout(timer);
       response.off("close", onClose);
     }
+  }
+
+  /**
+   * A page's callers have a share of the calls at once, and each address a small one of that, from before their body is
+   * read until their answer was taken: everybody can copy a page's key.
+   */
+  function takeShare(entry: Entry): Refusal | undefined {
+    const { caller, address } = entry.call;
+    if (caller === undefined || !isPublishable(caller.kind)) return undefined;
+    const giveBack = pageCalls.take(address?.name);
+    if (typeof giveBack === "string") return refuse(reasonOf(giveBack), { retryAfterMs }).refusal;
+    entry.giveBack = giveBack;
+    return undefined;
+  }
+
+  /** Reads a call's body. Its place is others' meanwhile, and taken again once the body is whole. */
+  async function readWithoutPlace(
+    request: Request,
+    { place, giveBack }: Entry,
+    bytesMax: number,
+  ): Promise<Uint8Array | Refusal | undefined> {
+    // A page's call has its share of them.
+    const bodyRead = giveBack ?? secretBodies.take();
+    if (typeof bodyRead === "string") {
+      discard(request);
+      return refuse(reasonOf(bodyRead), { retryAfterMs }).refusal;
+    }
+    place.lend();
+    const read = await readBody(request, bytesMax, deadlineMs);
+    if (bodyRead !== giveBack) bodyRead();
+    if (read === "too large") return refuse("BODY_TOO_LARGE").refusal;
+    if (read === "too slow") return refuse("DEADLINE").refusal;
+    return read === undefined || place.take() ? read : refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal;
   }
 
   /** Performs the RPC over a whole message, and brings Connect's answer to what the surface shows. */
@@ -306,53 +335,11 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   /** Answers what a browser asks before it sends a page's call. There is no key yet. */
   async function preflight(request: Request, response: Response): Promise<void> {
-    await withPlace(request, response, () => {
+    if (places.isDraining) {
       discard(request);
-      return cors.answerPreflight(request, response);
-    });
-  }
-
-  /** Answers a request to a path that is no RPC. */
-  async function receive(visit: Visit, request: Request, response: Response): Promise<void> {
-    const method = request.method ?? "";
-    if (!visit.methods.includes(method)) {
-      discard(request);
-      return answerPlain(response, refuse("METHOD_NOT_ALLOWED").refusal, { allow: visit.methods.join(", ") });
+      return answerPlain(response, refuse("SHUTTING_DOWN", { retryAfterMs }).refusal);
     }
-    const show = async (body: Uint8Array) => {
-      const { url: target = "", headers } = request;
-      const answer = await visit.answer({ method, target, headers, body, peer: peerOf(request) });
-      if (!answer.ok) return answerPlain(response, answer.refusal);
-      answerPage(response, answer.value, method === "HEAD");
-    };
-    if (visit.isUrgent === true) {
-      discard(request);
-      return show(empty);
-    }
-    await withPlace(request, response, async () => {
-      const body = await readBody(request, bodyBytesMax, deadlineMs);
-      if (body === undefined) return;
-      if (body === "too large") return answerPlain(response, refuse("BODY_TOO_LARGE").refusal);
-      if (body === "too slow") return answerPlain(response, refuse("DEADLINE").refusal);
-      await show(body);
-    });
-  }
-
-  /** Serves what is no call of an RPC as one of the calls at once, or refuses it where there is no room. */
-  async function withPlace(request: Request, response: Response, act: () => Promise<void>): Promise<void> {
-    if (draining || callsUnderWay >= callsMax) {
-      discard(request);
-      const reason = draining ? "SHUTTING_DOWN" : "STORE_UNAVAILABLE";
-      return answerPlain(response, refuse(reason, { retryAfterMs }).refusal);
-    }
-    callsUnderWay += 1;
-    try {
-      await act();
-    } catch (error) {
-      answerPlain(response, faultRefusal(error));
-    } finally {
-      callEnded();
-    }
+    await answerAtOnce(request, () => withPlace(request, response, () => cors.answerPreflight(request, response)));
   }
 
   /** What a caller is told of a fault that only the operator is to know. */
@@ -362,18 +349,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     return (isStore ? refuse("STORE_UNAVAILABLE", { retryAfterMs }) : refuse("INTERNAL")).refusal;
   }
 
-  function callEnded(): void {
-    callsUnderWay -= 1;
-    if (draining && callsUnderWay === 0) drained();
-  }
-
-  return {
-    handle,
-    drain() {
-      draining = true;
-      return callsUnderWay === 0 ? Promise.resolve() : new Promise((resolve) => (drained = resolve));
-    },
-  };
+  return { handle, drain: places.drain };
 }
 
 const empty = new Uint8Array();
@@ -382,6 +358,18 @@ const empty = new Uint8Array();
 interface NewCall {
   readonly call: Call;
   readonly giveUp: (why: Late) => void;
+}
+
+/** A call with what it holds of the house. */
+interface Entry extends NewCall {
+  readonly place: Place;
+  /** Gives back a page's share, where it is a page's call. */
+  giveBack?: () => void;
+}
+
+function leave({ place, giveBack }: Entry): void {
+  place.end();
+  giveBack?.();
 }
 
 function fullHouseName(request: Request, { surface }: Routed): string {

@@ -8,7 +8,7 @@ import { readinessChecks, type CheckResult, type ReadinessCheck } from "../obser
 import { invalid, refuse } from "../otp/reason.ts";
 import type { Instant } from "../system.ts";
 import type { Page } from "./answer.ts";
-import type { Visit } from "./gateway.ts";
+import type { Visit } from "./visits.ts";
 
 export interface OperationsOptions {
   /** Renders the metrics, and who may read them; undefined where there are none. */

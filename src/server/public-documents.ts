@@ -7,7 +7,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { PublicJwk } from "../otp/signing-key.ts";
 import type { Page } from "./answer.ts";
-import type { Visit } from "./gateway.ts";
+import type { Visit } from "./visits.ts";
 
 /** Makes the visits. */
 export function createPublicDocuments(keySet: {

@@ -5,7 +5,7 @@
 import type { Provider } from "../delivery/provider.ts";
 import type { Report } from "../otp/message.ts";
 import { refuse } from "../otp/reason.ts";
-import type { Visit } from "./gateway.ts";
+import type { Visit } from "./visits.ts";
 
 /** Makes the visits for all providers that report. */
 export function createReportVisits(
@@ -17,6 +17,7 @@ export function createReportVisits(
     if (provider.readReport === undefined) continue;
     byPath.set(`/webhooks/${provider.name}`, {
       methods: ["GET", "POST"],
+      acts: true,
       async answer({ method, target, headers, body }) {
         const reading = await provider.readReport?.({ method, target, headers, body });
         if (reading === undefined || reading.kind === "forged") {

@@ -48,8 +48,25 @@ export async function* alone(body: Uint8Array): AsyncGenerator<Uint8Array> {
   yield body;
 }
 
+/**
+ * Answers a request without waiting for its end: what may yet come of it is thrown away, and on HTTP/2 its stream is closed
+ * as soon as the answer is out.
+ */
+export async function answerAtOnce(request: Request, answer: () => Promise<void>): Promise<void> {
+  if (!("stream" in request)) {
+    discard(request);
+    return answer();
+  }
+  const { stream } = request;
+  request.resume();
+  request.once("error", () => {});
+  await answer();
+  // It waits for the answer's last byte.
+  if (!stream.endAfterHeaders && !isGone(request)) stream.close(constants.NGHTTP2_NO_ERROR);
+}
+
 /** True once the client has taken its request back, or its connection has gone. */
-function isGone(request: Request): boolean {
+export function isGone(request: Request): boolean {
   return "stream" in request ? request.stream.closed || request.stream.destroyed : request.destroyed;
 }
 

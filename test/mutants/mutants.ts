@@ -6,6 +6,7 @@
 import { atRestMutants } from "./at-rest.ts";
 import { eventMutants } from "./events.ts";
 import { backupMutants } from "./backup.ts";
+import { boundsMutants } from "./bounds.ts";
 import { copyMutants } from "./copy.ts";
 import { grpcMutants } from "./grpc.ts";
 import { postgresMutants } from "./postgres.ts";
@@ -343,6 +344,7 @@ export const mutants: readonly Mutant[] = [
   ...eventMutants,
   ...atRestMutants,
   ...backupMutants,
+  ...boundsMutants,
   ...copyMutants,
   ...grpcMutants,
   ...postgresMutants,

@@ -84,6 +84,7 @@ async function startImpatient() {
       headers.authorization === undefined
         ? { key: undefined, result: refuse("API_KEY_MISSING") }
         : { key, result: { ok: true, value: { key, address: undefined } } },
+    addressOf: () => ({ name: "127.0.0.1", text: "127.0.0.1" }),
     cors: createCors(() => Promise.resolve(false)),
     visitOf: () => undefined,
     onAuthenticated: connections.authenticated,

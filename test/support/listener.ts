@@ -6,11 +6,11 @@ import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import type { ApiKey } from "../../src/otp/api-key.ts";
 import { ok, refuse } from "../../src/otp/reason.ts";
 import type { Call } from "../../src/server/call.ts";
-import { createAdmission } from "../../src/server/admission.ts";
+import { createAddressOf, createAdmission } from "../../src/server/admission.ts";
 import { createClientAddress } from "../../src/server/client-address.ts";
 import { createCors } from "../../src/server/cors.ts";
 import { createConnections, type ConnectionLimits, type Connections } from "../../src/server/connections.ts";
-import { createGateway, type Gateway, type Visit } from "../../src/server/gateway.ts";
+import { createGateway, type Gateway } from "../../src/server/gateway.ts";
 import { createHealth } from "../../src/server/health.ts";
 import { withOpenRpcs } from "../../src/server/open-rpcs.ts";
 import { createOtpService } from "../../src/server/otp-service.ts";
@@ -22,6 +22,7 @@ import {
   type Certificate,
   type RunningServer,
 } from "../../src/server/server.ts";
+import type { Visit } from "../../src/server/visits.ts";
 import { createQuotas } from "../../src/service/quotas.ts";
 import type { Verifications } from "../../src/service/verifications.ts";
 import { createManualSystem, testEpochMs } from "./system.ts";
@@ -60,8 +61,9 @@ export interface Listener {
   stop(graceMs?: number): Promise<void>;
 }
 
-/** The one key that a listener knows. */
+/** The two keys that a listener knows: a backend's, and a page's. */
 export const testKey = "otp_test_key";
+export const pageKey = "otp_page_key";
 
 const apiKey: ApiKey = {
   id: "testkey",
@@ -76,6 +78,11 @@ const apiKey: ApiKey = {
   expireMs: null,
   revokeMs: null,
   lastUseMs: null,
+};
+
+const keys: Readonly<Record<string, ApiKey>> = {
+  [`Bearer ${testKey}`]: apiKey,
+  [`Bearer ${pageKey}`]: { ...apiKey, id: "pagekey", kind: "pub", isApp: true },
 };
 
 /** Starts a listener on a free port. Limits that are not given are the shipped ones. */
@@ -164,19 +171,23 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       changed();
     },
   };
+  const addressOf = createAddressOf(createClientAddress([]));
   const health = createHealth([OtpService.typeName]);
   const gateway = withOpenRpcs(
     createGateway({
       rpcs,
       system,
       admit: createAdmission({
-        authenticate: (header) =>
-          Promise.resolve(header === `Bearer ${testKey}` ? ok(apiKey) : refuse("API_KEY_INVALID")),
-        addressOf: createClientAddress([]),
+        authenticate: (header = "") => {
+          const key = keys[header];
+          return Promise.resolve(key === undefined ? refuse("API_KEY_INVALID") : ok(key));
+        },
+        addressOf,
         quotas,
         now: () => system.now(),
         warn: () => {},
       }),
+      addressOf,
       cors: createCors(() => Promise.resolve(false)),
       onAuthenticated: connections.authenticated,
       visitOf: wish.visitOf ?? (() => undefined),

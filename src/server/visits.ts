@@ -1,0 +1,128 @@
+/**
+ * Paths that are no RPC. A page is read by GET or HEAD: it waits for no body, so a client that never ends its request holds
+ * up nothing. What acts, as a provider's report does, has a body: it is read within a budget of its own, and takes one of
+ * the places of calls once it is whole.
+ */
+import { refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
+import { peerOf } from "./admission.ts";
+import { answerPage, answerPlain, type Page, type Request, type Response } from "./answer.ts";
+import { createBudget, reasonOf, type BudgetLimits } from "./budget.ts";
+import type { Places } from "./places.ts";
+import { answerAtOnce, discard, readBody } from "./request-body.ts";
+
+/** A path that is no RPC: what it answers to, and how. */
+export interface Visit {
+  readonly methods: readonly string[];
+  /** True for one that is answered also during a stop: it is asked how things are. */
+  readonly isUrgent?: boolean;
+  /** True for one that does something: it takes a place as a call does. */
+  readonly acts?: boolean;
+  /** Answers one request, given whole. A refusal is answered as on REST. */
+  answer(request: {
+    readonly method: string;
+    readonly target: string;
+    readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+    /** Empty for GET and HEAD. */
+    readonly body: Uint8Array;
+    /** The address at the other end of the connection, where it is known. */
+    readonly peer: string | undefined;
+  }): Promise<Result<Page>>;
+}
+
+export interface ReceptionOptions {
+  readonly places: Places;
+  /** Finds what limits know a client by. */
+  readonly addressOf: (request: Request) => string;
+  /** How many bodies are read at once. */
+  readonly bodies: BudgetLimits;
+  readonly bodyBytesMax: number;
+  /** How long a body may take. */
+  readonly bodyMs: number;
+  /** Makes what a caller is told of a fault that only the operator is to know. */
+  readonly faultRefusal: (error: unknown) => Refusal;
+}
+
+export interface Reception {
+  /** Answers a request to a path that is no RPC. */
+  receive(visit: Visit, request: Request, response: Response): Promise<void>;
+  /** Does what takes a place and has no body, or refuses it. */
+  withPlace(request: Request, response: Response, act: () => Promise<void>): Promise<void>;
+}
+
+/** A full house is worth another try so much later. */
+const retryAfterMs = 1_000;
+const empty = new Uint8Array();
+
+export function createReception(options: ReceptionOptions): Reception {
+  const { places, addressOf, bodyBytesMax, bodyMs, faultRefusal } = options;
+  const bodies = createBudget(options.bodies);
+
+  async function receive(visit: Visit, request: Request, response: Response): Promise<void> {
+    const method = request.method ?? "";
+    if (!visit.methods.includes(method)) {
+      discard(request);
+      return answerPlain(response, refuse("METHOD_NOT_ALLOWED").refusal, { allow: visit.methods.join(", ") });
+    }
+    const show = async (body: Uint8Array) => {
+      const { url: target = "", headers } = request;
+      const answer = await visit.answer({ method, target, headers, body, peer: peerOf(request) });
+      if (!answer.ok) return answerPlain(response, answer.refusal);
+      answerPage(response, answer.value, method === "HEAD");
+    };
+    if (places.isDraining && visit.isUrgent !== true) return turnAway(request, response, "SHUTTING_DOWN");
+    if (method !== "GET" && method !== "HEAD") return readAndShow(request, response, show);
+    return answerAtOnce(request, async () => {
+      if (visit.acts === true) return withPlace(request, response, () => show(empty));
+      try {
+        await show(empty);
+      } catch (error) {
+        answerPlain(response, faultRefusal(error));
+      }
+    });
+  }
+
+  /** Reads a body within the budget of them, and takes a place once it is whole. */
+  async function readAndShow(
+    request: Request,
+    response: Response,
+    show: (body: Uint8Array) => Promise<void>,
+  ): Promise<void> {
+    const giveBack = bodies.take(addressOf(request));
+    if (typeof giveBack === "string") return turnAway(request, response, reasonOf(giveBack));
+    const place = places.begin();
+    try {
+      const body = await readBody(request, bodyBytesMax, bodyMs);
+      if (body === undefined) return;
+      if (body === "too large") return answerPlain(response, refuse("BODY_TOO_LARGE").refusal);
+      if (body === "too slow") return answerPlain(response, refuse("DEADLINE").refusal);
+      giveBack();
+      await withPlace(request, response, () => show(body), place);
+    } finally {
+      giveBack();
+      place.end();
+    }
+  }
+
+  async function withPlace(
+    request: Request,
+    response: Response,
+    act: () => Promise<void>,
+    place = places.begin(),
+  ): Promise<void> {
+    try {
+      if (!place.take()) return turnAway(request, response, "STORE_UNAVAILABLE");
+      await act();
+    } catch (error) {
+      answerPlain(response, faultRefusal(error));
+    } finally {
+      place.end();
+    }
+  }
+
+  return { receive, withPlace };
+}
+
+function turnAway(request: Request, response: Response, reason: Reason): void {
+  discard(request);
+  answerPlain(response, refuse(reason, { retryAfterMs }).refusal);
+}

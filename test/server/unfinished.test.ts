@@ -1,0 +1,225 @@
+/**
+ * Requests that do not come to their end, and answers that nobody takes: they hold up nobody else. What a stranger leaves
+ * undone takes no place of a call, what a page's caller leaves undone takes his address's share, and a stop waits for it.
+ */
+import { constants } from "node:http2";
+import { afterEach, expect, test } from "vitest";
+import { refuse } from "../../src/otp/reason.ts";
+import type { Visit } from "../../src/server/visits.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/listener.ts";
+import {
+  callFrames,
+  callHeaders,
+  callText,
+  flag,
+  frame,
+  framesIn,
+  frameType,
+  headerBlock,
+  openRaw,
+  preface,
+  settings,
+  type Frame,
+  type RawConnection,
+} from "../support/raw.ts";
+import { overHttp1 } from "../support/wire.ts";
+
+let listener: Listener;
+const opened: RawConnection[] = [];
+afterEach(async () => {
+  for (const connection of opened.splice(0)) connection.destroy();
+  await listener.stop(0);
+});
+
+/** A page, and what acts on a whole body, as a provider's report does. */
+const page: Visit = {
+  methods: ["GET", "HEAD"],
+  answer: async () => ({ ok: true, value: { type: "text/plain", body: "here" } }),
+};
+const report: Visit = {
+  methods: ["GET", "POST"],
+  acts: true,
+  answer: async ({ body }) =>
+    body.length === 2 ? { ok: true, value: { type: "text/plain", body: "taken" } } : refuse("API_KEY_INVALID"),
+};
+const visits: Readonly<Record<string, Visit>> = { "/page": page, "/report": report };
+
+async function listenWith(wish: ListenerWish): Promise<void> {
+  listener = await startListener({ visitOf: (path) => visits[path], ...wish });
+}
+
+async function open(...first: (string | Uint8Array)[]): Promise<RawConnection> {
+  const connection = await openRaw(listener.port);
+  opened.push(connection);
+  connection.write(...first);
+  return connection;
+}
+
+const hello = [preface, settings()];
+/** Nothing of any answer's body may be sent. */
+const shut = [preface, settings([4, 0])];
+const times = <T>(count: number, make: (stream: number) => T) =>
+  Array.from({ length: count }, (_, i) => make(2 * i + 1));
+
+function headersOf(method: string, path: string, more: Record<string, string> = {}): Buffer {
+  return headerBlock({ ":method": method, ":scheme": "http", ":path": path, ":authority": "otpd", ...more });
+}
+
+/** Opens a stream and leaves it without an end. */
+const unfinished = (method: string, path: string, more?: Record<string, string>) => (stream: number) =>
+  frame(frameType.headers, flag.endHeaders, stream, headersOf(method, path, more));
+
+/** A call whose body is yet to come. */
+const callWithoutBody = (key: string) => (stream: number) =>
+  frame(frameType.headers, flag.endHeaders, stream, callHeaders(listener.port, { authorization: `Bearer ${key}` }));
+
+const whenFrames = (connection: RawConnection, count: number, wanted: (frame: Frame) => boolean) =>
+  connection.until((bytes) => {
+    const found = framesIn(bytes).filter(wanted);
+    return found.length >= count ? found : undefined;
+  });
+const isHead = ({ type }: Frame) => type === frameType.headers;
+const isReset = ({ type }: Frame) => type === frameType.reset;
+const bodiesIn = (connection: RawConnection) =>
+  framesIn(Buffer.from(connection.text(), "latin1"))
+    .filter(({ type }) => type === frameType.data)
+    .map(({ payload }) => payload.toString());
+
+const send = async () => {
+  const headers = { authorization: `Bearer ${testKey}`, "content-type": "application/json" };
+  const { status, text } = await overHttp1(listener.url, {
+    path: "/v1/otp/send",
+    headers,
+    body: '{"phone":"+31612345678"}',
+  });
+  return { status, reason: (JSON.parse(text) as { reason?: string }).reason };
+};
+const sent = { status: 200, reason: undefined };
+
+test.each(["GET", "HEAD"])(
+  "a %s of a page without an end is answered at once, and its stream closed",
+  async (method) => {
+    await listenWith({ callsMax: 1 });
+    const connection = await open(...hello, ...times(50, unfinished(method, "/page")));
+    const resets = await whenFrames(connection, 50, isReset);
+    expect(new Set(resets.map(({ payload }) => payload.readUInt32BE(0)))).toEqual(
+      new Set([constants.NGHTTP2_NO_ERROR]),
+    );
+    expect(bodiesIn(connection)).toEqual(method === "GET" ? Array.from({ length: 50 }, () => "here") : []);
+    expect(await send()).toEqual(sent);
+  },
+);
+
+test("a preflight without an end is answered at once, and its stream closed", async () => {
+  await listenWith({});
+  const asked = { origin: "https://a.example", "access-control-request-method": "POST" };
+  const connection = await open(...hello, unfinished("OPTIONS", "/v1/otp/send", asked)(1));
+  await whenFrames(connection, 1, isReset);
+  expect(bodiesIn(connection).join("")).toContain("ORIGIN_NOT_ALLOWED");
+});
+
+test("a page is answered on HTTP/1 before the body that its head promises", async () => {
+  await listenWith({ callsMax: 1 });
+  const connection = await open("GET /page HTTP/1.1\r\nhost: otpd\r\ncontent-length: 5\r\n\r\n");
+  await connection.until((bytes) => (bytes.toString().endsWith("here") ? true : undefined));
+  expect(await send()).toEqual(sent);
+});
+
+test("pages are answered at a full house", async () => {
+  await listenWith({ callsMax: 1 });
+  listener.hang();
+  await open(callText(testKey));
+  await listener.hanging(1);
+  expect((await overHttp1(listener.url, { method: "GET", path: "/page" })).text).toBe("here");
+});
+
+test("reports are read eight at a time for each address, take no place meanwhile, and act once they are whole", async () => {
+  await listenWith({ callsMax: 1 });
+  const connection = await open(...hello, ...times(10, unfinished("POST", "/report")));
+  const [refused] = await whenFrames(connection, 2, isHead);
+  expect([17, 19]).toContain(refused?.stream);
+  expect(bodiesIn(connection).map((body) => (JSON.parse(body) as { reason: string }).reason)).toEqual([
+    "IP_RATE_LIMITED",
+    "IP_RATE_LIMITED",
+  ]);
+  expect(await send()).toEqual(sent);
+  connection.write(frame(frameType.data, flag.endStream, 1, Buffer.from("{}")));
+  await whenFrames(connection, 3, isHead);
+  expect(bodiesIn(connection).at(-1)).toBe("taken");
+});
+
+test("calls whose body is yet to come take no place, and one that finds none when its body is whole is refused", async () => {
+  await listenWith({ callsMax: 2 });
+  const connection = await open(...hello, ...times(2, callWithoutBody(testKey)));
+  await connection.until(() => (listener.connections.count === 1 ? true : undefined));
+  listener.hang();
+  const get = (key: string) =>
+    `GET /v1/otp/${"A".repeat(22)} HTTP/1.1\r\nhost: otpd\r\nauthorization: Bearer ${key}\r\n\r\n`;
+  await open(get(testKey));
+  await open(get(testKey));
+  await listener.hanging(2);
+  connection.write(frame(frameType.data, flag.endStream, 1, Buffer.from('{"phone":"+31612345678"}')));
+  await whenFrames(connection, 1, isHead);
+  expect(bodiesIn(connection).join("")).toContain("STORE_UNAVAILABLE");
+  listener.letGo();
+  await listener.answered(3);
+  connection.write(frame(frameType.data, flag.endStream, 3, Buffer.from('{"phone":"+31612345678"}')));
+  await whenFrames(connection, 2, isHead);
+  expect(bodiesIn(connection).at(-1)).toContain("STATE_PENDING");
+});
+
+test("callers with a page's key leave at most 32 calls of an address undone, and no other caller is refused", async () => {
+  await listenWith({ callsMax: 64 });
+  const connection = await open(...hello, ...times(40, callWithoutBody(pageKey)));
+  await whenFrames(connection, 8, isHead);
+  expect(new Set(bodiesIn(connection).map((body) => (JSON.parse(body) as { code: string }).code))).toEqual(
+    new Set(["resource_exhausted"]),
+  );
+  expect(await send()).toEqual(sent);
+  connection.write(frame(frameType.data, flag.endStream, 1, Buffer.from('{"phone":"+31612345678"}')));
+  await whenFrames(connection, 9, isHead);
+  expect(bodiesIn(connection).at(-1)).toContain("STATE_PENDING");
+});
+
+test("a call keeps its place until its answer was taken", async () => {
+  await listenWith({ callsMax: 2 });
+  const connection = await open(...shut, ...times(2, (stream) => callFrames(listener.port, stream, testKey)));
+  await whenFrames(connection, 2, isHead);
+  expect(await send()).toEqual({ status: 503, reason: "STORE_UNAVAILABLE" });
+  // A window for the first answer.
+  connection.write(frame(frameType.windowUpdate, 0, 1, Buffer.from([0, 1, 0, 0])));
+  await listener.answered(2);
+  expect(await send()).toEqual(sent);
+});
+
+test("refusals and pages that nobody takes keep no place", async () => {
+  await listenWith({ callsMax: 2 });
+  const connection = await open(
+    ...shut,
+    ...times(20, (stream) => callFrames(listener.port, stream, "wrong key")),
+    ...times(20, (stream) => unfinished("GET", "/page")(40 + stream)),
+  );
+  await whenFrames(connection, 40, isHead);
+  expect(await send()).toEqual(sent);
+});
+
+test("a stop waits for the bodies that are being read", async () => {
+  await listenWith({});
+  const connection = await open(
+    ...hello,
+    callWithoutBody(testKey)(1),
+    unfinished("POST", "/report")(3),
+    frame(frameType.ping, 0, 0, Buffer.alloc(8)),
+  );
+  await whenFrames(connection, 1, ({ type }) => type === frameType.ping);
+  let isDrained = false;
+  const drained = listener.gateway.drain().then(() => (isDrained = true));
+  expect(await send()).toMatchObject({ reason: "SHUTTING_DOWN" });
+  connection.write(frame(frameType.data, flag.endStream, 1, Buffer.from('{"phone":"+31612345678"}')));
+  await whenFrames(connection, 1, isHead);
+  expect(isDrained).toBe(false);
+  connection.write(frame(frameType.data, flag.endStream, 3, Buffer.from("{}")));
+  await whenFrames(connection, 2, isHead);
+  await drained;
+  expect(bodiesIn(connection).join("")).toMatch(/STATE_PENDING.*taken/);
+});
