@@ -93,15 +93,18 @@ export function mayDo(key: Pick<ApiKey, "scopes">, scope: Scope): boolean {
   return key.scopes.includes(scope) || (scope === "resend" && key.scopes.includes("send"));
 }
 
+const withoutScheme = "The API key has to come with its scheme: send the header Authorization: Bearer <API_KEY>.";
+
 /** A key that a caller presented, well-formed but not yet compared. */
 export interface PresentedKey {
   readonly id: string;
   readonly digest: Uint8Array;
 }
 
-/** Reads `Authorization`: API_KEY_MISSING without it, API_KEY_INVALID unless it is a bearer key with a right checksum. */
+/** Reads `Authorization`: API_KEY_MISSING without a key, API_KEY_INVALID unless it is a bearer key with a right checksum. */
 export function parseAuthorization(header: string | undefined): Result<PresentedKey> {
-  if (header === undefined || header.trim() === "") return refuse("API_KEY_MISSING");
+  if (header === undefined || ["", "bearer"].includes(header.trim().toLowerCase())) return refuse("API_KEY_MISSING");
+  if (!/^bearer /i.test(header)) return refuse("API_KEY_INVALID", { message: withoutScheme });
   const text = /^bearer +(\S+) *$/i.exec(header)?.[1];
   const parts = text === undefined ? null : shape.exec(text);
   const [whole, kind, id, secret, crc] = parts ?? [];

@@ -14,6 +14,9 @@ import { Secret } from "./secret.ts";
 export const saltBytes = 16;
 export const codeLengthMax = 10;
 
+/** Longer than any code with a space and a hyphen between its digits. */
+const typedCharsMax = 32;
+
 /** What determines a code. */
 export interface CodeSource {
   readonly tenant: string;
@@ -43,9 +46,23 @@ export function deriveCode(keys: KeyRing, source: CodeSource): Code | undefined 
  */
 export function parseCode(typed: Secret, digits: number): Code | undefined {
   const text = typed.reveal();
-  if (text.length > 32) return undefined;
+  if (text.length > typedCharsMax) return undefined;
   const bare = text.replace(/[ -]/g, "");
   return bare.length === digits && /^[0-9]+$/.test(bare) ? new Secret(bare) : undefined;
+}
+
+/** Says what is wrong with what `parseCode` refused, and what is expected, without repeating any of it. Pure. */
+export function whyNoCode(typed: Secret, digits: number): string {
+  return `code must have ${digits} digits, ${faultOf(typed.reveal(), digits)}. No attempt was spent.`;
+}
+
+function faultOf(text: string, digits: number): string {
+  const bare = text.replace(/[ -]/g, "");
+  if (bare === "") return "but it is empty";
+  if (/[\r\n]/.test(bare)) return "but it has a line break in it";
+  if (/\D/.test(bare)) return "from 0 to 9, but it has other characters in it";
+  if (bare.length !== digits) return `but it has too ${bare.length < digits ? "few" : "many"}`;
+  return `but it has more than ${typedCharsMax} characters`;
 }
 
 /** Compares two codes in constant time. */

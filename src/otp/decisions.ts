@@ -5,7 +5,7 @@
  * counts is committed with it.
  */
 import type { Instant } from "../system.ts";
-import { codesMatch, deriveCode, parseCode } from "./code.ts";
+import { codesMatch, deriveCode, parseCode, whyNoCode } from "./code.ts";
 import { dailyMaxOf, dailyOf, takePlace, type Place, type Share } from "./daily-cap.ts";
 import { blocked, refusalOf } from "./destination.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
@@ -225,7 +225,10 @@ export function decideVerify(
     return { writes: { verification: end(verification, staged, now) }, result: refused(terminalReason(staged)) };
   }
   const typed = parseCode(facts.code, verification.digits);
-  if (typed === undefined) return nothing(refused("CODE_MALFORMED", { field: "code" }));
+  if (typed === undefined) {
+    const message = whyNoCode(facts.code, verification.digits);
+    return nothing(refused("CODE_MALFORMED", { field: "code", message }));
+  }
   if (facts.purpose !== verification.purpose) return nothing(refused("PURPOSE_MISMATCH", { field: "purpose" }));
   if (facts.bind !== verification.bind) return nothing(refused("PURPOSE_MISMATCH", { field: "bind" }));
 

@@ -42,10 +42,13 @@ export function judgeOrigin(
 ): Result<undefined> {
   if (isPublishable(key.kind)) {
     const isFine = origin === undefined ? key.isApp : key.origins.includes(origin);
-    return isFine ? ok(undefined) : refuse("ORIGIN_NOT_ALLOWED");
+    if (isFine) return ok(undefined);
+    return origin === undefined ? refuse("ORIGIN_NOT_ALLOWED", { message: fromNoPage }) : refuse("ORIGIN_NOT_ALLOWED");
   }
   return origin === undefined || isOwn(origin, host) ? ok(undefined) : refuse("SECRET_KEY_IN_BROWSER");
 }
+
+const fromNoPage = "The API key is for web pages, and this call comes from none: it has no Origin.";
 
 /** Whether a page of this origin was served by the very host that it calls. `null` is an origin of no host. */
 function isOwn(origin: string, host: string | undefined): boolean {

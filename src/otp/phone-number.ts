@@ -50,15 +50,16 @@ export const mainCountries: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Reads a number as a person or a program may write it: `+`, then digits, spaces and the usual punctuation.
+ * Reads a number as a person or a program may write it: `+`, then digits, with spaces and the usual punctuation anywhere.
  * Refuses as PHONE_INVALID what is not in international form or has text around it. What is in that form and yet no
  * valid number, or of a kind that gets no SMS, comes with an objection. Pure.
  */
-export function parsePhoneNumber(input: string): Result<PhoneNumber> {
+export function parsePhoneNumber(typed: string): Result<PhoneNumber> {
   // libphonenumber folds full-width and Arabic-Indic digits into ASCII; a caller that sends those has not read the
   // user's input, and two spellings of one number are one too many.
-  if (input.length > inputCharsMax || !/^\+[0-9 ().-]+$/.test(input))
+  if (typed.length > inputCharsMax || !/^[ ().-]*\+[0-9 ().-]+$/.test(typed))
     return refuse("PHONE_INVALID", { field: "phone" });
+  const input = typed.slice(typed.indexOf("+"));
   const parsed = parsePhoneNumberFromString(input, { extract: false });
   // With the whole metadata, a number is valid when it has a type; isValid() would find that out a second time.
   const type = parsed?.getType();

@@ -6,6 +6,7 @@ import { fromJson, type DescMethod, type JsonValue } from "@bufbuild/protobuf";
 import type { IncomingHttpHeaders } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { invalid, refuse, type Refusal } from "../otp/reason.ts";
+import { mediaTypeOf } from "./media-type.ts";
 
 /** Refuses what is not UTF-8. The lenient default would turn every bad byte into the same character. */
 export const strictText = new TextDecoder("utf-8", { fatal: true });
@@ -25,13 +26,12 @@ export function whyUndecodable(
   body: Uint8Array,
   bytesMax: number,
 ): Refusal {
-  const type = headers["content-type"] ?? "application/json";
+  const { type } = mediaTypeOf(headers["content-type"] ?? "application/json");
   const isCompressed = (headers["content-encoding"] ?? headers["grpc-encoding"] ?? "identity") !== "identity";
   if (isCompressed && inflatesBeyond(type.includes("grpc") ? body.subarray(5) : body, bytesMax)) {
     return refuse("BODY_TOO_LARGE").refusal;
   }
-  if (isCompressed || !type.startsWith("application/json"))
-    return invalid(undefined, "The message cannot be decoded.").refusal;
+  if (isCompressed || type !== "application/json") return invalid(undefined, "The message cannot be decoded.").refusal;
   return whyJsonUndecodable(method, body);
 }
 
@@ -47,9 +47,12 @@ function inflatesBeyond(body: Uint8Array, bytesMax: number): boolean {
 /** The same, for a JSON message that is whole and not compressed. */
 export function whyJsonUndecodable(method: DescMethod, body: Uint8Array): Refusal {
   const said = (sentence: string, field?: string) => invalid(field, sentence).refusal;
+  if (body.length === 0) return said("The body is empty: it must be a JSON object.");
+  let text: string;
   let json: JsonValue;
   try {
-    json = JSON.parse(strictText.decode(body)) as JsonValue;
+    text = strictText.decode(body);
+    json = JSON.parse(text) as JsonValue;
   } catch {
     return said("The body is not valid JSON in UTF-8.");
   }
@@ -66,11 +69,48 @@ export function whyJsonUndecodable(method: DescMethod, body: Uint8Array): Refusa
     try {
       fromJson(method.input, { [key]: value });
     } catch {
+      if (hasHalfCharacter(value))
+        return said(`${field.name} has half a character in it: a lone surrogate.`, field.name);
       return said(`${field.name} has the wrong type: it must be ${typeOf(field.fieldKind, field.scalar)}.`, field.name);
     }
   }
   // Each by itself is fine, so one of them is there twice; parsing has kept the last alone.
-  return said("A field is given twice.");
+  const twice = keyGivenTwice(text);
+  if (twice === undefined) return said("The message cannot be decoded.");
+  const { name = twice.key } = method.input.fields.find(({ jsonName }) => jsonName === twice.key) ?? {};
+  return said(twice.isWithin ? `${name} has a key that is given twice.` : `${name} is given twice.`, name);
+}
+
+/** A text, or one within an object, that is not made of whole characters. */
+function hasHalfCharacter(value: JsonValue): boolean {
+  if (typeof value === "string") return !value.isWellFormed();
+  return typeof value === "object" && value !== null && Object.entries(value).flat().some(isHalfText);
+}
+
+function isHalfText(value: unknown): boolean {
+  return typeof value === "string" && !value.isWellFormed();
+}
+
+/** The field whose key valid JSON has twice, or has within it. */
+function keyGivenTwice(text: string): { readonly key: string; readonly isWithin: boolean } | undefined {
+  /** The keys of the objects around; undefined for a list. */
+  const around: (Set<string> | undefined)[] = [];
+  let field = "";
+  let isKeyNext = false;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]/g)) {
+    const keys = around.at(-1);
+    if (token.startsWith('"') && isKeyNext && keys !== undefined) {
+      const key = JSON.parse(token) as string;
+      if (around.length === 1) field = key;
+      if (keys.has(key)) return { key: field, isWithin: around.length > 1 };
+      keys.add(key);
+    }
+    if (token === "{") around.push(new Set());
+    if (token === "[") around.push(undefined);
+    if (token === "}" || token === "]") around.pop();
+    isKeyNext = token === "{" || (token === "," && keys !== undefined);
+  }
+  return undefined;
 }
 
 /** A key that looks like a field's name. Anything else is not repeated. */

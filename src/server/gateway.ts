@@ -20,6 +20,7 @@ import type { ClientAddress } from "./client-address.ts";
 import { ClientGone, Late, type Call } from "./call.ts";
 import { isPreflight, type Cors } from "./cors.ts";
 import { whyUndecodable } from "./decoding.ts";
+import { mediaTypeOf } from "./media-type.ts";
 import { createPlaces, type Place } from "./places.ts";
 import { alone, answerAtOnce, discard, isGone, readBody } from "./request-body.ts";
 import { headersOf, timeoutMsOf } from "./request-headers.ts";
@@ -373,5 +374,5 @@ function leave({ place, giveBack }: Entry): void {
 }
 
 function fullHouseName(request: Request, { surface }: Routed): string {
-  return `${surface} ${request.method} ${request.headers["content-type"]}`;
+  return `${surface} ${request.method} ${mediaTypeOf(request.headers["content-type"]).type}`;
 }

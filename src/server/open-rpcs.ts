@@ -13,7 +13,7 @@ import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
 import { alone, discard, readBody } from "./request-body.ts";
 import { headersOf } from "./request-headers.ts";
-import { createRouter, envelopeBytes, pathOf } from "./route.ts";
+import { createRouter, envelopeBytes, rpcPathOf } from "./route.ts";
 
 export interface OpenRpcsOptions {
   /** Registers the services. */
@@ -80,9 +80,9 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
 
   return {
     drain: gateway.drain,
-    mayLast: (request) => isWatch(byPath.get(pathOf(request))),
+    mayLast: (request) => isWatch(byPath.get(rpcPathOf(request))),
     handle(request, response) {
-      if (!byPath.has(pathOf(request))) return gateway.handle(request, response);
+      if (!byPath.has(rpcPathOf(request))) return gateway.handle(request, response);
       serve(request, response).catch((error: unknown) => {
         // A client that has left is no fault.
         if (response.destroyed) return;

@@ -104,7 +104,7 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
     async verifyOtp(request, call) {
       const shape = all(
         required("request_id", request.requestId, 256),
-        required("code", request.code, 256),
+        atMost("code", request.code, 256),
         purposeShape(request.purpose),
         bindShape(request.bind),
         clientIpShape(request.clientIp, keyOf(call)),

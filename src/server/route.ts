@@ -5,6 +5,7 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { refuse, type Refusal } from "../otp/reason.ts";
 import type { Request } from "./answer.ts";
 import type { Surface } from "./call.ts";
+import { mediaTypeOf } from "./media-type.ts";
 import { matchRest } from "./rest-routes.ts";
 
 /** A request that leads to an RPC. */
@@ -35,26 +36,29 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
   const byRpc = new Map(handlers.map((handler) => [handler.method.name, handler]));
 
   return {
-    knows: (method, path) => byPath.has(path) || matchRest(method, path) !== undefined,
+    knows(method, path) {
+      const folded = foldSlashes(path);
+      return byPath.has(folded) || matchRest(method, folded) !== undefined;
+    },
 
     route(request) {
       const method = request.method ?? "";
       const url = request.url ?? "";
-      const path = pathOf(request);
+      const path = rpcPathOf(request);
       const rest = matchRest(method, path);
-      if (rest?.kind === "method-not-allowed") return { ...refuse("METHOD_NOT_ALLOWED"), allow: rest.allow };
+      if (rest?.kind === "method-not-allowed") return methodNotAllowed([rest.allow]);
       const handler = rest === undefined ? byPath.get(path) : byRpc.get(rest.rpc);
       if (handler === undefined) return refuse("ROUTE_NOT_FOUND");
       if (rest === undefined && !handler.allowedMethods.includes(method)) {
-        return { ...refuse("METHOD_NOT_ALLOWED"), allow: handler.allowedMethods.join(", ") };
+        return methodNotAllowed(handler.allowedMethods);
       }
-      const type = request.headers["content-type"] ?? "";
+      const { type, otherCharset } = mediaTypeOf(request.headers["content-type"]);
       const isRead = method === "GET";
       const surface = rest !== undefined ? "rest" : isRead ? "connect" : surfaceOf(type);
       if (!isRead) {
         const typeFits =
           surface === "rest"
-            ? /^application\/json *(; *charset=utf-8 *)?$/i.test(type)
+            ? type === "application/json"
             : handler.supportedContentType(type) && !isGrpcWebText.test(type);
         const encoding = request.headers["content-encoding"] ?? "identity";
         const encodingFits = encoding === "identity" || (encoding === "gzip" && surface !== "rest");
@@ -62,20 +66,45 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
         if (!typeFits || !encodingFits || (surface === "grpc" && request.httpVersionMajor < 2)) {
           return refuse("MEDIA_TYPE_UNSUPPORTED");
         }
+        if (otherCharset !== undefined) {
+          const message = `The charset ${otherCharset} is not served here. Send the body in UTF-8.`;
+          return refuse("MEDIA_TYPE_UNSUPPORTED", { message });
+        }
         // gRPC's clients make "unknown" of a bare HTTP status: they are told where the body is read, in gRPC's own way.
         const speaksGrpc = surface === "grpc" || surface === "grpc-web";
         if (!speaksGrpc && Number(request.headers["content-length"] ?? 0) > bodyBytesMax)
           return refuse("BODY_TOO_LARGE");
       }
-      const query = isRead && rest === undefined ? url.slice(path.length) : "";
+      const query = isRead && rest === undefined && url.includes("?") ? url.slice(url.indexOf("?")) : "";
       return { ok: true, handler, surface, url: `http://otpd${handler.requestPath}${query}`, body: rest?.body };
     },
   };
 }
 
-/** The path of a request, without its query. */
+/** The path of a request, without its query; also of one in the absolute form, which names a host before the path. */
 export function pathOf(request: Request): string {
-  return request.url?.split("?", 1)[0] ?? "";
+  const target = request.url?.split("?", 1)[0] ?? "";
+  return target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/]+(?=\/)/i, "");
+}
+
+/**
+ * The path as it may lead to an RPC: a base URL that ends in a slash leaves two of them at its front. Not so for paths that
+ * are no RPC: a proxy that keeps one from the world by its name must not be passed by with a slash more.
+ */
+export function rpcPathOf(request: Request): string {
+  return foldSlashes(pathOf(request));
+}
+
+function foldSlashes(path: string): string {
+  return path.startsWith("//") ? path.replace(/^\/+/, "/") : path;
+}
+
+/** Refuses a method, and says which ones the path takes, in words and for `Allow`. */
+export function methodNotAllowed(
+  methods: readonly string[],
+): Exclude<RouteResult, Routed> & { readonly allow: string } {
+  const message = `The path takes ${methods.join(" or ")}, and no other method.`;
+  return { ...refuse("METHOD_NOT_ALLOWED", { message }), allow: methods.join(", ") };
 }
 
 /** Connect takes this type for gRPC-web's and then does not know it. */

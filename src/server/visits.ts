@@ -9,6 +9,7 @@ import { answerPage, answerPlain, type Page, type Request, type Response } from 
 import { createBudget, reasonOf, type BudgetLimits } from "./budget.ts";
 import type { Places } from "./places.ts";
 import { answerAtOnce, discard, readBody } from "./request-body.ts";
+import { methodNotAllowed } from "./route.ts";
 
 /** A path that is no RPC: what it answers to, and how. */
 export interface Visit {
@@ -61,7 +62,8 @@ export function createReception(options: ReceptionOptions): Reception {
     const method = request.method ?? "";
     if (!visit.methods.includes(method)) {
       discard(request);
-      return answerPlain(response, refuse("METHOD_NOT_ALLOWED").refusal, { allow: visit.methods.join(", ") });
+      const { refusal, allow } = methodNotAllowed(visit.methods);
+      return answerPlain(response, refusal, { allow });
     }
     const show = async (body: Uint8Array) => {
       const { url: target = "", headers } = request;

@@ -165,7 +165,7 @@ export function createVerifications(options: VerificationsOptions): Verification
     if (command.webOrigin !== undefined && origins?.has(command.webOrigin) === false) {
       return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
     }
-    if (command.channel !== "" && command.channel !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
+    if (channelOf(command) !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
     const phone = admitNumber(caller.tenant, parsePhoneNumber(command.phone));
     if (!phone.ok) return phone;
     const id = Buffer.from(system.randomBytes(16)).toString("base64url");
@@ -234,7 +234,7 @@ export function createVerifications(options: VerificationsOptions): Verification
       const facts = admit(caller, command);
       const claim = claimOf(caller, "SendOtp", [
         command.phone,
-        command.channel || "sms",
+        channelOf(command),
         command.locale,
         command.purpose,
         canonicalBind(command.bind),
@@ -358,6 +358,11 @@ export function createVerifications(options: VerificationsOptions): Verification
     const { id, digits, expireMs } = verification;
     return replay(ok({ id, digits, expireMs, at: first.at, ...first.sent }));
   }
+}
+
+/** The channel that was asked for, in one spelling. */
+function channelOf({ channel }: SendCommand): string {
+  return channel.toLowerCase() || "sms";
 }
 
 function answer<T>(result: Result<T>): Answer<T> {

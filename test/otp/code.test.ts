@@ -1,6 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
-import { codesMatch, deriveCode, parseCode, type CodeSource } from "../../src/otp/code.ts";
+import { codesMatch, deriveCode, parseCode, whyNoCode, type CodeSource } from "../../src/otp/code.ts";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import { masterKeyA, masterKeyB } from "../support/examples.ts";
@@ -126,6 +126,11 @@ describe("what a user typed", () => {
     ["a second line", "123456\n123456", 6],
   ])("is refused when it is %s", (_, typed, digits) => {
     expect(parseCode(new Secret(typed), digits)).toBeUndefined();
+    const why = whyNoCode(new Secret(typed), digits);
+    expect(why).toMatch(
+      new RegExp(`^code must have ${digits} digits, (from 0 to 9, )?but it (is|has) [a-z0-9 ]+\\. No attempt`),
+    );
+    expect(typed.trim() !== "" && why.includes(typed)).toBe(false);
   });
 });
 

@@ -92,3 +92,17 @@ test.each<KeyKind>(["live", "test"])("a %s key is let in from no page but the se
     expect([origin, host, verdict(kind, origin, { host })]).toEqual([origin, host, "SECRET_KEY_IN_BROWSER"]);
   }
 });
+
+test("a page's key from no page is told that it has no Origin, and not that it does not list one", () => {
+  const judged = judgeOrigin(
+    { kind: "pub", origins: ["https://shop.example"], isApp: false },
+    undefined,
+    "api.example",
+  );
+  expect(judged).toMatchObject({
+    refusal: {
+      reason: "ORIGIN_NOT_ALLOWED",
+      message: "The API key is for web pages, and this call comes from none: it has no Origin.",
+    },
+  });
+});

@@ -203,6 +203,6 @@ test("HTTP/2 streams that are reset half-way leave the others alone", async () =
     stream.close(8);
   }
   const answer = await harmless(() => overGrpc(grpcFrame(field(1, "nobody"))));
-  expect(toldBy(answer).reasons).toEqual(["INVALID_REQUEST"]);
+  expect(toldBy(answer).reasons).toEqual(["REQUEST_NOT_FOUND"]);
   session.destroy();
 });

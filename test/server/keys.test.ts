@@ -41,7 +41,7 @@ describe.each([...surfaces, connectByFetch])("over $name", (surface) => {
 
   test.each<[string, () => string, ContractReason]>([
     ["nothing", () => "", "API_KEY_MISSING"],
-    ["a scheme alone", () => "Bearer", "API_KEY_INVALID"],
+    ["a scheme alone", () => "Bearer", "API_KEY_MISSING"],
     ["a key without its scheme", () => world.key, "API_KEY_INVALID"],
     ["another scheme", () => `Basic ${world.key}`, "API_KEY_INVALID"],
     ["a word", () => "Bearer secret", "API_KEY_INVALID"],

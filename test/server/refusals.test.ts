@@ -103,8 +103,8 @@ const rows: Row[] = [
     says: { field: "request_id" },
   },
   {
-    name: "no code",
-    act: ({ call }) => call("VerifyOtp", { request_id: unknownId }),
+    name: "a code of 257 characters",
+    act: ({ call }) => call("VerifyOtp", { request_id: unknownId, code: "1".repeat(257) }),
     reason: "INVALID_REQUEST",
     says: { field: "code" },
   },

@@ -122,7 +122,7 @@ describe.each(wires)("over %s", (_, wire) => {
     `${service}/SendOtp/`,
     `${service}//SendOtp`,
     "/otp.v2.OtpService/SendOtp",
-    "//v1/otp/send",
+    "//v1//otp/send",
     "/v1/otp/../otp/send",
     "/v1/otp/%73end/x",
   ])("%s is no path, whoever asks", async (path) => {

@@ -29,15 +29,15 @@ export const file_otp_v1_otp_service: GenFile = /*@__PURE__*/
  */
 export type SendOtpRequest = Message<"otp.v1.SendOtpRequest"> & {
   /**
-   * The number, in E.164: `+` and 7 to 15 digits; spaces, hyphens, dots and parentheses are ignored. At most 32
-   * characters. Required.
+   * The number, in E.164: `+` and 7 to 15 digits; spaces, hyphens, dots and parentheses are ignored, also before the `+`.
+   * At most 32 characters. Required.
    *
    * @generated from field: string phone = 1;
    */
   phone: string;
 
   /**
-   * How the code travels. Empty means "sms", the only channel so far.
+   * How the code travels, in capitals or not. Empty means "sms", the only channel so far.
    *
    * @generated from field: string channel = 2;
    */
@@ -209,7 +209,8 @@ export type VerifyOtpRequest = Message<"otp.v1.VerifyOtpRequest"> & {
   requestId: string;
 
   /**
-   * What the user typed: ASCII digits; spaces and hyphens are ignored. At most 32 characters. Required.
+   * What the user typed: ASCII digits; spaces and hyphens are ignored. At most 32 characters. Anything else, and nothing
+   * at all, is CODE_MALFORMED for as long as the verification is pending; more than 256 characters are INVALID_REQUEST.
    *
    * @generated from field: string code = 2;
    */
@@ -932,14 +933,14 @@ export const Reason = {
   REQUEST_NOT_FOUND: 16,
 
   /**
-   * No API key was given. UNAUTHENTICATED, 401.
+   * No API key was given: no Authorization, or nothing after `Bearer`. UNAUTHENTICATED, 401.
    *
    * @generated from enum value: REASON_API_KEY_MISSING = 17;
    */
   API_KEY_MISSING: 17,
 
   /**
-   * The API key is malformed or unknown. UNAUTHENTICATED, 401.
+   * The API key is malformed, unknown, or without `Bearer` before it. UNAUTHENTICATED, 401.
    *
    * @generated from enum value: REASON_API_KEY_INVALID = 18;
    */

@@ -1,0 +1,29 @@
+/**
+ * A Content-Type as this server reads it: the type alone says how a body is to be read. Of its parameters only the charset
+ * matters, and there is one; clients write the others as they like, and proxies leave a `;` behind.
+ */
+
+export interface MediaType {
+  /** In lower case, without parameters; "" where there is none, or more than one. */
+  readonly type: string;
+  /** A charset that is not UTF-8, as far as its name may be repeated; undefined without one. */
+  readonly otherCharset: string | undefined;
+}
+
+const json: MediaType = { type: "application/json", otherCharset: undefined };
+
+/** Reads the header. Pure. */
+export function mediaTypeOf(header: string | undefined): MediaType {
+  if (header === json.type) return json;
+  const [first = "", ...parameters] = (header ?? "").split(";");
+  const type = first.trim().toLowerCase();
+  const charsets = parameters.flatMap((parameter) => {
+    const [name = "", value = ""] = parameter.split("=", 2);
+    return name.trim().toLowerCase() === "charset" ? [value.trim().replaceAll('"', "")] : [];
+  });
+  const other = charsets.find((charset) => !/^utf-?8$/i.test(charset));
+  return {
+    type: /^[a-z0-9.+-]+\/[a-z0-9.+-]+$/.test(type) ? type : "",
+    otherCharset: other === undefined || /^[a-z0-9._:+-]{1,40}$/i.test(other) ? other : "that it names",
+  };
+}
