@@ -3,11 +3,12 @@
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
+import { makeDatabase } from "./support/made-database.ts";
 import { cleanEnv, runOtpd, startOtpd, type Otpd } from "./support/process.ts";
 
 const root = join(import.meta.dirname, "..");
@@ -39,7 +40,7 @@ async function listKeys(): Promise<Record<string, unknown>[]> {
 
 describe("keys", () => {
   beforeAll(async () => {
-    await runOtpd(folder, ["migrate"]);
+    await makeDatabase(join(folder, "data/otp.db"));
   });
 
   test("create prints the key once, and says what it may do", async () => {
@@ -128,13 +129,23 @@ describe("keys", () => {
     const { key } = await makeKey();
     const { code, output, errors } = await runOtpd(folder, ["keys", "revoke", key]);
     expect({ code, output }).toEqual({ code: 1, output: "" });
-    expect(errors).toMatch(/^There is no API key with the id /);
-    expect(errors).not.toContain(key.slice(-38));
+    const [, , id] = key.split("_");
+    expect(errors).toBe(`That is a whole API key, and a secret. Its id alone revokes it: otpd keys revoke ${id}\n`);
+    const ofSecret = await runOtpd(folder, ["keys", "revoke", key.slice(-38)]);
+    expect(ofSecret).toMatchObject({
+      code: 1,
+      errors: expect.stringMatching(/^That is no id of an API key/) as string,
+    });
+    expect(ofSecret.errors).not.toContain(key.slice(-38, -28));
+    expect(await runOtpd(folder, ["keys", "revoke", "AAAAAAAAAA"])).toMatchObject({
+      code: 1,
+      errors: "There is no API key AAAAAAAAAA.\n",
+    });
   });
 
   test("list of an empty database says how to make one", async () => {
     const elsewhere = join(folder, "elsewhere");
-    mkdirSync(elsewhere);
+    await makeDatabase(join(elsewhere, "data/otp.db"));
     const { code, output } = await runOtpd(elsewhere, ["keys", "list"]);
     expect({ code, output }).toEqual({
       code: 0,
@@ -206,21 +217,56 @@ describe("beside a running server", () => {
   });
 });
 
-describe("migrate", () => {
-  test("makes the folder and the database for their owner alone", async () => {
-    const elsewhere = mkdtempSync(join(folder, "migrate-"));
-    expect(await runOtpd(elsewhere, ["migrate"])).toMatchObject({ code: 0, output: "The database is up to date.\n" });
-    expect(statSync(join(elsewhere, "data")).mode & 0o777).toBe(0o700);
-    expect(statSync(join(elsewhere, "data/otp.db")).mode & 0o777).toBe(0o600);
+describe("a command that reads", () => {
+  const commands = [
+    "migrate",
+    "prune",
+    "keys list",
+    "keys create",
+    "tenants list",
+    "webhooks list",
+    "destinations list",
+  ];
+
+  test.each(commands)("otpd %s makes no database: it says where it looked", async (command) => {
+    const elsewhere = mkdtempSync(join(folder, "none-"));
+    const nothing = "Nothing was made: only otpd serve, restore and copy make a database.\n";
+    expect(await runOtpd(elsewhere, command.split(" "), { OTP_DATABASE_URL: "file:typo/x.db" })).toEqual({
+      code: 1,
+      output: "",
+      errors: `There is no database ${elsewhere}/typo/x.db. OTP_DATABASE_URL names it. ${nothing}`,
+    });
+    expect(readdirSync(elsewhere)).toEqual([]);
   });
 
-  test("uses the database that OTP_DATABASE_URL names, and no other", async () => {
-    const elsewhere = mkdtempSync(join(folder, "migrate-"));
-    await runOtpd(elsewhere, ["migrate"], { OTP_DATABASE_URL: "file:other/name.db" });
+  test.each([
+    ["a folder", "file:.", "it is a folder"],
+    ["an empty file", "file:empty", "the file is empty"],
+    ["below a file", "file:empty/otp.db", "There is no database"],
+  ])("is told of %s in plain words", async (_, url, says) => {
+    const elsewhere = mkdtempSync(join(folder, "none-"));
+    writeFileSync(join(elsewhere, "empty"), "");
+    const { code, output, errors } = await runOtpd(elsewhere, ["keys", "list"], { OTP_DATABASE_URL: url });
+    expect({ code, output }).toEqual({ code: 1, output: "" });
+    expect(errors).toContain(says);
+    expect(errors).toContain(elsewhere);
+    expect(errors).not.toMatch(/EISDIR|ENOTDIR|^ {4}at /m);
+    expect(statSync(join(elsewhere, "empty")).size).toBe(0);
+  });
+});
+
+describe("serve makes the database", () => {
+  test("and its folder, for their owner alone, and no other", async () => {
+    const elsewhere = mkdtempSync(join(folder, "serve-"));
+    const otpd = await startOtpd(elsewhere, { OTP_DATABASE_URL: "file:other/name.db" });
+    await otpd.end();
     expect(readdirSync(elsewhere)).toEqual(["other"]);
-    expect(readdirSync(join(elsewhere, "other"))).toContain("name.db");
+    expect(statSync(join(elsewhere, "other")).mode & 0o777).toBe(0o700);
+    expect(statSync(join(elsewhere, "other/name.db")).mode & 0o777).toBe(0o600);
   });
+});
 
+describe("migrate", () => {
   test.each([
     { url: "mysql://localhost/otp", says: "OTP_DATABASE_URL must be file:<path>" },
     { url: "postgres://otp:c4n4ry@127.0.0.1:1/otp", says: "the database cannot be opened: connect ECONNREFUSED" },

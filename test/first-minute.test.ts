@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startService } from "../src/main.ts";
+import { makeDatabase } from "./support/made-database.ts";
 import { startOtpd, runOtpd, type Otpd } from "./support/process.ts";
 import { createManualSystem } from "./support/system.ts";
 import { configOf, createTestTelemetry } from "./support/world.ts";
@@ -181,6 +182,7 @@ describe("the banner", () => {
 
   test("does not promise a key when there is one already", async () => {
     const place = emptyFolder();
+    await makeDatabase(join(place, "data/otp.db"));
     await runOtpd(place, ["keys", "create"]);
     const otpd = await startOtpd(place);
     await otpd.end();

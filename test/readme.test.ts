@@ -129,7 +129,8 @@ describe("the README's commands", () => {
     expect(listed["keys"]).toContainEqual(expect.objectContaining({ id: made["id"], state: "active" }));
     expect(await run(`${migrate} >/dev/null && echo '{"done":true}'`)).toEqual({ done: true });
     expect(Object.keys(await run(prune))).toEqual(["expired", "deleted"]);
-    expect(await run(`${phones} --json`)).toMatchObject({ country: "NL", requests: [] });
+    const { known } = await run(`printf '{"known":'; ${phones} --json; printf '}'`);
+    expect(known).toMatchObject([{ tenant: "default", country: "NL", requests: [] }]);
     const { all } = await run(`printf '{"all":'; ${doctor} --json; printf '}'`);
     expect((all as { ok: boolean }[]).filter(({ ok }) => !ok)).toEqual([]);
   });

@@ -5,7 +5,8 @@
 import { readFileSync } from "node:fs";
 import { parseDatabase, type Parsed } from "../config/config.ts";
 import { escapeHidden, hiddenCharacter } from "../otp/hidden-characters.ts";
-import { openStore } from "../store/open.ts";
+import { NoDatabase, requireDatabase } from "../store/existing.ts";
+import { openStore, type Database } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem, type Instant, type System } from "../system.ts";
 
@@ -30,12 +31,32 @@ export type Commands = Readonly<Record<string, Command>>;
 export async function withStore(act: (store: Store, system: System) => Promise<void>): Promise<void> {
   const database = valueOf("otpd cannot open its database", parseDatabase(process.env, readText));
   const system = createSystem();
-  const store = await openStore({ database, system, exclusive: false });
+  const store = await openExisting(database, system);
   try {
     await act(store, system);
   } finally {
     await store.close();
   }
+}
+
+/** Opens a database that is there. A command makes none: it was given a wrong path, or runs in a wrong folder. */
+export async function openExisting(database: Database, system: System): Promise<Store> {
+  try {
+    await requireDatabase(database);
+  } catch (error) {
+    if (!(error instanceof NoDatabase)) throw error;
+    const isNamed = process.env["OTP_DATABASE_URL"] || process.env["OTP_DATABASE_URL_FILE"];
+    const why = isNamed ? "OTP_DATABASE_URL names it" : "It is looked for there while OTP_DATABASE_URL is not set";
+    throw new Unusable(
+      `${sentence(error.message)} ${why}. Nothing was made: only otpd serve, restore and copy make a database.`,
+      { cause: error },
+    );
+  }
+  return openStore({ database, system, exclusive: false });
+}
+
+function sentence(text: string): string {
+  return `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 }
 
 /** The text of a file that a variable or an option names. Throws where it cannot be read. */

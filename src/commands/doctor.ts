@@ -6,13 +6,12 @@ import { makeProvider } from "../delivery/providers.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { Secret } from "../otp/secret.ts";
 import { examineBotCheck } from "../service/bot-check.ts";
-import { openStore } from "../store/open.ts";
 import { MasterKeyMismatch } from "../store/registry.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
-import { messageOf, say, timeOf, Unusable, type Command } from "./command.ts";
+import { messageOf, openExisting, say, timeOf, Unusable, type Command } from "./command.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 
 export const doctor: Command = {
@@ -49,8 +48,9 @@ async function examine(args: string[]): Promise<void> {
 async function databaseFindings(config: Config): Promise<Finding[]> {
   let store: Store;
   try {
-    store = await openStore({ database: config.database, system: createSystem(), exclusive: false });
+    store = await openExisting(config.database, createSystem());
   } catch (error) {
+    if (error instanceof Unusable) return [{ ok: false, sentence: error.message }];
     const why = messageOf(error).replace(/^the database cannot be opened: /, "");
     return [{ ok: false, sentence: `The database cannot be opened: ${why}.` }];
   }

@@ -202,12 +202,22 @@ async function listKeys(args: string[]): Promise<void> {
 
 async function revokeKey(args: string[]): Promise<void> {
   const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
-  const id = single(positionals, "Give the id of one key: otpd keys list shows them.");
+  const id = idOf(single(positionals, "Give the id of one key: otpd keys list shows them."));
   await withStore(async (store) => {
-    if (!(await store.registry.revokeApiKey(id, store.now())))
-      throw new Unusable(`There is no API key with the id ${id.slice(0, 10)}.`);
+    if (!(await store.registry.revokeApiKey(id, store.now()))) throw new Unusable(`There is no API key ${id}.`);
     say(`Revoked ${id}.`);
   });
+}
+
+/** An id as it was given, or the end of the command. Of what may be a secret only the id is repeated, which is none. */
+function idOf(given: string): string {
+  if (/^[0-9A-Za-z]{10}$/.test(given)) return given;
+  const [, id] = /^otp_[a-z]+_([0-9A-Za-z]{10})_/.exec(given) ?? [];
+  throw new Unusable(
+    id === undefined
+      ? "That is no id of an API key, which has 10 letters and digits: otpd keys list shows them."
+      : `That is a whole API key, and a secret. Its id alone revokes it: otpd keys revoke ${id}`,
+  );
 }
 
 function stateOf(key: ApiKey, now: Instant): string {

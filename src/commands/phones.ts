@@ -2,6 +2,7 @@
  * `otpd phones`: the answer to "the customer says no SMS came".
  */
 import { parseArgs } from "node:util";
+import { readTenant } from "../config/tenant-settings.ts";
 import type { Destination } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
@@ -17,8 +18,8 @@ export const phoneCommands: Commands = {
 Shows the latest requests of a phone and what became of their messages, how many it may still get, how long its next code
 is and why, and whether a list of destinations blocks or allows it. PHONE is in international form, such as +31612345678.
 
-  --tenant NAME   as this tenant knows it; default unless given
-  --json          print all of it as one JSON object`,
+  --tenant NAME   as this tenant knows it; unless given, as each tenant that knows it does, or default where none does
+  --json          print all of it as a JSON object, in an array unless --tenant is given`,
     run: show,
   },
   "phones reset": {
@@ -36,17 +37,37 @@ stay as they are.
 async function show(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { tenant: tenantOption, json: { type: "boolean", default: false } },
+    options: { tenant: { type: "string" }, json: { type: "boolean", default: false } },
     allowPositionals: true,
   });
   const phone = onePhone(positionals);
   const config = configuration();
   const keys = keyRingOf(config);
   await withStore(async (store) => {
-    const { id, policy } = await tenantAsRead(store, values.tenant, config);
-    const report = await showPhone({ store, keys, policy }, id, phone);
-    say(values.json ? JSON.stringify(asJson(phone, report)) : describe(phone, report));
+    if (values.tenant !== undefined) {
+      const { id, policy } = await tenantAsRead(store, values.tenant, config);
+      const report = await showPhone({ store, keys, policy }, id, phone);
+      return say(values.json ? JSON.stringify(asJson(id, phone, report)) : describe(phone, report));
+    }
+    const reports: [tenant: string, report: PhoneReport][] = [];
+    for (const record of await store.registry.listTenants(-1)) {
+      const { policy } = readTenant(record, config).tenant;
+      reports.push([record.id, await showPhone({ store, keys, policy }, record.id, phone)]);
+    }
+    const known = reports.filter(([, report]) => isKnown(report));
+    const told = known.length > 0 ? known : reports.filter(([tenant]) => tenant === "default");
+    if (values.json) return say(JSON.stringify(told.map(([tenant, report]) => asJson(tenant, phone, report))));
+    const isDefault = told.every(([tenant]) => tenant === "default");
+    say(
+      told.map(([tenant, report]) => `${isDefault ? "" : `Tenant ${tenant}: `}${describe(phone, report)}`).join("\n\n"),
+    );
   });
+}
+
+/** Whether a tenant knows more of a phone than of any other. */
+function isKnown({ requests, wrongCodes, entry, allowances }: PhoneReport): boolean {
+  const isSpent = allowances.some(({ available, burst }) => available < burst);
+  return requests.length > 0 || wrongCodes > 0 || entry !== undefined || isSpent;
 }
 
 async function reset(args: string[]): Promise<void> {
@@ -120,8 +141,9 @@ function shownPrefix({ e164 }: PhoneNumber, { prefix }: Destination): string {
   return prefix.length > e164.length - 4 ? maskPhone(prefix) : prefix;
 }
 
-function asJson(phone: PhoneNumber, report: PhoneReport) {
+function asJson(tenant: string, phone: PhoneNumber, report: PhoneReport) {
   return {
+    tenant,
     phone: maskPhone(phone.e164),
     country: phone.region,
     country_allowed: report.isCountryAllowed,

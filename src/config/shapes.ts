@@ -13,7 +13,7 @@ import type { Database } from "../store/open.ts";
 export const integer = (min: number, max: number, unit = "") =>
   v.pipe(
     v.string(),
-    v.regex(/^\d{1,9}$/, `must be a whole number${unit}`),
+    v.regex(/^\d{1,9}$/, `must be a whole number${unit === "" ? "" : ` of${unit === " ms" ? " milliseconds" : unit}`}`),
     v.transform(Number),
     v.minValue(min, `must be at least ${min}${unit}`),
     v.maxValue(max, `must be at most ${max}${unit}`),

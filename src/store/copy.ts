@@ -350,7 +350,7 @@ async function refuseEarlierClock(db: Database, transaction: Transaction): Promi
 }
 
 /** A URL as it may be shown. What else it holds, its parameters too, may be secret. */
-function withoutCredentials(url: string): string {
+export function withoutCredentials(url: string): string {
   const { host, pathname } = new URL(url);
   return `postgres://${host}${pathname}`;
 }

@@ -85,7 +85,7 @@ describe("phones show tells of the entry that speaks for a phone", () => {
     const [, line = ""] = await shown(phone);
     expect(line).toMatch(/^Allowed by the entry \+31•+\d\d\.$/);
     const { output } = await run("phones", "show", phone, "--json");
-    expect(JSON.parse(output)).toMatchObject({ refusal: null, destination: { verdict: "allow", note: "" } });
+    expect(JSON.parse(output)).toMatchObject([{ refusal: null, destination: { verdict: "allow", note: "" } }]);
     expect(output).not.toContain(phone);
     expect(await shown("+31201234567")).toContain("Nothing is sent: phone is not a mobile number, so it gets no SMS.");
   });

@@ -5,14 +5,16 @@ import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { runHere } from "../support/command-line.ts";
 import { inDatabase } from "../support/database.ts";
+import { makeDatabase } from "../support/made-database.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 let folder: string;
 let before: string;
-beforeAll(() => {
+beforeAll(async () => {
   folder = temporaryFolder();
   before = process.cwd();
   process.chdir(folder);
+  await makeDatabase("data/otp.db");
 });
 afterAll(() => {
   process.chdir(before);

@@ -44,7 +44,11 @@ interface Shown {
 }
 
 async function shown(): Promise<Shown> {
-  const { code, output, errors } = await runOtpd(world.folder, ["phones", "show", phone, "--json"], env);
+  const { code, output, errors } = await runOtpd(
+    world.folder,
+    ["phones", "show", phone, "--tenant", "default", "--json"],
+    env,
+  );
   expect({ code, errors }).toEqual({ code: 0, errors: "" });
   expect(output.split("\n")).toHaveLength(2);
   expect(output).not.toContain(phone);
@@ -108,6 +112,25 @@ No request is known for this phone.
       { request_id: first.request_id, state: "VERIFIED", messages: [delivery("DELIVERED")] },
     ]);
     expect(json).toMatchObject({ phone: masked(), country: "NL", country_allowed: true, code_length: 6 });
+  });
+
+  test("without a tenant tells what each tenant knows, and with one what that one does", async () => {
+    const elsewhere = newPhone();
+    await runOtpd(world.folder, ["tenants", "create", "acme"], env);
+    const { text: acmeKey } = await world.makeKey({ tenant: "acme" });
+    const { value } = await rest.call(world.url, "SendOtp", { phone: elsewhere }, { key: acmeKey });
+    const show = (...args: string[]) => runOtpd(world.folder, ["phones", "show", elsewhere, ...args], env);
+    const { code, output } = await show();
+    expect({ code, head: output.slice(0, 16) }).toEqual({ code: 0, head: "Tenant acme: +31" });
+    expect(output).toContain(String(value?.["request_id"]));
+    expect(output.match(/^The next code/gm)).toHaveLength(1);
+    expect(JSON.parse((await show("--json")).output)).toMatchObject([
+      { tenant: "acme", requests: [{ state: "PENDING" }] },
+    ]);
+    expect(JSON.parse((await show("--json", "--tenant", "default")).output)).toMatchObject({ requests: [] });
+    await call("SendOtp", { phone: elsewhere });
+    const both = JSON.parse((await show("--json")).output) as { tenant: string }[];
+    expect(both.map(({ tenant }) => tenant).toSorted()).toEqual(["acme", "default"]);
   });
 
   test("tells of every copy of a resent message", async () => {

@@ -7,12 +7,14 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vit
 import { runHere } from "../support/command-line.ts";
 import { inDatabase } from "../support/database.ts";
 import { keyText } from "../support/environment.ts";
+import { makeDatabase } from "../support/made-database.ts";
 import { temporaryFolder } from "../support/world.ts";
 
 let folder: string;
 let texts: string;
-beforeAll(() => {
+beforeAll(async () => {
   folder = temporaryFolder();
+  await makeDatabase(join(folder, "otp.db"));
   texts = join(folder, "texts.json");
   writeFileSync(
     texts,

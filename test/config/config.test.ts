@@ -69,10 +69,11 @@ describe("a variable with bounds", () => {
     expect(read(configOf({ [name]: String(min) }))).toBe(min * scale);
     expect(read(configOf({ [name]: String(max) }))).toBe(max * scale);
     expect(faultsOf({ [name]: String(max + 1) })).toEqual([`${name} must be at most ${max}${unit}.`]);
-    const tooLow = min === 0 ? `${name} must be a whole number${unit}.` : `${name} must be at least ${min}${unit}.`;
+    const noNumber = `${name} must be a whole number${unit && ` of ${unit.trim().replace(/^ms$/, "milliseconds")}`}.`;
+    const tooLow = min === 0 ? noNumber : `${name} must be at least ${min}${unit}.`;
     expect(faultsOf({ [name]: String(min - 1) })).toEqual([tooLow]);
     for (const text of ["six", "6.5", "6e1", "0x6", " 6", "6 ", "+6", "6s", "NaN", "６", "1".repeat(10), "6\n"]) {
-      expect(faultsOf({ [name]: text })).toEqual([`${name} must be a whole number${unit}.`]);
+      expect(faultsOf({ [name]: text })).toEqual([noNumber]);
     }
   });
 });

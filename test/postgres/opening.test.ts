@@ -1,7 +1,8 @@
 /** Opening a PostgreSQL database: what is refused, in which words, and whose clock counts from then on. */
-import { expect, inject, test } from "vitest";
+import { expect, inject, test, vi } from "vitest";
 import { openPostgres } from "../../src/store/postgres.ts";
 import { createSystem } from "../../src/system.ts";
+import { runHere } from "../support/command-line.ts";
 import { select } from "../support/database.ts";
 import { newDatabase } from "../support/databases.ts";
 import { startTcpProxy, through } from "../support/tcp-proxy.ts";
@@ -30,6 +31,19 @@ test("a database that is not there is told of without its password", async () =>
   const refused: unknown = await open(url.href).catch((error: unknown) => error);
   expect(refused).toMatchObject({ message: expect.stringMatching(/^the database cannot be opened: .*ECONNREFUSED/) });
   expect(JSON.stringify(refused, Object.getOwnPropertyNames(refused))).not.toContain("hunter2");
+});
+
+test("a command makes no tables in a database that has none, and says which one it is", async () => {
+  const url = (await newDatabase()) ?? "";
+  vi.stubEnv("OTP_DATABASE_URL", url);
+  const { code, output, errors } = await runHere(["keys", "list"]);
+  vi.unstubAllEnvs();
+  expect({ code, output }).toEqual({ code: 1, output: "" });
+  expect(errors).toMatch(
+    /^There is no database of otpd in postgres:\S+\. OTP_DATABASE_URL names it\. Nothing was made: /,
+  );
+  const tables = "SELECT count(*)::int AS n FROM pg_tables WHERE schemaname = current_schema()";
+  expect(await select({ kind: "postgres", url }, tables)).toEqual([{ n: 0 }]);
 });
 
 test("time is the database's, however the machine's clock is off or set while the instance runs", async () => {
