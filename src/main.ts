@@ -25,7 +25,7 @@ import { createKeyRing } from "./otp/key-ring.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
 import { receiptKeys } from "./otp/receipt.ts";
 import { createAddressOf, createAdmission } from "./server/admission.ts";
-import { createClientAddress } from "./server/client-address.ts";
+import { createClientAddress, createShareOf } from "./server/client-address.ts";
 import { createConnections } from "./server/connections.ts";
 import { createCors } from "./server/cors.ts";
 import { createDemo } from "./server/demo.ts";
@@ -216,10 +216,14 @@ export async function startService(config: Config, surroundings: Surroundings): 
       messageBytesMax: bodyBytesMax,
       onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
     });
+    // All callers of a proxy come from its address.
+    const shareOf = createShareOf([...config.sharedNetworks, ...config.trustedProxies]);
     const connections = createConnections({
       ...connectionLimits,
       idleMs: config.idleMs,
       maxAgeMs: config.connectionMaxAgeMs,
+      connectionsMax: config.connectionsMax,
+      shareOf,
     });
 
     const publicDocument = createPublicDocuments(receiptKeys(keys));
@@ -287,7 +291,6 @@ export async function startService(config: Config, surroundings: Surroundings): 
         onFault: onFault("open-rpcs"),
       }),
       connections,
-      connectionsMax: config.connectionsMax,
       host: config.host,
       port: config.port,
       readCertificate: config.tls === undefined ? undefined : certificateReader(config.tls),

@@ -49,6 +49,8 @@ export interface Config {
   readonly authFailureLimit: Limit;
   /** Whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly AddressRange[];
+  /** Networks in which many callers share an address: no share of an address holds for them. */
+  readonly sharedNetworks: readonly AddressRange[];
   /** Networks that events may be posted to beside the public internet. */
   readonly eventNetworks: readonly AddressRange[];
   /** Whether the server tells what it speaks. */
@@ -109,6 +111,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       keyLimit: given.OTP_KEY_LIMIT === "none" ? undefined : given.OTP_KEY_LIMIT,
       authFailureLimit: given.OTP_AUTH_FAILURE_LIMIT,
       trustedProxies: given.OTP_TRUSTED_PROXIES ?? [],
+      sharedNetworks: given.OTP_SHARED_NETWORKS ?? [],
       eventNetworks: given.OTP_EVENT_NETWORKS ?? [],
       reflection: (given.OTP_REFLECTION ?? (given.OTP_ENV === "development" ? "on" : "off")) === "on",
       metrics: given.OTP_METRICS,

@@ -83,6 +83,7 @@ export const variables = v.object({
   ),
   OTP_AUTH_FAILURE_LIMIT: v.optional(limit, "60@1s"),
   OTP_TRUSTED_PROXIES: v.optional(listOf(parseAddressRange, 1, 100, "10.0.0.0/8,2001:db8::7 (addresses and ranges)")),
+  OTP_SHARED_NETWORKS: v.optional(listOf(parseAddressRange, 1, 100, "10.0.0.0/8,2001:db8::7 (addresses and ranges)")),
   OTP_EVENT_NETWORKS: v.optional(listOf(parseAddressRange, 1, 100, "10.8.0.0/16,fd12:3456::/32")),
   OTP_RESEND_GAPS: v.optional(listOf(parseGapMs, 1, 5, "30s,60s (1s to 10m each)"), "30s,60s"),
   OTP_RETENTION_HOURS: v.optional(integer(24, 2160, " hours"), "72"),

@@ -48,21 +48,13 @@ export function canonicalAddress(text: string): string | undefined {
 export function createClientAddress(
   trusted: readonly AddressRange[],
 ): (peer: string | undefined, forwardedFor: string | undefined) => ClientAddress {
-  const proxies = new BlockList();
-  for (const { address, bits } of trusted) {
-    const range = parseAddress(address);
-    if (range === undefined) throw new Error("a trusted proxy has an address");
-    // A range of IPv4 within IPv6 is one of IPv4, as its addresses are.
-    const isWithin = range.family === "ipv4" && isIP(address) === 6;
-    if (isWithin && bits < 96) proxies.addSubnet(address, bits, "ipv6");
-    else proxies.addSubnet(range.text, isWithin ? bits - 96 : bits, range.family);
-  }
+  const isTrusted = createRanges(trusted);
 
   return (peer, forwardedFor) => {
     let hop = peer === undefined ? undefined : parseAddress(peer);
     let rest = forwardedFor;
     for (let hops = 0; hops < hopsMax && hop !== undefined && rest !== undefined; hops++) {
-      if (!proxies.check(hop.text, hop.family)) break;
+      if (!isTrusted(hop)) break;
       const comma = rest.lastIndexOf(",");
       const before = parseAddress(rest.slice(comma + 1));
       // Whoever wrote nonsense, the last hop that made sense is the one that is known.
@@ -72,6 +64,33 @@ export function createClientAddress(
     }
     return hop ?? unknown;
   };
+}
+
+/**
+ * Makes the function that finds whose share of what is scarce a connection counts in, by its peer alone, since anybody can
+ * write a header: that of an address, as limits know it, or undefined within the networks that many callers share.
+ */
+export function createShareOf(shared: readonly AddressRange[]): (peer: string | undefined) => string | undefined {
+  const isShared = createRanges(shared);
+  return (peer) => {
+    const address = peer === undefined ? undefined : parseAddress(peer);
+    if (address === undefined) return unknown.name;
+    return isShared(address) ? undefined : address.name;
+  };
+}
+
+/** Makes the function that tells whether an address is in one of these ranges. */
+function createRanges(ranges: readonly AddressRange[]): (address: Address) => boolean {
+  const list = new BlockList();
+  for (const { address, bits } of ranges) {
+    const range = parseAddress(address);
+    if (range === undefined) throw new Error("a range has an address");
+    // A range of IPv4 within IPv6 is one of IPv4, as its addresses are.
+    const isWithin = range.family === "ipv4" && isIP(address) === 6;
+    if (isWithin && bits < 96) list.addSubnet(address, bits, "ipv6");
+    else list.addSubnet(range.text, isWithin ? bits - 96 : bits, range.family);
+  }
+  return ({ text, family }) => list.check(text, family);
 }
 
 function parseAddress(text: string): Address | undefined {

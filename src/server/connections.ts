@@ -5,12 +5,17 @@
  * and finishes its calls first, so that a load balancer gets to spread callers over new instances. One that sends a lot
  * and asks for nothing (pings, settings, frames that mean nothing, header bombs) is cut.
  *
+ * Room for newcomers is made at the cost of whoever holds the most without having shown a secret key. Above three quarters
+ * of all connections the address that has the most strangers gives its oldest idle one for each newcomer. Nobody whom we owe an
+ * answer goes; one who owes us the rest of a request, or does not take an answer, or watches, goes when there is no idle one.
+ *
  * Time is counted in ticks of one timer for all of them: a timer per connection would cost more than the connection.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { sendShutdownNotice } from "./shutdown-notice.ts";
+import { createStrangers } from "./strangers.ts";
 
 /** When a connection has to go, in milliseconds; precise to a tick, and never early. */
 export interface ConnectionLimits {
@@ -24,11 +29,20 @@ export interface ConnectionLimits {
   readonly maxAgeMs: number;
   /** From a call's headers until its answer was taken. One that takes longer is cut, whoever dawdles. */
   readonly callMs: number;
+  /** So long a newcomer has to bring its key, before it may have to make room for others while there still is some. */
+  readonly newcomerMs: number;
   readonly tickMs: number;
+  /** How many may be open. */
+  readonly connectionsMax: number;
+}
+
+export interface ConnectionsOptions extends ConnectionLimits {
+  /** Finds the address whose share a connection counts in, by its peer; undefined for one that many callers have. */
+  readonly shareOf: (peer: string | undefined) => string | undefined;
 }
 
 interface Connection {
-  readonly socket: Socket;
+  socket: Socket;
   session: ServerHttp2Session | undefined;
   /** From this tick on it is to go. */
   readonly lastTick: number;
@@ -36,6 +50,8 @@ interface Connection {
   /** The answer that is due on an HTTP/1 connection; with pipelining, the last one. */
   response: ServerResponse | undefined;
   callsUnderWay: number;
+  /** The answers that a stranger has asked for, but those that last. */
+  answersDue: Set<ServerResponse | Http2ServerResponse> | undefined;
   hasBroughtRequest: boolean;
   hasBroughtKey: boolean;
   isRetiring: boolean;
@@ -45,8 +61,10 @@ interface Connection {
 }
 
 export interface Connections {
-  /** Takes a new connection into the book. */
-  opened(socket: Socket): void;
+  /** Takes a new connection into the book, or destroys it and says false where there is no room. */
+  opened(socket: Socket): boolean;
+  /** Notes that a connection goes on by TLS, or destroys what nobody knows of. */
+  secured(socket: Socket | undefined, secure: Socket): void;
   /** Notes that a connection speaks HTTP/2. */
   upgraded(socket: Socket, session: ServerHttp2Session): void;
   /**
@@ -88,7 +106,10 @@ const creditPerCall = 65_536;
 /** A PING is 17 bytes to send, but it has to be answered. gRPC clients send some with every call, hardly any without. */
 const controlFrameBytes = 1_024;
 
-export function createConnections(limits: ConnectionLimits): Connections {
+/** The part of all connections above which room is made for newcomers. */
+const roomyPart = 3 / 4;
+
+export function createConnections(limits: ConnectionsOptions): Connections {
   const bySocket = new Map<Socket, Connection>();
   const bySession = new WeakMap<ServerHttp2Session, Connection>();
   const inTicks = (ms: number) => Math.ceil(ms / limits.tickMs);
@@ -97,7 +118,12 @@ export function createConnections(limits: ConnectionLimits): Connections {
   const idleTicks = inTicks(limits.idleMs);
   const lastAnswerTicks = inTicks(lastAnswerMs);
   const quietTicks = inTicks(quietMs);
+  const newcomerTicks = inTicks(limits.newcomerMs);
   const creditPerTick = (creditPerSecond * limits.tickMs) / 1_000;
+  const strangers = createStrangers<Connection>({
+    isNewcomer: ({ activeTick }) => tick - activeTick < newcomerTicks,
+    isOwed: ({ answersDue }) => answersDue !== undefined && [...answersDue].some(isOwed),
+  });
   let tick = 0;
   const ticking = setInterval(onTick, limits.tickMs);
   ticking.unref();
@@ -153,11 +179,25 @@ export function createConnections(limits: ConnectionLimits): Connections {
   }
 
   /** Closes a connection that has nothing under way. */
-  function close({ session, socket }: Connection): void {
+  function close({ session, socket }: Connection, withinMs = lingerMs): void {
     if (session === undefined) return void socket.destroy();
     // The session waits for its last frame to leave, which it never does when the client does not read.
     session.destroy();
-    setTimeout(() => socket.destroy(), lingerMs).unref();
+    setTimeout(() => socket.destroy(), withinMs).unref();
+  }
+
+  /** Makes room for a newcomer, if somebody has to go and may. */
+  function makeRoom(): void {
+    if (bySocket.size <= limits.connectionsMax * roomyPart) return;
+    const leaver = strangers.leaver(bySocket.size > limits.connectionsMax);
+    if (leaver === undefined) return;
+    forget(leaver);
+    close(leaver, 0);
+  }
+
+  function forget(connection: Connection): void {
+    bySocket.delete(connection.socket);
+    strangers.remove(connection);
   }
 
   /** Closes a connection that does harm. */
@@ -196,6 +236,7 @@ export function createConnections(limits: ConnectionLimits): Connections {
         activeTick: tick,
         response: undefined,
         callsUnderWay: 0,
+        answersDue: undefined,
         hasBroughtRequest: false,
         hasBroughtKey: false,
         isRetiring: false,
@@ -203,7 +244,30 @@ export function createConnections(limits: ConnectionLimits): Connections {
         bytesCharged: 0,
       };
       bySocket.set(socket, connection);
-      socket.once("close", () => bySocket.delete(socket));
+      const address = limits.shareOf(socket.remoteAddress);
+      if (address !== undefined) strangers.add(connection, address);
+      makeRoom();
+      if (bySocket.size > limits.connectionsMax) {
+        forget(connection);
+        socket.destroy();
+      }
+      if (socket.destroyed) return false;
+      socket.once("close", () => forget(connection));
+      return true;
+    },
+    secured(socket, secure) {
+      const connection = socket && bySocket.get(socket);
+      if (connection === undefined) {
+        secure.destroy();
+        return;
+      }
+      bySocket.delete(connection.socket);
+      bySocket.set(secure, connection);
+      connection.socket = secure;
+      connection.activeTick = tick;
+      connection.credit = creditMax;
+      connection.bytesCharged = 0;
+      secure.once("close", () => forget(connection));
     },
     upgraded(socket, session) {
       const connection = bySocket.get(socket);
@@ -216,7 +280,9 @@ export function createConnections(limits: ConnectionLimits): Connections {
     callBegan(request, response, mayLast = false) {
       const connection = find(request);
       if (connection === undefined) return () => {};
+      if (connection.callsUnderWay === 0) strangers.becameBusy(connection);
       connection.callsUnderWay += 1;
+      if (!mayLast && !connection.hasBroughtKey) (connection.answersDue ??= new Set()).add(response);
       connection.credit += creditPerCall;
       connection.hasBroughtRequest = true;
       if (!("stream" in response)) {
@@ -227,13 +293,18 @@ export function createConnections(limits: ConnectionLimits): Connections {
       return () => {
         clearTimeout(timer);
         connection.callsUnderWay -= 1;
+        connection.answersDue?.delete(response);
+        if (connection.callsUnderWay === 0) strangers.becameIdle(connection);
         connection.activeTick = tick;
         if (connection.response === response) connection.response = undefined;
       };
     },
     authenticated(request) {
       const connection = find(request);
-      if (connection !== undefined) connection.hasBroughtKey = true;
+      if (connection === undefined || connection.hasBroughtKey) return;
+      connection.hasBroughtKey = true;
+      connection.answersDue = undefined;
+      strangers.remove(connection);
     },
     retireAll() {
       for (const connection of bySocket.values()) retire(connection, false);
@@ -255,4 +326,12 @@ export function createConnections(limits: ConnectionLimits): Connections {
       return bySocket.size;
     },
   };
+}
+
+/** Whether an answer is ours to give: the request has come whole, and not all of the answer is handed to the connection. */
+function isOwed(response: ServerResponse | Http2ServerResponse): boolean {
+  if (!("stream" in response)) return response.req.complete && !response.writableEnded;
+  const { stream } = response;
+  if (stream.destroyed || stream.writableEnded || response.writableEnded) return false;
+  return stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
 }

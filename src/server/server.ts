@@ -27,8 +27,6 @@ export interface ServerOptions {
   readonly port: number;
   /** Reads the certificate chain and its key, both PEM; absent for cleartext. It may throw. */
   readonly readCertificate?: (() => Certificate) | undefined;
-  /** Connections at once; further ones are not taken. */
-  readonly connectionsMax: number;
   readonly limits?: ServerLimits;
   /** Runs when the address is known and free, before any connection is taken. */
   readonly beforeAccept?: (address: Address) => Promise<void>;
@@ -73,12 +71,14 @@ export const serverLimits: ServerLimits = {
   streamsMax: 100,
 };
 
-/** How connections are limited by default; `idleMs` and `maxAgeMs` are the operator's. */
-export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs"> = {
+/** How connections are limited by default; the rest is the operator's. */
+export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs" | "connectionsMax"> = {
   halfOpenMs: 15_000,
   strangerIdleMs: 60_000,
   // The body's 15 s, the call's own 15 s, and as long again for an answer of a few hundred bytes.
   callMs: 45_000,
+  // A TLS handshake and the first call, by a phone in the countryside.
+  newcomerMs: 5_000,
   tickMs: 500,
 };
 
@@ -132,14 +132,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     readCertificate === undefined
       ? cleartext(connections, onRequest, limits)
       : secure(connections, onRequest, limits, readCertificate());
-  listener.maxConnections = options.connectionsMax;
-  const sockets = new Set<Socket>();
   let connectionsTaken = 0;
-  listener.prependListener("connection", (socket: Socket) => {
-    connectionsTaken += 1;
-    sockets.add(socket);
-    socket.once("close", () => sockets.delete(socket));
-  });
+  listener.prependListener("connection", () => (connectionsTaken += 1));
 
   async function settle(): Promise<void> {
     let isLate = false;
@@ -178,8 +172,6 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       await within(closed, Math.min(graceMs, lastAnswersMs));
       clearTimeout(dismissal);
       connections.destroyAll();
-      // Those in the middle of a TLS handshake are in no book yet.
-      for (const socket of sockets) socket.destroy();
       await closed;
     },
   };
@@ -231,21 +223,34 @@ function secure(
   server.on("clientError", onClientError);
   // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
   server.prependListener("tlsClientError", (_, socket) => socket.destroy());
+  // Node does not tell which connection a finished handshake was on.
+  const handshakes = new Map<string, Socket>();
   server.on("connection", (socket: Socket) => {
     socket.setNoDelay(true);
     socket.on("error", () => socket.destroy());
+    if (!connections.opened(socket)) return;
+    const ends = endsOf(socket);
+    handshakes.set(ends, socket);
+    socket.once("close", () => {
+      if (handshakes.get(ends) === socket) handshakes.delete(ends);
+    });
   });
   // Before node's own listener, which makes the session from the same event.
   let latest: Socket | undefined;
   server.prependListener("secureConnection", (socket) => {
     latest = socket;
-    connections.opened(socket);
+    connections.secured(handshakes.get(endsOf(socket)), socket);
     socket.on("error", () => socket.destroy());
   });
   server.on("session", (session) => {
     if (latest !== undefined) connections.upgraded(latest, session);
   });
   return server;
+}
+
+/** What no two open connections have in common. */
+function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 function watchSessions(server: Http2Server | Http2SecureServer): void {
@@ -263,7 +268,7 @@ function tellApart(http1: Http1Server, takeHttp2: (socket: Socket) => void, conn
   if (takeHttp1 === undefined) throw new Error("node:http no longer listens for its own connections");
   http1.removeAllListeners("connection");
   http1.on("connection", (socket: Socket) => {
-    connections.opened(socket);
+    if (!connections.opened(socket)) return;
     socket.setNoDelay(true);
     const onGone = () => socket.destroy();
     socket.once("error", onGone);

@@ -345,7 +345,7 @@ describe("a connection past its age", () => {
 
 describe("connections at once", () => {
   test("are not taken beyond the limit, and are again once one has left", async () => {
-    await listenWith({}, { connectionsMax: 2 });
+    await listenWith({ connectionsMax: 2 });
     const [first, second] = [await open(callText(testKey)), await open(callText(testKey))];
     await Promise.all([whenAnswered(first), whenAnswered(second)]);
     const third = await open(callText(testKey));

@@ -5,6 +5,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ApiKey } from "../../src/otp/api-key.ts";
 import { refuse } from "../../src/otp/reason.ts";
+import { createShareOf } from "../../src/server/client-address.ts";
 import { createConnections } from "../../src/server/connections.ts";
 import { createCors } from "../../src/server/cors.ts";
 import { createGateway } from "../../src/server/gateway.ts";
@@ -75,7 +76,13 @@ const key: ApiKey = {
 async function startImpatient() {
   const faults: unknown[] = [];
   const ended: (string | undefined)[] = [];
-  const connections = createConnections({ ...connectionLimits, idleMs: 60_000, maxAgeMs: 0 });
+  const connections = createConnections({
+    ...connectionLimits,
+    idleMs: 60_000,
+    maxAgeMs: 0,
+    connectionsMax: 100,
+    shareOf: createShareOf([]),
+  });
   const onFault = (error: unknown) => void faults.push(error);
   const gateway = createGateway({
     rpcs: createRpcs({ service: {} as OtpHandlers, messageBytesMax: 16_384, onFault() {} }),
@@ -94,7 +101,7 @@ async function startImpatient() {
     onCall: (call) => void ended.push(call.refusal?.reason),
     onFault,
   });
-  const server = await startServer({ gateway, connections, connectionsMax: 10, host: "127.0.0.1", port: 0, onFault });
+  const server = await startServer({ gateway, connections, host: "127.0.0.1", port: 0, onFault });
   return { url: `http://127.0.0.1:${server.port}`, server, gateway, ended, faults };
 }
 

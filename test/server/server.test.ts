@@ -6,6 +6,7 @@ import { connect } from "node:http2";
 import { createConnection } from "node:net";
 import { expect, test } from "vitest";
 import type { Gateway } from "../../src/server/gateway.ts";
+import { createShareOf } from "../../src/server/client-address.ts";
 import { createConnections } from "../../src/server/connections.ts";
 import { connectionLimits, startServer } from "../../src/server/server.ts";
 
@@ -13,9 +14,15 @@ const faults: unknown[] = [];
 
 function listenWith(handle: Gateway["handle"]) {
   const gateway: Gateway = { handle, drain: () => Promise.resolve() };
-  const connections = createConnections({ ...connectionLimits, idleMs: 60_000, maxAgeMs: 0 });
+  const connections = createConnections({
+    ...connectionLimits,
+    idleMs: 60_000,
+    maxAgeMs: 0,
+    connectionsMax: 100,
+    shareOf: createShareOf([]),
+  });
   const onFault = (error: unknown) => void faults.push(error);
-  return startServer({ gateway, connections, connectionsMax: 100, host: "127.0.0.1", port: 0, onFault });
+  return startServer({ gateway, connections, host: "127.0.0.1", port: 0, onFault });
 }
 
 test.each(["", "GET / HTTP/1.1\r\nhost: x\r\n", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n", "PRI * HT"])(

@@ -7,7 +7,7 @@ import type { ApiKey } from "../../src/otp/api-key.ts";
 import { ok, refuse } from "../../src/otp/reason.ts";
 import type { Call } from "../../src/server/call.ts";
 import { createAddressOf, createAdmission } from "../../src/server/admission.ts";
-import { createClientAddress } from "../../src/server/client-address.ts";
+import { createClientAddress, createShareOf } from "../../src/server/client-address.ts";
 import { createCors } from "../../src/server/cors.ts";
 import { createConnections, type ConnectionLimits, type Connections } from "../../src/server/connections.ts";
 import { createGateway, type Gateway } from "../../src/server/gateway.ts";
@@ -33,7 +33,6 @@ export interface ListenerWish {
   readonly callsMax?: number;
   readonly openCallsMax?: number;
   readonly visitOf?: (path: string) => Visit | undefined;
-  readonly connectionsMax?: number;
   readonly readCertificate?: () => Certificate;
 }
 
@@ -150,6 +149,8 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     idleMs: 1_800_000,
     maxAgeMs: 0,
     tickMs: 50,
+    connectionsMax: 10_000,
+    shareOf: createShareOf([]),
     ...wish.limits,
   });
   const book: Connections = {
@@ -166,9 +167,10 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       };
     },
     opened(socket) {
-      connections.opened(socket);
+      const isTaken = connections.opened(socket);
       socket.once("close", changed);
       changed();
+      return isTaken;
     },
   };
   const addressOf = createAddressOf(createClientAddress([]));
@@ -209,7 +211,6 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
   );
   const server = await startServer({
     connections: book,
-    connectionsMax: wish.connectionsMax ?? 10_000,
     limits: { ...serverLimits, checkMs: 50, ...wish.limits },
     host: "127.0.0.1",
     port: 0,

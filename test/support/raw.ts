@@ -38,9 +38,9 @@ export interface RawConnection {
   destroy(): void;
 }
 
-/** Opens a connection to 127.0.0.1. */
-export async function openRaw(port: number, secured?: Socket): Promise<RawConnection> {
-  const socket = secured ?? connect(port, "127.0.0.1");
+/** Opens a connection to 127.0.0.1, by any address of this machine's own, such as 127.0.0.2. */
+export async function openRaw(port: number, secured?: Socket, from?: string): Promise<RawConnection> {
+  const socket = secured ?? connect({ port, host: "127.0.0.1", localAddress: from });
   let bytes: Buffer = Buffer.alloc(0);
   let ended = false;
   const waiters = new Set<() => void>();

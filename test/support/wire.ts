@@ -17,6 +17,8 @@ export interface WireRequest {
   readonly unfinished?: boolean;
   /** The connections to use; one of its own without. */
   readonly agent?: Agent;
+  /** The address of this machine that it comes from, over HTTP/1.1. */
+  readonly from?: string | undefined;
 }
 
 export interface WireAnswer {
@@ -31,11 +33,11 @@ export interface WireAnswer {
 export type Wire = (url: string, request: WireRequest) => Promise<WireAnswer>;
 
 /** One request over HTTP/1.1. */
-export const overHttp1: Wire = (url, { method = "POST", path, headers = {}, body, chunked, unfinished, agent }) =>
+export const overHttp1: Wire = (url, { method = "POST", path, headers = {}, body, chunked, unfinished, agent, from }) =>
   new Promise((resolve, reject) => {
     const { hostname, port } = new URL(url);
     const bytes = body === undefined ? undefined : Buffer.from(body as string);
-    const outgoing = request1({ hostname, port, method, path, agent: agent ?? false });
+    const outgoing = request1({ hostname, port, method, path, agent: agent ?? false, localAddress: from });
     for (const [name, value] of Object.entries(headers)) outgoing.setHeader(name, value);
     if (
       bytes !== undefined &&

@@ -1,0 +1,176 @@
+/**
+ * No address keeps others out of the real process: neither by holding all connections there are, in whatever way, nor many
+ * callers behind one address by coming back at once.
+ */
+import { rmSync, writeFileSync } from "node:fs";
+import { Agent } from "node:http";
+import { join } from "node:path";
+import { connect as connectTcp } from "node:net";
+import { connect as connectTls } from "node:tls";
+import { once } from "node:events";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
+import { firstKey, startOtpd, type Otpd } from "../support/process.ts";
+import { openRaw, preface, settings, type RawConnection } from "../support/raw.ts";
+import { headersFrame, hello, hold, livezText, watchFrames, whenTold } from "../support/strangers.ts";
+import { overHttp1 } from "../support/wire.ts";
+import { temporaryFolder } from "../support/world.ts";
+
+const stranger = "127.0.0.2";
+let folder: string;
+let otpd: Otpd;
+let key: string;
+let held: RawConnection[];
+beforeEach(() => {
+  folder = temporaryFolder();
+  held = [];
+});
+afterEach(async () => {
+  for (const connection of held) connection.destroy();
+  await otpd.end();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+const portOf = () => Number(new URL(otpd.url).port);
+const start = async (env: Record<string, string>) => {
+  otpd = await startOtpd(folder, env);
+  key = await firstKey(otpd);
+};
+const holdMore = async (from: string, count: number, ...first: readonly (string | Uint8Array)[]) => {
+  const more = await hold(portOf(), from, count, ...first);
+  held.push(...more);
+  return more;
+};
+
+/** An honest call; 404 is the answer to it. */
+async function call(from: string, agent?: Agent): Promise<number> {
+  const headers = { authorization: `Bearer ${key}` };
+  const path = `/v1/otp/${"A".repeat(22)}`;
+  const more = agent === undefined ? {} : { agent };
+  return (await overHttp1(otpd.url, { method: "GET", path, headers, from, ...more })).status;
+}
+
+/** Everybody who has no share in this is served, on a connection of his own. */
+async function expectServed(): Promise<void> {
+  for (let i = 0; i < 5; i += 1) {
+    for (const path of ["/livez", "/readyz"]) {
+      expect((await overHttp1(otpd.url, { method: "GET", path, from: "127.0.0.1" })).status).toBe(200);
+    }
+    expect(await call("127.0.0.3")).toBe(404);
+  }
+}
+
+describe("300 of 300 connections, held by one address", () => {
+  const unread = [preface, settings([4, 0]), headersFrame("GET", "/livez", "", true)];
+  const rows: [how: string, first: readonly (string | Uint8Array)[], answers: boolean][] = [
+    ["by a GET a minute", [livezText], true],
+    ["by a GET a minute on HTTP/2", [...hello, headersFrame("GET", "/livez", "", true)], true],
+    ["in silence", [], false],
+    ["by half a header", ["GET /livez HTTP/1.1\r\nx-half: "], false],
+    ["by a hello on HTTP/2", hello, true],
+    ["by half a body", ["POST /v1/otp/send HTTP/1.1\r\nhost: otpd\r\ncontent-length: 9\r\n\r\n{"], false],
+    [
+      "by a health check without end",
+      [...hello, headersFrame("POST", "/grpc.health.v1.Health/Check", "application/grpc")],
+      true,
+    ],
+    [
+      "by a question without end",
+      [...hello, headersFrame("POST", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "application/grpc")],
+      true,
+    ],
+    ["by answers that are not taken", unread, true],
+    ["by health watches", [...hello, watchFrames], true],
+  ];
+  test.each(rows)("%s, keep out neither a newcomer nor a probe", async (_, first, answers) => {
+    await start({ OTP_MAX_CONNECTIONS: "300" });
+    const all = await holdMore(stranger, 300, ...first);
+    if (answers) await whenTold(all);
+    await expectServed();
+    // The stranger comes again, with as many, and asks again wherever it still can.
+    for (const connection of all) connection.write(...(first === rows[0]?.[1] ? first : []));
+    await holdMore(stranger, 300, ...first);
+    await expectServed();
+  });
+});
+
+test("200 callers behind one address come back at once, while another holds all the rest", async () => {
+  await start({ OTP_MAX_CONNECTIONS: "900" });
+  for (let round = 0; round < 3; round += 1) {
+    await holdMore(stranger, 900, livezText);
+    const agents = Array.from({ length: 200 }, () => new Agent({ keepAlive: true }));
+    // The second call is on the connection of the first: nobody has closed it.
+    for (let i = 0; i < 2; i += 1) {
+      const statuses = await Promise.all(agents.map((agent) => call("127.0.0.3", agent)));
+      expect(new Set(statuses)).toEqual(new Set([404]));
+    }
+    for (const agent of agents) agent.destroy();
+    for (const connection of held.splice(0)) connection.destroy();
+  }
+});
+
+test("an address of OTP_SHARED_NETWORKS or OTP_TRUSTED_PROXIES keeps all it has, and another gives", async () => {
+  await start({
+    OTP_MAX_CONNECTIONS: "100",
+    OTP_SHARED_NETWORKS: "127.0.0.4, 127.0.1.0/24",
+    OTP_TRUSTED_PROXIES: "127.0.2.0/24",
+  });
+  const shared = [
+    ...(await holdMore("127.0.0.4", 20, livezText)),
+    ...(await holdMore("127.0.1.9", 30, livezText)),
+    ...(await holdMore("127.0.2.9", 30, livezText)),
+  ];
+  await whenTold(shared);
+  const strangers = await holdMore(stranger, 20, livezText);
+  const gone: string[] = [];
+  for (const each of shared) void each.closed.then(() => gone.push("shared"));
+  // As many as there are strangers: every one of them goes.
+  for (let i = 0; i < 10; i += 1) await holdMore("127.0.0.3", 2, livezText);
+  await strangers[0]?.closed;
+  await expectServed();
+  for (const each of shared) each.write(livezText);
+  await Promise.all(
+    shared.map((each) => each.until((bytes) => (bytes.toString().split("HTTP/1.1 200").length > 2 ? true : undefined))),
+  );
+  expect(gone).toEqual([]);
+});
+
+test("headers from OTP_SHARED_NETWORKS are not believed", async () => {
+  await start({ OTP_SHARED_NETWORKS: "127.0.0.0/8", OTP_AUTH_FAILURE_LIMIT: "5@1h" });
+  const statuses: number[] = [];
+  for (let i = 0; i < 6; i += 1) {
+    const headers = { authorization: "Bearer wrong", "x-forwarded-for": `192.0.2.${i}` };
+    statuses.push((await overHttp1(otpd.url, { method: "GET", path: `/v1/otp/${"A".repeat(22)}`, headers })).status);
+  }
+  expect(statuses).toEqual([401, 401, 401, 401, 401, 429]);
+});
+
+const canRun = hasOpenssl();
+if (!canRun) console.warn("TLS is not tested: there is no openssl to make certificates with");
+test.skipIf(!canRun)("handshakes that are never ended count as connections, and make room like them", async () => {
+  const { cert, key: pem } = makeCertificate("first");
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, pem);
+  await start({ OTP_MAX_CONNECTIONS: "100", OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile });
+  const handshakes = await holdMore(stranger, 100, Buffer.from([22, 3, 1, 2, 0]));
+  let closed = 0;
+  const some = new Promise<void>((resolve) => {
+    for (const each of handshakes) {
+      void each.closed.then(() => {
+        closed += 1;
+        if (closed === 10) resolve();
+      });
+    }
+  });
+  for (let i = 0; i < 10; i += 1) {
+    const socket = connectTcp({ port: portOf(), host: "127.0.0.1", localAddress: "127.0.0.3" });
+    const secure = connectTls({ socket, rejectUnauthorized: false });
+    await once(secure, "secureConnect");
+    const caller = await openRaw(portOf(), secure);
+    held.push(caller);
+    caller.write(livezText);
+    expect(await caller.until((bytes) => /^HTTP\/1\.1 (\d+)/.exec(bytes.toString())?.[1])).toBe("200");
+  }
+  await some;
+});
