@@ -21,6 +21,7 @@ import type { Share } from "./otp/daily-cap.ts";
 import { createMetrics } from "./observe/metrics.ts";
 import { createTracing } from "./observe/tracing.ts";
 import { createReadiness } from "./observe/readiness.ts";
+import { slotsUnder } from "./otp/idempotency.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
 import { receiptKeys } from "./otp/receipt.ts";
@@ -50,7 +51,7 @@ import { createTenants } from "./service/tenants.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
 import { createVerifications } from "./service/verifications.ts";
 import { openStore } from "./store/open.ts";
-import { createSweeper } from "./store/sweeper.ts";
+import { createSweeper, keyThrough } from "./store/sweeper.ts";
 import { stopwatchMs, type System } from "./system.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -132,6 +133,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
       config.leakedKeys,
     );
     await store.registry.admitMasterKeys(keys.all);
+    const slotOf = slotsUnder(keys);
+    await keyThrough(store, slotOf);
 
     const tenants = createTenants({
       store,
@@ -186,7 +189,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onDropped: (count) => metrics?.eventsDropped(count),
       onFault: onFault("event-worker"),
     });
-    const sweeper = createSweeper(store, system, config.policy.retentionMs, phoneOf, onFault("sweeper"));
+    const sweeper = createSweeper({ store, system, phoneOf, slotOf }, config.policy.retentionMs, onFault("sweeper"));
     const sprayWatch = createSprayWatch({
       store,
       system,

@@ -30,7 +30,7 @@ export default defineConfig({
         test: {
           ...everywhere,
           name: "postgres",
-          include: ["test/server/scenarios.test.ts", "test/server/races.test.ts", "test/postgres/**/*.test.ts"],
+          include: ["test/server/{scenarios,races,stolen}.test.ts", "test/postgres/**/*.test.ts"],
           globalSetup: ["test/support/databases.ts"],
         },
       },

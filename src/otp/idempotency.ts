@@ -3,7 +3,7 @@
  *
  * What is kept for 24 hours is no response but a reference: which verification, and the few particulars from which the
  * answer is built again. The request is remembered as a keyed fingerprint; an unkeyed hash of a verify body would be a
- * hash of the code, reversible in a second.
+ * hash of the code, reversible in a second. So is the caller's key, which may be `send-` and a number.
  */
 import type { Instant } from "../system.ts";
 import { digest, hmac, type KeyRing } from "./key-ring.ts";
@@ -19,16 +19,33 @@ export const idempotencyBusyMs = 20_000;
 /** The RPCs that take an Idempotency-Key. */
 export type MutatingRpc = "SendOtp" | "VerifyOtp" | "ResendOtp" | "CancelOtp";
 
+/** Where what is stored under an Idempotency-Key is. */
+export interface Slot {
+  /**
+   * 16 bytes, from tenant, API key, RPC and the caller's key, without a master key: the same for every instance, so
+   * locks go by it. It is stored nowhere; earlier versions did so.
+   */
+  readonly digest: Uint8Array;
+  /**
+   * The names under which a record may be stored: the digest's HMAC under every configured master key (20 bytes), the
+   * current one first, and at last the digest itself.
+   */
+  readonly names: readonly Uint8Array[];
+}
+
+/** Tells the slot of a digest. */
+export type SlotOf = (digest: Uint8Array) => Slot;
+
 /** What a repeated call is recognised by. */
 export interface IdempotencyClaim {
-  /** 16 bytes, from tenant, API key, RPC and the caller's key. */
-  readonly slot: Uint8Array;
+  readonly slot: Slot;
   /** The fingerprint of the request under every configured master key, the current one first. */
   readonly fingerprints: readonly { readonly kid: number; readonly mac: Uint8Array }[];
 }
 
 /** What is stored of a first call. */
 export interface IdempotencyRecord {
+  /** One of its slot's names. */
   readonly slot: Uint8Array;
   readonly kid: number;
   readonly fingerprint: Uint8Array;
@@ -51,6 +68,46 @@ export interface SentThen {
 /** The part of an answer that the verification's row cannot tell later. Holds neither code nor phone. */
 export type StoredAnswer = { readonly at: Instant; readonly refusal?: Refusal; readonly sent?: SentThen };
 
+const digestBytes = 16;
+const nameBytes = 20;
+
+/** Slots under these master keys. */
+export function slotsUnder(keys: KeyRing): SlotOf {
+  return (bare) => ({
+    digest: bare,
+    names: [...keys.all.map((key) => hmac(key.idempotencySlot, bare).subarray(0, nameBytes)), bare],
+  });
+}
+
+/** True of a name that is a digest itself: whoever has it can try numbers. Pure. */
+export function isBare(name: Uint8Array): boolean {
+  return name.length === digestBytes;
+}
+
+/** The record that counts of those under a slot's names, which are in the names' order. Pure. */
+export function latestOf(records: readonly IdempotencyRecord[]): IdempotencyRecord | undefined {
+  return records.reduce<IdempotencyRecord | undefined>(
+    (latest, record) => (latest === undefined || record.expireMs > latest.expireMs ? record : latest),
+    undefined,
+  );
+}
+
+/**
+ * The record that is to stand under a slot's keyed name instead of those that were found, at least one of them under the
+ * bare digest; undefined while a call is under way, since the instance that has it may know the digest alone. Pure.
+ */
+export function keyed(slot: Slot, found: readonly IdempotencyRecord[], now: Instant): IdempotencyRecord | undefined {
+  const latest = latestOf(found);
+  if (latest === undefined || (latest.answer === null && now < latest.busyUntilMs)) return undefined;
+  return { ...latest, slot: nameOf(slot) };
+}
+
+/** The name that is written. Pure. */
+function nameOf({ names: [name] }: Slot): Uint8Array {
+  if (name === undefined) throw new Error("a slot has a name under the current key");
+  return name;
+}
+
 /** Recognises a call. `fields` are the request's fields in a fixed order. Pure. */
 export function idempotencyClaim(
   keys: KeyRing,
@@ -58,7 +115,7 @@ export function idempotencyClaim(
   fields: readonly string[],
 ): IdempotencyClaim {
   return {
-    slot: digest(scope.tenant, scope.keyId, scope.rpc, scope.key).subarray(0, 16),
+    slot: slotsUnder(keys)(digest(scope.tenant, scope.keyId, scope.rpc, scope.key).subarray(0, digestBytes)),
     fingerprints: keys.all.map((key) => ({ kid: key.kid, mac: hmac(key.fingerprint, ...fields).subarray(0, 16) })),
   };
 }
@@ -98,7 +155,7 @@ export function newRecord(
   const [fingerprint] = claim.fingerprints;
   if (fingerprint === undefined) throw new Error("a claim has a fingerprint under the current key");
   return {
-    slot: claim.slot,
+    slot: nameOf(claim.slot),
     kid: fingerprint.kid,
     fingerprint: fingerprint.mac,
     verificationId,

@@ -16,6 +16,8 @@ export interface MasterKey {
   readonly phoneIndex: KeyObject;
   readonly phoneEncryption: KeyObject;
   readonly fingerprint: KeyObject;
+  /** For the names that records of Idempotency-Keys are stored under. */
+  readonly idempotencySlot: KeyObject;
   /** For the names that messages have with providers. */
   readonly reference: KeyObject;
   /** For the secrets of tenants' endpoints. */
@@ -61,6 +63,7 @@ function spread(master: Uint8Array, isLeaked: boolean): MasterKey {
     phoneIndex: key("phone-index"),
     phoneEncryption: key("phone-encryption"),
     fingerprint: key("fingerprint"),
+    idempotencySlot: key("idempotency-slot"),
     reference: key("reference"),
     webhook: key("webhook"),
     receipt: createSigningKey(derive("receipt")),

@@ -49,7 +49,7 @@ export function createBotGate(store: Store, check: BotCheck | undefined): BotGat
     const { isPublishable, claim } = visitor;
     if (!isPublishable) return open();
     if (claim === undefined) return ask(visitor, open);
-    const name = Buffer.from(claim.slot).toString("base64url");
+    const name = Buffer.from(claim.slot.digest).toString("base64url");
     const now = store.now();
     const precedent = precedentOf(claim, asking.get(name), now);
     if (precedent.kind === "refused") return precedent;

@@ -4,6 +4,7 @@
  * order everywhere (slots, verifications, phones, prefixes, days; ascending within each), so that batches of any instance
  * queue up and do not deadlock. No act is answered before the commit.
  */
+import type { Slot } from "../otp/idempotency.ts";
 import { digest } from "../otp/key-ring.ts";
 import type { Verdict } from "../otp/destination.ts";
 import { dayOf, type PhoneHistory } from "../otp/policy.ts";
@@ -30,7 +31,7 @@ import {
 
 /** What one act is about, and what it does once that is locked and loaded. */
 export interface Act<T> {
-  readonly slot?: Uint8Array | undefined;
+  readonly slot?: Slot | undefined;
   readonly verificationId?: string | undefined;
   /** True when it needs the messages of its verification. */
   readonly withMessages?: boolean;
@@ -167,7 +168,8 @@ export class Batches {
 
   async #load(transaction: Transaction, acts: readonly Act<unknown>[]): Promise<Work> {
     const work = new Work();
-    const slots = unique(acts.map(({ slot }) => slot));
+    const slots = unique(acts.map(({ slot }) => slot?.digest));
+    const names = unique(acts.flatMap(({ slot }) => slot?.names ?? []));
     const ids = unique(acts.map(({ verificationId: id }) => (id === undefined ? undefined : rows.idBytes(id))));
     const withMessages = unique(
       acts.map((act) => (act.withMessages === true ? rows.idBytes(act.verificationId ?? "") : undefined)),
@@ -175,7 +177,7 @@ export class Batches {
     if (slots.length > 0) transaction.send(sql.lock, [lockKeys(slots)]);
     // Sent together: the database takes them one by one, each with a view of its own.
     const [records, verifications, messages] = await Promise.all([
-      slots.length === 0 ? [] : transaction.query<RecordRow>(sql.records, [slots]),
+      names.length === 0 ? [] : transaction.query<RecordRow>(sql.records, [names]),
       ids.length === 0 ? [] : transaction.query<rows.VerificationRow>(sql.lockVerifications, [ids]),
       withMessages.length === 0 ? [] : transaction.query<rows.MessageRow>(sql.messages, [withMessages]),
     ]);

@@ -4,7 +4,7 @@
  */
 import { dailyOf, hasPlace, hasPlaceToGiveBack, takePlace, type Place } from "../otp/daily-cap.ts";
 import type { CallView, SendView, UpdateView } from "../otp/decisions.ts";
-import type { StoredAnswer } from "../otp/idempotency.ts";
+import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
 import type { SettleView } from "../otp/settlement.ts";
@@ -17,6 +17,7 @@ import type { Connections } from "./postgres-connections.ts";
 import { createPostgresEvents } from "./postgres-events.ts";
 import { createPostgresRegistry } from "./postgres-registry.ts";
 import { statements as sql } from "./postgres-statements.ts";
+import { keySlots } from "./postgres-slots.ts";
 import { createPostgresSweep } from "./postgres-sweep.ts";
 import { nudgeChannel } from "./postgres-watch.ts";
 import type { Work } from "./postgres-work.ts";
@@ -174,13 +175,13 @@ export class PostgresStore implements Store {
     return found.map(rows.toMessage).toSorted((a, b) => a.copy - b.copy);
   }
 
-  noteAnswer(slot: Uint8Array, verificationId: string, answer: StoredAnswer | null): Promise<void> {
+  noteAnswer(slot: Slot, verificationId: string, answer: StoredAnswer | null): Promise<void> {
     return this.#batches.run({
       slot,
       run: (work) => {
         const record = work.record(slot);
         if (record?.verificationId !== verificationId) return;
-        if (answer === null) work.removeRecord(slot);
+        if (answer === null) work.removeRecord(record.slot);
         else work.putRecord({ ...record, answer });
       },
     });
@@ -314,6 +315,10 @@ export class PostgresStore implements Store {
     return this.#sweep(this.#clock.now(), max, retentionMs, phoneOf);
   }
 
+  keySlots(from: Uint8Array, max: number, slotOf: SlotOf): Promise<Uint8Array | undefined> {
+    return keySlots({ connections: this.#connections, batches: this.#batches }, from, max, slotOf);
+  }
+
   async ping(): Promise<void> {
     // A transaction that has locked takes an id, and so writes; a database that takes no writes refuses it.
     await this.#batches.run({ slot: pingSlot, run: () => {} });
@@ -328,7 +333,7 @@ export class PostgresStore implements Store {
   }
 }
 
-const pingSlot = Buffer.alloc(16);
+const pingSlot: Slot = { digest: Buffer.alloc(16), names: [] };
 
 /** An overload gives back hundreds of messages a second; who is nudged looks until nothing is left. */
 const nudgeEveryMs = 100;

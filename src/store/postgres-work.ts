@@ -5,7 +5,7 @@
 import { newDay, type DailyCount } from "../otp/daily-cap.ts";
 import type { Verdict } from "../otp/destination.ts";
 import { eventsOf, fraudEvent, spendEvent, type Loaded, type OwedEvent } from "../otp/event.ts";
-import type { IdempotencyRecord } from "../otp/idempotency.ts";
+import { latestOf, type IdempotencyRecord, type Slot } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
 import { isTrip, mature, newPrefix, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
@@ -115,8 +115,11 @@ export class Work {
     this.#openAttempts.set(name(index), open);
   }
 
-  record(slot: Uint8Array | undefined): IdempotencyRecord | undefined {
-    return slot === undefined ? undefined : this.records.get(name(slot));
+  recordsOf({ names }: Slot): IdempotencyRecord[] {
+    return names.flatMap((each) => this.records.get(name(each)) ?? []);
+  }
+  record(slot: Slot | undefined): IdempotencyRecord | undefined {
+    return slot === undefined ? undefined : latestOf(this.recordsOf(slot));
   }
   putRecord(record: IdempotencyRecord): void {
     this.records.put(name(record.slot), record);
@@ -124,8 +127,8 @@ export class Work {
   loadRecord(record: IdempotencyRecord): void {
     this.records.load(name(record.slot), record);
   }
-  removeRecord(slot: Uint8Array): void {
-    this.records.remove(name(slot));
+  removeRecord(stored: Uint8Array): void {
+    this.records.remove(name(stored));
   }
 
   message(verificationId: string, copy: number): Message | undefined {

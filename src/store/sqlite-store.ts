@@ -7,7 +7,7 @@ import { hasPlace, hasPlaceToGiveBack, newDay, takePlace, type DailyCount, type 
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { Verdict } from "../otp/destination.ts";
 import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
-import type { StoredAnswer } from "../otp/idempotency.ts";
+import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import { isTrip, type PrefixChange, type PrefixRecord } from "../otp/pumping-guard.ts";
 import type { SettleView } from "../otp/settlement.ts";
@@ -17,13 +17,14 @@ import type { Instant, System } from "../system.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import type { EventStore } from "./events.ts";
 import { Recent } from "./recent.ts";
-import { answerText, recordValues, toRecord } from "./record-rows.ts";
+import { answerText, recordValues } from "./record-rows.ts";
 import * as rows from "./rows.ts";
 import type { Registry } from "./registry.ts";
 import { createSqliteEvents, putEvent } from "./sqlite-events.ts";
 import { createPhones } from "./sqlite-phones.ts";
 import { createPrefixes } from "./sqlite-prefixes.ts";
 import { createRegistry, longestDestination } from "./sqlite-registry.ts";
+import { createSlots } from "./sqlite-slots.ts";
 import { createSweep } from "./sqlite-sweep.ts";
 import { createWork } from "./sqlite-work.ts";
 import { prepare } from "./statements.ts";
@@ -60,6 +61,7 @@ export class SqliteStore implements Store {
   readonly #work: ReturnType<typeof createWork>;
   readonly #phones: ReturnType<typeof createPhones>;
   readonly #prefixes: ReturnType<typeof createPrefixes>;
+  readonly #slots: ReturnType<typeof createSlots>;
   readonly #onPrefix: (news: PrefixNews) => void;
   readonly #days = new Recent<DailyCount>(recentDaysMax);
   /** What SQLite's data_version was when rows were last remembered: another one tells that others have written. */
@@ -80,6 +82,7 @@ export class SqliteStore implements Store {
     this.#work = createWork(this.#sql);
     this.#phones = createPhones(this.#sql);
     this.#prefixes = createPrefixes(this.#sql);
+    this.#slots = createSlots(db, this.#sql);
     this.#onPrefix = onPrefix ?? (() => {});
     this.#sweep = createSweep(this.#sql, this.#work, this.#prefixes);
     const act = <T>(run: (now: Instant) => T) => this.#act(run);
@@ -96,7 +99,7 @@ export class SqliteStore implements Store {
 
   openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R> {
     return this.#act((now) => {
-      const record = this.#record(scope.slot);
+      const record = this.#slots.find(scope.slot);
       const recorded = record === undefined ? undefined : this.#work.verification(record.verificationId);
       const phone = scope.phone === undefined ? undefined : this.#phones.load(scope.phone, now);
       const guesses = phone === undefined ? undefined : this.#sql.guesses.get(scope.tenant, oldestMinute(now));
@@ -119,7 +122,7 @@ export class SqliteStore implements Store {
       const prefix = name === undefined ? undefined : this.#prefixes.load(name);
       const number = verification === undefined ? undefined : scope.numberOf?.(verification);
       const [verdict, daily] = this.#destinationAndDay(scope, number, now);
-      const record = this.#record(scope.slot);
+      const record = this.#slots.find(scope.slot);
       const decided = decide({ now, record, verification, phone, prefix, verdict, daily });
       return this.#apply(scope.tenant, ref, { verification, now }, decided);
     });
@@ -179,7 +182,8 @@ export class SqliteStore implements Store {
     return this.#read(() => this.#sql.messages.all(rows.idBytes(id)).map(rows.toMessage));
   }
 
-  noteAnswer(slot: Uint8Array, verificationId: string, answer: StoredAnswer | null): Promise<void> {
+  noteAnswer({ names: [slot] }: Slot, verificationId: string, answer: StoredAnswer | null): Promise<void> {
+    // Under the name that the call itself has written: nobody else writes here.
     return this.#act(() => {
       const id = rows.idBytes(verificationId);
       if (answer === null) this.#sql.forgetCall.run(slot, id);
@@ -267,6 +271,10 @@ export class SqliteStore implements Store {
     return this.#act((now) => this.#sweep(now, max, retentionMs, phoneOf));
   }
 
+  keySlots(from: Uint8Array, max: number, slotOf: SlotOf): Promise<Uint8Array | undefined> {
+    return this.#act((now) => this.#slots.key(from, max, slotOf, now));
+  }
+
   ping(): Promise<void> {
     return this.#act((now) => void this.#sql.noteClock.run(now));
   }
@@ -327,11 +335,6 @@ export class SqliteStore implements Store {
     this.#work.forget();
     this.#prefixes.forget();
     this.#days.clear();
-  }
-
-  #record(slot: Uint8Array | undefined) {
-    const row = slot === undefined ? undefined : this.#sql.record.get(slot);
-    return row === undefined ? undefined : toRecord(row);
   }
 
   /** The one place where a decision becomes rows; gives its result. `loaded` is what it was made about. */

@@ -7,7 +7,6 @@ import { prefixDigitsMax } from "../otp/destination.ts";
 import type { Guesses } from "../otp/spray.ts";
 import * as events from "./event-rows.ts";
 import * as prefixes from "./prefix-rows.ts";
-import type { RecordRow } from "./record-rows.ts";
 import * as rows from "./rows.ts";
 
 const list = (columns: readonly string[]) => columns.join(", ");
@@ -88,9 +87,6 @@ export function prepare(db: Database) {
       `SELECT id FROM prefix_decisions WHERE at_ms <= ? ORDER BY at_ms LIMIT ?`,
     ),
     deletePrefixDecision: statement(`DELETE FROM prefix_decisions WHERE id = ?`),
-    record: statement<RecordRow>(
-      `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency WHERE slot = ?`,
-    ),
     putRecord: statement(
       `INSERT OR REPLACE INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,

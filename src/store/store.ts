@@ -22,7 +22,7 @@
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
 import type { Share } from "../otp/daily-cap.ts";
-import type { StoredAnswer } from "../otp/idempotency.ts";
+import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
@@ -100,7 +100,7 @@ export interface OpenScope {
   /** Whose guesses the view holds. */
   readonly tenant: string;
   /** Where an earlier call with the same Idempotency-Key would be, if the call has one. */
-  readonly slot: Uint8Array | undefined;
+  readonly slot: Slot | undefined;
   /** Undefined when the call was refused at the door and only its idempotency is to be looked up. */
   readonly phone: PhoneRef | undefined;
   /** The number whose longest entry in the tenant's lists the view is to tell of; undefined where no list is asked. */
@@ -112,7 +112,7 @@ export interface OpenScope {
 export interface UpdateScope {
   readonly tenant: string;
   readonly id: string;
-  readonly slot: Uint8Array | undefined;
+  readonly slot: Slot | undefined;
   readonly phoneOf: PhoneOf;
   /** Whether the view is to hold the verification's prefix. */
   readonly withPrefix?: boolean;
@@ -218,7 +218,7 @@ export interface Store {
    * Notes the answer of a first call under its slot, or forgets the call (null) so that a retry is a first call again. A
    * record that is of another verification by now is another call's, and left alone.
    */
-  noteAnswer(slot: Uint8Array, verificationId: string, answer: StoredAnswer | null): Promise<void>;
+  noteAnswer(slot: Slot, verificationId: string, answer: StoredAnswer | null): Promise<void>;
 
   /**
    * Claims up to `max` messages that are due, each for one worker alone. Those past their deadline, or whose
@@ -255,6 +255,12 @@ export interface Store {
    * matters. Without `phoneOf`, where the keys are not at hand, expired ones are not counted at their prefixes.
    */
   sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept>;
+
+  /**
+   * Gives records that an earlier version stored under a bare digest their keyed name, among the `max` that come after
+   * `from` in the order of names. Resolves with where to go on, undefined at the end. Safe to repeat, and to break off.
+   */
+  keySlots(from: Uint8Array, max: number, slotOf: SlotOf): Promise<Uint8Array | undefined>;
 
   /** Resolves when the database takes a write. */
   ping(): Promise<void>;

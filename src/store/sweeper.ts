@@ -3,6 +3,7 @@
  * salt, and what is past its retention is deleted. It works in small batches with pauses between them, so that a backlog
  * of a million rows costs the calls under way no more than one row would.
  */
+import type { SlotOf } from "../otp/idempotency.ts";
 import { recurring, sleep, type Recurring, type System } from "../system.ts";
 import type { PhoneOf, Store, Swept } from "./store.ts";
 
@@ -10,6 +11,8 @@ import type { PhoneOf, Store, Swept } from "./store.ts";
 const everyMs = 15_000;
 const batchRowsMax = 200;
 const pauseMs = 20;
+/** Names that are looked at at once; few of them, if any, are to be changed. */
+const pageRowsMax = 500;
 
 /**
  * Sweeps until nothing is left, in batches with pauses between them. `told` hears of each batch, and ends it all by
@@ -29,17 +32,29 @@ export async function sweepThrough(
   }
 }
 
+/** Gives every record that an earlier version stored under a bare digest its keyed name; `goOn` is asked after each page. */
+export async function keyThrough(store: Store, slotOf: SlotOf, goOn = async () => true): Promise<void> {
+  let from: Uint8Array | undefined = new Uint8Array();
+  do from = await store.keySlots(from, pageRowsMax, slotOf);
+  while (from !== undefined && (await goOn()));
+}
+
 export function createSweeper(
-  store: Store,
-  system: System,
+  { store, system, phoneOf, slotOf }: { store: Store; system: System; phoneOf: PhoneOf; slotOf: SlotOf },
   retentionMs: number,
-  phoneOf: PhoneOf,
   onFault: (error: unknown) => void,
 ): Recurring {
   return recurring(
     system,
     everyMs,
-    (isStopping) => sweepThrough(store, system, retentionMs, () => !isStopping(), phoneOf),
+    async (isStopping) => {
+      await sweepThrough(store, system, retentionMs, () => !isStopping(), phoneOf);
+      // On PostgreSQL, what an instance of an earlier version has written since.
+      await keyThrough(store, slotOf, async () => {
+        await sleep(system, pauseMs);
+        return !isStopping();
+      });
+    },
     onFault,
   );
 }

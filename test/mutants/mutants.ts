@@ -319,8 +319,8 @@ export const mutants: readonly Mutant[] = [
     name: "tenant missing from an Idempotency-Key",
     breaks: "one tenant is answered with what another was told",
     file: "src/otp/idempotency.ts",
-    text: `slot: digest(scope.tenant, scope.keyId,`,
-    replacement: `slot: digest(scope.keyId,`,
+    text: `slot: slotsUnder(keys)(digest(scope.tenant, scope.keyId,`,
+    replacement: `slot: slotsUnder(keys)(digest(scope.keyId,`,
     suites: ["test/service"],
   },
   {

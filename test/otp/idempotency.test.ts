@@ -3,6 +3,7 @@ import {
   idempotencyBusyMs,
   idempotencyClaim,
   idempotencyKeptMs,
+  isBare,
   newRecord,
   precedentOf,
   recordOf,
@@ -78,14 +79,29 @@ describe("an Idempotency-Key's place", () => {
       { ...scope, keyId: "keySendOtp" },
       { ...scope, tenant: "defaultkey", keyId: "" },
     ];
-    const slots = others.map((each) => hex(idempotencyClaim(keys, each, ["a"]).slot));
+    const slots = others.map((each) => hex(idempotencyClaim(keys, each, ["a"]).slot.digest));
     expect(new Set(slots).size).toBe(others.length);
     expect(slots[0]).toHaveLength(32);
   });
 
-  test("does not depend on the request or the master keys", () => {
+  test("is locked alike by instances with other master keys, and whatever the request", () => {
     const other = createKeyRing([masterKeyB]);
-    expect(hex(idempotencyClaim(other, scope, ["b"]).slot)).toBe(hex(idempotencyClaim(keys, scope, ["a"]).slot));
+    expect(hex(idempotencyClaim(other, scope, ["b"]).slot.digest)).toBe(
+      hex(idempotencyClaim(keys, scope, ["a"]).slot.digest),
+    );
+  });
+
+  test("has a name under each master key, the current one first, and the bare digest last", () => {
+    const ring = createKeyRing([masterKeyA, masterKeyB]);
+    const { digest, names } = idempotencyClaim(ring, scope, ["a"]).slot;
+    expect(hex(digest)).toBe("a232479c30eff8db83211276fe5d1bd3");
+    expect(names.map(hex)).toEqual([
+      "0acb668d2d51289c551c897f4eed46a81bb20104",
+      "f27fbdaf4a80354d3a076fd53729f90cdd63dc33",
+      "a232479c30eff8db83211276fe5d1bd3",
+    ]);
+    expect(names.map(isBare)).toEqual([false, false, true]);
+    expect(newRecord(idempotencyClaim(ring, scope, ["a"]), "id", null, now).slot).toEqual(names[0]);
   });
 });
 

@@ -9,6 +9,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createWorker } from "../../src/delivery/worker.ts";
+import { slotsUnder } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { phoneRefs } from "../../src/service/phone-refs.ts";
@@ -170,7 +171,7 @@ export class World {
       onDailyShare,
       onFault,
     });
-    const sweeper = createSweeper(store, system, policy.retentionMs, phoneOf, onFault);
+    const sweeper = createSweeper({ store, system, phoneOf, slotOf: slotsUnder(keys) }, policy.retentionMs, onFault);
     this.life = {
       store,
       system,

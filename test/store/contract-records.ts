@@ -3,8 +3,18 @@
  */
 import { describe, expect, test } from "vitest";
 import type { SendView } from "../../src/otp/decisions.ts";
-import { idempotencyClaim } from "../../src/otp/idempotency.ts";
-import { ann } from "./acts.ts";
+import {
+  idempotencyClaim,
+  isBare,
+  newRecord,
+  slotsUnder,
+  type IdempotencyClaim,
+  type Slot,
+} from "../../src/otp/idempotency.ts";
+import type { KeyRing } from "../../src/otp/key-ring.ts";
+import type { Store } from "../../src/store/store.ts";
+import { keyThrough } from "../../src/store/sweeper.ts";
+import { ann, ben, createActs, ringOf } from "./acts.ts";
 import type { OnGround } from "./contract.ts";
 
 const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: "once" } as const;
@@ -17,14 +27,14 @@ export function recordCases(onGround: OnGround): void {
         const claim = idempotencyClaim(acts.keys, scope, ["a"]);
         const { verification } = await acts.send(ann, { claim });
         const [mine] = claim.fingerprints;
-        const look = (from: typeof store, slot: Uint8Array) =>
+        const look = (from: typeof store, slot: Slot) =>
           from.openVerification<SendView>({ tenant: "default", slot, phone: undefined }, (found) => ({
             writes: {},
             result: found,
           }));
         const expected = {
           record: {
-            slot: Buffer.from(claim.slot),
+            slot: Buffer.from(claim.slot.names[0] ?? []),
             kid: mine?.kid,
             fingerprint: Buffer.from(mine?.mac ?? []),
             verificationId: verification.id,
@@ -91,4 +101,139 @@ export function recordCases(onGround: OnGround): void {
       }),
     );
   });
+
+  describe("a record that an earlier version stored under the bare digest", () => {
+    test(
+      "is found, and also once it has its keyed name",
+      onGround(async ({ store, acts }) => {
+        const claim = claimOf(acts.keys, "once");
+        const { verification } = await acts.send(ann, { claim: asBefore(claim) });
+        await store.noteAnswer(asBefore(claim).slot, verification.id, { at: 5 });
+        expect(await read(store, claim)).toMatchObject({ slot: claim.slot.digest, verificationId: verification.id });
+        await keyThrough(store, slotsUnder(acts.keys));
+        const keyed = await read(store, claim);
+        expect(keyed).toMatchObject({ slot: claim.slot.names[0], verificationId: verification.id, answer: { at: 5 } });
+        expect(await read(store, asBefore(claim))).toBeUndefined();
+        // Safe to repeat.
+        await keyThrough(store, slotsUnder(acts.keys));
+        expect(await read(store, claim)).toEqual(keyed);
+      }),
+    );
+
+    test(
+      "keeps its name while its call is under way in an instance that knows no other",
+      onGround(async ({ store, acts, system }) => {
+        const claim = claimOf(acts.keys, "once");
+        const { verification } = await acts.send(ann, { claim: asBefore(claim) });
+        system.advance(19_999);
+        await keyThrough(store, slotsUnder(acts.keys));
+        expect(await read(store, claim)).toMatchObject({ slot: claim.slot.digest, answer: null });
+        system.advance(1);
+        await keyThrough(store, slotsUnder(acts.keys));
+        expect(await read(store, claim)).toMatchObject({ slot: claim.slot.names[0], verificationId: verification.id });
+      }),
+    );
+
+    test(
+      "counts where it is the later one, and else the keyed one does; one is left",
+      onGround(async ({ store, acts, system }) => {
+        for (const [first, second] of [
+          [asBefore, asNow],
+          [asNow, asBefore],
+        ] as const) {
+          const claim = claimOf(acts.keys, `${first.name} first`);
+          const send = async (as: typeof asNow) => {
+            const { verification } = await acts.send(ben, { claim: as(claim) });
+            await store.noteAnswer(as(claim).slot, verification.id, { at: 5 });
+            return verification.id;
+          };
+          await send(first);
+          system.advance(86_400_000);
+          const later = await send(second);
+          expect(await read(store, claim)).toMatchObject({ verificationId: later });
+          await keyThrough(store, slotsUnder(acts.keys));
+          expect(await read(store, claim)).toMatchObject({ slot: claim.slot.names[0], verificationId: later });
+          await store.noteAnswer(claim.slot, later, null);
+          expect(await read(store, claim)).toBeUndefined();
+        }
+      }),
+    );
+
+    test(
+      "gets its name page by page, of whatever names there are, from where it was broken off",
+      onGround(async ({ store, acts, reopen }) => {
+        const claims = Array.from({ length: 30 }, (_, i) => claimOf(acts.keys, `${i}`));
+        for (const [i, claim] of claims.entries()) {
+          const given = i % 3 === 0 ? claim : asBefore(claim);
+          const { verification } = await acts.send(ann, { claim: given });
+          await store.noteAnswer(given.slot, verification.id, { at: 5 });
+        }
+        const from = await store.keySlots(new Uint8Array(), 7, slotsUnder(acts.keys));
+        expect(from).toBeDefined();
+        const again = await reopen();
+        let pages = 0;
+        for (let next = from; next !== undefined; pages += 1) {
+          next = await again.keySlots(next, 7, slotsUnder(acts.keys));
+        }
+        expect(pages).toBeGreaterThan(1);
+        await keyThrough(again, slotsUnder(acts.keys));
+        const names = await Promise.all(claims.map(async (claim) => (await read(again, claim))?.slot));
+        expect(names.filter((name) => name === undefined || isBare(name))).toEqual([]);
+      }),
+    );
+  });
+
+  test(
+    "a record is found under an older master key, and by whoever still lists it",
+    onGround(async ({ store, acts, system }) => {
+      const claim = claimOf(acts.keys, "once");
+      const { verification } = await acts.send(ann, { claim });
+      const rotated = createActs(store, system, ringOf(2, 1));
+      expect(await read(store, claimOf(rotated.keys, "once"))).toMatchObject({ verificationId: verification.id });
+      const later = await rotated.send(ann, { claim: claimOf(rotated.keys, "other") });
+      expect(await read(store, claimOf(ringOf(1, 2), "other"))).toMatchObject({
+        verificationId: later.verification.id,
+      });
+      expect(await read(store, claimOf(ringOf(3), "once"))).toBeUndefined();
+    }),
+  );
+
+  test(
+    "of calls at once by instances in the middle of a rotation, each finds what the one before it left",
+    onGround(async ({ store, acts, beside }) => {
+      const other = await beside();
+      const rings = [ringOf(1, 2), ringOf(2, 1)];
+      const seen = await Promise.all(
+        Array.from({ length: 24 }, (_, i) => {
+          const ring = rings[i % 3 === 0 ? 0 : 1] ?? acts.keys;
+          const claim = claimOf(ring, "once");
+          return (i % 2 === 0 ? store : other).openVerification(
+            { tenant: "default", slot: claim.slot, phone: undefined },
+            ({ record, now }) => ({
+              writes: record === undefined ? { record: newRecord(claim, idOf(i), { at: now }, now) } : {},
+              result: record?.verificationId ?? "none",
+            }),
+          );
+        }),
+      );
+      expect(seen.filter((id) => id === "none")).toHaveLength(1);
+      expect(new Set(seen).size).toBe(2);
+    }),
+  );
+}
+
+const claimOf = (keys: KeyRing, key: string) => idempotencyClaim(keys, { ...scope, key }, ["a"]);
+const idOf = (i: number) => Buffer.alloc(16, i + 1).toString("base64url");
+
+/** The claim of an instance of an earlier version, which knew one name. */
+function asBefore(claim: IdempotencyClaim): IdempotencyClaim {
+  return { ...claim, slot: { digest: claim.slot.digest, names: [claim.slot.digest] } };
+}
+const asNow = (claim: IdempotencyClaim) => claim;
+
+function read(store: Store, { slot }: IdempotencyClaim) {
+  return store.openVerification({ tenant: "default", slot, phone: undefined }, ({ record }) => ({
+    writes: {},
+    result: record,
+  }));
 }
