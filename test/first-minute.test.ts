@@ -3,14 +3,13 @@
  */
 import { execFile, spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
-import { once } from "node:events";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startService } from "../src/main.ts";
 import { makeDatabase } from "./support/made-database.ts";
+import { freePort } from "./support/ports.ts";
 import { startOtpd, runOtpd, type Otpd } from "./support/process.ts";
 import { createManualSystem } from "./support/system.ts";
 import { configOf, createTestTelemetry } from "./support/world.ts";
@@ -150,7 +149,7 @@ describe("the first start in an empty folder", () => {
 
 describe("the banner", () => {
   test("is complete before the port takes a connection", async () => {
-    const { port } = await freePort();
+    const port = await freePort();
     const place = emptyFolder();
     const printed: { text: string; accepting: boolean }[] = [];
     const service = await startService(
@@ -216,15 +215,6 @@ describe("in production", () => {
     expect(readdirSync(join(place, "data"))).not.toContain("master.key");
   });
 });
-
-async function freePort(): Promise<{ port: number }> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return { port };
-}
 
 /** Whether a port takes a connection at this very moment, asked by another process while this one stands still. */
 function accepts(port: number): boolean {

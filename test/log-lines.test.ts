@@ -3,8 +3,8 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { freePort } from "./support/ports.ts";
 import { cleanEnv, firstKey, launcher, startOtpd } from "./support/process.ts";
-import { freePort } from "./support/postgres.ts";
 import { temporaryFolder } from "./support/world.ts";
 
 let folder: string;

@@ -3,11 +3,13 @@ import { defineConfig } from "vitest/config";
 // The tests start hundreds of processes of otpd, each of which would strip and compile the same files.
 process.env["NODE_COMPILE_CACHE"] ??= new URL("../node_modules/.cache/compile", import.meta.url).pathname;
 
+// Tests wait for what is to happen, not for so long: these bounds are for what never happens, on the slowest machine.
 const everywhere = {
   root: new URL("..", import.meta.url).pathname,
   retry: 0,
-  testTimeout: 30_000,
-  hookTimeout: 30_000,
+  testTimeout: 180_000,
+  hookTimeout: 180_000,
+  expect: { poll: { timeout: 120_000, interval: 20 } },
 };
 
 export default defineConfig({

@@ -3,7 +3,7 @@
  * server that starts with them answers.
  */
 import { join } from "node:path";
-import { freePort } from "../support/postgres.ts";
+import { freePort } from "../support/ports.ts";
 import { launcher } from "../support/process.ts";
 import type { Effort } from "./effort.ts";
 import { amount, range, type Figures, type Findings, type Table } from "./findings.ts";

@@ -69,7 +69,8 @@ describe("prune", () => {
 
   test("works beside a server, which answers every call meanwhile", async () => {
     await addEnded(path, 4_000, 100);
-    const server = await startOtpd(folder, { ...env, OTP_SEND_WAIT_MS: "0" });
+    // Called as fast as it answers.
+    const server = await startOtpd(folder, { ...env, OTP_SEND_WAIT_MS: "0", OTP_KEY_LIMIT: "none" });
     try {
       const created = await runOtpd(folder, ["keys", "create", "--json"], env);
       const { key } = JSON.parse(created.output) as { key: string };

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { temporaryFolder } from "../support/world.ts";
 import { runRounds } from "./rounds.ts";
 
-test("twenty kills under load lose no acknowledged call, and repeat none", { timeout: 120_000 }, async () => {
+test("twenty kills under load lose no acknowledged call, and repeat none", { timeout: 600_000 }, async () => {
   const folder = temporaryFolder();
   const tally = await runRounds(folder, 20, 20_260_101);
   console.log(`kill -9: ${JSON.stringify(tally)}`);

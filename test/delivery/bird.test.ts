@@ -39,7 +39,7 @@ const sms: Sms = {
 };
 
 /** A signal that never comes to it in a test that goes well; before the SDK's own deadline of 10 s, so that it would. */
-const patience = () => AbortSignal.timeout(5_000);
+const patience = () => AbortSignal.timeout(9_000);
 
 describe("a message to Bird", () => {
   test("has the sender, the number, the text and our reference, and nothing that Bird refuses", async () => {

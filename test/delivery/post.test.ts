@@ -4,7 +4,6 @@ import { once } from "node:events";
 import { createServer, type AddressInfo } from "node:net";
 import { expect, test } from "vitest";
 import { createPost, createResolve } from "../../src/delivery/post.ts";
-import { stopwatchMs } from "../../src/system.ts";
 
 test("an answer that begins and does not end keeps no connection open", async () => {
   const closed = Promise.withResolvers<void>();
@@ -26,16 +25,16 @@ test("a name whose servers say nothing is given up, and holds up no other", asyn
   const silent = createSocket("udp4").bind(0, "127.0.0.1");
   await once(silent, "listening");
   const resolve = createResolve([`127.0.0.1:${silent.address().port}`]);
-  const beganMs = stopwatchMs();
   const post = createPost({ isAllowed: () => true, resolve });
-  const posts = Array.from({ length: 8 }, (_, i) =>
-    post(new URL(`https://hook${i}.example/`), {}, "{}", AbortSignal.timeout(1_500)),
-  );
+  const deadline = new AbortController();
+  const ended: string[] = [];
+  const posts = Array.from({ length: 8 }, async (_, i) => {
+    ended.push(JSON.stringify(await post(new URL(`https://hook${i}.example/`), {}, "{}", deadline.signal)));
+  });
   expect((await resolve("localhost")).length).toBeGreaterThan(0);
-  expect(stopwatchMs() - beganMs).toBeLessThan(1_000);
-  expect(new Set((await Promise.all(posts)).map((posted) => JSON.stringify(posted)))).toEqual(
-    new Set([JSON.stringify({ kind: "unanswered", why: "it did not answer in time" })]),
-  );
-  expect(stopwatchMs() - beganMs).toBeLessThan(3_000);
+  expect(ended).toEqual([]);
+  deadline.abort();
+  await Promise.all(posts);
+  expect(ended).toEqual(Array(8).fill(JSON.stringify({ kind: "unanswered", why: "it did not answer in time" })));
   silent.close();
 });

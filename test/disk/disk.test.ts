@@ -109,7 +109,7 @@ describe.each(failingDisks)("$name", (disk) => {
       for (const { phone } of refused) expect(await send(phone), phone).toMatchObject({ status: 200, replayed: false });
 
       const well = { status: "ready", checks: { database: "ok" } };
-      await expect.poll(readiness, { timeout: 5_000 }).toMatchObject(well);
+      await expect.poll(readiness).toMatchObject(well);
 
       await service.killed();
       const book = readBook(estate.databasePath);

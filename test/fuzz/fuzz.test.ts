@@ -17,7 +17,7 @@ describe("a spoilt request", () => {
 
   test.runIf(protocolAlone === undefined).each(protocols)(
     `over %s is refused without harm, ${inputs} times`,
-    { timeout: 120_000 },
+    { timeout: 600_000 },
     async (protocol) => {
       const fired = await fire(protocol, 1, inputs);
       expect(fired.exitCode).toBe(0);

@@ -40,7 +40,7 @@ async function end(): Promise<void> {
 async function startTraced(isBare = false): Promise<void> {
   const provider = new NodeTracerProvider({ spanProcessors: [new SimpleSpanProcessor(memory)] });
   provider.register(isBare ? { propagator: null, contextManager: null } : {});
-  world = await startWorld({ OTP_SEND_WAIT_MS: "1000" });
+  world = await startWorld();
 }
 
 const call = (rpc: Rpc, message: Message, headers: Record<string, string> = {}, surface = rest) =>

@@ -135,7 +135,7 @@ export async function sendToAll(
   expect(tally(more)).toEqual({ OK: left, SPEND_LIMIT: manyPhones - left });
   expect(await messagesToday(crowd)).toBe(dailyCap);
   const texts = () => [...crowd.estate.inbox.values()].flat().length;
-  await expect.poll(texts, { timeout: 20_000 }).toBe(dailyCap);
+  await expect.poll(texts).toBe(dailyCap);
   return texts();
 }
 

@@ -17,37 +17,33 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-test(
-  "ten that start at once on an empty database all serve, with one schema, one master key and one pair of keys",
-  { timeout: 60_000 },
-  async () => {
-    const url = (await newDatabase()) ?? "";
-    const env = { OTP_DATABASE_URL: url, NODE_COMPILE_CACHE: join(tmpdir(), "otpd-test-compile-cache") };
-    starting.push(...Array.from({ length: 10 }, () => startOtpd(folder, env)));
-    const instances = await Promise.all(starting);
-    const banners = instances.map(({ output }) => output());
-    const shown = banners.flatMap((text) => /^ {2}(otp_live_\w+)$/m.exec(text)?.[1] ?? []);
-    expect(shown).toHaveLength(1);
-    expect(banners.flatMap((text) => text.match(/^ {2}otp_pub_\w+$/gm) ?? [])).toHaveLength(1);
-    expect(banners.filter((text) => text.includes("Your API key was shown at the first start"))).toHaveLength(9);
+test("ten that start at once on an empty database all serve, with one schema, one master key and one pair of keys", async () => {
+  const url = (await newDatabase()) ?? "";
+  const env = { OTP_DATABASE_URL: url, NODE_COMPILE_CACHE: join(tmpdir(), "otpd-test-compile-cache") };
+  starting.push(...Array.from({ length: 10 }, () => startOtpd(folder, env)));
+  const instances = await Promise.all(starting);
+  const banners = instances.map(({ output }) => output());
+  const shown = banners.flatMap((text) => /^ {2}(otp_live_\w+)$/m.exec(text)?.[1] ?? []);
+  expect(shown).toHaveLength(1);
+  expect(banners.flatMap((text) => text.match(/^ {2}otp_pub_\w+$/gm) ?? [])).toHaveLength(1);
+  expect(banners.filter((text) => text.includes("Your API key was shown at the first start"))).toHaveLength(9);
 
-    const read = (sql: string) => select({ kind: "postgres", url }, sql);
-    expect(await read("SELECT kind FROM api_keys ORDER BY kind")).toEqual([{ kind: "live" }, { kind: "pub" }]);
-    expect(await read("SELECT version FROM schema_version")).toHaveLength(1);
-    expect(await read("SELECT count(*)::int AS n FROM master_keys")).toEqual([{ n: 1 }]);
-    expect(readdirSync(join(folder, "data"))).toEqual(["master.key"]);
+  const read = (sql: string) => select({ kind: "postgres", url }, sql);
+  expect(await read("SELECT kind FROM api_keys ORDER BY kind")).toEqual([{ kind: "live" }, { kind: "pub" }]);
+  expect(await read("SELECT version FROM schema_version")).toHaveLength(1);
+  expect(await read("SELECT count(*)::int AS n FROM master_keys")).toEqual([{ n: 1 }]);
+  expect(readdirSync(join(folder, "data"))).toEqual(["master.key"]);
 
-    // What one has sent, any other verifies: they have the same keys.
-    const [key = ""] = shown;
-    const [rest] = surfaces;
-    for (const [i, instance] of instances.entries()) {
-      const phone = `+3161300000${i}`;
-      const sent = await rest?.call(instance.url, "SendOtp", { phone }, { key });
-      const [, code = ""] = await instance.waitFor(/│ (\d{6}) /);
-      const other = instances[(i + 1) % instances.length]?.url ?? "";
-      const request_id = String(sent?.value?.["request_id"]);
-      const verified = await rest?.call(other, "VerifyOtp", { request_id, code }, { key });
-      expect(verified?.value).toMatchObject({ state: "STATE_VERIFIED", phone });
-    }
-  },
-);
+  // What one has sent, any other verifies: they have the same keys.
+  const [key = ""] = shown;
+  const [rest] = surfaces;
+  for (const [i, instance] of instances.entries()) {
+    const phone = `+3161300000${i}`;
+    const sent = await rest?.call(instance.url, "SendOtp", { phone }, { key });
+    const [, code = ""] = await instance.waitFor(/│ (\d{6}) /);
+    const other = instances[(i + 1) % instances.length]?.url ?? "";
+    const request_id = String(sent?.value?.["request_id"]);
+    const verified = await rest?.call(other, "VerifyOtp", { request_id, code }, { key });
+    expect(verified?.value).toMatchObject({ state: "STATE_VERIFIED", phone });
+  }
+});

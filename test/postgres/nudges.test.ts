@@ -12,7 +12,6 @@ import { startTcpProxy, through, type TcpProxy } from "../support/tcp-proxy.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const messages = 3;
-const timeout = 10_000;
 
 let url: string;
 let proxy: TcpProxy;
@@ -71,25 +70,23 @@ async function giveBack(): Promise<void> {
     world.system.advance(500);
     const sms = world.network.received.length;
     await other.releaseMessages([await acts.send(ann)]);
-    await expect.poll(() => world.network.received.length, { timeout, interval: 5 }).toBe(sms + 1);
+    await expect.poll(() => world.network.received.length, { interval: 5 }).toBe(sms + 1);
   }
 }
 
 test("what one instance gives back another delivers without looking, and the one that gave it back is not told", async () => {
   await start(withoutLooks());
-  await expect.poll(listeners, { timeout }).toHaveLength(2);
+  await expect.poll(listeners).toHaveLength(2);
   await giveBack();
   expect(toldOther).toBe(0);
 });
 
 test("a listener that was cut off listens again", async () => {
   await start(withoutLooks());
-  await expect.poll(listeners, { timeout }).toHaveLength(2);
+  await expect.poll(listeners).toHaveLength(2);
   const before = await listeners();
   proxy.cut();
-  await expect
-    .poll(async () => (await listeners()).filter((pid) => !before.includes(pid)), { timeout })
-    .toHaveLength(1);
+  await expect.poll(async () => (await listeners()).filter((pid) => !before.includes(pid))).toHaveLength(1);
   await giveBack();
 });
 

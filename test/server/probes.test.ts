@@ -66,7 +66,7 @@ test("while the only provider's breaker is open it is not ready; then somebody h
   );
   await Promise.all(sends);
   const notReady = { ...ready({ provider: "failing" }), status: "not_ready" };
-  expect(await ask("/readyz")).toMatchObject({ status: 503, body: notReady });
+  await expect.poll(() => ask("/readyz")).toMatchObject({ status: 503, body: notReady });
   const head = await ask("/readyz", "HEAD");
   expect([head.status, head.body]).toEqual([503, undefined]);
   expect((await ask("/livez")).status).toBe(200);

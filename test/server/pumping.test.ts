@@ -182,7 +182,7 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=observe", () 
     world.system.advance(ttlMs);
     // A start begins with a sweep.
     await world.restart();
-    await expect.poll(decisions, { timeout: 20_000 }).toEqual(["tripped"]);
+    await expect.poll(decisions).toEqual(["tripped"]);
     expect(trips()).toHaveLength(1);
   });
 });

@@ -145,7 +145,7 @@ channel = grpc.insecure_channel(sys.argv[1])
 for version in ("v1", "v1alpha"):
     path = "/grpc.reflection." + version + ".ServerReflection/ServerReflectionInfo"
     call = channel.stream_stream(path, request_serializer=None, response_deserializer=None)
-    answer = next(iter(call(iter([b"\\x3a\\x00"]), timeout=10)))
+    answer = next(iter(call(iter([b"\\x3a\\x00"]), timeout=60)))
     print(answer.count(b"otp.v1.OtpService"), answer.count(b"grpc.health.v1.Health"))
 `;
   expect(await runPython(script, [new URL(world.url).host])).toEqual(["1 1", "1 1"]);

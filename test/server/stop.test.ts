@@ -56,7 +56,7 @@ test("connections that wait to be taken when the stop comes are taken, and their
   // The event loop stands still meanwhile, so nothing is taken: the connections wait in the system's backlog.
   const still = new Int32Array(new SharedArrayBuffer(4));
   while (!existsSync(file)) Atomics.wait(still, 0, 0, 5);
-  await listener.stop();
+  await listener.stop(60_000);
   await closed;
   expect(output).toBe("HTTP/1.1 200\n".repeat(40));
 });

@@ -251,7 +251,7 @@ describe("a disabled tenant", () => {
     const phone = newPhone();
     const sending = send(acme, phone);
     // Until its second try it waits in the outbox.
-    await vi.waitFor(() => expect(dueMessages()).toBe(1));
+    await expect.poll(dueMessages).toBe(1);
     const before = world.network.received.length;
     await otpd("tenants", "disable", "acme");
     world.system.advance(500);

@@ -15,12 +15,14 @@ const faults: unknown[] = [];
 let check: (brought: string, address?: string) => Promise<Refusal | undefined>;
 beforeAll(async () => {
   far = await startSiteverify();
-  const made = makeCheck(far.url);
-  check = (brought, address) => made(new Secret(brought), address);
+  const [patient, hasty] = [makeCheck(far.url), makeCheck(far.url, secretText, 400)];
+  // Only where no answer comes does it matter how long one is waited for.
+  const isSilent = (brought: string) => brought === "silence" || brought === "drip";
+  check = (brought, address) => (isSilent(brought) ? hasty : patient)(new Secret(brought), address);
 });
 afterAll(() => far.stop());
 
-function makeCheck(url: string, secret = secretText, timeoutMs = 400): BotCheck {
+function makeCheck(url: string, secret = secretText, timeoutMs = 60_000): BotCheck {
   const settings = { verifyUrl: new URL(url), secret: new Secret(secret) };
   return createBotCheck(settings, (error) => void faults.push(error), { timeoutMs, callsMax: 64 });
 }
@@ -109,7 +111,7 @@ test("a redirect is not followed: what was brought goes nowhere else", async () 
 });
 
 test("at most 64 are under way; one more is told to come again, and has lost nothing", async () => {
-  const patient = makeCheck(far.url, secretText, 20_000);
+  const patient = makeCheck(far.url);
   const before = (await far.asked()).length;
   const all = Array.from({ length: 64 }, (_, i) => patient(new Secret(`hold ${i}`), undefined));
   await far.asked(before + 64);

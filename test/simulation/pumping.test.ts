@@ -76,7 +76,7 @@ async function play(seed: number, fraudGuard: GuardMode): Promise<Map<string, nu
 describe("pumping in the simulation", () => {
   test.each<GuardMode>(["enforce", "observe"])(
     "%s: every invariant holds, and all is decided",
-    { timeout: 300_000 },
+    { timeout: 600_000 },
     async (mode) => {
       const made = new Map<string, number>();
       for (let seed = 1; seed <= 18; seed++) {

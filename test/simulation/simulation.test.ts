@@ -43,7 +43,7 @@ describe("the simulation", () => {
   });
 
   describe.runIf(only === undefined)("of every seed", () => {
-    test(`holds every invariant on ${seeds} seeds, and gets everywhere`, { timeout: 300_000 }, async () => {
+    test(`holds every invariant on ${seeds} seeds, and gets everywhere`, { timeout: 600_000 }, async () => {
       const reports: Report[] = [];
       for (let seed = 1; seed <= seeds; seed++) reports.push(await simulate(seed));
       const told = new Map<string, number>();

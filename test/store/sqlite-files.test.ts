@@ -240,7 +240,7 @@ test("in a folder that was deleted a command fails, and says why", () => {
     cwd: folder,
     env: cleanEnv(),
     encoding: "utf8",
-    timeout: 20_000,
+    timeout: 120_000,
     killSignal: "SIGKILL",
   });
   expect([status, stderr]).toEqual([1, "the folder ./data cannot be made: the working directory was deleted\n"]);

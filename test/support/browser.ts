@@ -17,7 +17,7 @@ export function startBrowser(): Promise<Browser> {
   const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
   const args = [...quiet, "--disable-component-update", "--disable-sync"];
   // Chromium has no sandbox for root.
-  return chromium.launch({ executablePath: path, args, chromiumSandbox: process.getuid?.() !== 0 });
+  return chromium.launch({ executablePath: path, args, chromiumSandbox: process.getuid?.() !== 0, timeout: 120_000 });
 }
 
 export interface Visitor {
@@ -34,7 +34,7 @@ export async function visit(browser: Browser, url: string, options: { clipboard?
   const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce" });
   if (options.clipboard === true) await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const page = await context.newPage();
-  page.setDefaultTimeout(20_000);
+  page.setDefaultTimeout(120_000);
   const misdeeds: string[] = [];
   page.on("pageerror", (error) => misdeeds.push(`threw ${error.message}`));
   page.on("console", (message) => {

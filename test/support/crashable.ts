@@ -123,6 +123,10 @@ export async function startCrashable(
       OTP_DATABASE_URL: estate.databaseUrl,
       OTP_MASTER_KEY: masterKey,
       OTP_LOG_LEVEL: "fatal",
+      // Called as fast as it answers.
+      OTP_KEY_LIMIT: "none",
+      // An answer tells what came of the message, however slow the machine is.
+      OTP_SEND_WAIT_MS: "10000",
       // Starts are most of what a crash test costs: compiled code is kept between them.
       NODE_COMPILE_CACHE: join(tmpdir(), "otpd-test-compile-cache"),
       CRASH_AHEAD_MS: `${estate.aheadMs}`,

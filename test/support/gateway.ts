@@ -6,6 +6,7 @@ import { createServer as createHttp, type IncomingHttpHeaders, type ServerRespon
 import { createServer as createHttps } from "node:https";
 import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
+import { freePort } from "./ports.ts";
 
 export interface Asked {
   readonly method: string;
@@ -77,9 +78,7 @@ export const oddReplies = {
   }) as Reply,
 } as const;
 
-/** An origin at which nobody listens: a port that was free a moment ago. */
+/** An origin at which nobody listens. */
 export async function deadOrigin(): Promise<string> {
-  const gateway = await startGateway({ status: 200 });
-  await gateway.stop();
-  return gateway.url;
+  return `http://127.0.0.1:${await freePort()}`;
 }

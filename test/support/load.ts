@@ -181,6 +181,8 @@ async function run(plan: LoadPlan): Promise<LoadReport> {
   let took = { ok: [] as number[], others: [] as number[] };
   let startMs = performance.now();
   let going = true;
+  const unserved = new Set(Object.keys(plan.loops));
+  let isServedTold = false;
   process.stdin.on("data", (said: Buffer) => {
     if (said.includes("stop")) going = false;
     else [ok, counts, others, took, startMs] = [{}, {}, [], { ok: [], others: [] }, performance.now()];
@@ -208,6 +210,9 @@ async function run(plan: LoadPlan): Promise<LoadReport> {
         const tookMs = performance.now() - beganMs;
         if (outcome === "ok") {
           ok[surface] = (ok[surface] ?? 0) + 1;
+          unserved.delete(surface);
+          if (unserved.size === 0 && !isServedTold) process.stdout.write("served\n");
+          isServedTold ||= unserved.size === 0;
           took.ok.push(tookMs);
         } else if (outcome !== "over") {
           counts[outcome] = (counts[outcome] ?? 0) + 1;

@@ -10,6 +10,8 @@ const script = fileURLToPath(new URL("load.ts", import.meta.url));
 export interface Load {
   /** Resolves once all loops run. */
   readonly started: Promise<void>;
+  /** Resolves once a call was served on every surface of the plan. */
+  readonly served: Promise<void>;
   /** Forgets what was counted so far. */
   mark(): void;
   /** Ends the loops after their calls under way, unless they have ended by themselves; resolves with what they did. */
@@ -22,14 +24,18 @@ export function startLoad(plan: LoadPlan): Load {
   const child = spawn(process.execPath, [script, JSON.stringify(plan)], { stdio: ["pipe", "pipe", "inherit"] });
   child.stdin.on("error", () => {});
   const started = Promise.withResolvers<void>();
+  const served = Promise.withResolvers<void>();
+  served.promise.catch(() => {});
   const report = Promise.withResolvers<LoadReport>();
   report.promise.catch(() => {});
   let text = "";
   child.stdout.on("data", (chunk: Buffer) => {
     text += chunk.toString("utf8");
     if (text.startsWith("started\n")) started.resolve();
+    if (text.startsWith("started\nserved\n")) served.resolve();
   });
   child.once("close", () => {
+    served.reject(new Error("the load ended before it was served on every surface"));
     const line = text.split("\n").find((candidate) => candidate.startsWith("{"));
     if (line === undefined) {
       started.reject(new Error("the load did not start"));
@@ -40,6 +46,7 @@ export function startLoad(plan: LoadPlan): Load {
   });
   return {
     started: started.promise,
+    served: served.promise,
     report: report.promise,
     pid: child.pid,
     mark: () => void child.stdin.write("mark\n"),

@@ -4,8 +4,8 @@
  */
 import type { ChildProcess } from "node:child_process";
 import { chmodSync, rmSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { Client } from "pg";
+import { freePort } from "./ports.ts";
 import { temporaryFolder } from "./world.ts";
 
 // Loading it sets hooks that end the process with a code of their own once nothing is left to do: a run whose tests failed
@@ -35,15 +35,6 @@ export interface PostgresServer {
 
 const user = "otpd";
 const password = "test";
-
-/** A port that was free a moment ago. */
-export async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
-}
 
 export async function startPostgres(flags: readonly string[] = []): Promise<PostgresServer> {
   const folder = temporaryFolder();

@@ -29,7 +29,7 @@ export interface Otpd {
   end(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `otpd serve` on a free port in `folder`, and resolves once it listens. */
+/** Starts `otpd serve` on a free port in `folder`, and resolves once it listens and its banner, if it has one, is here. */
 export async function startOtpd(
   folder: string,
   env: Record<string, string> = {},
@@ -50,7 +50,9 @@ export async function startOtpd(
   child.stderr.on("data", keep("errors"));
   // Not "exit": what was written last may still be on its way.
   const gone = once(child, "close");
+  let isOver = false;
   void gone.then(() => {
+    isOver = true;
     for (const check of waiters) check();
   });
 
@@ -58,7 +60,7 @@ export async function startOtpd(
     return new Promise((resolve, reject) => {
       const check = () => {
         const found = text[where].match(pattern);
-        if (found === null && child.exitCode === null && child.signalCode === null) return;
+        if (found === null && !isOver) return;
         waiters.delete(check);
         if (found === null) reject(new Error(`otpd ended without ${pattern}:\n${text.output}\n${text.errors}`));
         else resolve(found);
@@ -69,6 +71,8 @@ export async function startOtpd(
   }
 
   const [, port] = await waitFor(/"port":(\d+),"msg":"listening"/, "errors");
+  // Printed before, but on a pipe of its own, which may be read later.
+  if (env["OTP_ENV"] !== "production") await waitFor(/^otpd listens on /m);
   return {
     process: child,
     url: `http://127.0.0.1:${port}`,

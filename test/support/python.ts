@@ -18,6 +18,6 @@ export const missingGrpcio: string | undefined = (() => {
 
 /** Runs a script to its end; resolves with the lines that it printed. */
 export async function runPython(script: string, args: readonly string[]): Promise<string[]> {
-  const { stdout } = await promisify(execFile)(python, ["-c", script, ...args], { timeout: 20_000 });
+  const { stdout } = await promisify(execFile)(python, ["-c", script, ...args], { timeout: 120_000 });
   return stdout.trimEnd().split("\n");
 }

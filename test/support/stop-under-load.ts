@@ -25,7 +25,7 @@ export interface Stopped {
   readonly secondSignal: boolean;
 }
 
-/** One round. `pauseMs` is how long the load runs before the stop; with `twice`, the signal comes again at once. */
+/** One round. `pauseMs` is how long the load runs before the stop, once every surface was served; with `twice`, the signal comes again at once. */
 export async function stopUnderLoad(pauseMs: number, twice: boolean): Promise<Stopped> {
   const folder = temporaryFolder();
   const otpd = await startOtpd(folder, { OTP_PHONE_LIMITS: "1000@1s", OTP_KEY_LIMIT: "none" });
@@ -33,7 +33,7 @@ export async function stopUnderLoad(pauseMs: number, twice: boolean): Promise<St
     const key = await firstKey(otpd);
     const loops = { rest: 4, connect: 4, "grpc-web": 4, grpc: 4, "connect-h2": 4 };
     const load = startLoad({ port: Number(new URL(otpd.url).port), key, loops, streams: 2 });
-    await load.started;
+    await load.served;
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
     const exit = once(otpd.process, "exit");
     const stopNs = process.hrtime.bigint();

@@ -9,6 +9,8 @@ export interface TcpProxy {
   readonly port: number;
   /** How many connections are open. */
   connections(): number;
+  /** How many were open at most. */
+  mostConnections(): number;
   /** Ends every connection at once, with a reset. New ones get through. */
   cut(): void;
   /** From now on nothing gets through in either direction, on old connections and new ones, not even their end. */
@@ -53,12 +55,14 @@ interface Trap {
 /** Starts a proxy before a port of this machine. */
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const links = new Set<Link>();
+  let most = 0;
   let swallowing = false;
   let trap: Trap | undefined;
 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
     const link: Link = { near, far: undefined, held: swallowing ? [] : undefined, isSilenced: false };
     links.add(link);
+    most = Math.max(most, links.size);
     const pass = (step: () => void) => {
       if (link.held !== undefined) link.held.push(step);
       else if (!link.isSilenced) step();
@@ -105,6 +109,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   return {
     port: (server.address() as AddressInfo).port,
     connections: () => links.size,
+    mostConnections: () => most,
     cut() {
       for (const link of links) reset(link);
     },

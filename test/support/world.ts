@@ -138,6 +138,8 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     OTP_PHONE_LIMITS: "1000@1s",
     OTP_KEY_LIMIT: "none",
     OTP_AUTH_FAILURE_LIMIT: "9999@1s",
+    // An answer tells what came of the message, however slow the machine is.
+    OTP_SEND_WAIT_MS: "10000",
     ...env,
   };
   const { database } = configOf(given);

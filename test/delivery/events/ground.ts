@@ -77,6 +77,8 @@ export interface Workshop {
   add(url: string, showPhones?: boolean): Promise<{ id: string; secret: string }>;
   /** Starts a worker; `store` may stand in for the real one. */
   work(options: PostOptions, store?: Pick<Store, "events" | "now">): EventWorker;
+  /** Has every POST that is under way be too late. */
+  losePatience(): void;
   /** The endpoint, once `isSo` of it. */
   endpointOnce(id: string, isSo: (endpoint: Endpoint) => boolean): Promise<Endpoint>;
   /** Resolves once no event is due now, or in hand. */
@@ -87,10 +89,15 @@ export interface Workshop {
 export async function createWorkshop(): Promise<Workshop> {
   const folder = temporaryFolder();
   const manual = createManualSystem();
-  // A look at the outbox, and the end of patience, come after moments instead of seconds.
+  const patience = new Set<() => void>();
+  // A look at the outbox comes after moments instead of seconds, and the end of patience when a test says so.
   const system: ManualSystem = {
     ...manual,
-    after: (ms, act) => manual.after(ms >= postTimeoutMs ? 500 : Math.min(ms, 10), act),
+    after(ms, act) {
+      if (ms < postTimeoutMs) return manual.after(Math.min(ms, 10), act);
+      patience.add(act);
+      return () => void patience.delete(act);
+    },
   };
   const store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: false });
   const keys = ringOf(1);
@@ -99,12 +106,7 @@ export async function createWorkshop(): Promise<Workshop> {
   const faults: unknown[] = [];
   const tried: string[] = [];
   const until = async (isSo: () => Promise<boolean>) => {
-    // Bounded: a hundred times the time that it takes.
-    for (let i = 0; i < 2_000; i++) {
-      if (await isSo()) return;
-      await new Promise((resolve) => setTimeout(resolve, 5));
-    }
-    throw new Error("it did not come to that");
+    while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 5));
   };
   return {
     store,
@@ -133,6 +135,9 @@ export async function createWorkshop(): Promise<Workshop> {
       workers.push(worker);
       worker.start();
       return worker;
+    },
+    losePatience() {
+      for (const act of patience) act();
     },
     async endpointOnce(id, isSo) {
       let found: Endpoint | undefined;

@@ -188,10 +188,10 @@ describe("a delivery report", () => {
   test("that comes before the provider's answer counts", async () => {
     await station.stop();
     station = await startStation(folder, messagebird, webhook, { OTP_SEND_WAIT_MS: "50" });
-    const from = (await messagebird.seen()).length;
     await messagebird.script("accept, no answer");
+    const asked = messagebird.next();
     const { body } = await send();
-    const reference = (await messagebird.seen())[from]?.reference ?? "";
+    const { reference } = await asked;
     expect(await report(reference, "delivered")).toBe(200);
     expect(await get(body["request_id"])).toMatchObject({ delivery: "DELIVERY_DELIVERED" });
   });

@@ -26,7 +26,6 @@ export const behaviours = [
   "422 recipient",
   "422 originator",
   "429",
-  "429 wait",
   "500",
   "500 without errors",
   "302",
@@ -37,6 +36,8 @@ export const behaviours = [
   "hang",
   "drip",
   "reset",
+  // The last, for it is not called for half a minute then.
+  "429 wait",
 ] as const;
 export type Behaviour = (typeof behaviours)[number];
 
@@ -123,7 +124,7 @@ function act(behaviour: Behaviour, response: ServerResponse, id: string): void {
     case "429":
       return json(response, 429, {});
     case "429 wait":
-      return json(response, 429, {}, { "retry-after": "1" });
+      return json(response, 429, {}, { "retry-after": "30" });
     case "302":
       return json(response, 302, {}, { location: "https://127.0.0.1:1/" });
     case "200 without id":

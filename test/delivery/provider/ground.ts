@@ -128,6 +128,8 @@ export async function startStation(
     OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
     OTP_PHONE_LIMITS: "1000@1s",
     OTP_KEY_LIMIT: "none",
+    // An answer tells what came of the message, however slow the machine is.
+    OTP_SEND_WAIT_MS: "10000",
     OTP_ALLOWED_COUNTRIES: "*",
     OTP_PROVIDERS: webhook === undefined ? "messagebird" : "messagebird,webhook",
     OTP_MESSAGEBIRD_ACCESS_KEY: "live-key",
