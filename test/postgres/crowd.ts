@@ -2,15 +2,16 @@
  * Four instances on one database, their clocks up to an hour off, fired at all at once: whatever is
  * limited is limited once, for all of them.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
 import { rowOf, select, stateNumbers } from "../support/database.ts";
+import { dayMs, hourMs, minuteMs } from "../support/examples.ts";
 import { newPhone, wrongCode } from "../support/phones.ts";
 import { connectByFetch, type Outcome, type Rpc } from "../support/surfaces.ts";
 import { fireVolley, tally, type Hit, type Shot } from "../support/volley.ts";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
 
-const hourMs = 3_600_000;
 export const clocksAheadMs = [-hourMs, hourMs, -hourMs / 2, hourMs / 2];
 const connectionsEach = 25;
 /** As many as four instances have room for. */
@@ -27,8 +28,9 @@ export interface Crowd {
   stop(): Promise<void>;
 }
 
-/** Starts the instances on an empty database. */
+/** Starts the instances on an empty database. The day's cap begins anew at midnight, so not right before that. */
 export async function startCrowd(folder: string, url: string, env: Record<string, string> = {}): Promise<Crowd> {
+  while (Date.now() % dayMs > dayMs - 2 * minuteMs) await sleep(1_000);
   const estate = await createEstate(folder, url);
   const given = { OTP_SEND_WAIT_MS: "0", OTP_KEY_LIMIT: "none", ...env };
   const instances = await Promise.all(

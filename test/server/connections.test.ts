@@ -189,7 +189,7 @@ describe("a request that does not come to its end", () => {
   });
 
   test("is answered 504 as DEADLINE when its HTTP/1 body drips, and closed", async () => {
-    await listenWith({ requestMs: 400 }, { deadlineMs: 100 });
+    await listenWith({ requestMs: 2_000 }, { deadlineMs: 100 });
     const connection = await open(callText(testKey).replace(/content-length: \d+/, "content-length: 5000"));
     drip(connection, " ");
     const text = (await connection.closed).toString();

@@ -26,6 +26,8 @@ export interface Visitor {
   readonly misdeeds: string[];
   /** What a screen reader was told, in order. */
   announced(): Promise<string[]>;
+  /** From now on the page's clock moves only as it is told to; the inbox, which is asked again and again, stands still too. */
+  standStill(): Promise<void>;
   leave(): Promise<void>;
 }
 
@@ -65,6 +67,7 @@ export async function visit(browser: Browser, url: string, options: { clipboard?
     page,
     misdeeds,
     announced: async () => (await kept()).announced,
+    standStill: async () => page.clock.pauseAt((await page.evaluate(() => Date.now())) + 1_000),
     async leave() {
       misdeeds.push(...(await kept()).violations.map((directive) => `broke ${directive}`));
       await context.close();
