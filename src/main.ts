@@ -21,6 +21,7 @@ import type { Share } from "./otp/daily-cap.ts";
 import { createMetrics } from "./observe/metrics.ts";
 import { createTracing } from "./observe/tracing.ts";
 import { createReadiness } from "./observe/readiness.ts";
+import { createTurnedAwayLog } from "./observe/turned-away.ts";
 import { slotsUnder } from "./otp/idempotency.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
@@ -254,6 +255,11 @@ export async function startService(config: Config, surroundings: Surroundings): 
       failureLimit: config.authFailureLimit,
       onFault: onFault("api-keys"),
     });
+    const turnedAwayLog = createTurnedAwayLog({
+      system,
+      write: telemetry.turnedAway,
+      writeRest: telemetry.turnedAwayRest,
+    });
     const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
     const gateway = createGateway({
       rpcs,
@@ -277,7 +283,11 @@ export async function startService(config: Config, surroundings: Surroundings): 
         metrics?.call(call, durationMs);
       },
       traced: tracing.call,
-      onTurnedAway: (reason, rpc) => metrics?.turnedAway(reason, rpc),
+      onTurnedAway(request) {
+        turnedAwayLog.tell(request);
+        metrics?.turnedAway(request.reason);
+      },
+      onNoRoom: (rpc) => metrics?.turnedAway("STORE_UNAVAILABLE", rpc),
       onFault: onFault("gateway"),
     });
     const health = createHealth([OtpService.typeName]);
@@ -326,6 +336,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
         readiness.drain();
         const callOff = system.after(sendGraceMs, worker.hurry);
         await server.stop(serverGraceMs);
+        turnedAwayLog.end();
         callOff();
         await Promise.all([worker.stop(workerGraceMs), eventWorker.stop(workerGraceMs)]);
         await sweeper.stop();

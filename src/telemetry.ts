@@ -21,9 +21,23 @@ export interface AnsweredCall {
   readonly isCanceled?: boolean;
 }
 
+/** What is told of a request that became no call. */
+export interface UncalledRequest {
+  readonly id: string;
+  readonly reason: string;
+  readonly status: number;
+  readonly method: string;
+  readonly path: string;
+  readonly origin?: string | undefined;
+}
+
 export interface Telemetry {
   /** A call was answered. */
   call(call: AnsweredCall, status: number, durationMs: number): void;
+  /** A request was refused before it became a call; its path and origin are masked. */
+  turnedAway(request: UncalledRequest): void;
+  /** So many further ones were. */
+  turnedAwayRest(count: number): void;
   /** A provider was called. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number): void;
   /** A provider is left alone from now on, since it failed too often; or no longer. */
@@ -63,6 +77,12 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
         key_id: call.caller?.id,
       };
       log.info(fields, "call");
+    },
+    turnedAway({ id, reason, status, method, path, origin }) {
+      log.info({ call_id: id, reason, status, method, path, origin }, "turned away");
+    },
+    turnedAwayRest(count) {
+      log.info({ count }, "more were turned away, and are not listed");
     },
     providerCall(provider, outcome, durationMs) {
       const fields = { provider, outcome: outcome.kind, duration_ms: durationMs };

@@ -4,8 +4,6 @@
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
-import type { Refusal } from "../otp/reason.ts";
-import { restError } from "./rest.ts";
 
 export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
@@ -41,12 +39,6 @@ export function write(response: Response, { headers, ...rest }: Sendable, callId
       ...(callId === undefined ? {} : { "x-call-id": callId }),
     },
   });
-}
-
-/** Answers what never became a call. */
-export function answerPlain(response: Response, refusal: Refusal, more: Record<string, string> = {}): void {
-  const { headers, ...rest } = restError(refusal);
-  write(response, { ...rest, headers: { ...more, ...headers } });
 }
 
 /** The answer of a path that is no RPC. */

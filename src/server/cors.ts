@@ -7,12 +7,12 @@
  */
 import { cors } from "@connectrpc/connect";
 import { originCharsMax } from "../otp/origin.ts";
-import { refuse } from "../otp/reason.ts";
-import { answerPlain, writeWhole, type Request, type Response } from "./answer.ts";
+import { refuse, type Refusal } from "../otp/reason.ts";
+import { writeWhole, type Request, type Response } from "./answer.ts";
 
 export interface Cors {
-  /** Answers a preflight, on a path that there is. Without headers for a browser unless its origin is listed. */
-  answerPreflight(request: Request, response: Response): Promise<void>;
+  /** Answers a preflight, on a path that there is; or resolves with why not, which is to be answered. */
+  answerPreflight(request: Request, response: Response): Promise<Refusal | undefined>;
   /** Adds to an answer what lets a page of a listed origin read it, refusals too. Before anything else is written. */
   mark(request: Request, response: Response): Promise<void>;
 }
@@ -40,7 +40,7 @@ export function createCors(listsOrigin: (origin: string) => Promise<boolean>): C
       const { origin } = request.headers;
       if (!(await isListed(origin))) {
         const message = "No publishable API key lists this origin.";
-        return answerPlain(response, refuse("ORIGIN_NOT_ALLOWED", { message }).refusal);
+        return refuse("ORIGIN_NOT_ALLOWED", { message }).refusal;
       }
       writeWhole(response, {
         status: 204,
@@ -53,6 +53,7 @@ export function createCors(listsOrigin: (origin: string) => Promise<boolean>): C
         },
         body: new Uint8Array(),
       });
+      return undefined;
     },
 
     async mark(request, response) {

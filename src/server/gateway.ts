@@ -10,10 +10,11 @@
  */
 import { createContextValues } from "@connectrpc/connect";
 import { isPublishable } from "../otp/api-key.ts";
-import { invalid, refuse, type Reason, type Refusal } from "../otp/reason.ts";
+import type { TurnedAway } from "../observe/turned-away.ts";
+import { invalid, refuse, type Refusal } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
-import { answerPlain, gather, write, type Request, type Response, type Sendable } from "./answer.ts";
+import { gather, write, type Request, type Response, type Sendable } from "./answer.ts";
 import type { Admit } from "./admission.ts";
 import { createBudget, reasonOf } from "./budget.ts";
 import type { ClientAddress } from "./client-address.ts";
@@ -25,9 +26,10 @@ import { createPlaces, type Place } from "./places.ts";
 import { alone, answerAtOnce, discard, isGone, readBody } from "./request-body.ts";
 import { headersOf, timeoutMsOf } from "./request-headers.ts";
 import { restError } from "./rest.ts";
-import { createRouter, envelopeBytes, pathOf, type Routed } from "./route.ts";
+import { allowing, createRouter, envelopeBytes, pathOf, type Routed } from "./route.ts";
 import { callKey, type Rpcs } from "./rpcs.ts";
 import { httpStatus } from "./status.ts";
+import { createTurnAway, newCallId, type TurnAway } from "./turn-away.ts";
 import { createTurns } from "./turns.ts";
 import { createReception, type Visit } from "./visits.ts";
 
@@ -53,8 +55,10 @@ export interface GatewayOptions {
   readonly onCall: (call: Call, status: number, durationMs: number) => void;
   /** Performs a call within what traces it, if anything does. */
   readonly traced?: (<T>(call: Call, headers: Request["headers"], perform: () => Promise<T>) => Promise<T>) | undefined;
-  /** Told of a request that was refused before it became a call, for metrics; `rpc` is where it led, if anywhere. */
-  readonly onTurnedAway?: (reason: Reason, rpc?: string) => void;
+  /** Told of a request that was refused before it became a call, for logs and metrics. */
+  readonly onTurnedAway?: (request: TurnedAway) => void;
+  /** Told of each call for which there was no room, by its RPC. */
+  readonly onNoRoom?: (rpc: string) => void;
   /** Told of a fault of the gateway's own. */
   readonly onFault: (error: unknown) => void;
 }
@@ -62,6 +66,7 @@ export interface GatewayOptions {
 export interface Gateway {
   /** Answers one request. Never throws. */
   handle(request: Request, response: Response): void;
+  readonly turnAway: TurnAway;
   /** Whether a request is for an answer that lasts, which nobody dawdles over. */
   mayLast?(request: Request): boolean;
   /** From now on every new call is refused as SHUTTING_DOWN; resolves when the last one under way is answered. */
@@ -94,11 +99,13 @@ export function createGateway(options: GatewayOptions): Gateway {
   const takeTurn = createTurns(callsPerTurn);
   const takeRefusalTurn = createTurns(refusalsPerTurn);
   let refusalsWaiting = 0;
+  const turnAway = createTurnAway(system, options.onTurnedAway);
   const places = createPlaces(callsMax);
   const pageCalls = createBudget(pageCallsOf(callsMax));
   const secretBodies = createBudget({ max: callsMax });
   const { receive, withPlace } = createReception({
     places,
+    turnAway,
     addressOf: (request) => options.addressOf(request).name,
     bodies: reportBodies,
     bodyBytesMax,
@@ -109,7 +116,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   function handle(request: Request, response: Response): void {
     serve(request, response).catch((error: unknown) => {
       onFault(error);
-      if (!response.headersSent) answerPlain(response, refuse("INTERNAL").refusal);
+      if (!response.headersSent) turnAway(request, response, refuse("INTERNAL").refusal);
     });
   }
 
@@ -121,11 +128,9 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     const routed = router.route(request);
     if (!routed.ok) {
-      options.onTurnedAway?.(routed.refusal.reason);
       discard(request);
       await mark(request, response);
-      answerPlain(response, routed.refusal, routed.allow === undefined ? {} : { allow: routed.allow });
-      return;
+      return turnAway(request, response, routed.refusal, allowing(routed));
     }
     if (places.isFull) return refuseForWantOfRoom(request, response, routed);
     const { call, giveUp } = newCall(request, routed);
@@ -157,7 +162,7 @@ export function createGateway(options: GatewayOptions): Gateway {
    * wait for the answer, and cannot take the time of those who are served. The wait is short and the crowd is bounded.
    */
   async function refuseForWantOfRoom(request: Request, response: Response, routed: Routed): Promise<void> {
-    options.onTurnedAway?.("STORE_UNAVAILABLE", routed.handler.method.name);
+    options.onNoRoom?.(routed.handler.method.name);
     if (refusalsWaiting < refusalsWaitingMax) {
       refusalsWaiting += 1;
       const turn = takeRefusalTurn();
@@ -175,7 +180,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     // Nobody need be waiting when it happens.
     late.catch(() => {});
     const call: Call = {
-      id: Buffer.from(system.randomBytes(9)).toString("base64url"),
+      id: newCallId(system),
       surface,
       rpc: handler.method.name,
       reached: false,
@@ -338,9 +343,13 @@ export function createGateway(options: GatewayOptions): Gateway {
   async function preflight(request: Request, response: Response): Promise<void> {
     if (places.isDraining) {
       discard(request);
-      return answerPlain(response, refuse("SHUTTING_DOWN", { retryAfterMs }).refusal);
+      return turnAway(request, response, refuse("SHUTTING_DOWN", { retryAfterMs }).refusal);
     }
-    await answerAtOnce(request, () => withPlace(request, response, () => cors.answerPreflight(request, response)));
+    const answer = async () => {
+      const refusal = await cors.answerPreflight(request, response);
+      if (refusal !== undefined) turnAway(request, response, refusal);
+    };
+    await answerAtOnce(request, () => withPlace(request, response, answer));
   }
 
   /** What a caller is told of a fault that only the operator is to know. */
@@ -350,7 +359,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     return (isStore ? refuse("STORE_UNAVAILABLE", { retryAfterMs }) : refuse("INTERNAL")).refusal;
   }
 
-  return { handle, drain: places.drain };
+  return { handle, turnAway, drain: places.drain };
 }
 
 const empty = new Uint8Array();

@@ -8,12 +8,12 @@ import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/conn
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { refuse } from "../otp/reason.ts";
-import { answerPlain, type Request, type Response } from "./answer.ts";
+import type { Request, Response } from "./answer.ts";
 import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
 import { alone, discard, readBody } from "./request-body.ts";
 import { headersOf } from "./request-headers.ts";
-import { createRouter, envelopeBytes, rpcPathOf } from "./route.ts";
+import { allowing, createRouter, envelopeBytes, rpcPathOf } from "./route.ts";
 
 export interface OpenRpcsOptions {
   /** Registers the services. */
@@ -32,6 +32,7 @@ export interface OpenRpcsOptions {
 /** Puts the open RPCs before a gateway. */
 export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gateway {
   const { messageBytesMax, deadlineMs, watchMs, callsMax, onFault } = options;
+  const { turnAway } = gateway;
   let callsUnderWay = 0;
   const rpcs = createConnectRouter({
     acceptCompression: [],
@@ -49,7 +50,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     const routed = router.route(request);
     if (!routed.ok) {
       discard(request);
-      return answerPlain(response, routed.refusal, routed.allow === undefined ? {} : { allow: routed.allow });
+      return turnAway(request, response, routed.refusal, allowing(routed));
     }
     const { handler, url } = routed;
     const gone = new AbortController();
@@ -62,8 +63,8 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     if (handler.method.methodKind !== "bidi_streaming") {
       const read = await readBody(request, messageBytesMax + envelopeBytes, deadlineMs);
       if (read === undefined) return;
-      if (read === "too large") return answerPlain(response, refuse("BODY_TOO_LARGE").refusal);
-      if (read === "too slow") return answerPlain(response, refuse("DEADLINE").refusal);
+      if (read === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
+      if (read === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
       body = alone(read);
     }
     const answer = await handler({
@@ -79,6 +80,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
   }
 
   return {
+    turnAway,
     drain: gateway.drain,
     mayLast: (request) => isWatch(byPath.get(rpcPathOf(request))),
     handle(request, response) {
@@ -88,7 +90,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
         if (response.destroyed) return;
         onFault(error);
         if (response.headersSent) response.destroy();
-        else answerPlain(response, refuse("INTERNAL").refusal);
+        else turnAway(request, response, refuse("INTERNAL").refusal);
       });
     },
   };

@@ -20,6 +20,11 @@ export interface Routed {
 
 export type RouteResult = Routed | { readonly ok: false; readonly refusal: Refusal; readonly allow?: string };
 
+/** What a refusal of the method tells beside itself. */
+export function allowing({ allow }: { readonly allow?: string }): { headers?: { allow: string } } {
+  return allow === undefined ? {} : { headers: { allow } };
+}
+
 export interface Router {
   /** Finds the RPC. ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED, MEDIA_TYPE_UNSUPPORTED or BODY_TOO_LARGE without one. */
   route(request: Request): RouteResult;

@@ -15,9 +15,12 @@ import {
 } from "node:http2";
 import { connect, Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { invalid } from "../otp/reason.ts";
 import type { Request, Response } from "./answer.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import type { Gateway } from "./gateway.ts";
+import { discard } from "./request-body.ts";
+import { answerUnreadable } from "./unreadable.ts";
 
 export interface ServerOptions {
   readonly gateway: Gateway;
@@ -128,10 +131,18 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     gateway.handle(request, response);
   }
 
+  /** Node would answer an Expect other than 100-continue by itself, with nothing in it. */
+  function onExpectation(request: Request, response: Response): void {
+    response.once("close", connections.callBegan(request, response));
+    discard(request);
+    const { refusal } = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
+    gateway.turnAway(request, response, refusal, { status: 417 });
+  }
+
   const listener =
     readCertificate === undefined
-      ? cleartext(connections, onRequest, limits)
-      : secure(connections, onRequest, limits, readCertificate());
+      ? cleartext(connections, { onRequest, onExpectation }, limits)
+      : secure(connections, { onRequest, onExpectation }, limits, readCertificate());
   let connectionsTaken = 0;
   listener.prependListener("connection", () => (connectionsTaken += 1));
 
@@ -178,11 +189,20 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 }
 
 type OnRequest = (request: Request, response: Response) => void;
+interface Listeners {
+  readonly onRequest: OnRequest;
+  readonly onExpectation: OnRequest;
+}
 
-function cleartext(connections: Connections, onRequest: OnRequest, limits: ServerLimits): Http1Server {
+function cleartext(
+  connections: Connections,
+  { onRequest, onExpectation }: Listeners,
+  limits: ServerLimits,
+): Http1Server {
   const http1 = createHttp1Server(http1Options(limits), onRequest);
   const http2 = createHttp2Server(http2Options(limits), onRequest);
-  http1.on("clientError", onClientError);
+  for (const server of [http1, http2]) server.on("checkExpectation", onExpectation);
+  http1.on("clientError", answerUnreadable);
   watchSessions(http2);
   tellApart(
     http1,
@@ -205,7 +225,7 @@ function tlsOptions({ cert, key }: Certificate) {
 
 function secure(
   connections: Connections,
-  onRequest: OnRequest,
+  { onRequest, onExpectation }: Listeners,
   limits: ServerLimits,
   certificate: Certificate,
 ): Http2SecureServer {
@@ -220,7 +240,8 @@ function secure(
     onRequest,
   );
   watchSessions(server);
-  server.on("clientError", onClientError);
+  server.on("checkExpectation", onExpectation);
+  server.on("clientError", answerUnreadable);
   // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
   server.prependListener("tlsClientError", (_, socket) => socket.destroy());
   // Node does not tell which connection a finished handshake was on.
@@ -295,17 +316,6 @@ function tellApart(http1: Http1Server, takeHttp2: (socket: Socket) => void, conn
     };
     socket.on("readable", onReadable);
   });
-}
-
-function onClientError(error: NodeJS.ErrnoException, socket: Socket | { writable: boolean; destroy(): void }): void {
-  if (!socket.writable || !("end" in socket)) return void socket.destroy();
-  const statuses: Record<string, string> = {
-    HPE_HEADER_OVERFLOW: "431 Request Header Fields Too Large",
-    ERR_HTTP_REQUEST_TIMEOUT: "408 Request Timeout",
-  };
-  const status = statuses[error.code ?? ""] ?? "400 Bad Request";
-  setTimeout(() => socket.destroy(), lastAnswersMs).unref();
-  socket.end(`HTTP/1.1 ${status}\r\nconnection: close\r\ncache-control: no-store\r\ncontent-length: 0\r\n\r\n`);
 }
 
 async function listen(

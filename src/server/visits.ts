@@ -5,11 +5,12 @@
  */
 import { refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import { peerOf } from "./admission.ts";
-import { answerPage, answerPlain, type Page, type Request, type Response } from "./answer.ts";
+import { answerPage, type Page, type Request, type Response } from "./answer.ts";
 import { createBudget, reasonOf, type BudgetLimits } from "./budget.ts";
 import type { Places } from "./places.ts";
 import { answerAtOnce, discard, readBody } from "./request-body.ts";
-import { methodNotAllowed } from "./route.ts";
+import { allowing, methodNotAllowed } from "./route.ts";
+import type { TurnAway } from "./turn-away.ts";
 
 /** A path that is no RPC: what it answers to, and how. */
 export interface Visit {
@@ -32,6 +33,7 @@ export interface Visit {
 
 export interface ReceptionOptions {
   readonly places: Places;
+  readonly turnAway: TurnAway;
   /** Finds what limits know a client by. */
   readonly addressOf: (request: Request) => string;
   /** How many bodies are read at once. */
@@ -55,30 +57,36 @@ const retryAfterMs = 1_000;
 const empty = new Uint8Array();
 
 export function createReception(options: ReceptionOptions): Reception {
-  const { places, addressOf, bodyBytesMax, bodyMs, faultRefusal } = options;
+  const { places, turnAway, addressOf, bodyBytesMax, bodyMs, faultRefusal } = options;
   const bodies = createBudget(options.bodies);
+
+  /** Sends a request away that may come again a little later. */
+  function sendAway(request: Request, response: Response, reason: Reason): void {
+    discard(request);
+    turnAway(request, response, refuse(reason, { retryAfterMs }).refusal);
+  }
 
   async function receive(visit: Visit, request: Request, response: Response): Promise<void> {
     const method = request.method ?? "";
     if (!visit.methods.includes(method)) {
       discard(request);
-      const { refusal, allow } = methodNotAllowed(visit.methods);
-      return answerPlain(response, refusal, { allow });
+      const refused = methodNotAllowed(visit.methods);
+      return turnAway(request, response, refused.refusal, allowing(refused));
     }
     const show = async (body: Uint8Array) => {
       const { url: target = "", headers } = request;
       const answer = await visit.answer({ method, target, headers, body, peer: peerOf(request) });
-      if (!answer.ok) return answerPlain(response, answer.refusal);
+      if (!answer.ok) return turnAway(request, response, answer.refusal);
       answerPage(response, answer.value, method === "HEAD");
     };
-    if (places.isDraining && visit.isUrgent !== true) return turnAway(request, response, "SHUTTING_DOWN");
+    if (places.isDraining && visit.isUrgent !== true) return sendAway(request, response, "SHUTTING_DOWN");
     if (method !== "GET" && method !== "HEAD") return readAndShow(request, response, show);
     return answerAtOnce(request, async () => {
       if (visit.acts === true) return withPlace(request, response, () => show(empty));
       try {
         await show(empty);
       } catch (error) {
-        answerPlain(response, faultRefusal(error));
+        turnAway(request, response, faultRefusal(error));
       }
     });
   }
@@ -90,13 +98,13 @@ export function createReception(options: ReceptionOptions): Reception {
     show: (body: Uint8Array) => Promise<void>,
   ): Promise<void> {
     const giveBack = bodies.take(addressOf(request));
-    if (typeof giveBack === "string") return turnAway(request, response, reasonOf(giveBack));
+    if (typeof giveBack === "string") return sendAway(request, response, reasonOf(giveBack));
     const place = places.begin();
     try {
       const body = await readBody(request, bodyBytesMax, bodyMs);
       if (body === undefined) return;
-      if (body === "too large") return answerPlain(response, refuse("BODY_TOO_LARGE").refusal);
-      if (body === "too slow") return answerPlain(response, refuse("DEADLINE").refusal);
+      if (body === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
+      if (body === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
       giveBack();
       await withPlace(request, response, () => show(body), place);
     } finally {
@@ -112,19 +120,14 @@ export function createReception(options: ReceptionOptions): Reception {
     place = places.begin(),
   ): Promise<void> {
     try {
-      if (!place.take()) return turnAway(request, response, "STORE_UNAVAILABLE");
+      if (!place.take()) return sendAway(request, response, "STORE_UNAVAILABLE");
       await act();
     } catch (error) {
-      answerPlain(response, faultRefusal(error));
+      turnAway(request, response, faultRefusal(error));
     } finally {
       place.end();
     }
   }
 
   return { receive, withPlace };
-}
-
-function turnAway(request: Request, response: Response, reason: Reason): void {
-  discard(request);
-  answerPlain(response, refuse(reason, { retryAfterMs }).refusal);
 }

@@ -60,4 +60,20 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: `oldest`,
     suites: ["test/server/newcomers.test.ts"],
   },
+  {
+    name: "paths in full",
+    breaks: "a number, a code or a key that somebody puts into a path stands in the log",
+    file: "src/observe/turned-away.ts",
+    text: `path: maskedPath(request.path),`,
+    replacement: `path: request.path,`,
+    suites: ["test/server/turned-away.test.ts"],
+  },
+  {
+    name: "a line for each wrong path",
+    breaks: "a stranger fills the log's disk as fast as he can ask",
+    file: "src/observe/turned-away.ts",
+    text: `if (lines < linesPerSecond) {`,
+    replacement: `if (lines >= 0) {`,
+    suites: ["test/server/turned-away.test.ts"],
+  },
 ];

@@ -13,7 +13,7 @@ import { connectionLimits, startServer } from "../../src/server/server.ts";
 const faults: unknown[] = [];
 
 function listenWith(handle: Gateway["handle"]) {
-  const gateway: Gateway = { handle, drain: () => Promise.resolve() };
+  const gateway: Gateway = { handle, turnAway() {}, drain: () => Promise.resolve() };
   const connections = createConnections({
     ...connectionLimits,
     idleMs: 60_000,

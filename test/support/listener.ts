@@ -197,7 +197,8 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       deadlineMs: wish.deadlineMs ?? 15_000,
       callsMax: wish.callsMax ?? 1_024,
       onCall: (call, status) => calls.push({ call, status }),
-      onTurnedAway: (reason, rpc) => turnedAway.push([reason, rpc]),
+      onTurnedAway: ({ reason }) => turnedAway.push([reason, undefined]),
+      onNoRoom: (rpc) => turnedAway.push(["STORE_UNAVAILABLE", rpc]),
       onFault: (error) => faults.push(error),
     }),
     {

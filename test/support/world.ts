@@ -61,6 +61,8 @@ export function createTestTelemetry(told: Told[]): Telemetry {
       void told.push({ event, with: args });
   return {
     call: tell("call"),
+    turnedAway: tell("turnedAway"),
+    turnedAwayRest: tell("turnedAwayRest"),
     providerCall: tell("providerCall"),
     breaker: tell("breaker"),
     fault: tell("fault"),

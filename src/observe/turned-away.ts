@@ -1,0 +1,92 @@
+/**
+ * What the log says of requests that were answered without having become a call: a wrong path, method or type, a page of an
+ * origin that no key lists. Anybody can make them, so there is a bound on their lines, and a path is told without what may
+ * be a number, a code, an id or a key in it.
+ */
+import type { Reason } from "../otp/reason.ts";
+import type { System } from "../system.ts";
+
+/** A request that was refused before it became a call. */
+export interface TurnedAway {
+  /** Answered as `x-call-id`. */
+  readonly id: string;
+  readonly reason: Reason;
+  readonly status: number;
+  readonly method: string;
+  /** As it came, without the query. */
+  readonly path: string;
+  /** The page's origin as it came, where it is why. */
+  readonly origin?: string | undefined;
+}
+
+export interface TurnedAwayLog {
+  /** Tells of a request, or counts it where too many were told of lately. */
+  tell(request: TurnedAway): void;
+  /** Tells at once how many were counted since the last line. */
+  end(): void;
+}
+
+export interface TurnedAwayLogOptions {
+  readonly system: Pick<System, "monotonicMs" | "after">;
+  /** Writes a line of a request, its path and origin masked. */
+  readonly write: (request: TurnedAway) => void;
+  /** Writes a line of how many further ones there were. */
+  readonly writeRest: (count: number) => void;
+}
+
+const linesPerSecond = 10;
+const secondMs = 1_000;
+const textCharsMax = 200;
+
+export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogOptions): TurnedAwayLog {
+  let beginMs = Number.NEGATIVE_INFINITY;
+  let lines = 0;
+  let rest = 0;
+  let callOff = () => {};
+
+  function end(): void {
+    callOff();
+    if (rest > 0) writeRest(rest);
+    rest = 0;
+  }
+
+  return {
+    tell(request) {
+      const now = system.monotonicMs();
+      if (now - beginMs >= secondMs) {
+        end();
+        beginMs = now;
+        lines = 0;
+      }
+      if (lines < linesPerSecond) {
+        lines += 1;
+        const { origin } = request;
+        write({
+          ...request,
+          method: /^[A-Z]{1,20}$/.test(request.method) ? request.method : "?",
+          path: maskedPath(request.path),
+          ...(origin === undefined ? {} : { origin: printable(origin) }),
+        });
+        return;
+      }
+      rest += 1;
+      if (rest === 1) callOff = system.after(beginMs + secondMs - now, end);
+    },
+    end,
+  };
+}
+
+/**
+ * A path as far as it may be told: without digits, but for a version such as v1, and without what looks like base64url:
+ * 20 characters or more that are not all small letters and dashes, as words are. Pure.
+ */
+export function maskedPath(path: string): string {
+  return printable(path)
+    .replaceAll(/[\w-]{20,}/g, (run) => (/^[a-z_-]+$/.test(run) ? run : "…"))
+    .replaceAll(/(?<!(?:^|[/.])v(?=\d(?:[/.]|$)))\d/g, "•");
+}
+
+/** Cut, and without what a terminal or a log's reader could take for more than a character. */
+function printable(text: string): string {
+  return text.slice(0, textCharsMax).replaceAll(/[^\x21-\x7e]/g, "?");
+}

@@ -1,0 +1,41 @@
+/**
+ * The answer to a request that never becomes a call: as on REST, with an id of its own that the log has too.
+ */
+import type { TurnedAway } from "../observe/turned-away.ts";
+import type { Refusal } from "../otp/reason.ts";
+import type { System } from "../system.ts";
+import { write, type Request, type Response } from "./answer.ts";
+import { restError } from "./rest.ts";
+import { pathOf } from "./route.ts";
+
+/** Answers a request with a refusal. The body is left to the caller to discard. */
+export type TurnAway = (request: Request, response: Response, refusal: Refusal, more?: More) => void;
+
+export interface More {
+  /** Beside those of the refusal. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Instead of that of the reason. */
+  readonly status?: number;
+}
+
+/** The id of a call, or of what was to be one: 12 characters that nobody has had before. */
+export function newCallId(system: Pick<System, "randomBytes">): string {
+  return Buffer.from(system.randomBytes(9)).toString("base64url");
+}
+
+/** `onTurnedAway` is told of each request that is answered so. */
+export function createTurnAway(
+  system: Pick<System, "randomBytes">,
+  onTurnedAway?: (request: TurnedAway) => void,
+): TurnAway {
+  return (request, response, refusal, more = {}) => {
+    const id = newCallId(system);
+    const { body, ...made } = restError(refusal);
+    const { status = made.status } = more;
+    write(response, { status, headers: { ...more.headers, ...made.headers }, body }, id);
+    const { method = "" } = request;
+    const { reason } = refusal;
+    const why = reason === "ORIGIN_NOT_ALLOWED" ? { origin: request.headers.origin } : {};
+    onTurnedAway?.({ id, reason, status, method, path: pathOf(request), ...why });
+  };
+}

@@ -1,0 +1,166 @@
+/**
+ * Requests that never become a call: the client gets an id and the log has it too, with what was wrong and nothing that is
+ * secret; what is no HTTP at all gets a body that a client can read.
+ */
+import { rmSync } from "node:fs";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { createTurnedAwayLog, maskedPath, type TurnedAway } from "../../src/observe/turned-away.ts";
+import { startListener, type Listener } from "../support/listener.ts";
+import { firstKey, startOtpd } from "../support/process.ts";
+import { openRaw } from "../support/raw.ts";
+import { createManualSystem } from "../support/system.ts";
+import { overHttp1, overHttp2 } from "../support/wire.ts";
+import { startWorld, temporaryFolder, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.stop());
+
+const wires = [
+  ["HTTP/1.1", overHttp1],
+  ["HTTP/2", overHttp2],
+] as const;
+const json = { "content-type": "application/json" };
+const page = { origin: "https://shop.example", "access-control-request-method": "POST" };
+
+describe.each(wires)("over %s", (_, wire) => {
+  test.each([
+    ["ROUTE_NOT_FOUND", 404, "POST", "/v1/otp/sned?phone=%2B31612345678", json, "/v1/otp/sned"],
+    ["METHOD_NOT_ALLOWED", 405, "GET", "/v1/otp/send", {}, "/v1/otp/send"],
+    ["METHOD_NOT_ALLOWED", 405, "POST", "/livez", {}, "/livez"],
+    [
+      "BODY_TOO_LARGE",
+      413,
+      "POST",
+      "/v1/otp/send",
+      { ...json, "content-length": "16385" },
+      "/v1/otp/send",
+      "x".repeat(16_385),
+    ],
+    ["MEDIA_TYPE_UNSUPPORTED", 415, "POST", "/v1/otp/send", { "content-type": "text/xml" }, "/v1/otp/send", "<a/>"],
+    ["ORIGIN_NOT_ALLOWED", 403, "OPTIONS", "/v1/otp/send", page, "/v1/otp/send"],
+    ["INVALID_REQUEST", 417, "POST", "/v1/otp/send", { ...json, expect: "a-miracle" }, "/v1/otp/send", "{}"],
+  ])("%s (%i) of %s %s is told of under the id of its answer", async (...row) => {
+    const [reason, status, method, path, headers, told, body] = row;
+    world.told.splice(0);
+    const answer = await wire(world.url, { method, path, headers, ...(body === undefined ? {} : { body }) });
+    expect(answer.status).toBe(status);
+    expect(JSON.parse(answer.text)).toMatchObject({ reason, message: expect.any(String) as string, details: [{}, {}] });
+    expect(answer.headers.get("content-length")).toBe(`${Buffer.byteLength(answer.text)}`);
+    const id = answer.headers.get("x-call-id");
+    expect(id).toMatch(/^[\w-]{12}$/);
+    const { origin } = { origin: undefined, ...headers };
+    const line = { id, reason, status, method, path: told, ...(origin === undefined ? {} : { origin }) };
+    expect(world.told).toEqual([{ event: "turnedAway", with: [line] }]);
+    world.system.advance(1_000);
+  });
+});
+
+test.each([
+  ["/v1/otp/sned", "/v1/otp/sned"],
+  ["/otp.v1.OtpService/Send", "/otp.v1.OtpService/Send"],
+  ["/v1/phone-verifications-of-mine", "/v1/phone-verifications-of-mine"],
+  ["/v1/otp/send/+31612345678", "/v1/otp/send/+•••••••••••"],
+  ["/v1/otp/send/%2B31%206-12", "/v1/otp/send/%•B••%•••-••"],
+  ["/v1/otp/verify/123456", "/v1/otp/verify/••••••"],
+  ["/otp/PVbixdb1JTmKFXAZ6M9x4w/x", "/otp/…/x"],
+  ["/otp_live_a6SNiTWnRd_Oc4UnJtEBO9p7HwI4Q5JOl8H5hI2Gk2V12s2Zf", "/…"],
+  ["/v12/v1.5/v1x/", "/v••/v1.•/v•x/"],
+  ["/a\u001b[31m\u0085é", "/a?[••m??"],
+  [`/${"é/".repeat(500)}`, `/${"?/".repeat(99)}?`],
+])("of the path %j the log has %j", (path, masked) => {
+  expect(maskedPath(path)).toBe(masked);
+});
+
+test("of many within a second ten are told of, and of the rest how many there were", () => {
+  const system = createManualSystem();
+  const due: (() => void)[] = [];
+  const lines: (string | number)[] = [];
+  const log = createTurnedAwayLog({
+    system: {
+      ...system,
+      after(ms, act) {
+        expect(ms).toBe(600);
+        due.push(act);
+        return () => void due.splice(0);
+      },
+    },
+    write: ({ id }) => lines.push(id),
+    writeRest: (count) => lines.push(count),
+  });
+  const tell = (id: string) =>
+    log.tell({ id, reason: "ROUTE_NOT_FOUND", status: 404, method: "GET", path: "/" } satisfies TurnedAway);
+  const burst = (name: string, count: number) => Array.from({ length: count }, () => tell(name));
+  burst("a", 4);
+  system.advance(400);
+  burst("b", 21);
+  expect(lines).toEqual([..."aaaabbbbbb"]);
+  // Nobody else has to come for it.
+  expect(due).toHaveLength(1);
+  system.advance(600);
+  due[0]?.();
+  expect(lines.splice(0)).toEqual([..."aaaabbbbbb", 15]);
+  burst("c", 10);
+  expect(lines.splice(0)).toEqual([..."cccccccccc"]);
+  system.advance(400);
+  burst("c", 2);
+  system.advance(700);
+  tell("d");
+  expect(lines.splice(0)).toEqual([2, "d"]);
+  log.end();
+  expect([lines, due]).toEqual([[], []]);
+});
+
+test("the real log has a line for each, without what is secret, and the rest at a stop", async () => {
+  const folder = temporaryFolder();
+  const otpd = await startOtpd(folder);
+  const key = await firstKey(otpd);
+  const secrets = ["31612345678", "123456", key];
+  for (const secret of secrets) await fetch(`${otpd.url}/v1/otp/${secret}/x?code=987654`);
+  await Promise.all(Array.from({ length: 60 }, () => fetch(`${otpd.url}/sorry`)));
+  await otpd.end();
+  rmSync(folder, { recursive: true });
+  const lines = otpd
+    .errors()
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line) as { level: number; msg: string; path: string; count: number });
+  const told = lines.filter(({ msg }) => msg === "turned away");
+  expect(told[0]).toMatchObject({ level: 30, reason: "ROUTE_NOT_FOUND", status: 404, method: "GET" });
+  expect(told.slice(0, 4).map(({ path }) => path)).toEqual([
+    "/v1/otp/•••••••••••/x",
+    "/v1/otp/••••••/x",
+    "/v1/otp/…/x",
+    "/sorry",
+  ]);
+  const counted = lines.filter(({ msg }) => msg === "more were turned away, and are not listed");
+  expect(told.length + counted.reduce((sum, { count }) => sum + count, 0)).toBe(63);
+  expect(secrets.concat("987654").filter((secret) => otpd.errors().includes(secret))).toEqual([]);
+});
+
+describe("bytes that are no request", () => {
+  let listener: Listener;
+  beforeAll(async () => {
+    listener = await startListener({ limits: { requestMs: 300 } });
+  });
+  afterAll(() => listener.stop());
+
+  test.each([
+    ["400 Bad Request", "INVALID_REQUEST", "GET / HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n"],
+    ["400 Bad Request", "INVALID_REQUEST", "what is this?\r\n\r\n"],
+    ["431 Request Header Fields Too Large", "INVALID_REQUEST", `GET / HTTP/1.1\r\nx: ${"x".repeat(20_000)}\r\n\r\n`],
+    ["408 Request Timeout", "DEADLINE", "GET / HTTP/1.1\r\nhost: x"],
+  ])("are answered %s (%s) with a body like that of every refusal", async (status, reason, bytes) => {
+    const raw = await openRaw(listener.port);
+    raw.write(bytes);
+    const [head = "", body = ""] = (await raw.closed).toString().split("\r\n\r\n");
+    const headers = new Map(head.split("\r\n").map((line) => line.split(": ") as [string, string]));
+    expect(head).toContain(`HTTP/1.1 ${status}\r\n`);
+    expect([headers.get("content-type"), headers.get("connection")]).toEqual(["application/json", "close"]);
+    expect(headers.get("content-length")).toBe(`${Buffer.byteLength(body)}`);
+    const code = reason === "DEADLINE" ? "deadline_exceeded" : "invalid_argument";
+    expect(JSON.parse(body)).toMatchObject({ code, reason, message: expect.any(String) as string, details: [{}, {}] });
+  });
+});
