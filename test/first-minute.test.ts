@@ -106,7 +106,7 @@ describe("the first start in an empty folder", () => {
     const [, key = ""] = otpd.output().match(keyInBanner) ?? [];
     const old = otpd;
     expect(await old.end()).toBe(0);
-    otpd = await startOtpd(place, { OTP_PORT: new URL(old.url).port });
+    otpd = await startOtpd(place);
     const banner = otpd.output();
     expect(banner).not.toContain("otp_live_" + key.slice("otp_live_".length));
     expect(banner).not.toMatch(/otp_(live|pub)_\w/);

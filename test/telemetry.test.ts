@@ -25,6 +25,8 @@ test("a provider that is down is told of by its failed calls, and once when it i
     OTP_WEBHOOK_URL: gateway.url,
     OTP_WEBHOOK_SECRET: webhookSecret,
     OTP_ALLOWED_COUNTRIES: "US",
+    // Callers are told what came of the message, however slow the machine is.
+    OTP_SEND_WAIT_MS: "10000",
   });
   const key = await firstKey(otpd);
   const send = async (i: number) => {

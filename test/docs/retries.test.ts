@@ -54,7 +54,8 @@ describe.concurrent.each(libraries.filter(({ missing }) => missing === undefined
   test("tries DELIVERY_FAILED 4 times, and waits for as long as it is asked to in between", async (context) => {
     // The sandbox's provider is asked for two seconds by the server's clock, which has to go on.
     const folder = temporaryFolder();
-    const otpd = await startOtpd(folder);
+    // It is told what came of the message, however slow the machine is.
+    const otpd = await startOtpd(folder, { OTP_SEND_WAIT_MS: "10000" });
     const made = await runOtpd(folder, ["keys", "create", "--test", "--name", "ci"]);
     const [key] = /otp_test_\w+/.exec(made.output) ?? [];
     const caller = library.start([new URL(otpd.url).host], serviceConfig);
@@ -71,13 +72,13 @@ describe.concurrent.each(libraries.filter(({ missing }) => missing === undefined
     expect(otpd.errors().match(/"reason":"DELIVERY_FAILED"/g)).toHaveLength(4);
     // Three times 5 s; its own pauses would be 2 s at most.
     expect(report.ms).toBeGreaterThan(14_500);
-  }, 60_000);
+  });
 
   test("has the answer that was lost, though the call was still under way at its first retry", async (context) => {
     const { world, line, send, heard } = await setStage(library, context);
     world.network.script.push(async () => {
       line.cut();
-      await vi.waitUntil(() => heard().includes("IDEMPOTENCY_IN_PROGRESS"), { timeout: 20_000 });
+      await vi.waitUntil(() => heard().includes("IDEMPOTENCY_IN_PROGRESS"), { timeout: 120_000 });
       return { kind: "accepted" };
     });
     const phone = newPhone();

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { startListener, testKey } from "../support/listener.ts";
 import { callText } from "../support/raw.ts";
+import { freePort } from "../support/ports.ts";
 import { firstKey, startOtpd } from "../support/process.ts";
 import { stopUnderLoad } from "../support/stop-under-load.ts";
 import { temporaryFolder } from "../support/world.ts";
@@ -91,9 +92,9 @@ test("a provider that never answers holds up neither the caller nor the stop bey
 
 test("a restart waits for its predecessor to let go, and then serves on the same port", async () => {
   const folder = newFolder();
-  const first = await startOtpd(folder);
+  const port = `${await freePort()}`;
+  const first = await startOtpd(folder, { OTP_PORT: port });
   const key = await firstKey(first);
-  const port = new URL(first.url).port;
   let isUp = false;
   const starting = startOtpd(folder, { OTP_PORT: port }).finally(() => (isUp = true));
   // Answered by the first all the while.

@@ -92,7 +92,6 @@ describe("where a server serves", () => {
       return server;
     });
     expect((await runOtpd(folder, ["keys", "list"], envFor(path))).code).toBe(0);
-    expect((await runOtpd(folder, ["keys", "list"], envFor(path))).code).toBe(0);
     expect(isUp).toBe(false);
     await first.end("SIGKILL");
     const { url } = await second;
