@@ -26,6 +26,7 @@ import { slotsUnder } from "./otp/idempotency.ts";
 import { createKeyRing } from "./otp/key-ring.ts";
 import { isTrip } from "./otp/pumping-guard.ts";
 import { receiptKeys } from "./otp/receipt.ts";
+import { Secret } from "./otp/secret.ts";
 import { createAddressOf, createAdmission } from "./server/admission.ts";
 import { createClientAddress, createShareOf } from "./server/client-address.ts";
 import { createConnections } from "./server/connections.ts";
@@ -88,6 +89,7 @@ const watchMs = 1_800_000;
 const openCallsMax = 1_000;
 /** Who vouches in receipts, where no public URL says it. */
 const ownName = "otpd";
+const demoTokenBytes = 18;
 const serverGraceMs = 5_000;
 const workerGraceMs = 3_000;
 /** At a stop, sends wait for their providers only so much longer, so that they are answered within the server's grace. */
@@ -242,10 +244,11 @@ export async function startService(config: Config, surroundings: Surroundings): 
       now,
     });
     const ownKeys = createOwnKeys(system);
-    const demo = isDevelopment
+    const demo = config.demo
       ? createDemo({
           inbox,
           host: config.host,
+          token: new Secret(Buffer.from(system.randomBytes(demoTokenBytes)).toString("base64url")),
           makeKey: (origins) => ownKeys.make({ ...everythingPublic, tenant: "default", name: "demo page", origins }),
         })
       : undefined;

@@ -56,6 +56,8 @@ export interface Config {
   /** Whether the server tells what it speaks. */
   readonly reflection: boolean;
   /** Who may read the metrics: nobody, this machine, or everybody who reaches the port. */
+  /** Whether there is a demo page: in development, and unless told otherwise with the console provider alone. */
+  readonly demo: boolean;
   readonly metrics: "off" | "loopback" | "on";
   readonly logLevel: LogLevel;
   readonly policy: Policy;
@@ -68,6 +70,11 @@ export type Parsed<T> = { readonly warnings: readonly string[] } & (
 );
 
 const hourMs = 3_600_000;
+
+/** Whether this is a development setup in which no SMS leaves. */
+function sendsNothing({ OTP_ENV, OTP_PROVIDERS }: { OTP_ENV: string; OTP_PROVIDERS: readonly string[] }): boolean {
+  return OTP_ENV === "development" && OTP_PROVIDERS.every((name) => name === "console");
+}
 
 // ---- parsing --------------------------------------------------------------------------------------------------------
 
@@ -114,6 +121,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       sharedNetworks: given.OTP_SHARED_NETWORKS ?? [],
       eventNetworks: given.OTP_EVENT_NETWORKS ?? [],
       reflection: (given.OTP_REFLECTION ?? (given.OTP_ENV === "development" ? "on" : "off")) === "on",
+      demo: (given.OTP_DEMO ?? (sendsNothing(given) ? "on" : "off")) === "on",
       metrics: given.OTP_METRICS,
       logLevel: given.OTP_LOG_LEVEL,
       policy: {
@@ -171,6 +179,9 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
   const isProduction = read("OTP_ENV") === "production";
   if (isProduction && providers.includes("console")) {
     faults.push("OTP_PROVIDERS must not name console in production: it prints every code.");
+  }
+  if (isProduction && read("OTP_DEMO") === "on") {
+    faults.push("OTP_DEMO must not be on in production: whoever has the page's link has a key, and can read codes.");
   }
   if (isProduction && !named.has("OTP_MASTER_KEY")) {
     faults.push(

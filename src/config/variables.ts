@@ -102,6 +102,7 @@ export const variables = v.object({
   OTP_TLS_CERT_FILE: v.optional(v.string()),
   OTP_TLS_KEY_FILE: v.optional(v.string()),
   OTP_REFLECTION: v.optional(oneOf(["on", "off"])),
+  OTP_DEMO: v.optional(oneOf(["on", "off"])),
   OTP_METRICS: v.optional(oneOf(["off", "loopback", "on"]), "loopback"),
   OTP_LOG_LEVEL: v.optional(oneOf(logLevels), "info"),
 });

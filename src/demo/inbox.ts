@@ -24,8 +24,8 @@ interface Message {
   readonly time: string;
 }
 
-/** Shows the inbox; `onCode` is told of the code that somebody clicked. Returns what looks at once. */
-export function showInbox(state: string, onCode: (code: string) => void): () => void {
+/** Shows the inbox, for which the server wants its token; `onCode` is told of the code that somebody clicked. Returns what looks at once. */
+export function showInbox(state: string, token: string, onCode: (code: string) => void): () => void {
   const list = element("messages", HTMLOListElement);
   const note = element("inbox-note", HTMLParagraphElement);
   const why = closed.get(state);
@@ -64,7 +64,7 @@ export function showInbox(state: string, onCode: (code: string) => void): () => 
 
   async function ask(): Promise<void> {
     try {
-      const answer = await fetch(`/demo/inbox?since=${latest}`);
+      const answer = await fetch(`/demo/inbox?since=${latest}`, { headers: { "x-demo-token": token } });
       if (!answer.ok) throw new Error("refused");
       const news = (await answer.json()) as { latest: number; messages: Message[] };
       if (news.latest < latest) {

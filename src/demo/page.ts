@@ -340,7 +340,7 @@ document.addEventListener("visibilitychange", () => {
   if (document.visibilityState === "visible") void refresh();
 });
 
-const lookAtInbox = showInbox(settingOf("otpd-inbox"), (found) => {
+const lookAtInbox = showInbox(settingOf("otpd-inbox"), settingOf("otpd-token"), (found) => {
   if (requestId === undefined) return;
   field.focus();
   field.fill(found);

@@ -3,12 +3,16 @@
  * provider printed. The page calls the service as any web client would, with a publishable key that this process makes
  * for it and forgets; nothing private is in it.
  *
- * The inbox shows codes to whoever asks, so it is there only while nobody but this machine can ask: the server listens
- * on a loopback address, and no SMS leaves. A browser on this machine is asked for more: the Host that it names must be
- * this machine too, else a foreign site could point its own name here (DNS rebinding) and read along.
+ * What tells a key or a code asks for the token in the URL that the server prints: a proxy in front of it that rewrites
+ * Host, as nginx does by default, makes everybody look like a browser on this machine. The page brings the token as a
+ * header to the inbox, so it is in one URL alone. The inbox is there only while nobody but this machine can ask: the
+ * server listens on a loopback address, and no SMS leaves. The Host that a browser names must be this machine too, else a
+ * foreign site could point its own name here (DNS rebinding).
  */
+import { timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Inbox } from "../delivery/inbox.ts";
+import { digest } from "../otp/key-ring.ts";
 import { invalid, ok, refuse } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Visit } from "./visits.ts";
@@ -21,6 +25,8 @@ export interface DemoOptions {
   readonly host: string;
   /** Makes the page's key, for these origins. */
   readonly makeKey: (origins: readonly string[]) => Secret;
+  /** At least 128 random bits, in characters that a URL takes as they are. */
+  readonly token: Secret;
 }
 
 export interface Demo {
@@ -47,26 +53,34 @@ const headers = {
   "cache-control": "no-store",
 };
 
-/**
- * Makes the demo; undefined where strangers could have it send SMS that cost something: the page gives its key to
- * whoever asks for it, so either nobody but this machine can ask, or nothing is ever sent.
- */
-export function createDemo({ inbox, host, makeKey }: DemoOptions): Demo | undefined {
+/** Makes the demo, for whoever has its URL. */
+export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
   const isLocal = isLoopback(host);
-  if (!isLocal && inbox === undefined) return undefined;
   const readable = isLocal ? inbox : undefined;
   const inboxState = readable !== undefined ? "open" : inbox === undefined ? "sent" : "exposed";
-  const template = read("../demo/index.html").replace("{{inbox}}", inboxState);
+  const template = read("../demo/index.html").replace("{{inbox}}", inboxState).replace("{{token}}", token.reveal());
   let page = "";
 
   const visits = new Map([
-    ["/demo", visit("text/html", () => page)],
+    [
+      "/demo",
+      guarded(
+        (target) => queryOf(target).get("token"),
+        token,
+        visit("text/html", () => page),
+      ),
+    ],
     ["/demo/page.js", fixed("text/javascript", read("../../gen/demo/page.js"))],
     ["/demo/style.css", fixed("text/css", read("../demo/style.css"))],
     ["/demo/form.css", fixed("text/css", read("../demo/form.css"))],
     ["/demo/icon.svg", fixed("image/svg+xml", read("../demo/icon.svg"))],
   ]);
-  if (readable !== undefined) visits.set("/demo/inbox", inboxVisit(readable));
+  if (readable !== undefined) {
+    visits.set(
+      "/demo/inbox",
+      guarded((_, asked) => asked["x-demo-token"], token, inboxVisit(readable)),
+    );
+  }
 
   return {
     visitOf: (path) => visits.get(path),
@@ -75,19 +89,48 @@ export function createDemo({ inbox, host, makeKey }: DemoOptions): Demo | undefi
       // As a browser writes them: without a default port.
       const origins = [...names].map((name) => new URL(`${scheme}://${name}:${port}`).origin);
       page = template.replace("{{key}}", makeKey(origins).reveal());
-      return `${scheme}://${isLocal ? inUrl(host) : "localhost"}:${port}/demo`;
+      return `${scheme}://${isLocal ? inUrl(host) : "localhost"}:${port}/demo?token=${token.reveal()}`;
     },
   };
 }
 
 function inboxVisit(inbox: Inbox): Visit {
   return visit("application/json", (target) => {
-    const since = new URLSearchParams(target.split("?", 2)[1]).get("since") ?? "0";
+    const since = queryOf(target).get("since") ?? "0";
     if (!/^\d{1,15}$/.test(since)) return undefined;
     const { latest, messages } = inbox.since(Number(since));
     const shown = messages.map(({ time, ...message }) => ({ ...message, time: new Date(time).toISOString() }));
     return JSON.stringify({ latest, messages: shown });
   });
+}
+
+type Asked = Parameters<Visit["answer"]>[0];
+
+/** A visit for those alone who bring the token. */
+function guarded(
+  broughtBy: (target: string, headers: Asked["headers"]) => unknown,
+  token: Secret,
+  inner: Visit,
+): Visit {
+  const expected = digest(token.reveal());
+  return {
+    ...inner,
+    async answer(asked) {
+      const answer = await inner.answer(asked);
+      const brought = broughtBy(asked.target, asked.headers);
+      if (!answer.ok || (typeof brought === "string" && timingSafeEqual(digest(brought), expected))) return answer;
+      return ok({
+        status: 403,
+        type: "text/plain; charset=utf-8",
+        body: "Open the link that the server printed.\n",
+        headers,
+      });
+    },
+  };
+}
+
+function queryOf(target: string): URLSearchParams {
+  return new URLSearchParams(target.split("?", 2)[1]);
 }
 
 function fixed(type: string, body: string): Visit {

@@ -138,6 +138,7 @@ describe("a variable of a kind", () => {
     ["OTP_KEY_LIMIT", "none", ({ keyLimit }) => keyLimit, undefined],
     ["OTP_AUTH_FAILURE_LIMIT", "5@1m", (config) => config.authFailureLimit, { burst: 5, intervalMs: minuteMs }],
     ["OTP_REFLECTION", "off", ({ reflection }) => reflection, false],
+    ["OTP_DEMO", "off", ({ demo }) => demo, false],
     ["OTP_METRICS", "off", ({ metrics }) => metrics, "off"],
     ["OTP_METRICS", "on", ({ metrics }) => metrics, "on"],
     ["OTP_LOG_LEVEL", "silent", ({ logLevel }) => logLevel, "silent"],
@@ -235,6 +236,7 @@ describe("a variable of a kind", () => {
     ],
     ["OTP_REFLECTION", ["true", "ON"], "must be one of on, off"],
     ["OTP_METRICS", ["true", "local"], "must be one of off, loopback, on"],
+    ["OTP_DEMO", ["true", "yes"], "must be one of on, off"],
     ["OTP_LOG_LEVEL", ["verbose", "INFO"], "must be one of trace, debug, info, warn, error, fatal, silent"],
   ])("%s refuses %j", (name, texts, sentence) => {
     for (const text of texts) expect([text, faultsOf({ [name]: text })]).toEqual([text, [`${name} ${sentence}.`]]);
@@ -329,8 +331,15 @@ describe("production", () => {
     expect(configOf(production)).toMatchObject({ environment: "production", providers: ["webhook"] });
     // What the server speaks is told to strangers in development alone, unless it is asked for.
     expect([configOf(production).reflection, configOf({}).reflection]).toEqual([false, true]);
+    expect([configOf(production).demo, configOf({}).demo]).toEqual([false, true]);
     expect(configOf({ ...production, OTP_REFLECTION: "on" }).reflection).toBe(true);
     expect(configOf({ ...production, OTP_ALLOWED_COUNTRIES: "*" }).policy.allowedCountries).toBeUndefined();
+  });
+
+  test("refuses a demo", () => {
+    expect(faultsOf({ ...production, OTP_DEMO: "on" })).toEqual([
+      "OTP_DEMO must not be on in production: whoever has the page's link has a key, and can read codes.",
+    ]);
   });
 
   test("refuses the console provider, a generated key, a missing country list and no daily cap, all at once", () => {

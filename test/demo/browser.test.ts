@@ -23,7 +23,7 @@ let browser: Browser;
 let visitor: Visitor;
 let page: Page;
 
-const url = () => `${demo.url.replace("127.0.0.1", "localhost")}/demo`;
+const url = () => demo.page.replace("127.0.0.1", "localhost");
 
 /** Sends a code to a number by keyboard alone, and returns the code that the inbox shows. */
 async function sendTo(phone: string): Promise<string> {
@@ -153,7 +153,7 @@ describe.skipIf(whyNoBrowser !== undefined)("the demo page", () => {
 
   test("has as many boxes as the code has digits, and ends with the last attempt", async () => {
     await visitor.leave();
-    visitor = await visit(browser, `${strict.url}/demo`);
+    visitor = await visit(browser, strict.page);
     ({ page } = visitor);
     const message = await messagesToCome(page);
     const code = await sendTo(newPhone());

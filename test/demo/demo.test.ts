@@ -1,7 +1,10 @@
 /**
  * The demo page from the server's side: where it is served and where not, and what it tells to whom.
  */
+import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
+import { createServer, request as pass } from "node:http";
+import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createInbox } from "../../src/delivery/inbox.ts";
@@ -27,13 +30,18 @@ beforeAll(async () => {
 });
 afterAll(() => demo.stop());
 
+const withToken = () => ({ headers: { "x-demo-token": demo.token } });
+
 async function inboxSince(since: number): Promise<Inbox> {
-  return (await (await fetch(`${demo.url}/demo/inbox?since=${since}`)).json()) as Inbox;
+  return (await (await fetch(`${demo.url}/demo/inbox?since=${since}`, withToken())).json()) as Inbox;
 }
+
+/** The path as the demo's own page asks for it. */
+const asked = (path: string) => (path === "/demo" ? `/demo?token=${demo.token}` : path);
 
 describe("in development", () => {
   test.each(files)("%s comes with strict headers", async (path) => {
-    const answer = await fetch(demo.url + path);
+    const answer = await fetch(demo.url + asked(path));
     expect(answer.status).toBe(200);
     expect((await answer.text()).length).toBeGreaterThan(100);
     expect(Object.fromEntries(answer.headers)).toMatchObject({
@@ -49,7 +57,9 @@ describe("in development", () => {
 
   test("each file has its type", async () => {
     const types = await Promise.all(
-      [...files, "/demo/inbox"].map(async (path) => (await fetch(demo.url + path)).headers.get("content-type")),
+      [...files, "/demo/inbox"].map(async (path) =>
+        (await fetch(demo.url + asked(path), withToken())).headers.get("content-type"),
+      ),
     );
     expect(types.map((type) => type?.replace("; charset=utf-8", ""))).toEqual([
       "text/html",
@@ -67,7 +77,9 @@ describe("in development", () => {
   });
 
   test("the banner names the page", () => {
-    expect(demo.printed[0]).toContain(`\n\nOr try it in a browser: ${demo.url}/demo\n`);
+    expect(demo.printed[0]).toContain(`\n\nOr try it in a browser: ${demo.url}/demo?token=${demo.token}\n`);
+    // 18 random bytes.
+    expect(demo.token).toMatch(/^[\w-]{24}$/);
   });
 });
 
@@ -147,7 +159,7 @@ describe("the inbox", () => {
   });
 
   test.each(["since=x", "since=-1", "since=1e3", "since=9999999999999999"])("refuses %s", async (query) => {
-    const answer = await fetch(`${demo.url}/demo/inbox?${query}`);
+    const answer = await fetch(`${demo.url}/demo/inbox?${query}`, withToken());
     expect([answer.status, ((await answer.json()) as Record<string, unknown>)["reason"]]).toEqual([
       400,
       "INVALID_REQUEST",
@@ -170,7 +182,7 @@ describe("who may ask", () => {
     "",
   ];
   const status = async (host: string, path: string) =>
-    (await overHttp1(demo.url, { method: "GET", path, headers: { host } })).status;
+    (await overHttp1(demo.url, { method: "GET", path: asked(path), headers: { ...withToken().headers, host } })).status;
 
   test.each(own)("a browser that calls this machine %j", async (host) => {
     for (const path of paths) expect([path, await status(host, path)]).toEqual([path, 200]);
@@ -182,8 +194,57 @@ describe("who may ask", () => {
 
   test("over HTTP/2 the same", async () => {
     const ask = async (authority: string) =>
-      (await overHttp2(demo.url, { method: "GET", path: "/demo/inbox", headers: { ":authority": authority } })).status;
+      (
+        await overHttp2(demo.url, {
+          method: "GET",
+          path: "/demo/inbox",
+          headers: { ...withToken().headers, ":authority": authority },
+        })
+      ).status;
     expect([await ask("localhost:8080"), await ask("shop.example:8080")]).toEqual([200, 404]);
+  });
+});
+
+/** What nginx does by default: whoever asks, the server behind it hears its own name. */
+async function startProxy(upstream: string) {
+  const proxy = createServer((request, response) => {
+    const { host } = new URL(upstream);
+    const onward = pass(upstream + (request.url ?? ""), { headers: { ...request.headers, host } }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(response);
+    });
+    request.pipe(onward);
+  });
+  await once(proxy.listen(0, "127.0.0.1"), "listening");
+  return { url: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`, stop: () => proxy.close() };
+}
+
+describe("a stranger behind a proxy that rewrites Host", () => {
+  test("gets neither key nor codes without the printed link, and is told to open it", async () => {
+    await demo.call("SendOtp", { phone: newPhone() });
+    const proxy = await startProxy(demo.url);
+    const tries: [string, Record<string, string>][] = [
+      ["/demo", {}],
+      ["/demo?token=", {}],
+      [`/demo?token=${demo.token.slice(1)}`, {}],
+      [`/demo?token=${demo.token}x`, {}],
+      ["/demo", { "x-demo-token": demo.token }],
+      ["/demo/inbox", {}],
+      ["/demo/inbox?since=0", { "x-demo-token": "" }],
+      [`/demo/inbox?token=${demo.token}`, {}],
+      ["/demo/inbox", { "x-demo-token": `${demo.token}x` }],
+    ];
+    for (const [path, headers] of tries) {
+      const answer = await fetch(proxy.url + path, { headers });
+      const text = await answer.text();
+      expect([path, answer.status, text]).toEqual([path, 403, "Open the link that the server printed.\n"]);
+      expect(answer.headers.get("referrer-policy")).toBe("no-referrer");
+    }
+    for (const path of files.slice(1)) {
+      expect(await (await fetch(proxy.url + path)).text()).not.toMatch(/otp_(live|test|pub)_\w/);
+    }
+    expect((await fetch(`${proxy.url}/demo?token=${demo.token}`)).status).toBe(200);
+    proxy.stop();
   });
 });
 
@@ -195,9 +256,9 @@ describe("where the page and its inbox are served", () => {
       origins.push(...allowed);
       return new Secret("key");
     };
-    const made = createDemo({ inbox, host, makeKey });
-    const url = made?.open({ scheme: "http", host, port });
-    return { url, origins, paths: paths.filter((path) => made?.visitOf(path) !== undefined) };
+    const made = createDemo({ inbox, host, makeKey, token: new Secret("token") });
+    const url = made.open({ scheme: "http", host, port });
+    return { url, origins, paths: paths.filter((path) => made.visitOf(path) !== undefined) };
   };
 
   test.each([
@@ -208,7 +269,7 @@ describe("where the page and its inbox are served", () => {
   ])("on %s with the console, both", (host, origin) => {
     const { url, origins, paths: there } = served(host, true);
     expect(there).toEqual([...files, "/demo/inbox"]);
-    expect(url).toBe(`${origin}/demo`);
+    expect(url).toBe(`${origin}/demo?token=token`);
     expect(origins).toEqual(expect.arrayContaining([origin, "http://127.0.0.1:8080", "http://localhost:8080"]));
   });
 
@@ -216,7 +277,7 @@ describe("where the page and its inbox are served", () => {
     "on %s with the console, the page alone: others could read the codes",
     (host) => {
       const { url, origins, paths: there } = served(host, true);
-      expect({ there, url }).toEqual({ there: files, url: "http://localhost:8080/demo" });
+      expect({ there, url }).toEqual({ there: files, url: "http://localhost:8080/demo?token=token" });
       expect(origins.join()).not.toContain(host === "127.0.0.1.shop.example" ? "shop" : `${host}:8080`);
     },
   );
@@ -229,32 +290,38 @@ describe("where the page and its inbox are served", () => {
     expect(served("127.0.0.1", false).paths).toEqual(files);
   });
 
-  test("where SMS are really sent and strangers can ask, neither", () => {
-    expect(served("0.0.0.0", false)).toEqual({ url: undefined, origins: [], paths: [] });
+  describe.each(["webhook", "console,webhook"])("with OTP_PROVIDERS=%s", (names) => {
+    const { OTP_WEBHOOK_URL, OTP_WEBHOOK_SECRET } = production;
+    const env = { OTP_PROVIDERS: names, OTP_WEBHOOK_URL, OTP_WEBHOOK_SECRET, OTP_ALLOWED_COUNTRIES: "*" };
+
+    test("there is no page", async () => {
+      const other = await startDemo(env);
+      for (const path of paths) expect([path, (await fetch(other.url + path)).status]).toEqual([path, 404]);
+      expect(other.printed.join("")).not.toContain("/demo");
+      await other.stop();
+    });
+
+    test("and OTP_DEMO=on there is one, which says that there is no inbox", async () => {
+      const other = await startDemo({ ...env, OTP_DEMO: "on" });
+      const page = await (await fetch(other.page)).text();
+      expect(page).toContain('<meta name="otpd-inbox" content="sent" />');
+      expect((await fetch(`${other.url}/demo/inbox`, { headers: { "x-demo-token": other.token } })).status).toBe(404);
+      await other.stop();
+    });
   });
 
-  test.each(["webhook", "console,webhook"])(
-    "with OTP_PROVIDERS=%s the page says that there is no inbox",
-    async (names) => {
-      const { OTP_WEBHOOK_URL, OTP_WEBHOOK_SECRET } = production;
-      const other = await startDemo({
-        OTP_PROVIDERS: names,
-        OTP_WEBHOOK_URL,
-        OTP_WEBHOOK_SECRET,
-        OTP_ALLOWED_COUNTRIES: "*",
-      });
-      const page = await (await fetch(`${other.url}/demo`)).text();
-      expect(page).toContain('<meta name="otpd-inbox" content="sent" />');
-      expect((await fetch(`${other.url}/demo/inbox`)).status).toBe(404);
-      await other.stop();
-    },
-  );
+  test("with OTP_DEMO=off there is none", async () => {
+    const other = await startDemo({ OTP_DEMO: "off" });
+    for (const path of paths) expect([path, (await fetch(other.url + path)).status]).toEqual([path, 404]);
+    expect(other.printed.join("")).not.toContain("/demo");
+    await other.stop();
+  });
 });
 
 describe("nothing private is in the page", () => {
   test("no secret key, no number but the example, no address of elsewhere", async () => {
     await demo.call("SendOtp", { phone: newPhone() });
-    const texts = await Promise.all(files.map(async (path) => (await fetch(demo.url + path)).text()));
+    const texts = await Promise.all(files.map(async (path) => (await fetch(demo.url + asked(path))).text()));
     const all = texts.join("\n").replace(await demo.pageKey(), "");
     expect(all).not.toMatch(/otp_(live|test|pub)_\w/);
     expect(new Set(all.match(/\+\d{7,15}/g))).toEqual(new Set(["+14155552671"]));

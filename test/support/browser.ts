@@ -85,6 +85,8 @@ export function focused(page: Page): Promise<string> {
 
 /** The messages that the demo's inbox is going to show on a page, from the next one on. */
 export async function messagesToCome(page: Page): Promise<(index: number) => Locator> {
-  const { latest } = (await (await fetch(new URL("/demo/inbox", page.url()))).json()) as { latest: number };
+  const token = new URL(page.url()).searchParams.get("token") ?? "";
+  const answer = await fetch(new URL("/demo/inbox", page.url()), { headers: { "x-demo-token": token } });
+  const { latest } = (await answer.json()) as { latest: number };
   return (index) => page.locator(`#messages > li[value="${latest + 1 + index}"]`);
 }

@@ -14,6 +14,10 @@ export interface DemoServer {
   readonly folder: string;
   /** What was printed on standard output. */
   readonly printed: string[];
+  /** The page's URL, as it was printed. */
+  readonly page: string;
+  /** The token in that URL. */
+  readonly token: string;
   /** The key that the page was given. */
   pageKey(): Promise<string>;
   /** Calls an RPC over Connect as the page does, with its key; the answer's JSON, or the error's. */
@@ -38,14 +42,17 @@ export async function startDemo(env: Record<string, string> = {}): Promise<DemoS
   const print = (text: string) => void printed.push(text);
   const service = await startService(config, { system, telemetry: createTestTelemetry([]), print });
   const url = `http://127.0.0.1:${service.port}`;
+  const [, page = "", token = ""] = /(http:\S+\/demo\?token=([\w-]{22,}))\n/.exec(printed.join("")) ?? [];
 
   async function pageKey(): Promise<string> {
-    const page = await (await fetch(`${url}/demo`)).text();
-    return /name="otpd-key" content="([^"]*)"/.exec(page)?.[1] ?? "";
+    const text = await (await fetch(page)).text();
+    return /name="otpd-key" content="([^"]*)"/.exec(text)?.[1] ?? "";
   }
 
   return {
     url,
+    page,
+    token,
     system,
     folder,
     printed,
