@@ -5,6 +5,7 @@
  * counts is committed with it.
  */
 import type { Instant } from "../system.ts";
+import { passOf } from "./bot-pass.ts";
 import { codesMatch, deriveCode, parseCode, whyNoCode } from "./code.ts";
 import { dailyMaxOf, dailyOf, takePlace, type Place, type Share } from "./daily-cap.ts";
 import { blocked, refusalOf } from "./destination.ts";
@@ -106,7 +107,11 @@ interface Refused {
   readonly share?: Share | undefined;
 }
 
-export type AdmissionResult = { readonly kind: "admitted" } | Replay | Refused;
+/** A send that is admitted may have passed the bot check before: `passUntilMs`. */
+export type AdmissionResult =
+  | { readonly kind: "admitted"; readonly passUntilMs: Instant | undefined }
+  | Replay
+  | Refused;
 
 /**
  * Decides what comes first of a send: idempotency, then what the door said, then the destination. Whoever has to be asked
@@ -122,10 +127,15 @@ export function decideAdmission(
   if (precedent !== undefined) return nothing(precedent);
   if (!facts.ok) return nothing({ kind: "refused", refusal: facts.refusal });
   const refusal = refusalOf(facts.value.tenant, facts.value.phone, view.verdict, policy);
-  return nothing(refusal === undefined ? { kind: "admitted" } : { kind: "refused", refusal });
+  if (refusal !== undefined) return nothing({ kind: "refused", refusal });
+  return nothing({ kind: "admitted", passUntilMs: passOf(claim, view.record, view.now) });
 }
 
-export type SendResult = ({ readonly kind: "opened" } & Owed) | Replay | Refused;
+/** A send that is opened takes the pass that it had of the bot check. */
+export type SendResult =
+  | ({ readonly kind: "opened"; readonly passUntilMs?: Instant | undefined } & Owed)
+  | Replay
+  | Refused;
 
 /**
  * Decides a send. In order: idempotency, what the door said (channel, phone), the destination, the prefix (of a number that
@@ -185,7 +195,7 @@ export function decideSend(
       ...dailyOf(place, cap),
       ...recordOf(claim, verification.id, null, now),
     },
-    result: { kind: "opened", verification, message, now, share: place.share },
+    result: { kind: "opened", verification, message, now, share: place.share, passUntilMs: door.passUntilMs },
   };
 }
 

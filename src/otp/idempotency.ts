@@ -66,7 +66,13 @@ export interface SentThen {
 }
 
 /** The part of an answer that the verification's row cannot tell later. Holds neither code nor phone. */
-export type StoredAnswer = { readonly at: Instant; readonly refusal?: Refusal; readonly sent?: SentThen };
+export interface StoredAnswer {
+  readonly at: Instant;
+  readonly refusal?: Refusal;
+  readonly sent?: SentThen;
+  /** True for none at all: the call has only passed the bot check (bot-pass.ts). */
+  readonly isPass?: true;
+}
 
 const digestBytes = 16;
 const nameBytes = 20;
@@ -130,7 +136,7 @@ export type Precedent =
 
 /** Judges a call by what is stored under its key. Pure. */
 export function precedentOf(claim: IdempotencyClaim, record: IdempotencyRecord | undefined, now: Instant): Precedent {
-  if (record === undefined || record.expireMs <= now) return { kind: "none" };
+  if (record === undefined || record.expireMs <= now || record.answer?.isPass === true) return { kind: "none" };
   const mine = claim.fingerprints.find(({ kid }) => kid === record.kid);
   if (mine === undefined || Buffer.compare(mine.mac, record.fingerprint) !== 0) {
     return { kind: "refused", ...pick("IDEMPOTENCY_KEY_REUSED") };

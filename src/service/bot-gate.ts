@@ -1,8 +1,10 @@
 /**
  * Where the bot check stands in a send: behind whatever refuses it anyway, and before anything is spent. What a browser
  * brings is good for one question, so a repeat is answered without asking again, and of two calls at once under one
- * Idempotency-Key only one asks.
+ * Idempotency-Key only one asks. A yes is kept under that key before the send goes on (otp/bot-pass.ts): whatever becomes
+ * of the send, its retry is not asked.
  */
+import { decidePass } from "../otp/bot-pass.ts";
 import { decideAdmission, type SendFacts, type SendResult } from "../otp/decisions.ts";
 import { listedNumber } from "../otp/destination.ts";
 import { newRecord, precedentOf, type IdempotencyClaim, type IdempotencyRecord } from "../otp/idempotency.ts";
@@ -41,8 +43,11 @@ export function createBotGate(store: Store, check: BotCheck | undefined): BotGat
     const admitted = await store.openVerification(scope, (view) => decideAdmission(view, facts, claim, policy));
     if (admitted.kind !== "admitted") return admitted;
     if (limited !== undefined) return { kind: "refused", refusal: limited };
+    if (admitted.passUntilMs !== undefined) return open();
     const refusal = await check(brought, address);
-    return refusal === undefined ? open() : { kind: "refused", refusal };
+    if (refusal !== undefined) return { kind: "refused", refusal };
+    if (claim !== undefined) await store.openVerification(scope, (view) => decidePass(view, claim));
+    return open();
   };
 
   return async (visitor, open) => {

@@ -6,16 +6,14 @@
 import { saltBytes } from "../otp/code.ts";
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
-import { isProvenUnsent, type Delivery } from "../otp/message.ts";
+import type { Delivery } from "../otp/message.ts";
 import { openPhone, parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
 import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
 import { admitNumber, listedNumber } from "../otp/destination.ts";
-import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Reason, type Refusal, type Result } from "../otp/reason.ts";
 import { receiptOf } from "../otp/receipt.ts";
 import { realTenantOf } from "../otp/sandbox.ts";
 import type { Secret } from "../otp/secret.ts";
-import type { Settled } from "../otp/settlement.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import {
@@ -27,18 +25,12 @@ import {
   type SendFacts,
   type VerifyResult,
 } from "../otp/decisions.ts";
-import {
-  canonicalBind,
-  resendsLeft,
-  stateAt,
-  terminalReason,
-  type State,
-  type Verification,
-} from "../otp/verification.ts";
-import type { Job, Store, UpdateScope } from "../store/store.ts";
+import { canonicalBind, stateAt, terminalReason, type State, type Verification } from "../otp/verification.ts";
+import type { Store, UpdateScope } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { createBotGate } from "./bot-gate.ts";
 import type { BotCheck } from "./bot-check.ts";
+import { createHandOver, sentAt, type HandOverOptions } from "./hand-over.ts";
 import { bucketsOf, phoneRefs } from "./phone-refs.ts";
 import { isGuarded, prefixRef } from "./prefixes.ts";
 import { keptIfSpent, unlimited, type Place } from "./quotas.ts";
@@ -131,15 +123,11 @@ export interface Verifications {
   get(caller: Caller, id: string): Promise<Answer<Seen>>;
 }
 
-export interface VerificationsOptions {
+export interface VerificationsOptions extends Pick<HandOverOptions, "deliver" | "sendWaitMs"> {
   readonly store: Store;
   readonly system: System;
   readonly keys: KeyRing;
   readonly tenantOf: TenantOf;
-  /** Hands a claimed message over; resolves with what became of it, or undefined when that takes longer than `waitMs`. */
-  readonly deliver: (job: Job, waitMs: number) => Promise<Settled | undefined>;
-  /** How long a send waits for a provider's answer, 0 or more. */
-  readonly sendWaitMs: number;
   /** Who vouches in receipts: their `iss`. */
   readonly issuer: string;
   /** Asks about what browsers bring, if the operator has set that up. */
@@ -150,14 +138,12 @@ export interface VerificationsOptions {
   readonly onCheck?: ((decided: VerifyResult, tenant: string) => void) | undefined;
 }
 
-/** A retry after DELIVERY_FAILED is worth trying this much later. */
-const deliveryRetryMs = 5_000;
-
 export function createVerifications(options: VerificationsOptions): Verifications {
-  const { store, system, keys, tenantOf, deliver, sendWaitMs, issuer, onDailyShare } = options;
+  const { store, system, keys, tenantOf, issuer, onDailyShare } = options;
   const botGate = createBotGate(store, options.botCheck);
   const phoneOf = phoneRefs(keys, tenantOf);
   const policyOf = (tenant: string) => tenantOf(tenant).policy;
+  const handOver = createHandOver({ ...options, policyOf });
 
   /** The door: channel, then the phone's form. What passes has everything that takes randomness or a key. */
   function admit(caller: Caller, command: SendCommand): Result<SendFacts> {
@@ -209,26 +195,6 @@ export function createVerifications(options: VerificationsOptions): Verification
     return listedNumber(tenant, openPhone(keys, kid, id, phoneBox));
   }
 
-  /** Hands a new message over, waits a little for what becomes of it, and answers. */
-  async function handOver(job: Job, claim: IdempotencyClaim | undefined): Promise<Answer<Sent>> {
-    const settled = await deliver(job, sendWaitMs);
-    const undelivered = settled !== undefined && isProvenUnsent(settled.message);
-    if (undelivered) {
-      const refusal = settled.message.recipientRefused
-        ? refuse("PHONE_UNREACHABLE", { field: "phone" }).refusal
-        : refuse("DELIVERY_FAILED", { retryAfterMs: deliveryRetryMs }).refusal;
-      // DELIVERY_FAILED says "retry unchanged", so the retry must be a first call again.
-      const kept = refusal.reason === "DELIVERY_FAILED" ? null : { at: store.now(), refusal };
-      if (claim !== undefined) await store.noteAnswer(claim.slot, job.verification.id, kept);
-      return answer({ ok: false, refusal });
-    }
-    const sent = sentAt(settled?.verification ?? job.verification, policyOf(job.verification.tenant), store.now());
-    const { at, state, delivery, nextResendMs, resendsRemaining: left } = sent;
-    const kept = { at, sent: { state, delivery, nextResendMs, resendsRemaining: left } };
-    if (claim !== undefined) await store.noteAnswer(claim.slot, job.verification.id, kept);
-    return answer(ok(sent));
-  }
-
   return {
     async send(caller, command) {
       const facts = admit(caller, command);
@@ -278,7 +244,8 @@ export function createVerifications(options: VerificationsOptions): Verification
       if (decided.kind === "replay") return replaySent(decided);
       warn(caller.tenant, decided);
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
-      return handOver(decided, claim);
+      const isAskedAnew = options.botCheck !== undefined && isPublishable && claim === undefined;
+      return answer(await handOver(decided, claim, isAskedAnew));
     },
 
     async verify(caller, command) {
@@ -315,7 +282,7 @@ export function createVerifications(options: VerificationsOptions): Verification
       if (decided.kind === "replay") return replaySent(decided);
       warn(caller.tenant, decided);
       if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
-      return handOver(decided, claim);
+      return answer(await handOver(decided, claim));
     },
 
     async cancel(caller, id) {
@@ -375,18 +342,4 @@ function replay<T>(result: Result<T>): Answer<T> {
 
 function storedRefusal(decided: { readonly kind: string; readonly answer?: StoredAnswer | null }): Refusal | undefined {
   return decided.kind === "replay" ? decided.answer?.refusal : undefined;
-}
-
-function sentAt(v: Verification, policy: Policy, at: Instant): Sent {
-  const { count, nextMs } = resendsLeft(v, policy, at);
-  return {
-    id: v.id,
-    state: stateAt(v, at),
-    delivery: v.delivery,
-    digits: v.digits,
-    expireMs: v.expireMs,
-    nextResendMs: nextMs,
-    resendsRemaining: count,
-    at,
-  };
 }

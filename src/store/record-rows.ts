@@ -41,8 +41,9 @@ export function recordValues(r: IdempotencyRecord): (string | number | Uint8Arra
 /** A send's particulars, as they are stored: there are as many of these rows as sends, so their fields have no names. */
 type SentText = readonly [at: number, state: number, delivery: number, nextResendMs: number | null, left: number];
 
-export function answerText({ at: atMs, sent, refusal }: StoredAnswer): string {
-  if (sent === undefined || refusal !== undefined) return JSON.stringify({ at: atMs, refusal, sent });
+export function answerText(answer: StoredAnswer): string {
+  const { at: atMs, sent, refusal } = answer;
+  if (sent === undefined || refusal !== undefined) return JSON.stringify(answer);
   const { state, delivery, nextResendMs, resendsRemaining } = sent;
   const text: SentText = [atMs, states.indexOf(state), deliveries.indexOf(delivery), nextResendMs, resendsRemaining];
   return JSON.stringify(text);

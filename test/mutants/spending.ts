@@ -5,6 +5,7 @@
 import type { Mutant } from "./mutants.ts";
 
 const cap = "src/otp/daily-cap.ts";
+const store = ["test/store/sqlite.test.ts"];
 
 export const spendingMutants: readonly Mutant[] = [
   {
@@ -22,6 +23,38 @@ export const spendingMutants: readonly Mutant[] = [
     text: `while (resends + count < policy.resendGapsMs.length && atMs <= lastMs) {`,
     replacement: `while (resends + count < policy.resendGapsMs.length && now <= lastMs) {`,
     suites: ["test/otp/resends.test.ts"],
+  },
+  {
+    name: "pass for another number",
+    breaks: "one solved bot check texts any number",
+    file: "src/otp/bot-pass.ts",
+    text: `return mine !== undefined && Buffer.compare(mine.mac, record.fingerprint) === 0 ? record.expireMs : undefined;`,
+    replacement: `return mine !== undefined ? record.expireMs : undefined;`,
+    suites: store,
+  },
+  {
+    name: "pass renewed by failing",
+    breaks: "one solved bot check is good for as long as providers fail",
+    file: "src/otp/bot-pass.ts",
+    text: `newPass(claim, untilMs, view.now)`,
+    replacement: `newPass(claim, Math.max(untilMs, view.now + passKeptMs), view.now)`,
+    suites: store,
+  },
+  {
+    name: "pass kept beside the send",
+    breaks: "one solved bot check is good for more than one accepted send",
+    file: "src/otp/decisions.ts",
+    text: `...recordOf(claim, verification.id, null, now),`,
+    replacement: `...(door.passUntilMs === undefined ? recordOf(claim, verification.id, null, now) : {}),`,
+    suites: store,
+  },
+  {
+    name: "pass forgotten",
+    breaks: "a send that is to be retried unchanged fails the bot check that it has passed",
+    file: "src/service/bot-gate.ts",
+    text: `if (claim !== undefined) await store`,
+    replacement: `if (claim !== undefined && brought.reveal() === "") await store`,
+    suites: store,
   },
   {
     name: "resend to a blocked number",

@@ -6,6 +6,7 @@ import { afterEach, beforeEach, describe } from "vitest";
 import type { Store } from "../../src/store/store.ts";
 import type { ManualSystem } from "../support/system.ts";
 import { createActs, type Acts } from "./acts.ts";
+import { botPassCases } from "./contract-bot-pass.ts";
 import { decisionCases } from "./contract-decisions.ts";
 import { endpointCases } from "./contract-endpoints.ts";
 import { eventCases } from "./contract-events.ts";
@@ -73,6 +74,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
   describe(`the store on ${name}`, () => {
     decisionCases(onGround);
     recordCases(onGround);
+    botPassCases(onGround);
     outboxCases(onGround);
     providerTextCases(onGround);
     upkeepCases(onGround);

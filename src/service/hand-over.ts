@@ -1,0 +1,80 @@
+/**
+ * From a message that is owed to its call's answer: it is handed over, waited for a little, and what came of it is noted
+ * under the call's Idempotency-Key.
+ */
+import { decidePassBack } from "../otp/bot-pass.ts";
+import type { IdempotencyClaim } from "../otp/idempotency.ts";
+import { isProvenUnsent } from "../otp/message.ts";
+import type { Policy } from "../otp/policy.ts";
+import { ok, refuse, type Refusal, type Result } from "../otp/reason.ts";
+import type { Settled } from "../otp/settlement.ts";
+import { resendsLeft, stateAt, type Verification } from "../otp/verification.ts";
+import type { Job, Store } from "../store/store.ts";
+import type { Instant } from "../system.ts";
+import type { Sent } from "./verifications.ts";
+
+/** A message in hand, and until when the pass was good that its send had of the bot check. */
+export type Owed = Job & { readonly passUntilMs?: Instant | undefined };
+
+export interface HandOverOptions {
+  readonly store: Store;
+  readonly policyOf: (tenant: string) => Policy;
+  /** Hands a claimed message over; resolves with what became of it, or undefined when that takes longer than `waitMs`. */
+  readonly deliver: (job: Job, waitMs: number) => Promise<Settled | undefined>;
+  /** How long a send waits for a provider's answer, 0 or more. */
+  readonly sendWaitMs: number;
+}
+
+/** Hands a message over and answers for it. `isAskedAnew` is true for a send whose retry the bot check asks once more. */
+export type HandOver = (job: Owed, claim: IdempotencyClaim | undefined, isAskedAnew?: boolean) => Promise<Result<Sent>>;
+
+/** A retry after DELIVERY_FAILED is worth trying this much later. */
+const deliveryRetryMs = 5_000;
+
+const withNewToken = "No provider could take the message. Try again with a new challenge_token.";
+
+export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOverOptions): HandOver {
+  /** DELIVERY_FAILED says "retry unchanged": the retry must be a first call again, and have the pass that this one had. */
+  function noteUndelivered({ verification, passUntilMs }: Owed, claim: IdempotencyClaim, refusal: Refusal) {
+    const { tenant, id } = verification;
+    if (refusal.reason !== "DELIVERY_FAILED") return store.noteAnswer(claim.slot, id, { at: store.now(), refusal });
+    if (passUntilMs === undefined) return store.noteAnswer(claim.slot, id, null);
+    const scope = { tenant, slot: claim.slot, phone: undefined };
+    return store.openVerification(scope, (view) => decidePassBack(view, claim, id, passUntilMs));
+  }
+
+  return async (job, claim, isAskedAnew = false) => {
+    const { verification } = job;
+    const settled = await deliver(job, sendWaitMs);
+    if (settled !== undefined && isProvenUnsent(settled.message)) {
+      const { refusal } = settled.message.recipientRefused
+        ? refuse("PHONE_UNREACHABLE", { field: "phone" })
+        : refuse("DELIVERY_FAILED", {
+            retryAfterMs: deliveryRetryMs,
+            ...(isAskedAnew ? { message: withNewToken } : {}),
+          });
+      if (claim !== undefined) await noteUndelivered(job, claim, refusal);
+      return { ok: false, refusal };
+    }
+    const sent = sentAt(settled?.verification ?? verification, policyOf(verification.tenant), store.now());
+    const { at, state, delivery, nextResendMs, resendsRemaining } = sent;
+    const kept = { at, sent: { state, delivery, nextResendMs, resendsRemaining } };
+    if (claim !== undefined) await store.noteAnswer(claim.slot, verification.id, kept);
+    return ok(sent);
+  };
+}
+
+/** What there is to tell of a verification at a moment. Pure. */
+export function sentAt(v: Verification, policy: Policy, at: Instant): Sent {
+  const { count, nextMs } = resendsLeft(v, policy, at);
+  return {
+    id: v.id,
+    state: stateAt(v, at),
+    delivery: v.delivery,
+    digits: v.digits,
+    expireMs: v.expireMs,
+    nextResendMs: nextMs,
+    resendsRemaining: count,
+    at,
+  };
+}
