@@ -2,10 +2,11 @@
  * The composition root: configuration → store → services → worker → server. Everything is made here and handed down as
  * arguments; nothing below looks anything up.
  */
-import { readFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
+import { certificateReader } from "./config/certificate.ts";
 import type { Config } from "./config/config.ts";
+import { naming } from "./config/start-trouble.ts";
 import { readTenant } from "./config/tenant-settings.ts";
 import { guarded, type GuardedProvider } from "./delivery/breaker.ts";
 import { createEventWorker } from "./delivery/event-worker.ts";
@@ -42,7 +43,7 @@ import { createPublicDocuments } from "./server/public-documents.ts";
 import { createOwnNames } from "./server/own-names.ts";
 import { reflectionRoutes } from "./server/reflection.ts";
 import { createReportVisits } from "./server/reports.ts";
-import { connectionLimits, startServer, type Certificate } from "./server/server.ts";
+import { connectionLimits, startServer } from "./server/server.ts";
 import { createAuthenticate } from "./service/api-keys.ts";
 import { createBotCheck } from "./service/bot-check.ts";
 import { createOwnKeys } from "./service/own-keys.ts";
@@ -113,29 +114,32 @@ export async function startService(config: Config, surroundings: Surroundings): 
   const readiness = createReadiness({ system, ping: () => store.ping(), providers: () => providers });
   let nudge = () => {};
   const tracing = createTracing(OtpService.typeName);
-  const opened = await open({
-    database: config.database,
-    system,
-    exclusive: true,
-    onPrefix: (news) => {
-      if (isTrip(news.decision)) telemetry.tripped(news);
-    },
-    meter: {
-      begin: stopwatchMs,
-      end(began, acts, isDurable) {
-        metrics?.batch(acts, stopwatchMs() - began, isDurable);
-        readiness.batchEnded(isDurable);
+  const opened = await naming("OTP_DATABASE_URL", () =>
+    open({
+      database: config.database,
+      system,
+      exclusive: true,
+      onPrefix: (news) => {
+        if (isTrip(news.decision)) telemetry.tripped(news);
       },
-    },
-    onNudge: () => nudge(),
-  });
+      meter: {
+        begin: stopwatchMs,
+        end(began, acts, isDurable) {
+          metrics?.batch(acts, stopwatchMs() - began, isDurable);
+          readiness.batchEnded(isDurable);
+        },
+      },
+      onNudge: () => nudge(),
+    }),
+  );
   const store = tracing.store(opened, config.database.kind);
   try {
-    const keys = createKeyRing(
-      config.masterKeys ?? [ownMasterKey(config.dataFolder, (count) => system.randomBytes(count))],
-      config.leakedKeys,
-    );
-    await store.registry.admitMasterKeys(keys.all);
+    const keys = await naming("OTP_MASTER_KEY", async () => {
+      const own = () => ownMasterKey(config.dataFolder, (count) => system.randomBytes(count));
+      const ring = createKeyRing(config.masterKeys ?? [own()], config.leakedKeys);
+      await store.registry.admitMasterKeys(ring.all);
+      return ring;
+    });
     const slotOf = slotsUnder(keys);
     await keyThrough(store, slotOf);
 
@@ -310,7 +314,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       host: config.host,
       port: config.port,
       readCertificate: config.tls === undefined ? undefined : certificateReader(config.tls),
-      beforeAccept: async (address) => {
+      onBound: async (address) => {
         // The first keys are made last: those of a start that then failed would never be shown.
         const demoUrl = demo?.open(address);
         if (isDevelopment) print(banner(address, await firstKeys(store, system), config.providers, demoUrl));
@@ -353,8 +357,4 @@ export async function startService(config: Config, surroundings: Surroundings): 
     await store.close();
     throw error;
   }
-}
-
-function certificateReader({ certFile, keyFile }: { certFile: string; keyFile: string }): () => Certificate {
-  return () => ({ cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") });
 }

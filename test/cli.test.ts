@@ -301,9 +301,47 @@ describe("serve", () => {
       output: "",
       errors: `127.0.0.1:${port} is taken by another process; OTP_PORT picks another\n`,
     });
+    expect((await runOtpd(elsewhere, ["keys", "list", "--json"])).output).toBe("[]\n");
     const again = await startOtpd(elsewhere);
     await again.end();
     expect(again.output()).toContain("Your API key, shown this once:");
+  });
+
+  test.each<[string, Record<string, string>, RegExp]>([
+    [
+      "a host of another machine",
+      { OTP_HOST: "192.0.2.1" },
+      /^OTP_HOST must be an address of this machine, and 192\.0\.2\.1 is none; /,
+    ],
+    ["a host that nobody knows", { OTP_HOST: "otpd.invalid" }, /^OTP_HOST must be .* otpd\.invalid is not known$/m],
+    ["a database that is a folder", { OTP_DATABASE_URL: "file:." }, /^OTP_DATABASE_URL: \S+ (is a folder|.*)$/m],
+    [
+      "a database below a file",
+      { OTP_DATABASE_URL: "file:text/otp.db" },
+      /^OTP_DATABASE_URL: \S+ is not there: a part of its path is a file$/m,
+    ],
+    [
+      "a database that is a text",
+      { OTP_DATABASE_URL: "file:text" },
+      /^OTP_DATABASE_URL: .*text.* cannot be opened: file is not a database$/m,
+    ],
+    [
+      "no certificate",
+      { OTP_TLS_CERT_FILE: "cert.pem", OTP_TLS_KEY_FILE: "text" },
+      /^OTP_TLS_CERT_FILE: cert\.pem is not there$/m,
+    ],
+    [
+      "a certificate that is none",
+      { OTP_TLS_CERT_FILE: "text", OTP_TLS_KEY_FILE: "text" },
+      /^OTP_TLS_CERT_FILE: text does not hold a certificate in PEM form$/m,
+    ],
+  ])("with %s the start is refused, names the variable, and shows and makes no key", async (_, env, says) => {
+    const elsewhere = mkdtempSync(join(folder, "serve-"));
+    writeFileSync(join(elsewhere, "text"), "a text\n".repeat(200));
+    const { code, output, errors } = await runOtpd(elsewhere, ["serve"], { OTP_PORT: "0", ...env });
+    expect(errors).toMatch(says);
+    expect({ code, output }).toEqual({ code: 1, output: "" });
+    expect(errors).not.toMatch(/^ {4}at |E[A-Z]{4,}:/m);
   });
 
   test.each(["SIGTERM", "SIGINT"] as const)("%s ends it with exit code 0", async (signal) => {

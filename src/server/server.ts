@@ -13,7 +13,7 @@ import {
   type Http2Server,
   type ServerHttp2Session,
 } from "node:http2";
-import { connect, Server as NetServer, type AddressInfo, type Socket } from "node:net";
+import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import { invalid } from "../otp/reason.ts";
 import type { Request, Response } from "./answer.ts";
@@ -31,8 +31,8 @@ export interface ServerOptions {
   /** Reads the certificate chain and its key, both PEM; absent for cleartext. It may throw. */
   readonly readCertificate?: (() => Certificate) | undefined;
   readonly limits?: ServerLimits;
-  /** Runs when the address is known and free, before any connection is taken. */
-  readonly beforeAccept?: (address: Address) => Promise<void>;
+  /** Runs when the address is ours, and before the server counts as started. */
+  readonly onBound?: (address: Address) => Promise<void>;
   readonly onFault: (error: unknown) => void;
 }
 
@@ -323,17 +323,36 @@ async function listen(
   options: ServerOptions,
   scheme: Address["scheme"],
 ): Promise<void> {
-  const { host, port, beforeAccept } = options;
-  if (port === 0) {
-    // The system picks a port by opening it: it is announced as soon as it is known.
-    await open(server, host, port);
-    await beforeAccept?.({ scheme, host, port: (server.address() as AddressInfo).port });
-    return;
+  const { host, onBound } = options;
+  await open(server, host, options.port).catch((error: unknown) => {
+    throw new Error(whyNotBound(error, host, options.port), { cause: error });
+  });
+  const { port } = server.address() as AddressInfo;
+  try {
+    await onBound?.({ scheme, host, port });
+  } catch (error) {
+    NetServer.prototype.close.call(server);
+    throw error;
   }
-  // Without a look, a port that another process has would be announced as ours first.
-  if (await isTaken(host, port)) throw new Error(`${host}:${port} is taken by another process; OTP_PORT picks another`);
-  await beforeAccept?.({ scheme, host, port });
-  await open(server, host, port);
+}
+
+/** Why an address could not be had, with the variable that names it. */
+function whyNotBound(error: unknown, host: string, port: number): string {
+  const at = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const { code, message } = error as NodeJS.ErrnoException;
+  switch (code) {
+    case "EADDRINUSE":
+      return `${at} is taken by another process; OTP_PORT picks another`;
+    case "EADDRNOTAVAIL":
+      return `OTP_HOST must be an address of this machine, and ${host} is none; 0.0.0.0 stands for all of them`;
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `OTP_HOST must be an address of this machine or its name, and ${host} is not known`;
+    case "EACCES":
+      return `${at} is not open to this user, as ports below 1024 mostly are; OTP_PORT picks another`;
+    default:
+      return `${at} cannot be listened on; OTP_HOST and OTP_PORT pick another: ${message}`;
+  }
 }
 
 function open(server: Http1Server | Http2SecureServer, host: string, port: number): Promise<void> {
@@ -352,19 +371,4 @@ async function within(promise: Promise<unknown>, ms: number): Promise<void> {
   const timer = setTimeout(resolve, ms);
   await Promise.race([promise, late]);
   clearTimeout(timer);
-}
-
-/** Whether somebody takes connections there. A silent address is not waited for. */
-function isTaken(host: string, port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect({ host, port, timeout: 1_000 });
-    const say = (answer: boolean) => {
-      socket.destroy();
-      resolve(answer);
-    };
-    // On a free port of the ephemeral range, a connection may come to be its own other end.
-    socket.once("connect", () => say(socket.localPort !== port));
-    socket.once("timeout", () => say(false));
-    socket.once("error", () => say(false));
-  });
 }

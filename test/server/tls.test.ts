@@ -14,7 +14,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { GetOtpRequestSchema, OtpService, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
 import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
 import { startListener, testKey, type Listener, type ListenerWish } from "../support/listener.ts";
-import { firstKey, startOtpd, type Otpd } from "../support/process.ts";
+import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/process.ts";
 import { callFrames, callText, framesIn, frameType, openRaw, preface, settings } from "../support/raw.ts";
 import { temporaryFolder } from "../support/world.ts";
 
@@ -173,6 +173,17 @@ describe.skipIf(!canRun)("the certificate of a running service", () => {
     rmSync(folder, { recursive: true, force: true });
   });
   const port = () => Number(new URL(otpd.url).port);
+  test("is held against its key before anything listens: another one's key is refused by name", async () => {
+    const place = temporaryFolder();
+    const other = join(place, "other.pem");
+    writeFileSync(other, makeCertificate("other").key);
+    const env = { OTP_PORT: "0", OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: other };
+    const { code, output, errors } = await runOtpd(place, ["serve"], env);
+    expect({ code, output }).toEqual({ code: 1, output: "" });
+    expect(errors).toMatch(/^OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE do not belong together: .*other\.pem/m);
+    rmSync(place, { recursive: true });
+  });
+
   const served = async () => {
     const socket = await handshake(port());
     const name = socket.getPeerCertificate().subject.CN;

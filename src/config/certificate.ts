@@ -1,0 +1,57 @@
+/**
+ * The certificate that the server shows, from the files that the operator names: read whole, and held against its key, or
+ * TLS would start and fail every handshake.
+ */
+import { createPrivateKey, X509Certificate } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { fileTrouble } from "../store/file-trouble.ts";
+
+export interface CertificateFiles {
+  readonly certFile: string;
+  readonly keyFile: string;
+}
+
+/** Both PEM. */
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+  /** From when to when it counts, in milliseconds since the Unix epoch. */
+  readonly beginMs: number;
+  readonly endMs: number;
+}
+
+/** Reads the pair. Throws a plain sentence, without its full stop, that names the variable at fault. */
+export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
+  const cert = readNamed("OTP_TLS_CERT_FILE", certFile);
+  const key = readNamed("OTP_TLS_KEY_FILE", keyFile);
+  const shown = parsed("OTP_TLS_CERT_FILE", certFile, "a certificate", () => new X509Certificate(cert));
+  const own = parsed("OTP_TLS_KEY_FILE", keyFile, "a private key without a passphrase", () => createPrivateKey(key));
+  if (!shown.checkPrivateKey(own)) {
+    throw new Error(
+      `OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE do not belong together: the key in ${keyFile} is not that of the first certificate in ${certFile}`,
+    );
+  }
+  return { cert, key, beginMs: Date.parse(shown.validFrom), endMs: Date.parse(shown.validTo) };
+}
+
+/** What reads the pair again and again, as it is at the time. */
+export function certificateReader(files: CertificateFiles): () => Certificate {
+  return () => readCertificate(files);
+}
+
+function readNamed(variable: string, path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new Error(`${variable}: ${path} ${fileTrouble(error) ?? "cannot be read"}`, { cause: error });
+  }
+}
+
+/** What cannot be parsed is told of as such: what the library says of it may quote it. */
+function parsed<T>(variable: string, path: string, what: string, parse: () => T): T {
+  try {
+    return parse();
+  } catch {
+    throw new Error(`${variable}: ${path} does not hold ${what} in PEM form`);
+  }
+}
