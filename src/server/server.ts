@@ -340,7 +340,7 @@ async function listen(
 function whyNotBound(error: unknown, host: string, port: number): string {
   const at = `${host.includes(":") ? `[${host}]` : host}:${port}`;
   const { code, message } = error as NodeJS.ErrnoException;
-  switch (code) {
+  switch (code ?? "") {
     case "EADDRINUSE":
       return `${at} is taken by another process; OTP_PORT picks another`;
     case "EADDRNOTAVAIL":
