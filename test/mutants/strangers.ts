@@ -76,4 +76,12 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: `if (lines >= 0) {`,
     suites: ["test/server/turned-away.test.ts"],
   },
+  {
+    name: "slashes folded for every path",
+    breaks: "what a proxy hides by its path is read with a slash more",
+    file: "src/server/route.ts",
+    text: `return target.startsWith("/") ? target :`,
+    replacement: `return target.startsWith("/") ? foldSlashes(target) :`,
+    suites: ["test/server/spellings.test.ts"],
+  },
 ];
