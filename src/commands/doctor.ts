@@ -3,6 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import { makeProvider } from "../delivery/providers.ts";
+import { unreached } from "../delivery/tls-trouble.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { Secret } from "../otp/secret.ts";
 import { examineBotCheck } from "../service/bot-check.ts";
@@ -12,6 +13,7 @@ import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { messageOf, openExisting, say, timeOf, Unusable, type Command } from "./command.ts";
+import { fileFindings } from "./file-findings.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 
 export const doctor: Command = {
@@ -20,9 +22,10 @@ export const doctor: Command = {
 
 Checks the configuration, the database, the master key, and every configured provider: credentials, balance, sender,
 clock, whether delivery reports can reach us, the bot check, and which tenants' endpoints take no events. Sends nothing.
-Exits with 1 if something is wrong.
+It also looks at the TLS certificate, at files of authorities, and at who can read secrets. A fault (BAD) keeps something
+from working, and makes the exit code 1; a warning (warn) does not.
 
-  --json   print an array of {"ok","sentence"}`,
+  --json   print an array of {"level","ok","sentence"}; level is ok, warning or fault`,
   run: examine,
 };
 
@@ -33,16 +36,24 @@ async function examine(args: string[]): Promise<void> {
   const config = configuration();
   const findings = [
     { ok: true, sentence: "The configuration has no faults." },
+    ...fileFindings(config, createSystem().now()),
     ...(await databaseFindings(config)),
     ...(await providerFindings(config)),
     ...senderFindings(config),
     ...(await reportFindings(config)),
     ...(await botCheckFindings(config)),
   ];
-  if (values.json) say(JSON.stringify(findings));
-  else for (const { ok, sentence } of findings) say(`${ok ? "ok  " : "BAD "} ${sentence}`);
-  const bad = findings.filter(({ ok }) => !ok).length;
+  const leveled = findings.map((finding) => ({ level: levelOf(finding), ok: finding.ok, sentence: finding.sentence }));
+  const marks = { ok: "ok  ", warning: "warn", fault: "BAD " };
+  if (values.json) say(JSON.stringify(leveled));
+  else for (const { level, sentence } of leveled) say(`${marks[level]} ${sentence}`);
+  const bad = leveled.filter(({ level }) => level === "fault").length;
   if (bad > 0) throw new Unusable(`${bad} of ${findings.length} checks failed.`);
+}
+
+function levelOf({ ok, isWarning = false }: Finding): "ok" | "warning" | "fault" {
+  if (ok) return "ok";
+  return isWarning ? "warning" : "fault";
 }
 
 async function databaseFindings(config: Config): Promise<Finding[]> {
@@ -104,7 +115,7 @@ async function endpointFindings(store: Store): Promise<Finding[]> {
     if (failingSinceMs === null || why === "operator") return [];
     const since = `since ${timeOf(failingSinceMs)}`;
     const state = disableMs === null ? `takes nothing ${since}, and ${waiting} events wait` : `is disabled (${why})`;
-    return [{ ok: false, sentence: `Webhook endpoint ${id} of tenant ${tenant} ${state}.` }];
+    return [{ ok: false, isWarning: true, sentence: `Webhook endpoint ${id} of tenant ${tenant} ${state}.` }];
   });
 }
 
@@ -139,6 +150,7 @@ function senderFindings({ providerSettings: settings, policy }: Config): Finding
   return [
     {
       ok: false,
+      isWarning: true,
       sentence: `A sender of letters is not delivered in ${uncovered.join(", ")}: give those countries a number in OTP_ORIGINATORS.`,
     },
   ];
@@ -151,6 +163,7 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
     return [
       {
         ok: false,
+        isWarning: true,
         sentence: "OTP_PUBLIC_URL is not set, so no delivery reports come, and a lost message is not sent again.",
       },
     ];
@@ -164,6 +177,7 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
       if (value === undefined) {
         return {
           ok: false,
+          isWarning: true,
           sentence: `${secret} is not set, so no delivery report is believed, and a lost message is not sent again.`,
         };
       }
@@ -175,8 +189,8 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
           ok: status === 401,
           sentence: `${url} ${status === 401 ? "reaches this service" : `answers HTTP ${status} instead of this service`}.`,
         };
-      } catch {
-        return { ok: false, sentence: `${url} cannot be reached from here.` };
+      } catch (error) {
+        return { ok: false, sentence: unreached(url, error) };
       }
     }),
   );

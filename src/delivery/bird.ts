@@ -2,6 +2,7 @@
  * Bird, the successor of MessageBird's classic API, through `@messagebird/sdk`. Its own retries are off: the worker
  * counts every call. A message carries our reference as metadata, which Bird's webhooks bring back.
  */
+import { unreached } from "./tls-trouble.ts";
 import { BirdAPIError, BirdClient, BirdRateLimitError, BirdValidationError } from "@messagebird/sdk";
 import type { SendOutcome } from "../otp/message.ts";
 import { sighted, watchedFetch, type Sighting } from "./bird-fetch.ts";
@@ -90,7 +91,7 @@ export function createBirdProvider(options: BirdOptions): Provider {
           await client.sms.list({ limit: 1 });
           return { ok: true, sentence: "Bird accepts the API key." };
         } catch (error) {
-          if (!(error instanceof BirdAPIError)) return { ok: false, sentence: "Bird cannot be reached." };
+          if (!(error instanceof BirdAPIError)) return { ok: false, sentence: unreached("Bird", sighting.failure) };
           const isRefused = error.statusCode === 401 || error.statusCode === 403;
           return {
             ok: false,

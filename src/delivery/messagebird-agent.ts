@@ -16,6 +16,8 @@ export interface Probe {
   request?: ClientRequest;
   /** True once a secured connection stood: from then on the request may have been read. */
   wasConnected: boolean;
+  /** Why there was no answer. */
+  failure?: unknown;
   status?: number | undefined;
   retryAfter?: string | undefined;
   /** The answer's Date header. */
@@ -78,6 +80,7 @@ function addRequestOf(agent: Agent, request: ClientRequest, options: unknown): v
 
 function watch(request: ClientRequest, probe: Probe): void {
   probe.request = request;
+  request.once("error", (error) => (probe.failure = error));
   request.once("socket", (socket) => {
     // A kept connection is secured already: a listener there would wait for ever, one more per call.
     // `reusedSocket` will not do: it stays false for a request that had to wait for the connection.

@@ -3,6 +3,7 @@
  * 500 or 429 among them, so what counts here is the status as seen on the wire, a message id and a recipient. It has no
  * deadline of its own (a dripping answer resets its timeout), so the worker's signal ends the request.
  */
+import { unreached } from "./tls-trouble.ts";
 import { createHash, createSecretKey, type KeyObject } from "node:crypto";
 import { jwtVerify } from "jose";
 import messagebird from "messagebird";
@@ -226,8 +227,8 @@ function readReport({ target, headers, body }: ReportRequest): ReportReading {
   };
 }
 
-function examineBalance({ error, value }: PackageAnswer, { status }: Probe): Finding[] {
-  if (status === undefined) return [{ ok: false, sentence: "MessageBird cannot be reached." }];
+function examineBalance({ error, value }: PackageAnswer, { status, failure }: Probe): Finding[] {
+  if (status === undefined) return [{ ok: false, sentence: unreached("MessageBird", failure) }];
   if (status === 401 || status === 403 || error?.errors?.some(({ code }) => code === notAllowedCode)) {
     return [{ ok: false, sentence: "MessageBird does not accept OTP_MESSAGEBIRD_ACCESS_KEY." }];
   }

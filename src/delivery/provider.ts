@@ -51,5 +51,7 @@ export interface Provider {
 /** One thing that was checked. */
 export interface Finding {
   readonly ok: boolean;
+  /** True for what is not as it should be, and keeps nothing from working. */
+  readonly isWarning?: boolean;
   readonly sentence: string;
 }

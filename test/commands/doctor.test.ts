@@ -2,9 +2,10 @@
  * `otpd doctor`, as an operator runs it: one plain sentence for everything that is examined, and the exit code tells. The
  * provider is a server of this test with a certificate of its own.
  */
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { fileFindings } from "../../src/commands/file-findings.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { added, endpointOf } from "../store/endpoints.ts";
 import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
@@ -14,7 +15,7 @@ import { runOtpd, startOtpd } from "../support/process.ts";
 import { secretText, startSiteverify } from "../support/siteverify.ts";
 import { createManualSystem } from "../support/system.ts";
 import { makeDatabase } from "../support/made-database.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { configOf, temporaryFolder } from "../support/world.ts";
 
 let folder: string;
 beforeEach(async () => {
@@ -24,6 +25,7 @@ beforeEach(async () => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 interface Finding {
+  readonly level: "ok" | "warning" | "fault";
   readonly ok: boolean;
   readonly sentence: string;
 }
@@ -34,8 +36,9 @@ async function findings(env: Record<string, string>): Promise<{ bad: string[]; g
   const all = JSON.parse(output) as Finding[];
   for (const { sentence } of all) expect(sentence).toMatch(/^[A-Zh][^\n]+[^.]\.$/);
   const bad = all.filter(({ ok }) => !ok);
+  const faults = all.filter(({ level }) => level === "fault").length;
   expect({ code, errors }).toEqual(
-    bad.length === 0 ? { code: 0, errors: "" } : { code: 1, errors: `${bad.length} of ${all.length} checks failed.\n` },
+    faults === 0 ? { code: 0, errors: "" } : { code: 1, errors: `${faults} of ${all.length} checks failed.\n` },
   );
   return {
     bad: bad.map(({ sentence }) => sentence),
@@ -116,7 +119,7 @@ describe("the database", () => {
   });
 
   test("that is no database cannot be opened", async () => {
-    writeFileSync(join(folder, "otp.db"), "a letter to a friend, longer than any header".repeat(100));
+    writeFileSync(join(folder, "otp.db"), "a letter to a friend, longer than any header".repeat(100), { mode: 0o600 });
     const { bad } = await findings({ OTP_DATABASE_URL: "file:./otp.db", OTP_MASTER_KEY: keyText });
     expect(bad).toEqual([expect.stringMatching(/^The database cannot be opened: .*file is not a database\.$/)]);
   });
@@ -222,7 +225,7 @@ describe.runIf(hasOpenssl())("MessageBird", () => {
       },
       [
         /^MessageBird answers HTTP 500 when asked for the balance\.$/,
-        /^https:\S+\/webhooks\/messagebird cannot be reached from here\.$/,
+        /^https:\S+\/webhooks\/messagebird cannot be reached\.$/,
       ],
     ],
     [
@@ -247,7 +250,12 @@ describe.runIf(hasOpenssl())("MessageBird", () => {
     const dead = { ...env, OTP_MESSAGEBIRD_BASE_URL: (await deadOrigin()).replace("http:", "https:") };
     expect((await findings(dead)).bad).toEqual(["MessageBird cannot be reached."]);
     const { NODE_EXTRA_CA_CERTS: _, ...untrusting } = env;
-    expect((await findings(untrusting)).bad).toContain("MessageBird cannot be reached.");
+    const why =
+      "its certificate is of an authority that is not known here: NODE_EXTRA_CA_CERTS may name a file with its certificate";
+    expect((await findings(untrusting)).bad).toEqual([
+      `MessageBird cannot be reached: ${why}.`,
+      `${gateway.url}/webhooks/messagebird cannot be reached: ${why}.`,
+    ]);
   });
 
   test("without a way for its reports", async () => {
@@ -278,6 +286,62 @@ describe.runIf(hasOpenssl())("MessageBird", () => {
     expect(bad).toEqual([
       expect.stringMatching(/^A sender of letters is not delivered in US, CA, .*OTP_ORIGINATORS\.$/),
     ]);
+  });
+});
+
+describe.runIf(hasOpenssl())("files", () => {
+  const place = (days: number) => {
+    const { cert, key } = makeCertificate("otpd", days);
+    const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+    writeFileSync(certFile, cert);
+    writeFileSync(keyFile, key, { mode: 0o600 });
+    return { OTP_MASTER_KEY: keyText, OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile };
+  };
+
+  test.each<[number, string, RegExp]>([
+    [0, "ok", /^The TLS certificate lasts until \S+Z\.$/],
+    [20, "warning", /^OTP_TLS_CERT_FILE expires in 19 days, at \S+Z\.$/],
+    [41, "fault", /^OTP_TLS_CERT_FILE has expired, at \S+Z\.$/],
+  ])("a certificate of 40 days, after %i days, is told of: %s", (days, level, says) => {
+    const found = fileFindings(configOf(place(40)), Date.now() + days * 86_400_000);
+    expect(found.map(({ sentence }) => sentence)).toEqual([
+      "The TLS certificate and its key belong together.",
+      expect.stringMatching(says),
+    ]);
+    expect(found[1]).toMatchObject(level === "ok" ? { ok: true } : { ok: false });
+    expect(found[1]?.isWarning ?? false).toBe(level === "warning");
+  });
+
+  test("a certificate that is near its end is a warning, which leaves the exit code at 0", async () => {
+    const env = place(2);
+    expect((await findings(env)).bad).toEqual([expect.stringMatching(/expires in 1 days/) as string]);
+    const { code, output } = await runOtpd(folder, ["doctor"], env);
+    expect({ code, lines: output.match(/^warn /gm)?.length }).toEqual({ code: 0, lines: 1 });
+  });
+
+  test("a key of another certificate, and one that is not there, are faults", async () => {
+    const env = place(400);
+    writeFileSync(env.OTP_TLS_KEY_FILE, makeCertificate("other").key);
+    expect((await findings(env)).bad).toEqual([
+      expect.stringMatching(/^OTP_TLS_CERT_FILE and OTP_TLS_KEY_FILE do not belong together/) as string,
+    ]);
+    rmSync(env.OTP_TLS_KEY_FILE);
+    expect((await findings(env)).bad).toEqual([`OTP_TLS_KEY_FILE: ${env.OTP_TLS_KEY_FILE} is not there.`]);
+  });
+
+  test("secrets that others can read are warned of, and a missing file of authorities is a fault", async () => {
+    const file = join(folder, "secret");
+    writeFileSync(file, keyText);
+    chmodSync(file, 0o640);
+    expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([
+      `OTP_MASTER_KEY_FILE can be read by its group: chmod 600 ${file}.`,
+    ]);
+    const { output, errors } = await runOtpd(folder, ["doctor"], {
+      OTP_MASTER_KEY: keyText,
+      NODE_EXTRA_CA_CERTS: "/no/ca",
+    });
+    expect(output).toContain("BAD  The file of authorities that NODE_EXTRA_CA_CERTS names, /no/ca, is not there.");
+    expect(errors).toContain("1 of ");
   });
 });
 

@@ -17,10 +17,20 @@ export function hasOpenssl(): boolean {
 }
 
 /** Makes a certificate and its key, both PEM. */
-export function makeCertificate(name: string): { cert: string; key: string } {
+export function makeCertificate(name: string, days = 2): { cert: string; key: string } {
   const folder = temporaryFolder();
   const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-  const args = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"];
+  const args = [
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:prime256v1",
+    "-nodes",
+    "-days",
+    `${days}`,
+  ];
   const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
   execFileSync("openssl", [...args, ...subject, "-keyout", keyFile, "-out", certFile], { stdio: "ignore" });
   return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };

@@ -1,0 +1,77 @@
+/**
+ * What `otpd doctor` finds in files: the certificate and how long it lasts, authorities to trust, and secrets that others
+ * can read.
+ */
+import { X509Certificate } from "node:crypto";
+import { readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import type { Config } from "../config/config.ts";
+import { readCertificate } from "../config/certificate.ts";
+import { secretNames } from "../config/variables.ts";
+import type { Finding } from "../delivery/provider.ts";
+import { fileTrouble } from "../store/file-trouble.ts";
+import type { Instant } from "../system.ts";
+import { messageOf, timeOf } from "./command.ts";
+
+const dayMs = 86_400_000;
+/** So long before its end a certificate should have been renewed. */
+const renewMs = 30 * dayMs;
+
+export function fileFindings(config: Config, now: Instant): Finding[] {
+  return [...certificateFindings(config, now), ...authorityFindings(config), ...modeFindings(config)];
+}
+
+function certificateFindings({ tls }: Config, now: Instant): Finding[] {
+  if (tls === undefined) return [];
+  try {
+    const { beginMs, endMs } = readCertificate(tls);
+    const end = timeOf(endMs);
+    const pair = { ok: true, sentence: "The TLS certificate and its key belong together." };
+    if (now >= endMs) return [pair, { ok: false, sentence: `OTP_TLS_CERT_FILE has expired, at ${end}.` }];
+    if (now < beginMs) return [pair, { ok: false, sentence: `OTP_TLS_CERT_FILE counts from ${timeOf(beginMs)} on.` }];
+    if (endMs - now >= renewMs) return [pair, { ok: true, sentence: `The TLS certificate lasts until ${end}.` }];
+    const days = Math.floor((endMs - now) / dayMs);
+    return [pair, { ok: false, isWarning: true, sentence: `OTP_TLS_CERT_FILE expires in ${days} days, at ${end}.` }];
+  } catch (error) {
+    return [{ ok: false, sentence: `${messageOf(error)}.` }];
+  }
+}
+
+/** Node itself goes on without a file of authorities that it cannot read, and then trusts nobody of it. */
+function authorityFindings({ database }: Config): Finding[] {
+  const parameters = database.kind === "postgres" ? new URL(database.url).searchParams : new URLSearchParams();
+  const named = [
+    ["NODE_EXTRA_CA_CERTS", process.env["NODE_EXTRA_CA_CERTS"]],
+    ["sslrootcert in OTP_DATABASE_URL", parameters.get("sslrootcert")],
+  ] as const;
+  return named.flatMap(([name, path]): Finding[] => {
+    if (!path || path === "system") return [];
+    try {
+      void new X509Certificate(readFileSync(path, "utf8"));
+      return [];
+    } catch (error) {
+      const why = fileTrouble(error) ?? "does not hold a certificate in PEM form";
+      return [{ ok: false, sentence: `The file of authorities that ${name} names, ${path}, ${why}.` }];
+    }
+  });
+}
+
+/** Files that hold secrets should be their owner's alone. */
+function modeFindings({ tls, database, masterKeys }: Config): Finding[] {
+  const files = [
+    ...[...secretNames].map((name) => [`${name}_FILE`, process.env[`${name}_FILE`]] as const),
+    ["OTP_TLS_KEY_FILE", tls?.keyFile] as const,
+    ...(database.kind === "sqlite" ? [["The database", database.path] as const] : []),
+    ...(database.kind === "sqlite" && masterKeys === undefined
+      ? [["The master key", join(dirname(database.path), "master.key")] as const]
+      : []),
+  ];
+  return files.flatMap(([name, path]) => {
+    const found = path ? statSync(path, { throwIfNoEntry: false }) : undefined;
+    const mode = found?.mode ?? 0;
+    // A folder is no secret; a file that is not there is told of elsewhere.
+    if (found?.isFile() !== true || (mode & 0o044) === 0) return [];
+    const who = (mode & 0o004) === 0 ? "its group" : "everybody on this machine";
+    return [{ ok: false, isWarning: true, sentence: `${name} can be read by ${who}: chmod 600 ${path}.` }];
+  });
+}
