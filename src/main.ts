@@ -35,7 +35,7 @@ import { createCors } from "./server/cors.ts";
 import { createDemo } from "./server/demo.ts";
 import { createGateway } from "./server/gateway.ts";
 import { createHealth } from "./server/health.ts";
-import { withOpenRpcs } from "./server/open-rpcs.ts";
+import { openRpcBudgets, withOpenRpcs } from "./server/open-rpcs.ts";
 import { createOperations } from "./server/operations.ts";
 import { createRpcs } from "./server/rpcs.ts";
 import { createOtpService } from "./server/otp-service.ts";
@@ -86,8 +86,6 @@ const callsMax = 1_024;
 /** For health and reflection, which ask for a name. */
 const openMessageBytesMax = 4_096;
 const watchMs = 1_800_000;
-/** A watch holds its connection, of which there are 10,000, and 1,000 watches are 5 MB. */
-const openCallsMax = 1_000;
 /** Who vouches in receipts, where no public URL says it. */
 const ownName = "otpd";
 const demoTokenBytes = 18;
@@ -307,7 +305,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
         messageBytesMax: openMessageBytesMax,
         deadlineMs,
         watchMs,
-        callsMax: openCallsMax,
+        budgets: openRpcBudgets,
+        shareOf,
         onFault: onFault("open-rpcs"),
       }),
       connections,

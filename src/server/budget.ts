@@ -18,7 +18,10 @@ export function reasonOf(spent: Spent): "STORE_UNAVAILABLE" | "IP_RATE_LIMITED" 
 }
 
 export interface Budget {
-  /** Takes one of it for an address; what it returns gives it back, and is safe to repeat. */
+  /**
+   * Takes one of it for an address, or for one that has no share to keep to; what it returns gives it back, and is safe to
+   * repeat.
+   */
   take(address?: string): (() => void) | Spent;
 }
 
@@ -27,18 +30,19 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
   let taken = 0;
 
   return {
-    take(address = "") {
-      const its = byAddress.get(address) ?? 0;
+    take(address) {
+      const its = address === undefined ? 0 : (byAddress.get(address) ?? 0);
       // The share first: whoever has used up his own is told so, whatever others do.
       if (its >= perAddressMax) return "share spent";
       if (taken >= max) return "full";
       taken += 1;
-      byAddress.set(address, its + 1);
+      if (address !== undefined) byAddress.set(address, its + 1);
       let isBack = false;
       return () => {
         if (isBack) return;
         isBack = true;
         taken -= 1;
+        if (address === undefined) return;
         const left = (byAddress.get(address) ?? 1) - 1;
         if (left === 0) byAddress.delete(address);
         else byAddress.set(address, left);

@@ -1,14 +1,24 @@
 /**
  * The RPCs that anybody may call, since they say how the server is and what it speaks: health and reflection. Some are
  * streams, so they do not go through the gateway, which takes a whole message and gives a whole answer. What they cost is
- * bounded by how many may be under way at once. They are answered during a stop, too.
+ * bounded by how many may be under way at once, for each kind by itself: whoever watches, or asks without end, keeps nobody
+ * from a check. They are answered during a stop, too.
  */
-import { Code, ConnectError, createConnectRouter, createContextValues, type ConnectRouter } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type ConnectRouter,
+} from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { refuse } from "../otp/reason.ts";
+import { peerOf } from "./admission.ts";
 import type { Request, Response } from "./answer.ts";
+import { createBudget, type BudgetLimits } from "./budget.ts";
 import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
 import { alone, discard, readBody } from "./request-body.ts";
@@ -24,22 +34,43 @@ export interface OpenRpcsOptions {
   readonly deadlineMs: number;
   /** How long a watch may last: whoever has vanished without a word is still watching. */
   readonly watchMs: number;
-  /** Calls at once. */
-  readonly callsMax: number;
+  /** Each at once, in all and of one address. */
+  readonly budgets: OpenRpcBudgets;
+  /** Finds the address whose share a connection counts in, by its peer; undefined for one that many callers have. */
+  readonly shareOf: (peer: string | undefined) => string | undefined;
   readonly onFault: (error: unknown) => void;
 }
 
+/** By how a call runs: one answer, an answer that lasts, or questions and answers for as long as the client likes. */
+export type OpenRpcBudgets = Readonly<Record<"unary" | "server_streaming" | "bidi_streaming", BudgetLimits>>;
+
+export const openRpcBudgets: OpenRpcBudgets = {
+  // Answered at once: what is under way are answers that nobody takes.
+  unary: { max: 1_000, perAddressMax: 100 },
+  // Health watches: 1,000 are 5 MB.
+  server_streaming: { max: 1_000, perAddressMax: 100 },
+  // Reflection, for people at their tools.
+  bidi_streaming: { max: 200, perAddressMax: 20 },
+};
+
+/** Whether there is no room for a call. */
+const isRefused = createContextKey(false);
+
 /** Puts the open RPCs before a gateway. */
 export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gateway {
-  const { messageBytesMax, deadlineMs, watchMs, callsMax, onFault } = options;
+  const { messageBytesMax, deadlineMs, watchMs, budgets, shareOf, onFault } = options;
   const { turnAway } = gateway;
-  let callsUnderWay = 0;
+  const budgetOf = {
+    unary: createBudget(budgets.unary),
+    server_streaming: createBudget(budgets.server_streaming),
+    bidi_streaming: createBudget(budgets.bidi_streaming),
+  };
   const rpcs = createConnectRouter({
     acceptCompression: [],
     readMaxBytes: messageBytesMax,
     jsonOptions,
-    requestGate() {
-      if (callsUnderWay > callsMax) throw new ConnectError("too many such calls at once", Code.ResourceExhausted);
+    requestGate({ values }) {
+      if (values.get(isRefused)) throw new ConnectError("too many such calls at once", Code.ResourceExhausted);
     },
   });
   options.routes(rpcs);
@@ -54,9 +85,9 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     }
     const { handler, url } = routed;
     const gone = new AbortController();
-    callsUnderWay += 1;
+    let giveBack = () => {};
     response.once("close", () => {
-      callsUnderWay -= 1;
+      giveBack();
       gone.abort(clientGone);
     });
     let body: AsyncIterable<Uint8Array> = request;
@@ -67,6 +98,10 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       if (read === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
       body = alone(read);
     }
+    if (gone.signal.aborted) return;
+    // Not before its body is whole: one that never ends would hold what others need.
+    const taken = budgetOf[kindOf(handler)].take(shareOf(peerOf(request)));
+    if (typeof taken !== "string") giveBack = taken;
     const answer = await handler({
       httpVersion: request.httpVersion,
       method: request.method ?? "POST",
@@ -74,7 +109,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       header: headersOf(request, routed.surface, isWatch(handler) ? watchMs : deadlineMs),
       body,
       signal: gone.signal,
-      contextValues: createContextValues(),
+      contextValues: createContextValues().set(isRefused, typeof taken === "string"),
     });
     await writeOut(response, answer);
   }
@@ -97,6 +132,11 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
 }
 
 const clientGone = new Error("the client is gone");
+
+/** What only a client streams there is none of. */
+function kindOf({ method: { methodKind } }: UniversalHandler): keyof OpenRpcBudgets {
+  return methodKind === "client_streaming" ? "bidi_streaming" : methodKind;
+}
 
 function isWatch(handler: UniversalHandler | undefined): boolean {
   return handler?.method.methodKind === "server_streaming";

@@ -84,4 +84,12 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: `return target.startsWith("/") ? foldSlashes(target) :`,
     suites: ["test/server/spellings.test.ts"],
   },
+  {
+    name: "watches without shares",
+    breaks: "one address holds every health watch, and gRPC clients of the others take us for ill",
+    file: "src/server/open-rpcs.ts",
+    text: `.take(shareOf(peerOf(request)))`,
+    replacement: `.take(undefined)`,
+    suites: ["test/server/health.test.ts"],
+  },
 ];

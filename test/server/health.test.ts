@@ -13,7 +13,8 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/g
 import { startListener, testKey, type Listener } from "../support/listener.ts";
 import { firstKey, startOtpd } from "../support/process.ts";
 import { missingGrpcio, runPython } from "../support/python.ts";
-import { callText, openRaw } from "../support/raw.ts";
+import { callText, flag, frame, framesIn, frameType, openRaw, preface, settings } from "../support/raw.ts";
+import { headersFrame, hello, hold } from "../support/strangers.ts";
 import { overHttp1 } from "../support/wire.ts";
 import { temporaryFolder } from "../support/world.ts";
 
@@ -25,8 +26,8 @@ const transports: [string, (baseUrl: string) => Transport][] = [
   ["Connect over HTTP/2", (baseUrl) => createConnectTransport({ baseUrl, httpVersion: "2", useBinaryFormat: true })],
 ];
 
-function overGrpc(url: string): Client<typeof Health> {
-  return createClient(Health, createGrpcTransport({ baseUrl: url }));
+function overGrpc(baseUrl: string, nodeOptions: { localAddress?: string } = {}): Client<typeof Health> {
+  return createClient(Health, createGrpcTransport({ baseUrl, nodeOptions: nodeOptions as object }));
 }
 
 /** A watch, and what it was told so far. */
@@ -148,21 +149,37 @@ describe("a watch", () => {
     expect(watching.told).toEqual([Status.SERVING, Status.NOT_SERVING]);
   });
 
-  test("is one of a bounded number, and its place is free once it has ended", async () => {
-    listener = await startListener({ openCallsMax: 3 });
+  test("is one of a bounded number, which keeps nobody from a check, and its place is free once it has ended", async () => {
+    listener = await startListener({ openRpcs: { server_streaming: { max: 3 } } });
     const client = overGrpc(listener.url);
     const watches = [watch(client), watch(client), watch(client)] as const;
     await Promise.all(watches.map(({ first }) => first));
     expect(await codeOf(watch(client).first)).toBe(Code.ResourceExhausted);
-    expect(await codeOf(client.check({}))).toBe(Code.ResourceExhausted);
-    const answered = listener.answered(3);
+    expect((await client.check({})).status).toBe(Status.SERVING);
+    expect(Object.keys((await client.list({})).statuses)).toEqual(["", service]);
+    const answered = listener.answered(4);
     watches[0].leave();
     await answered;
-    expect((await client.check({})).status).toBe(Status.SERVING);
+    await watch(client).first;
+  });
+
+  test("is one of its address's, unless many share it", async () => {
+    listener = await startListener({
+      openRpcs: { server_streaming: { max: 6, perAddressMax: 2 } },
+      shared: [{ address: "127.0.0.4", bits: 32 }],
+    });
+    const from = (localAddress: string) => overGrpc(listener.url, { localAddress });
+    const [greedy, other, shared] = [from("127.0.0.2"), from("127.0.0.3"), from("127.0.0.4")];
+    for (const client of [greedy, greedy, other]) await watch(client).first;
+    expect(await codeOf(watch(greedy).first)).toBe(Code.ResourceExhausted);
+    for (const client of [shared, shared, shared]) await watch(client).first;
+    // All there are, now.
+    for (const client of [other, shared]) expect(await codeOf(watch(client).first)).toBe(Code.ResourceExhausted);
+    for (const client of [greedy, other, shared]) expect((await client.check({})).status).toBe(Status.SERVING);
   });
 
   test("of a client that has left costs nothing more", async () => {
-    listener = await startListener({ openCallsMax: 1 });
+    listener = await startListener({ openRpcs: { server_streaming: { max: 1 } } });
     const raw = await openRaw(listener.port);
     const body = Buffer.from([0, 0, 0, 0, 2, 0x7b, 0x7d]);
     raw.write(
@@ -173,8 +190,61 @@ describe("a watch", () => {
     const answered = listener.answered(1);
     raw.destroy();
     await answered;
-    expect((await overGrpc(listener.url).check({})).status).toBe(Status.SERVING);
+    const next = watch(overGrpc(listener.url));
+    await next.first;
+    expect(next.told).toEqual([Status.SERVING]);
   });
+});
+
+describe("a check", () => {
+  let listener: Listener;
+  afterEach(() => listener.stop());
+
+  test.each([
+    ["checks", "/grpc.health.v1.Health/Check"],
+    ["watches", "/grpc.health.v1.Health/Watch"],
+  ])("is answered beside any number of %s that are not ended", async (_, path) => {
+    const none = { max: 1, perAddressMax: 1 };
+    listener = await startListener({ openRpcs: { unary: none, server_streaming: none } });
+    const raw = await openRaw(listener.port);
+    raw.write(...hello, headersFrame("POST", path, "application/grpc"));
+    // Taken after them, since frames are taken in order.
+    raw.write(frame(frameType.ping, 0, 0, Buffer.alloc(8, 1)));
+    await raw.until((bytes) => framesIn(bytes).find(({ type }) => type === frameType.ping));
+    expect((await overGrpc(listener.url).check({})).status).toBe(Status.SERVING);
+    await watch(overGrpc(listener.url)).first;
+    raw.destroy();
+  });
+
+  test("whose answer is not taken counts, and for its own address alone", async () => {
+    listener = await startListener({ openRpcs: { unary: { max: 2, perAddressMax: 1 } } });
+    const raw = await openRaw(listener.port, undefined, "127.0.0.2");
+    raw.write(preface, settings([4, 0]), headersFrame("POST", "/grpc.health.v1.Health/Check", "application/grpc"));
+    raw.write(frame(frameType.data, flag.endStream, 1, Buffer.alloc(5)));
+    await raw.until((bytes) => framesIn(bytes).find(({ type }) => type === frameType.headers));
+    expect(await codeOf(overGrpc(listener.url, { localAddress: "127.0.0.2" }).check({}))).toBe(Code.ResourceExhausted);
+    expect((await overGrpc(listener.url).check({})).status).toBe(Status.SERVING);
+    raw.destroy();
+  });
+});
+
+test("a thousand watches of the real process refuse nobody's check", async () => {
+  const folder = temporaryFolder();
+  const otpd = await startOtpd(folder);
+  const watchText =
+    "POST /grpc.health.v1.Health/Watch HTTP/1.1\r\nhost: x\r\ncontent-type: application/connect+json\r\ncontent-length: 7\r\n\r\n\0\0\0\0\u0002{}";
+  const addresses = Array.from({ length: 10 }, (_, i) => `127.0.0.${2 + i}`);
+  const held = await Promise.all(addresses.map((from) => hold(Number(new URL(otpd.url).port), from, 100, watchText)));
+  const all = held.flat();
+  await Promise.all(all.map((each) => each.until((bytes) => (bytes.includes("SERVING") ? true : undefined))));
+  for (const localAddress of ["127.0.0.1", ...addresses]) {
+    const client = overGrpc(otpd.url, { localAddress });
+    expect((await client.check({})).status).toBe(Status.SERVING);
+    expect(await codeOf(watch(client).first)).toBe(Code.ResourceExhausted);
+  }
+  for (const each of all) each.destroy();
+  await otpd.end();
+  rmSync(folder, { recursive: true, force: true });
 });
 
 test("a stop is told before any connection is closed, and watches do not hold it up", async () => {

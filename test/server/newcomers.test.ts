@@ -76,19 +76,20 @@ describe("when there is no room at all", () => {
     ["HTTP/1", (key: string) => [callText(key)]],
     ["HTTP/2", (key: string) => [...hello, callFrames(listener.port, 1, key)]],
   ])("a stranger's call under way on %s is not cut, and its answer arrives", async (_, calling) => {
-    await listenWith({ connectionsMax: 3 });
+    await listenWith({ connectionsMax: 4 });
     listener.hang();
-    const calls = [await open(big, ...calling(pageKey)), await open(big, ...calling(pageKey))];
-    await listener.hanging(2);
+    const calls = [];
+    for (let i = 0; i < 3; i += 1) calls.push(await open(big, ...calling(pageKey)));
+    await listener.hanging(3);
     const idle = await ask(big);
     await ask("127.0.0.3");
     await idle.closed;
-    // Now there is nobody left who may go but the newcomer's own.
-    const late = await open(big, livezText);
+    // Now there is nobody left at that address who may go.
+    const late = await open("127.0.0.4", livezText);
     expect(await late.closed).toHaveLength(0);
     listener.letGo();
     await Promise.all(calls.map((each) => told(each)));
-    expect(listener.calls).toMatchObject([{ status: 200 }, { status: 200 }]);
+    expect(listener.calls).toMatchObject([{ status: 200 }, { status: 200 }, { status: 200 }]);
   });
 
   test("whoever has shown a secret key stays, and the next one is not taken once all have", async () => {

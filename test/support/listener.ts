@@ -7,12 +7,12 @@ import type { ApiKey } from "../../src/otp/api-key.ts";
 import { ok, refuse } from "../../src/otp/reason.ts";
 import type { Call } from "../../src/server/call.ts";
 import { createAddressOf, createAdmission } from "../../src/server/admission.ts";
-import { createClientAddress, createShareOf } from "../../src/server/client-address.ts";
+import { createClientAddress, createShareOf, type AddressRange } from "../../src/server/client-address.ts";
 import { createCors } from "../../src/server/cors.ts";
 import { createConnections, type ConnectionLimits, type Connections } from "../../src/server/connections.ts";
 import { createGateway, type Gateway } from "../../src/server/gateway.ts";
 import { createHealth } from "../../src/server/health.ts";
-import { withOpenRpcs } from "../../src/server/open-rpcs.ts";
+import { openRpcBudgets, withOpenRpcs, type OpenRpcBudgets } from "../../src/server/open-rpcs.ts";
 import { createOtpService } from "../../src/server/otp-service.ts";
 import { createRpcs } from "../../src/server/rpcs.ts";
 import {
@@ -31,7 +31,9 @@ export interface ListenerWish {
   readonly limits?: Partial<ConnectionLimits & typeof serverLimits>;
   readonly deadlineMs?: number;
   readonly callsMax?: number;
-  readonly openCallsMax?: number;
+  readonly openRpcs?: Partial<OpenRpcBudgets>;
+  /** Addresses that many callers share. */
+  readonly shared?: readonly AddressRange[];
   readonly visitOf?: (path: string) => Visit | undefined;
   readonly readCertificate?: () => Certificate;
 }
@@ -144,13 +146,14 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     messageBytesMax: 16_384,
     onFault: (_, error) => faults.push(error),
   });
+  const shareOf = createShareOf(wish.shared ?? []);
   const connections = createConnections({
     ...connectionLimits,
     idleMs: 1_800_000,
     maxAgeMs: 0,
     tickMs: 50,
     connectionsMax: 10_000,
-    shareOf: createShareOf([]),
+    shareOf,
     ...wish.limits,
   });
   const book: Connections = {
@@ -206,7 +209,8 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       messageBytesMax: 4_096,
       deadlineMs: wish.deadlineMs ?? 15_000,
       watchMs: 1_800_000,
-      callsMax: wish.openCallsMax ?? 1_000,
+      budgets: { ...openRpcBudgets, ...wish.openRpcs },
+      shareOf,
       onFault: (error) => faults.push(error),
     },
   );
