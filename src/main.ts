@@ -10,6 +10,7 @@ import { naming } from "./config/start-trouble.ts";
 import { readTenant } from "./config/tenant-settings.ts";
 import { guarded, type GuardedProvider } from "./delivery/breaker.ts";
 import { createEventWorker } from "./delivery/event-worker.ts";
+import { limitedLine } from "./delivery/console.ts";
 import { createInbox } from "./delivery/inbox.ts";
 import { createPost } from "./delivery/post.ts";
 import type { Provider } from "./delivery/provider.ts";
@@ -46,6 +47,7 @@ import { createReportVisits } from "./server/reports.ts";
 import { connectionLimits, startServer } from "./server/server.ts";
 import { createAuthenticate } from "./service/api-keys.ts";
 import { createBotCheck } from "./service/bot-check.ts";
+import { tellingLimited } from "./service/limited.ts";
 import { createOwnKeys } from "./service/own-keys.ts";
 import { createQuotas } from "./service/quotas.ts";
 import { createNoteReport } from "./service/reports.ts";
@@ -220,7 +222,10 @@ export async function startService(config: Config, surroundings: Surroundings): 
 
     const quotas = createQuotas(now, config.keyLimit);
     const rpcs = createRpcs({
-      service: createOtpService(verifications, quotas),
+      service: createOtpService(
+        isDevelopment ? tellingLimited(verifications, (...of) => print(limitedLine(...of))) : verifications,
+        quotas,
+      ),
       messageBytesMax: bodyBytesMax,
       onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
     });

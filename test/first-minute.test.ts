@@ -147,6 +147,40 @@ describe("the first start in an empty folder", () => {
   });
 });
 
+test("who sends to one number again and again is told why its code is longer, why there is none, and the cure", async () => {
+  const place = emptyFolder();
+  const otpd = await startOtpd(place);
+  const [send] = curlLines(otpd.output());
+  const digits = async () => (await paste(send))["code_length"];
+  for (let i = 0; i < 4; i += 1) expect(await digits()).toBe(6);
+  expect(otpd.output()).not.toContain("phones reset");
+  expect(await digits()).toBe(8);
+  const cure = String.raw`npx --no-install otpd phones reset \+14•{7}71`;
+  const [longer = ""] = await otpd.waitFor(
+    new RegExp(
+      `┌─ SMS to .*\n│ \\d{8} is .*│\n└─ longer: many codes to this number are not verified yet, or were typed wrong ─+┘\n`,
+    ),
+  );
+  expect(
+    new Set(
+      longer
+        .trim()
+        .split("\n")
+        .map((line) => line.length),
+    ).size,
+  ).toBe(1);
+  expect(await paste(send)).toMatchObject({ reason: "PHONE_RATE_LIMITED" });
+  await otpd.waitFor(new RegExp(`^No SMS to \\+14•{7}71: PHONE_RATE_LIMITED. For a fresh start: ${cure}$`, "m"));
+  const [, ...readme] = readFileSync(join(import.meta.dirname, "../README.md"), "utf8").match(
+    /npx --no-install otpd (phones reset \+14155552671)/,
+  ) ?? [""];
+  expect((await runOtpd(place, String(readme[0]).split(" "))).code).toBe(0);
+  // The five that are open still count for the length.
+  expect(await digits()).toBe(8);
+  await otpd.end();
+  expect(otpd.output() + otpd.errors()).not.toContain("4155552671 ");
+});
+
 describe("the banner", () => {
   test("comes once the port is ours, and before the start is over", async () => {
     const port = await freePort();

@@ -2,8 +2,10 @@
  * The console provider, for development: it prints the message where a phone would show it. The message stands verbatim
  * on a line of its own, never wrapped and without escape codes, so that a script can read the code from the output.
  */
-import { maskPhone } from "../otp/phone-number.ts";
+import { maskPhone, type E164 } from "../otp/phone-number.ts";
 import type { Provider } from "./provider.ts";
+
+const lengthened = " longer: many codes to this number are not verified yet, or were typed wrong ";
 
 /** Makes the provider; `write` puts text on standard output. */
 export function createConsoleProvider(write: (text: string) => void): Provider {
@@ -12,14 +14,21 @@ export function createConsoleProvider(write: (text: string) => void): Provider {
     async send(sms) {
       const lines = sms.text.split("\n");
       const title = ` SMS to ${maskPhone(sms.to)} `;
-      const width = Math.max(title.length + 2, ...lines.map((line) => line.length + 2));
+      const why = sms.isLengthened === true ? lengthened : "";
+      const width = Math.max(...[title, why, ...lines].map((line) => line.length + 2));
       const box = [
         `┌─${title}${"─".repeat(width - title.length - 1)}┐`,
         ...lines.map((line) => `│ ${line.padEnd(width - 2)} │`),
-        `└${"─".repeat(width)}┘`,
+        `└─${why}${"─".repeat(width - why.length - 1)}┘`,
       ];
       write(`${box.join("\n")}\n\n`);
       return { kind: "accepted" };
     },
   };
+}
+
+/** Says, where its SMS would be printed, that a phone gets none, and how it gets some again. */
+export function limitedLine(phone: E164, tenant: string): string {
+  const whose = tenant === "default" ? "" : ` --tenant ${tenant}`;
+  return `No SMS to ${maskPhone(phone)}: PHONE_RATE_LIMITED. For a fresh start: npx --no-install otpd phones reset ${maskPhone(phone)}${whose}\n\n`;
 }

@@ -15,6 +15,8 @@ export interface Sms {
   readonly text: string;
   /** Seconds for which the text is of use; a provider that can should discard it afterwards. */
   readonly validitySeconds: number;
+  /** True where the code has more digits than usual, since many before it were not typed, or typed wrong. */
+  readonly isLengthened?: true;
   /** Ours, the same for every try of one message; the provider's report brings it back. Visible ASCII, at most 40. */
   readonly reference: string;
   /** The ids that India's registers know the text and its sender by, for providers that pass them on. */

@@ -133,7 +133,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const startMs = store.now();
     const lifeLeftMs = verification.expireMs - startMs;
     const key = keys.find(verification.kid) ?? keys.current;
-    const { brand, templates, isDisabled } = tenantOf(verification.tenant);
+    const { brand, templates, isDisabled, policy } = tenantOf(verification.tenant);
     if (isDisabled) return { kind: "refused", cause: "content", detail: "the tenant is disabled" };
     const template = templates.templateFor(verification);
     const { dltTemplateId, dltEntityId } = template;
@@ -144,6 +144,7 @@ export function createWorker(options: WorkerOptions): Worker {
       to: openPhone(keys, verification.kid, verification.id, verification.phoneBox),
       text: renderText(template, { code, brand, purpose, lifeLeftMs, webOrigin, appHash }),
       validitySeconds: Math.floor(lifeLeftMs / 1000),
+      ...(verification.digits > policy.codeLength ? { isLengthened: true } : {}),
       ...(dltTemplateId === undefined ? {} : { dltTemplateId }),
       ...(dltEntityId === undefined ? {} : { dltEntityId }),
     };
