@@ -8,6 +8,7 @@ import type { Database } from "better-sqlite3";
 import { Client } from "pg";
 import type { Instant } from "../system.ts";
 import { connectionSettings } from "./postgres-connections.ts";
+import { servingLock } from "./postgres-watch.ts";
 import { deliveryNumber, stateNumber } from "./rows.ts";
 
 /** How much was ended. */
@@ -42,7 +43,10 @@ export function expirePending(db: Database, now: Instant): Expired {
 
 const connectTimeoutMs = 5_000;
 
-/** Ends all that is pending in a PostgreSQL database, in one transaction and by its own clock. Safe to repeat. */
+/**
+ * Ends all that is pending in a PostgreSQL database, in one transaction and by its own clock. Safe to repeat. Rejects while
+ * an instance serves: what it has in hand would be sent all the same.
+ */
 export async function expirePendingOnPostgres(url: string): Promise<Expired> {
   const sql = statements("(SELECT (extract(epoch FROM now()) * 1000)::bigint)");
   const client = new Client({ ...connectionSettings(url), connectionTimeoutMillis: connectTimeoutMs });
@@ -51,6 +55,10 @@ export async function expirePendingOnPostgres(url: string): Promise<Expired> {
   try {
     await client.connect();
     await client.query("BEGIN");
+    const { rows } = await client.query<{ alone: boolean }>(
+      `SELECT pg_try_advisory_xact_lock(${servingLock}) AS alone`,
+    );
+    if (rows[0]?.alone !== true) throw new Error("an instance serves on this database: stop all of them first");
     const { rowCount: verifications } = await client.query(sql.verifications);
     const { rowCount: messages } = await client.query(sql.messages);
     await client.query("COMMIT");

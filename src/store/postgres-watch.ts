@@ -1,6 +1,6 @@
 /**
  * A serving instance's watch over its database: one connection beside the pool, for two things that only a connection of
- * its own can do. It notices within 1.5 s when the network has fallen silent, which no error tells, and at once when that
+ * its own can do, and for a lock that shows others that an instance serves here. It notices within 1.5 s when the network has fallen silent, which no error tells, and at once when that
  * is over; and it hears when another instance leaves messages for anybody to take (LISTEN), so that nobody has to wait
  * for the next look. Nothing depends on either: there are limits on every statement, and a look at the outbox each second.
  */
@@ -18,6 +18,9 @@ export interface WatchOptions {
 
 /** Where instances tell one another of messages. Every database of a server has channels of its own. */
 export const nudgeChannel = "otpd_outbox";
+
+/** Held, shared, for as long as an instance serves: what must not happen beside one asks for it alone. Any number will do. */
+export const servingLock = 7_087_411_353;
 
 const pulseMs = 500;
 /** So many ticks without an answer on any connection are silence. A stall of this very process is one tick. */
@@ -72,6 +75,7 @@ export function createWatch({ url, connections, ownName, onNudge }: WatchOptions
     try {
       await client.connect();
       await client.query(`LISTEN ${nudgeChannel}`);
+      await client.query(`SELECT pg_advisory_lock_shared(${servingLock})`);
       told(client);
     } catch {
       // One that was given up here was refused by nobody.
