@@ -10,13 +10,14 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
 import { startListener, testKey, type Listener } from "../support/listener.ts";
 import { firstKey, startOtpd } from "../support/process.ts";
 import { missingGrpcio, runPython } from "../support/python.ts";
 import { callText, flag, frame, framesIn, frameType, openRaw, preface, settings } from "../support/raw.ts";
 import { headersFrame, hello, hold } from "../support/strangers.ts";
 import { overHttp1 } from "../support/wire.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { startWorld, temporaryFolder } from "../support/world.ts";
 
 const service = "otp.v1.OtpService";
 const transports: [string, (baseUrl: string) => Transport][] = [
@@ -247,9 +248,62 @@ test("a thousand watches of the real process refuse nobody's check", async () =>
   rmSync(folder, { recursive: true, force: true });
 });
 
-test("a stop is told before any connection is closed, and watches do not hold it up", async () => {
-  const folder = temporaryFolder();
+/** Watches of the server, of the service and of nothing, each of which has been told something. */
+async function watchThree(client: Client<typeof Health>) {
+  const watches = ["", service, "otp.v1.Nonsense"].map((name) => watch(client, name));
+  await Promise.all(watches.map(({ first }) => first));
+  return watches;
+}
+/** What they are told by a stop. */
+const toldOfStop = [
+  [Status.SERVING, Status.NOT_SERVING],
+  [Status.SERVING, Status.NOT_SERVING],
+  [Status.SERVICE_UNKNOWN],
+];
+
+// In this very process: idle connections stay open for a third of a second, which two processes may sleep through.
+test("a stop is told before any connection is closed", async () => {
+  const world = await startWorld();
   // The provider takes its time, so that there is a call under way.
+  const [called, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<SendOutcome>()];
+  world.network.script.push(() => {
+    called.resolve();
+    return answered.promise;
+  });
+  const { url, key } = world;
+  const clients = [overGrpc(url), overGrpc(url)] as const;
+  // Connections that are open when the stop begins: each is told to close with its next answer.
+  const agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: true })] as const;
+  const probe = async (agent: Agent, path: string) => {
+    const { status, text } = await overHttp1(url, { method: "GET", path, agent });
+    return [status, (JSON.parse(text) as { checks?: { serving: string } }).checks?.serving];
+  };
+  expect(await Promise.all(agents.map((agent) => probe(agent, "/readyz")))).toEqual(agents.map(() => [200, "ok"]));
+  const watches = await watchThree(clients[0]);
+  expect((await clients[1].check({ service })).status).toBe(Status.SERVING);
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const sending = fetch(`${url}/v1/otp/send`, { method: "POST", headers, body: '{"phone":"+31612345678"}' });
+  await called.promise;
+  const stopped = world.stop();
+  await Promise.all(watches.map((each) => each.ended));
+  expect(watches.map(({ told }) => told)).toEqual(toldOfStop);
+  // Their connections were idle and are open still: all three at once.
+  const [check, ready, live] = await Promise.all([
+    clients[1].check({ service }),
+    probe(agents[0], "/readyz"),
+    probe(agents[1], "/livez"),
+  ]);
+  expect(check.status).toBe(Status.NOT_SERVING);
+  expect(ready).toEqual([503, "failing"]);
+  expect(live).toEqual([200, undefined]);
+  answered.resolve({ kind: "accepted" });
+  expect((await sending).status).toBe(200);
+  await stopped;
+});
+
+test("watches do not hold up a stop", async () => {
+  const folder = temporaryFolder();
+  // There is a call under way, which waits for a provider.
   const provider = createServer(() => {}).listen(0, "127.0.0.1");
   await once(provider, "listening");
   const otpd = await startOtpd(folder, {
@@ -260,37 +314,14 @@ test("a stop is told before any connection is closed, and watches do not hold it
     OTP_SEND_WAIT_MS: "1000",
   });
   const headers = { authorization: `Bearer ${await firstKey(otpd)}`, "content-type": "application/json" };
-  const clients = [overGrpc(otpd.url), overGrpc(otpd.url)] as const;
-  // Connections that are open when the stop begins: each is told to close with its next answer.
-  const agents = [new Agent({ keepAlive: true }), new Agent({ keepAlive: true })] as const;
-  const probe = async (agent: Agent, path: string) => {
-    const { status, text } = await overHttp1(otpd.url, { method: "GET", path, agent });
-    return [status, (JSON.parse(text) as { checks?: { serving: string } }).checks?.serving];
-  };
-  expect(await Promise.all(agents.map((agent) => probe(agent, "/readyz")))).toEqual(agents.map(() => [200, "ok"]));
-  const watches = ["", service, "otp.v1.Nonsense"].map((name) => watch(clients[0], name));
-  await Promise.all(watches.map(({ first }) => first));
-  expect((await clients[1].check({ service })).status).toBe(Status.SERVING);
+  const watches = await watchThree(overGrpc(otpd.url));
   const called = once(provider, "request");
   const sending = fetch(`${otpd.url}/v1/otp/send`, { method: "POST", headers, body: '{"phone":"+31612345678"}' });
   await called;
   const began = process.hrtime.bigint();
   const ended = otpd.end();
   await Promise.all(watches.map((each) => each.ended));
-  expect(watches.map(({ told }) => told)).toEqual([
-    [Status.SERVING, Status.NOT_SERVING],
-    [Status.SERVING, Status.NOT_SERVING],
-    [Status.SERVICE_UNKNOWN],
-  ]);
-  // Their connections were idle and are open still, for a moment: all three at once.
-  const [check, ready, live] = await Promise.all([
-    clients[1].check({ service }),
-    probe(agents[0], "/readyz"),
-    probe(agents[1], "/livez"),
-  ]);
-  expect(check.status).toBe(Status.NOT_SERVING);
-  expect(ready).toEqual([503, "failing"]);
-  expect(live).toEqual([200, undefined]);
+  expect(watches.map(({ told }) => told)).toEqual(toldOfStop);
   expect((await sending).status).toBe(200);
   provider.closeAllConnections();
   provider.close();
