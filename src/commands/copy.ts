@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
-import { copyToPostgres, CopyUnsettled, type Copied } from "../store/copy.ts";
+import { copyToPostgres, CopyUnsettled, type Copied } from "../store/move/copy.ts";
 import { complain, Misused, readText, say, table, timeOf, Unusable, valueOf, type Command } from "./command.ts";
 import { createProgressBar, showProgress } from "./progress.ts";
 

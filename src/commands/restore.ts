@@ -3,9 +3,9 @@
  */
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
-import { expirePendingOnPostgres, type Expired } from "../store/expire-pending.ts";
+import { expirePendingOnPostgres, type Expired } from "../store/move/expire-pending.ts";
 import type { Database } from "../store/open.ts";
-import { expireWithoutServer, restore as restoreBackup } from "../store/sqlite-backup.ts";
+import { expireWithoutServer, restore as restoreBackup } from "../store/sqlite/backup.ts";
 import { createSystem, type Instant } from "../system.ts";
 import { showPages, tellingTrouble } from "./backup.ts";
 import { Misused, readText, say, single, timeOf, Unusable, valueOf, type Command } from "./command.ts";

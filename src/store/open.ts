@@ -4,9 +4,9 @@
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type { System } from "../system.ts";
-import { databaseFile } from "./database-file.ts";
-import { openPostgres } from "./postgres.ts";
-import { openSqlite } from "./sqlite.ts";
+import { databaseFile } from "./sqlite/database-file.ts";
+import { openPostgres } from "./postgres/open.ts";
+import { openSqlite } from "./sqlite/open.ts";
 import type { Store, StoreWatchers } from "./store.ts";
 
 export type Database =

@@ -3,7 +3,7 @@ import Sqlite from "better-sqlite3";
 import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { markMoved } from "../../src/store/moved.ts";
+import { markMoved } from "../../src/store/sqlite/moved.ts";
 import { addEnded, addLapsed } from "../support/backlog.ts";
 import { readBook } from "../support/book.ts";
 import { runHere } from "../support/command-line.ts";

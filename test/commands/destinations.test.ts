@@ -2,7 +2,7 @@
  * `otpd destinations`, as an operator runs it beside the service: what is blocked or allowed counts at the next call.
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { keyText } from "../support/environment.ts";
 import { newPhone } from "../support/phones.ts";
 import { runOtpd } from "../support/process.ts";

@@ -6,7 +6,7 @@ import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { fileFindings } from "../../src/commands/file-findings.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { added, endpointOf } from "../store/endpoints.ts";
 import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
 import { keyText, olderKeyText, webhookSecret } from "../support/environment.ts";

@@ -10,7 +10,7 @@ import type { Provider } from "../../src/delivery/provider.ts";
 import { createWorker, type Worker } from "../../src/delivery/worker.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
 import type { Verification } from "../../src/otp/verification.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualSystem, type ManualSystem } from "../support/system.ts";
 import { createPhoneNetwork, temporaryFolder, type PhoneNetwork } from "../support/world.ts";

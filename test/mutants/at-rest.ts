@@ -3,7 +3,7 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const databaseFile = "src/store/database-file.ts";
+const databaseFile = "src/store/sqlite/database-file.ts";
 
 export const atRestMutants: readonly Mutant[] = [
   {
@@ -41,7 +41,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "lock by the keyed name",
     breaks: "instances in the middle of a rotation send twice for one Idempotency-Key",
-    file: "src/store/postgres-batches.ts",
+    file: "src/store/postgres/batches.ts",
     text: `slot?.digest));`,
     replacement: `slot?.names[0]));`,
     suites: ["test/store/postgres.test.ts"],

@@ -1,7 +1,7 @@
 /** Mistakes in what operators go back by: backups, and the rotation of keys. */
 import type { Mutant } from "./mutants.ts";
 
-const file = "src/store/sqlite-backup.ts";
+const file = "src/store/sqlite/backup.ts";
 const suites = ["test/commands/backup.test.ts"];
 
 export const backupMutants: readonly Mutant[] = [

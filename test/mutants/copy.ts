@@ -3,7 +3,7 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const copy = "src/store/copy.ts";
+const copy = "src/store/move/copy.ts";
 const faults = ["test/postgres/copy.test.ts"];
 const installation = ["test/postgres/copied-installation.test.ts"];
 
@@ -77,7 +77,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy marked for those who look",
     breaks: "a command that had opened the file before revokes a key where nobody sees it",
-    file: "src/store/moved.ts",
+    file: "src/store/sqlite/moved.ts",
     text: `for (const table of tables) {`,
     replacement: `for (const table of tables.slice(99)) {`,
     suites: faults,

@@ -36,7 +36,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "silent sweep",
     breaks: "nobody hears of a verification that nobody asks about any more",
-    file: "src/store/sqlite-sweep.ts",
+    file: "src/store/sqlite/sweep.ts",
     text: `lapsed.length > 0 && sql.anyEndpoint.get() !== undefined`,
     replacement: `false`,
     suites: contract,
@@ -44,7 +44,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "events of everyone to everyone",
     breaks: "one tenant hears of another's users",
-    file: "src/store/statements.ts",
+    file: "src/store/sqlite/statements.ts",
     text: `WHERE e.tenant = ? AND e.disable_ms IS NULL AND`,
     replacement: `WHERE (e.tenant = ? OR true) AND e.disable_ms IS NULL AND`,
     suites: contract,
@@ -52,7 +52,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "event without its act",
     breaks: "an event tells of what was taken back",
-    file: "src/store/sqlite-store.ts",
+    file: "src/store/sqlite/engine.ts",
     text: `for (const event of eventsOf(writes, loaded)) putEvent(this.#sql, event, now);`,
     replacement: `for (const event of eventsOf(writes, loaded)) setImmediate(() => putEvent(this.#sql, event, now));`,
     suites: contract,
@@ -60,7 +60,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "claim without a lease",
     breaks: "an event is posted over and over while its first POST is under way",
-    file: "src/store/sqlite-events.ts",
+    file: "src/store/sqlite/events.ts",
     text: `sql.putEventDue.run(row.tries, now + eventLeaseMs, row.endpoint_id, row.id);`,
     replacement: ``,
     suites: contract,
@@ -68,7 +68,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "an endpoint's key is dropped",
     breaks: "after the old master key is taken out of the list no event can be signed",
-    file: "src/store/statements.ts",
+    file: "src/store/sqlite/statements.ts",
     text: `OR EXISTS (SELECT 1 FROM webhook_endpoints WHERE kid = @kid)`,
     replacement: ``,
     suites: contract,

@@ -15,7 +15,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "a lost commit is taken for none",
     breaks: "a client's library repeats a send that took effect, and its user gets two codes",
-    file: "src/store/postgres-connections.ts",
+    file: "src/store/postgres/connections.ts",
     text: `{ cause: error, mayBeDone: true }`,
     replacement: `{ cause: error }`,
     suites: ["test/postgres/lost-commits.test.ts"],

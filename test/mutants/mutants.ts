@@ -31,7 +31,7 @@ const rules = "src/otp/verification.ts";
 const decisions = "src/otp/decisions.ts";
 const limits = "src/otp/rate-limit.ts";
 const acts = "src/service/verifications.ts";
-const sqlite = "src/store/sqlite-store.ts";
+const sqlite = "src/store/sqlite/engine.ts";
 
 export const mutants: readonly Mutant[] = [
   {
@@ -248,7 +248,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "reply before commit",
     breaks: "what was acknowledged is gone after a full disk",
-    file: "src/store/group-commit.ts",
+    file: "src/store/sqlite/group-commit.ts",
     text: `        return () => act.resolve(value);
       });
       this.#run.release();`,

@@ -4,10 +4,10 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const connections = "src/store/postgres-connections.ts";
-const batches = "src/store/postgres-batches.ts";
-const opening = "src/store/postgres.ts";
-const migrations = "src/store/postgres-migrations.ts";
+const connections = "src/store/postgres/connections.ts";
+const batches = "src/store/postgres/batches.ts";
+const opening = "src/store/postgres/open.ts";
+const migrations = "src/store/postgres/migrations.ts";
 const suite = (name: string) => [`test/postgres/${name}.test.ts`];
 
 export const postgresMutants: readonly Mutant[] = [
@@ -58,7 +58,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "silence not noticed",
     breaks: "a network that swallows packets keeps calls waiting for as long as each statement may take",
-    file: "src/store/postgres-watch.ts",
+    file: "src/store/postgres/watch.ts",
     text: `if (!isAnswered && silentTicks() >= silentTicksMax) return noteSilence();`,
     replacement: ``,
     suites: suite("watch"),
@@ -66,7 +66,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "given up for refused",
     breaks: "in a long silence calls are let through again and again, to wait for nothing",
-    file: "src/store/postgres-watch.ts",
+    file: "src/store/postgres/watch.ts",
     text: `if (clients.includes(client)) told(undefined);`,
     replacement: `told(undefined);`,
     suites: suite("watch"),
@@ -82,7 +82,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "verification not locked",
     breaks: "guesses through two instances see the same count",
-    file: "src/store/postgres-statements.ts",
+    file: "src/store/postgres/statements.ts",
     text: `ORDER BY id FOR UPDATE`,
     replacement: `ORDER BY id`,
     suites: suite("clocks"),
@@ -138,7 +138,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "first keys unlocked",
     breaks: "instances that start together make a key each",
-    file: "src/store/postgres-registry.ts",
+    file: "src/store/postgres/registry.ts",
     text: `transaction.send(sql.lockApiKeys, []);`,
     replacement: ``,
     suites: suite("first-start"),
@@ -170,7 +170,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "nobody nudged",
     breaks: "what one instance gives back waits for the others' next look",
-    file: "src/store/postgres-store.ts",
+    file: "src/store/postgres/engine.ts",
     text: `await this.#nudge();`,
     replacement: ``,
     suites: suite("nudges"),

@@ -4,7 +4,7 @@
 import type { Mutant } from "./mutants.ts";
 
 const decisions = "src/otp/decisions.ts";
-const sqlite = "src/store/sqlite-store.ts";
+const sqlite = "src/store/sqlite/engine.ts";
 const guard = "src/otp/pumping-guard.ts";
 
 export const pumpingMutants: readonly Mutant[] = [
@@ -19,7 +19,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "expiry not counted at its prefix",
     breaks: "of codes that nobody types the guard hears nothing",
-    file: "src/store/sqlite-sweep.ts",
+    file: "src/store/sqlite/sweep.ts",
     text: `mature(expired, phoneOf?.(expired).prefix, now);`,
     replacement: ``,
     suites: ["test/simulation/pumping.test.ts"],

@@ -4,7 +4,7 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const sqlite = "src/store/sqlite-store.ts";
+const sqlite = "src/store/sqlite/engine.ts";
 const suites = ["test/store/recent.test.ts"];
 
 export const recentMutants: readonly Mutant[] = [
@@ -27,7 +27,7 @@ export const recentMutants: readonly Mutant[] = [
   {
     name: "what a sweep ended is remembered as pending",
     breaks: "an erased salt stays in memory, and its code works",
-    file: "src/store/sqlite-sweep.ts",
+    file: "src/store/sqlite/sweep.ts",
     text: `work.update(expired);`,
     replacement: `sql.updateVerification.run(...rows.verificationChanges(expired));`,
     suites,
@@ -35,7 +35,7 @@ export const recentMutants: readonly Mutant[] = [
   {
     name: "half an act is committed",
     breaks: "an act that failed half way is there in part",
-    file: "src/store/postgres-batches.ts",
+    file: "src/store/postgres/batches.ts",
     text: `if (work.isHalfDone) throw new HalfDone(outcome);`,
     replacement: ``,
     suites: ["test/store/postgres.test.ts"],

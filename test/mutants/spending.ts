@@ -66,7 +66,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "shortest entry counts",
     breaks: "a customer's number in a blocked range cannot be allowed",
-    file: "src/store/statements.ts",
+    file: "src/store/sqlite/statements.ts",
     text: `ORDER BY length(prefix) DESC LIMIT 1`,
     replacement: `ORDER BY length(prefix) LIMIT 1`,
   },

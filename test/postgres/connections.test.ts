@@ -3,7 +3,7 @@
  * is run again or told, and the pool is as good as before without a restart.
  */
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
-import { createConnections, type Connections } from "../../src/store/postgres-connections.ts";
+import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { select } from "../support/database.ts";
 import { newDatabase } from "../support/databases.ts";

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { copiedTables } from "../../src/store/copy.ts";
+import { copiedTables } from "../../src/store/move/copy.ts";
 import type { Database } from "../../src/store/open.ts";
 import { addEnded } from "../support/backlog.ts";
 import { runHere } from "../support/command-line.ts";

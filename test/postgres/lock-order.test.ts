@@ -2,7 +2,7 @@
 import { Client } from "pg";
 import { expect, test } from "vitest";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
 import { createActs } from "../store/acts.ts";
 import { newDatabase } from "../support/databases.ts";
 import { createManualSystem } from "../support/system.ts";

@@ -3,9 +3,9 @@
  * on, and starts, beside what the next one has added; not beside what a later one has taken away.
  */
 import { inject, expect, test } from "vitest";
-import { createConnections } from "../../src/store/postgres-connections.ts";
-import { migratePostgres, postgresMigrations, type PostgresMigration } from "../../src/store/postgres-migrations.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { createConnections } from "../../src/store/postgres/connections.ts";
+import { migratePostgres, postgresMigrations, type PostgresMigration } from "../../src/store/postgres/migrations.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs } from "../store/acts.ts";
 import { select } from "../support/database.ts";
 import { newDatabase } from "../support/databases.ts";

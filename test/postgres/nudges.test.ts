@@ -3,7 +3,7 @@
  * look at the outbox where it does not.
  */
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, createActs, ringOf } from "../store/acts.ts";
 import { select } from "../support/database.ts";

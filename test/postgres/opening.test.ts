@@ -1,6 +1,6 @@
 /** Opening a PostgreSQL database: what is refused, in which words, and whose clock counts from then on. */
 import { expect, inject, test, vi } from "vitest";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { runHere } from "../support/command-line.ts";
 import { select } from "../support/database.ts";

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startService, type RunningService } from "../../src/main.ts";
 import { scopes } from "../../src/otp/api-key.ts";
 import { issueKey } from "../../src/service/api-keys.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { keyText, webhookSecret } from "../support/environment.ts";
 import { createBirdProvider } from "../../src/delivery/bird.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";

@@ -4,7 +4,7 @@
  */
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { countRows, inDatabase } from "../support/database.ts";
 import { newPhone, wrongCode } from "../support/phones.ts";
 import { startOtpd } from "../support/process.ts";

@@ -3,7 +3,7 @@
  * restart. Time is the test's; what has expired is noted by a late call, since the sweeper waits in real time.
  */
 import { afterEach, describe, expect, test } from "vitest";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
 import { startWorld, type World } from "../support/world.ts";
 

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { showPhone } from "../../src/service/phones.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { minuteMs, policy } from "../support/examples.ts";
 import { newPhone, wrongCode } from "../support/phones.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";

@@ -6,7 +6,7 @@ import { hash } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { lengthPrefixed } from "../../src/otp/key-ring.ts";
 import { surfaces } from "../support/surfaces.ts";
-import { copiedTables } from "../../src/store/copy.ts";
+import { copiedTables } from "../../src/store/move/copy.ts";
 import { select } from "../support/database.ts";
 import { startWorld, type World } from "../support/world.ts";
 

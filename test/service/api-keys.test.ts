@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { makeApiKey, secretScopes, type KeyKind } from "../../src/otp/api-key.ts";
 import { createAuthenticate, issueKey } from "../../src/service/api-keys.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { createManualSystem, type ManualSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";

@@ -13,7 +13,7 @@ import {
   type SendCommand,
   type Verifications,
 } from "../../src/service/verifications.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { keys, policy } from "../support/examples.ts";
 import { newPhone } from "../support/phones.ts";

@@ -8,7 +8,7 @@ import { readTenant } from "../../src/config/tenant-settings.ts";
 import { ok, refuse } from "../../src/otp/reason.ts";
 import { createTenants, type Tenants } from "../../src/service/tenants.ts";
 import type { Registry } from "../../src/store/registry.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { createManualSystem } from "../support/system.ts";
 import { configOf, temporaryFolder } from "../support/world.ts";

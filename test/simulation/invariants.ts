@@ -10,7 +10,7 @@ import { deriveCode } from "../../src/otp/code.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
 import { openPhone } from "../../src/otp/phone-number.ts";
 import { stateAt, type Verification } from "../../src/otp/verification.ts";
-import * as rows from "../../src/store/rows.ts";
+import * as rows from "../../src/store/rows/rows.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Bill } from "./bill.ts";
 import { Budget } from "./budget.ts";

@@ -4,7 +4,7 @@
  */
 import { blockSends, probesMax, type PrefixRecord } from "../../src/otp/pumping-guard.ts";
 import type { Verification } from "../../src/otp/verification.ts";
-import { toPrefix, type PrefixRow } from "../../src/store/prefix-rows.ts";
+import { toPrefix, type PrefixRow } from "../../src/store/rows/prefix.ts";
 import { hold } from "./violation.ts";
 import type { World } from "./world.ts";
 

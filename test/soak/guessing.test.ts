@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { ways, type WayName } from "../simulation/guessing/actors.ts";
 import { cellsOf, statedYears } from "../simulation/guessing/document.ts";
 import { Ground, startMs } from "../simulation/guessing/ground.ts";

@@ -5,7 +5,7 @@
 import { existsSync, linkSync, lstatSync, mkdirSync, readdirSync, rmSync, symlinkSync } from "node:fs";
 import { basename, join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { databaseFile } from "../../src/store/database-file.ts";
+import { databaseFile } from "../../src/store/sqlite/database-file.ts";
 import { openStore } from "../../src/store/open.ts";
 import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/process.ts";
 import { createManualSystem } from "../support/system.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createEventWorker } from "../../src/delivery/event-worker.ts";
 import { backlogMax } from "../../src/otp/endpoint.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";

@@ -2,7 +2,7 @@
  * The store's contract on PostgreSQL, on a database of its own for every case.
  */
 import { afterAll, beforeAll } from "vitest";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
 import { startPostgres, type PostgresServer } from "../support/postgres.ts";
 import { createManualSystem } from "../support/system.ts";
 import { openings, storeContract } from "./contract.ts";

@@ -9,7 +9,7 @@
 import Sqlite from "better-sqlite3";
 import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { ann, createActs } from "./acts.ts";
 

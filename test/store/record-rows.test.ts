@@ -3,7 +3,7 @@
  * it had before, too.
  */
 import { expect, test } from "vitest";
-import { answerText, toRecord } from "../../src/store/record-rows.ts";
+import { answerText, toRecord } from "../../src/store/rows/record.ts";
 
 const sent = { state: "PENDING", delivery: "ACCEPTED", nextResendMs: 1_767_225_630_000, resendsRemaining: 2 } as const;
 const at = 1_767_225_600_000;

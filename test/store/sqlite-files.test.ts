@@ -9,7 +9,7 @@ import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { cleanEnv, launcher, runOtpd, startOtpd, type Otpd } from "../support/process.ts";
 import { createManualSystem, testEpochMs } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";

@@ -7,7 +7,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newPrefix, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { PrefixNews } from "../../src/store/store.ts";
 import { createManualSystem, testEpochMs } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";

@@ -4,7 +4,7 @@
 import Sqlite from "better-sqlite3";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createManualSystem } from "../support/system.ts";
 import { temporaryFolder } from "../support/world.ts";
 import { openings, storeContract } from "./contract.ts";

@@ -2,7 +2,7 @@
  * A database with a past: verifications that ended some time ago, with their messages, as months of service leave them
  * behind. Written past the product's own code, which cannot go back in time.
  */
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { inDatabase } from "./database.ts";
 

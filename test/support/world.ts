@@ -12,7 +12,7 @@ import { isPublishable, publishableScopes, secretScopes, type KeyKind, type Scop
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { issueKey } from "../../src/service/api-keys.ts";
 import { openStore, type Database, type OpenOptions } from "../../src/store/open.ts";
-import { openPostgres } from "../../src/store/postgres.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import type { Telemetry } from "../../src/telemetry.ts";
 import { newDatabase } from "./databases.ts";

@@ -10,7 +10,7 @@ import { createEventWorker, postTimeoutMs, type EventWorker } from "../../../src
 import { createPost, type PostOptions } from "../../../src/delivery/post.ts";
 import { eventLeaseMs, type Endpoint } from "../../../src/otp/endpoint.ts";
 import { addWebhook } from "../../../src/service/webhooks.ts";
-import { openSqlite } from "../../../src/store/sqlite.ts";
+import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { createActs, ringOf, testPolicy, type Acts } from "../../store/acts.ts";
 import { createManualSystem, type ManualSystem } from "../../support/system.ts";

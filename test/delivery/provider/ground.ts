@@ -12,7 +12,7 @@ import { createHash } from "node:crypto";
 import { startService, type RunningService } from "../../../src/main.ts";
 import { scopes } from "../../../src/otp/api-key.ts";
 import { issueKey } from "../../../src/service/api-keys.ts";
-import { openSqlite } from "../../../src/store/sqlite.ts";
+import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { createSystem } from "../../../src/system.ts";
 import { configOf, createTestTelemetry, type Told } from "../../support/world.ts";
 import type { Behaviour, Word } from "./fake.ts";

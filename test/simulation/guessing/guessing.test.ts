@@ -9,7 +9,7 @@
 import { readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { openSqlite } from "../../../src/store/sqlite.ts";
+import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { policy as defaults } from "../../support/examples.ts";
 import { createManualSystem } from "../../support/system.ts";
 import { temporaryFolder } from "../../support/world.ts";

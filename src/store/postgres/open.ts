@@ -1,0 +1,92 @@
+/**
+ * The store on PostgreSQL, for many instances on one database: how it is opened. The clock is the database's own, so that
+ * instances whose clocks differ agree on every limit and lifetime.
+ */
+import type { System } from "../../system.ts";
+import type { StoreClock } from "./batches.ts";
+import { createConnections, type Connections } from "./connections.ts";
+import { migratePostgres } from "./migrations.ts";
+import { statements as sql } from "./statements.ts";
+import { PostgresStore } from "./engine.ts";
+import { createWatch } from "./watch.ts";
+import type { Store, StoreWatchers } from "../store.ts";
+
+export interface PostgresOptions extends StoreWatchers {
+  /** `postgres://user:password@host:port/database`. */
+  readonly url: string;
+  readonly system: System;
+  /** Whose clock decides; `system` is for tests. */
+  readonly clock?: "database" | "system";
+  /** Told when another instance has left messages for anybody to take. With it, a connection more watches over it all. */
+  readonly onNudge?: (() => void) | undefined;
+}
+
+/** Opens a database, and creates or migrates its tables as needed. */
+export async function openPostgres(options: PostgresOptions): Promise<Store> {
+  const { url, system, clock: whose = "database", onNudge } = options;
+  const connections = createConnections({ url });
+  try {
+    await preparePostgres(url);
+    const clock = whose === "system" ? clockOf(system) : databaseClock(system);
+    const [row] = await connections.query<{ now_ms: number }>(sql.clock, []);
+    if (row !== undefined) clock.heard(row.now_ms);
+    const ownName = Buffer.from(system.randomBytes(8)).toString("hex");
+    const watch = onNudge && createWatch({ url, connections, ownName, onNudge });
+    return new PostgresStore({ connections, clock, ownName, watch, watchers: options });
+  } catch (error) {
+    await connections.close();
+    if (!(error instanceof Error)) throw error;
+    // The URL holds a password: only what the database said is told.
+    throw new Error(`the database cannot be opened: ${error.message}`, { cause: error });
+  }
+}
+
+/** Looks whether a database will do, and brings its tables up to date, for as long as that takes. */
+export async function preparePostgres(url: string): Promise<void> {
+  const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
+  try {
+    await refuseUnsafe(connections);
+    await migratePostgres(connections);
+  } finally {
+    await connections.close();
+  }
+}
+
+/** Without a flush at each commit an acknowledged send could be lost, and a used code work again. */
+async function refuseUnsafe(connections: Connections): Promise<void> {
+  const [row] = await connections.query<{ commit: string; standby: boolean }>(
+    {
+      name: "durability",
+      text: `SELECT current_setting('synchronous_commit') AS commit, pg_is_in_recovery() AS standby`,
+    },
+    [],
+  );
+  if (row?.commit === "off") {
+    throw new Error(
+      "synchronous_commit is off, so that an answered call could be lost; set it to on for this database",
+    );
+  }
+  if (row?.standby === true) throw new Error("it is a standby, which takes no writes");
+}
+
+function clockOf(system: System): StoreClock {
+  return { now: () => system.now(), heard: () => {} };
+}
+
+/**
+ * The database's clock between two looks at it, by the time that passes here: the machine's own clock may be hours off, and
+ * may be set. Never runs backwards.
+ */
+function databaseClock(system: System): StoreClock {
+  let aheadMs = 0;
+  let latestMs = 0;
+  return {
+    now() {
+      latestMs = Math.max(latestMs, Math.floor(system.monotonicMs() + aheadMs));
+      return latestMs;
+    },
+    heard(databaseMs) {
+      aheadMs = databaseMs - system.monotonicMs();
+    },
+  };
+}

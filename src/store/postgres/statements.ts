@@ -1,0 +1,300 @@
+/**
+ * The statements of a batch on PostgreSQL: each loads or writes a whole batch's worth of one kind of thing. Arrays of
+ * parameters, one per column, so that a statement is the same whatever the size of the batch.
+ */
+import { eventColumns } from "../rows/event.ts";
+import { decisionColumns, prefixColumns } from "../rows/prefix.ts";
+import { messageColumns, verificationColumns } from "../rows/rows.ts";
+import type { Statement } from "./connections.ts";
+
+const list = (columns: readonly string[]) => columns.join(", ");
+const statement = (name: string, text: string): Statement => ({ name, text });
+
+/** The types of the columns, as arrays of them are passed. */
+const verificationTypes: Readonly<Record<(typeof verificationColumns)[number], string>> = {
+  id: "bytea",
+  tenant: "text",
+  key_id: "text",
+  kid: "bigint",
+  salt: "bytea",
+  phone_index: "bytea",
+  phone_box: "bytea",
+  region: "text",
+  locale: "text",
+  purpose: "text",
+  bind: "text",
+  web_origin: "text",
+  app_hash: "text",
+  known_user: "smallint",
+  tally: "smallint",
+  state: "smallint",
+  delivery: "smallint",
+  digits: "smallint",
+  attempts: "smallint",
+  attempts_max: "smallint",
+  resends: "smallint",
+  next_resend_ms: "bigint",
+  create_ms: "bigint",
+  expire_ms: "bigint",
+  end_ms: "bigint",
+};
+const messageTypes: Readonly<Record<(typeof messageColumns)[number], string>> = {
+  verification_id: "bytea",
+  copy: "smallint",
+  delivery: "smallint",
+  calls: "smallint",
+  failures: "smallint",
+  maybe_sent: "smallint",
+  recipient_refused: "smallint",
+  provider_index: "smallint",
+  due_ms: "bigint",
+  deadline_ms: "bigint",
+  provider: "text",
+  provider_message_id: "text",
+  detail: "text",
+  place_day: "bigint",
+};
+
+/** Of those tables whatever is no text is a number. */
+const numbersBut = (texts: readonly string[], all: readonly string[]) =>
+  all.map((column) => (texts.includes(column) ? "text" : "bigint"));
+const prefixTypes = numbersBut(["tenant", "prefix"], prefixColumns);
+const decisionTypes = numbersBut(["tenant", "prefix"], decisionColumns);
+
+/** `unnest` of one array parameter per column. */
+const unnest = (types: readonly string[]) => `unnest(${types.map((type, i) => `$${i + 1}::${type}[]`).join(", ")})`;
+const columnTypes = <C extends string>(columns: readonly C[], types: Readonly<Record<C, string>>) =>
+  columns.map((column) => types[column]);
+const updates = (columns: readonly string[]) => columns.map((column) => `${column} = excluded.${column}`).join(", ");
+
+const verificationUnnest = unnest(columnTypes(verificationColumns, verificationTypes));
+
+export const statements = {
+  // ---- locks and loads ----------------------------------------------------------------------------------------------
+  clock: statement("clock", `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms`),
+  /** Slots and phones may have no row yet, so they are locked by their first 64 bits, in ascending order. */
+  lock: statement("lock", `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`),
+  records: statement(
+    "records",
+    `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency
+     WHERE slot = ANY($1::bytea[])`,
+  ),
+  /** A verification's row guards its messages too. */
+  lockVerifications: statement(
+    "lock-verifications",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE`,
+  ),
+  /** What records refer to: read only, so not locked. */
+  verifications: statement(
+    "verifications",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE id = ANY($1::bytea[])`,
+  ),
+  messages: statement(
+    "messages",
+    `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ANY($1::bytea[])`,
+  ),
+  tats: statement("tats", `SELECT bucket, tat_ms FROM buckets WHERE bucket = ANY($1::bytea[])`),
+  pasts: statement(
+    "pasts",
+    `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ANY($1::bytea[])`,
+  ),
+  openAttempts: statement(
+    "open-attempts",
+    `SELECT phone_index, sum(attempts_max - attempts)::bigint AS open FROM verifications
+     WHERE phone_index = ANY($1::bytea[]) AND create_ms > $2 AND end_ms IS NULL AND expire_ms > $3
+     GROUP BY phone_index`,
+  ),
+  // ---- writes -------------------------------------------------------------------------------------------------------
+  insertVerifications: statement(
+    "insert-verifications",
+    `INSERT INTO verifications (${list(verificationColumns)}) SELECT * FROM ${verificationUnnest}`,
+  ),
+  updateVerifications: statement(
+    "update-verifications",
+    `UPDATE verifications AS v SET salt = u.salt, state = u.state, delivery = u.delivery, attempts = u.attempts,
+       resends = u.resends, next_resend_ms = u.next_resend_ms, end_ms = u.end_ms
+     FROM ${unnest(["bytea", "smallint", "smallint", "smallint", "smallint", "bigint", "bigint", "bytea"])}
+       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, id)
+     WHERE v.id = u.id`,
+  ),
+  putMessages: statement(
+    "put-messages",
+    `INSERT INTO messages (${list(messageColumns)})
+     SELECT * FROM ${unnest(columnTypes(messageColumns, messageTypes))}
+     ON CONFLICT (verification_id, copy) DO UPDATE SET ${updates(messageColumns)}`,
+  ),
+  putTats: statement(
+    "put-tats",
+    `INSERT INTO buckets (bucket, tat_ms, kid) SELECT * FROM ${unnest(["bytea", "bigint", "bigint"])}
+     ON CONFLICT (bucket) DO UPDATE SET ${updates(["tat_ms", "kid"])}`,
+  ),
+  deleteTats: statement("delete-tats", `DELETE FROM buckets WHERE bucket = ANY($1::bytea[])`),
+  putPasts: statement(
+    "put-pasts",
+    `INSERT INTO phones (phone_index, wrong_codes, refunds, kid)
+     SELECT * FROM ${unnest(["bytea", "text", "text", "bigint"])}
+     ON CONFLICT (phone_index) DO UPDATE SET ${updates(["wrong_codes", "refunds", "kid"])}`,
+  ),
+  deletePasts: statement("delete-pasts", `DELETE FROM phones WHERE phone_index = ANY($1::bytea[])`),
+  putRecords: statement(
+    "put-records",
+    `INSERT INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
+     SELECT * FROM ${unnest(["bytea", "bigint", "bytea", "bytea", "text", "bigint", "bigint"])}
+     ON CONFLICT (slot) DO UPDATE SET
+       ${updates(["kid", "fingerprint", "verification_id", "answer", "busy_until_ms", "expire_ms"])}`,
+  ),
+  deleteRecords: statement("delete-records", `DELETE FROM idempotency WHERE slot = ANY($1::bytea[])`),
+  guesses: statement(
+    "guesses",
+    `SELECT tenant, sum(wrong_codes)::bigint AS wrong, sum(right_codes)::bigint AS right FROM guesses
+     WHERE tenant = ANY($1::text[]) AND minute >= $2 GROUP BY tenant`,
+  ),
+  guessesOfAll: statement(
+    "guesses-of-all",
+    `SELECT tenant, sum(wrong_codes)::bigint AS wrong, sum(right_codes)::bigint AS right FROM guesses
+     WHERE minute >= $1 GROUP BY tenant`,
+  ),
+  addGuesses: statement(
+    "add-guesses",
+    `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes)
+     SELECT * FROM ${unnest(["text", "bigint", "bigint", "bigint"])}
+     ON CONFLICT (tenant, minute) DO UPDATE SET wrong_codes = guesses.wrong_codes + excluded.wrong_codes,
+       right_codes = guesses.right_codes + excluded.right_codes`,
+  ),
+  /** Once for each endpoint that asks for it. What is known by its id already is the same event. */
+  insertEvents: statement(
+    "insert-events",
+    `INSERT INTO events (${list(eventColumns)}, due_ms, tries, endpoint_id)
+     SELECT u.*, 0, e.id FROM ${unnest(["text", "text", "text", "bigint", "text", "bigint", "bytea", "bigint"])}
+       AS u (${list(eventColumns)}, due_ms)
+     JOIN webhook_endpoints AS e ON e.tenant = u.tenant AND e.disable_ms IS NULL
+       AND (e.types = '' OR position(' ' || u.type || ' ' IN ' ' || e.types || ' ') > 0)
+     ON CONFLICT (endpoint_id, id) DO NOTHING`,
+  ),
+  anyEndpoint: statement("any-endpoint", `SELECT 1 FROM webhook_endpoints WHERE disable_ms IS NULL LIMIT 1`),
+  deleteGuesses: statement(
+    "delete-guesses",
+    `DELETE FROM guesses WHERE (tenant, minute) IN (SELECT tenant, minute FROM guesses WHERE minute < $1 LIMIT $2)
+     RETURNING minute`,
+  ),
+  /** For each number the longest entry that it begins with. */
+  verdicts: statement(
+    "verdicts",
+    `SELECT DISTINCT ON (u.tenant, u.number) u.tenant, u.number, d.verdict
+     FROM ${unnest(["text", "text"])} AS u (tenant, number)
+     JOIN destinations AS d ON d.tenant = u.tenant AND d.prefix IN (
+       SELECT left(u.number, digits) FROM generate_series(2, length(u.number)) AS digits
+     )
+     ORDER BY u.tenant, u.number, length(d.prefix) DESC`,
+  ),
+  days: statement(
+    "days",
+    `SELECT tenant, day, count, warned, warned_cap FROM daily_messages WHERE (tenant, day) IN (
+       SELECT * FROM ${unnest(["text", "bigint"])}
+     )`,
+  ),
+  putDays: statement(
+    "put-days",
+    `INSERT INTO daily_messages (tenant, day, count, warned, warned_cap)
+     SELECT * FROM ${unnest(["text", "bigint", "bigint", "smallint", "bigint"])}
+     ON CONFLICT (tenant, day) DO UPDATE SET ${updates(["count", "warned", "warned_cap"])}`,
+  ),
+  deleteDays: statement("delete-days", `DELETE FROM daily_messages WHERE day < $1`),
+  prefixes: statement(
+    "prefixes",
+    `SELECT ${list(prefixColumns)} FROM prefixes
+     WHERE (tenant, prefix) IN (SELECT * FROM ${unnest(["text", "text"])})`,
+  ),
+  putPrefixes: statement(
+    "put-prefixes",
+    `INSERT INTO prefixes (${list(prefixColumns)}) SELECT * FROM ${unnest(prefixTypes)}
+     ON CONFLICT (tenant, prefix) DO UPDATE SET ${updates(prefixColumns)}`,
+  ),
+  prefixesFrom: statement(
+    "prefixes-from",
+    `SELECT ${list(prefixColumns)} FROM prefixes WHERE (tenant, prefix) > ($1, $2) ORDER BY tenant, prefix LIMIT $3`,
+  ),
+  /** Only as it was seen: a send may have come between the look and the deletion. */
+  deletePrefixes: statement(
+    "delete-prefixes",
+    `DELETE FROM prefixes AS p USING ${unnest(["text", "text", "bigint"])} AS u (tenant, prefix, last_ms)
+     WHERE p.tenant = u.tenant AND p.prefix = u.prefix AND p.last_ms = u.last_ms`,
+  ),
+  prefixDecisions: statement(
+    "prefix-decisions",
+    `SELECT ${list(decisionColumns)} FROM prefix_decisions WHERE tenant = $1 AND prefix = $2 ORDER BY id DESC LIMIT $3`,
+  ),
+  insertPrefixDecisions: statement(
+    "insert-prefix-decisions",
+    `INSERT INTO prefix_decisions (${list(decisionColumns)}) SELECT * FROM ${unnest(decisionTypes)}`,
+  ),
+  trimPrefixDecisions: statement(
+    "trim-prefix-decisions",
+    `DELETE FROM prefix_decisions WHERE id IN (
+       SELECT id FROM (
+         SELECT id, row_number() OVER (PARTITION BY tenant, prefix ORDER BY id DESC) AS place FROM prefix_decisions
+         WHERE (tenant, prefix) IN (SELECT * FROM ${unnest(["text", "text"])})
+       ) AS placed WHERE place > $3
+     )`,
+  ),
+  outlivedPrefixDecisions: statement(
+    "outlived-prefix-decisions",
+    `DELETE FROM prefix_decisions WHERE id IN (
+       SELECT id FROM prefix_decisions WHERE at_ms <= $1 ORDER BY at_ms LIMIT $2
+     ) RETURNING id`,
+  ),
+  // ---- by themselves ------------------------------------------------------------------------------------------------
+  nudge: statement("nudge", `SELECT pg_notify($1, $2)`),
+  verificationsOfPhone: statement(
+    "verifications-of-phone",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE phone_index = ANY($1::bytea[])
+     ORDER BY create_ms DESC LIMIT $2`,
+  ),
+  nextDue: statement("next-due", `SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
+  outbox: statement(
+    "outbox",
+    `SELECT (SELECT min(due_ms) FROM messages WHERE due_ms IS NOT NULL) AS due,
+     (SELECT count(*) FROM (SELECT 1 FROM messages WHERE due_ms IS NOT NULL AND due_ms < deadline_ms LIMIT $1) AS owed) AS depth`,
+  ),
+  /** Those whose verification another has locked are in its hand, and are passed over. */
+  dueMessages: statement(
+    "due-messages",
+    `SELECT m.verification_id, m.copy FROM messages AS m JOIN verifications AS v ON v.id = m.verification_id
+     WHERE m.due_ms <= $1 ORDER BY m.due_ms LIMIT $2 FOR UPDATE OF v SKIP LOCKED`,
+  ),
+  lapsed: statement(
+    "lapsed",
+    `SELECT id FROM verifications WHERE end_ms IS NULL AND expire_ms <= $1 ORDER BY expire_ms LIMIT $2`,
+  ),
+  outlived: statement(
+    "outlived",
+    `DELETE FROM verifications WHERE id IN (
+       SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= $1 ORDER BY end_ms LIMIT $2
+       FOR UPDATE SKIP LOCKED
+     ) RETURNING id`,
+  ),
+  deleteMessages: statement("delete-messages", `DELETE FROM messages WHERE verification_id = ANY($1::bytea[])`),
+  bucketsFrom: statement(
+    "buckets-from",
+    `SELECT bucket, tat_ms FROM buckets WHERE bucket > $1 ORDER BY bucket LIMIT $2`,
+  ),
+  deleteFullTats: statement("delete-full-tats", `DELETE FROM buckets WHERE bucket = ANY($1::bytea[]) AND tat_ms <= $2`),
+  phonesFrom: statement(
+    "phones-from",
+    `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > $1 ORDER BY phone_index LIMIT $2`,
+  ),
+  /** Only as it was seen: a wrong code may have come between the look and the deletion. */
+  deleteForgottenPasts: statement(
+    "delete-forgotten-pasts",
+    `DELETE FROM phones AS p USING ${unnest(["bytea", "text", "text"])} AS u (phone_index, wrong_codes, refunds)
+     WHERE p.phone_index = u.phone_index AND p.wrong_codes = u.wrong_codes AND p.refunds = u.refunds`,
+  ),
+  staleRecords: statement(
+    "stale-records",
+    `SELECT slot, expire_ms FROM idempotency WHERE slot > $1 ORDER BY slot LIMIT $2`,
+  ),
+  deleteStaleRecords: statement(
+    "delete-stale-records",
+    `DELETE FROM idempotency WHERE slot = ANY($1::bytea[]) AND expire_ms <= $2`,
+  ),
+};

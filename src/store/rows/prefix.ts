@@ -1,0 +1,135 @@
+/**
+ * Between the rows of the pumping guard and its records: prefixes, and the decisions about them.
+ */
+import type { DecisionKind, PrefixDecision, PrefixRecord } from "../../otp/pumping-guard.ts";
+import { at } from "./rows.ts";
+import type { PrefixName } from "../store.ts";
+
+/** Stored by position: append only. */
+const phases: readonly PrefixRecord["phase"][] = ["open", "tripped", "half-open"];
+const kinds: readonly DecisionKind[] = ["passed", "tripped", "half-opened", "tripped-again", "closed", "unblocked"];
+
+export interface PrefixRow {
+  tenant: string;
+  prefix: string;
+  phase: number;
+  sent: number;
+  matured: number;
+  verified: number;
+  beyond_sent: number;
+  beyond_verified: number;
+  proven: number;
+  trips: number;
+  since_ms: number;
+  until_ms: number;
+  tat_ms: number;
+  last_ms: number;
+  refused: number;
+  refused_first_ms: number;
+  refused_last_ms: number;
+}
+
+export const prefixColumns = [
+  "tenant",
+  "prefix",
+  "phase",
+  "sent",
+  "matured",
+  "verified",
+  "beyond_sent",
+  "beyond_verified",
+  "proven",
+  "trips",
+  "since_ms",
+  "until_ms",
+  "tat_ms",
+  "last_ms",
+  "refused",
+  "refused_first_ms",
+  "refused_last_ms",
+] as const satisfies (keyof PrefixRow)[];
+
+export function toPrefix(row: PrefixRow): PrefixRecord {
+  return {
+    phase: at(phases, row.phase),
+    sent: row.sent,
+    matured: row.matured,
+    verified: row.verified,
+    beyondSent: row.beyond_sent,
+    beyondVerified: row.beyond_verified,
+    proven: row.proven === 1,
+    trips: row.trips,
+    sinceMs: row.since_ms,
+    untilMs: row.until_ms,
+    tatMs: row.tat_ms,
+    lastMs: row.last_ms,
+    refused: row.refused,
+    refusedFirstMs: row.refused_first_ms,
+    refusedLastMs: row.refused_last_ms,
+  };
+}
+
+/** The values in the order of `prefixColumns`. */
+export function prefixValues({ tenant, prefix }: PrefixName, record: PrefixRecord): (string | number)[] {
+  return [
+    tenant,
+    prefix,
+    phases.indexOf(record.phase),
+    record.sent,
+    record.matured,
+    record.verified,
+    record.beyondSent,
+    record.beyondVerified,
+    record.proven ? 1 : 0,
+    record.trips,
+    record.sinceMs,
+    record.untilMs,
+    record.tatMs,
+    record.lastMs,
+    record.refused,
+    record.refusedFirstMs,
+    record.refusedLastMs,
+  ];
+}
+
+export interface DecisionRow {
+  tenant: string;
+  prefix: string;
+  kind: number;
+  at_ms: number;
+  matured: number;
+  verified: number;
+  refused: number;
+  until_ms: number | null;
+  enforced: number;
+}
+
+export const decisionColumns = [
+  "tenant",
+  "prefix",
+  "kind",
+  "at_ms",
+  "matured",
+  "verified",
+  "refused",
+  "until_ms",
+  "enforced",
+] as const satisfies (keyof DecisionRow)[];
+
+export function toDecision(row: DecisionRow): PrefixDecision {
+  return {
+    kind: at(kinds, row.kind),
+    atMs: row.at_ms,
+    matured: row.matured,
+    verified: row.verified,
+    refused: row.refused,
+    untilMs: row.until_ms,
+    enforced: row.enforced === 1,
+  };
+}
+
+/** The values in the order of `decisionColumns`. */
+export function decisionValues({ tenant, prefix }: PrefixName, d: PrefixDecision): (string | number | null)[] {
+  const { atMs, matured, verified, refused, untilMs } = d;
+  return [tenant, prefix, kinds.indexOf(d.kind), atMs, matured, verified, refused, untilMs, d.enforced ? 1 : 0];
+}
