@@ -10,7 +10,10 @@ import { deriveCode } from "../../src/otp/code.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
 import { openPhone } from "../../src/otp/phone-number.ts";
 import { stateAt, type Verification } from "../../src/otp/verification.ts";
-import * as rows from "../../src/store/rows/rows.ts";
+import { toMessage, type MessageRow } from "../../src/store/rows/message.ts";
+import { toHistory, type PhoneRow } from "../../src/store/rows/phone.ts";
+import { toVerification, type VerificationRow } from "../../src/store/rows/verification.ts";
+import { idBytes } from "../../src/store/rows/id.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Bill } from "./bill.ts";
 import { Budget } from "./budget.ts";
@@ -278,9 +281,9 @@ export class Invariants {
 
   #inspectMessages(verifications: ReadonlyMap<string, Verification>, now: number): void {
     const found = this.#world.db
-      .prepare<unknown[], rows.MessageRow>("SELECT * FROM messages")
+      .prepare<unknown[], MessageRow>("SELECT * FROM messages")
       .all()
-      .map(rows.toMessage);
+      .map(toMessage);
     const copies = new Map<string, number>();
     for (const message of found) {
       const { verificationId: id, delivery, dueMs, deadlineMs, calls } = message;
@@ -315,8 +318,8 @@ export class Invariants {
       if (!ids.has(id)) unseen += Math.max(0, sure + maybe - last.attempts);
     }
     let remembered = 0;
-    for (const row of this.#world.db.prepare<unknown[], rows.PhoneRow>("SELECT * FROM phones").all()) {
-      const { wrongCodes, refunds } = rows.toHistory(row);
+    for (const row of this.#world.db.prepare<unknown[], PhoneRow>("SELECT * FROM phones").all()) {
+      const { wrongCodes, refunds } = toHistory(row);
       for (const [, count] of wrongCodes) remembered += count;
       hold(refunds.filter((at) => at > now - dayMs).length <= 10, "I10", "at most ten sends a day are given back");
     }
@@ -339,9 +342,9 @@ export class Invariants {
 
   allVerifications(): Verification[] {
     return this.#world.db
-      .prepare<unknown[], rows.VerificationRow>("SELECT * FROM verifications")
+      .prepare<unknown[], VerificationRow>("SELECT * FROM verifications")
       .all()
-      .map(rows.toVerification);
+      .map(toVerification);
   }
 
   /** All that a denied or repeated call must leave as it was, the buckets apart. */
@@ -381,9 +384,9 @@ export class Invariants {
 
   #read(id: string): Verification | undefined {
     const row = this.#world.db
-      .prepare<unknown[], rows.VerificationRow>("SELECT * FROM verifications WHERE id = ?")
-      .get(rows.idBytes(id));
-    return row === undefined ? undefined : rows.toVerification(row);
+      .prepare<unknown[], VerificationRow>("SELECT * FROM verifications WHERE id = ?")
+      .get(idBytes(id));
+    return row === undefined ? undefined : toVerification(row);
   }
 
   /** Keeps a violation for the next look: where it is found, the product would catch it. */

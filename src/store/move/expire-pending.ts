@@ -9,7 +9,8 @@ import { Client } from "pg";
 import type { Instant } from "../../system.ts";
 import { connectionSettings } from "../postgres/connections.ts";
 import { servingLock } from "../postgres/watch.ts";
-import { deliveryNumber, stateNumber } from "../rows/rows.ts";
+import { deliveryNumber } from "../rows/message.ts";
+import { stateNumber } from "../rows/verification.ts";
 
 /** How much was ended. */
 export interface Expired {

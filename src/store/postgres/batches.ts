@@ -18,7 +18,11 @@ import { statements as sql } from "./statements.ts";
 import { prefixKey, Work } from "./unit-of-work.ts";
 import { decisionValues, prefixValues, toPrefix, type PrefixRow } from "../rows/prefix.ts";
 import { recordValues, toRecord, type RecordRow } from "../rows/record.ts";
-import * as rows from "../rows/rows.ts";
+import { idBytes, idText } from "../rows/id.ts";
+import { toVerification, type VerificationRow, verificationChanges, verificationValues } from "../rows/verification.ts";
+import { messageValues, toMessage, type MessageRow } from "../rows/message.ts";
+import { bucketKey, toHistory, type PhoneRow } from "../rows/phone.ts";
+import { toDaily, type DailyRow } from "../rows/tenant.ts";
 import {
   StoreUnavailable,
   type BatchMeter,
@@ -170,20 +174,20 @@ export class Batches {
     const work = new Work();
     const slots = unique(acts.map(({ slot }) => slot?.digest));
     const names = unique(acts.flatMap(({ slot }) => slot?.names ?? []));
-    const ids = unique(acts.map(({ verificationId: id }) => (id === undefined ? undefined : rows.idBytes(id))));
+    const ids = unique(acts.map(({ verificationId: id }) => (id === undefined ? undefined : idBytes(id))));
     const withMessages = unique(
-      acts.map((act) => (act.withMessages === true ? rows.idBytes(act.verificationId ?? "") : undefined)),
+      acts.map((act) => (act.withMessages === true ? idBytes(act.verificationId ?? "") : undefined)),
     );
     if (slots.length > 0) transaction.send(sql.lock, [lockKeys(slots)]);
     // Sent together: the database takes them one by one, each with a view of its own.
     const [records, verifications, messages] = await Promise.all([
       names.length === 0 ? [] : transaction.query<RecordRow>(sql.records, [names]),
-      ids.length === 0 ? [] : transaction.query<rows.VerificationRow>(sql.lockVerifications, [ids]),
-      withMessages.length === 0 ? [] : transaction.query<rows.MessageRow>(sql.messages, [withMessages]),
+      ids.length === 0 ? [] : transaction.query<VerificationRow>(sql.lockVerifications, [ids]),
+      withMessages.length === 0 ? [] : transaction.query<MessageRow>(sql.messages, [withMessages]),
     ]);
     for (const row of records) work.loadRecord(toRecord(row));
-    for (const row of verifications) loadVerification(work, rows.toVerification(row));
-    for (const row of messages) work.loadMessage(rows.toMessage(row));
+    for (const row of verifications) loadVerification(work, toVerification(row));
+    for (const row of messages) work.loadMessage(toMessage(row));
     await this.#loadPhones(transaction, work, acts, unique(records.map((row) => row.verification_id)));
     return work;
   }
@@ -199,11 +203,11 @@ export class Batches {
     const buckets = unique(
       refs.flatMap((ref) =>
         ref.indexes.flatMap((index) =>
-          Array.from({ length: ref.buckets }, (_, place) => rows.bucketKey(index, ref.knownUser, place)),
+          Array.from({ length: ref.buckets }, (_, place) => bucketKey(index, ref.knownUser, place)),
         ),
       ),
     );
-    const missing = recorded.filter((id) => work.verifications.get(rows.idText(id)) === undefined);
+    const missing = recorded.filter((id) => work.verifications.get(idText(id)) === undefined);
     const prefixes = named(acts.map((act) => act.prefixOf?.(work)));
     const tenants = [...new Set(acts.flatMap(({ tenant }) => (tenant === undefined ? [] : [tenant])))];
     const numbers = [...new Map(acts.flatMap((act) => pairOf(act.numberOf?.(work), numberKey))).values()];
@@ -217,9 +221,9 @@ export class Batches {
     if (keys.length > 0) transaction.send(sql.lock, [keys]);
     const now = this.#clock.now();
     const [referred, tats, pasts, open, known, guesses, verdicts, days, clock] = await Promise.all([
-      missing.length === 0 ? [] : transaction.query<rows.VerificationRow>(sql.verifications, [missing]),
+      missing.length === 0 ? [] : transaction.query<VerificationRow>(sql.verifications, [missing]),
       buckets.length === 0 ? [] : transaction.query<{ bucket: Buffer; tat_ms: number }>(sql.tats, [buckets]),
-      indexes.length === 0 ? [] : transaction.query<rows.PhoneRow>(sql.pasts, [indexes]),
+      indexes.length === 0 ? [] : transaction.query<PhoneRow>(sql.pasts, [indexes]),
       indexes.length === 0
         ? []
         : transaction.query<{ phone_index: Buffer; open: number }>(sql.openAttempts, [indexes, now - lifeMaxMs, now]),
@@ -237,7 +241,7 @@ export class Batches {
           ),
       capped.length === 0
         ? []
-        : transaction.query<rows.DailyRow & { tenant: string }>(
+        : transaction.query<DailyRow & { tenant: string }>(
             sql.days,
             // A batch that is begun at midnight may be decided on the other side of it.
             columns(
@@ -251,15 +255,15 @@ export class Batches {
     ]);
     for (const row of known) work.loadPrefix(row, toPrefix(row));
     for (const { tenant, wrong, right } of guesses) work.guesses.set(tenant, { wrong, right });
-    for (const row of referred) loadVerification(work, rows.toVerification(row));
+    for (const row of referred) loadVerification(work, toVerification(row));
     for (const { bucket, tat_ms } of tats) work.loadTat(bucket, tat_ms);
-    for (const row of pasts) work.loadPast(row.phone_index, rows.toHistory(row));
+    for (const row of pasts) work.loadPast(row.phone_index, toHistory(row));
     for (const { phone_index, open: attempts } of open) work.loadOpenAttempts(phone_index, attempts);
     for (const { now_ms } of clock) this.#clock.heard(now_ms);
     work.now = this.#clock.now();
     for (const row of verdicts) work.verdicts.set(numberKey(row), row.verdict);
     for (const { tenant, ...row } of days) {
-      if (row.day === dayOf(work.now)) work.days.load(tenant, { tenant, daily: rows.toDaily(row) });
+      if (row.day === dayOf(work.now)) work.days.load(tenant, { tenant, daily: toDaily(row) });
     }
   }
 }
@@ -272,9 +276,9 @@ function loadVerification(work: Work, verification: Verification): void {
 function write(transaction: Transaction, work: Work): void {
   const verifications = work.verifications.changes().written;
   const isNew = (v: Verification) => work.newVerifications.has(v.id);
-  const inserted = verifications.filter(isNew).map(rows.verificationValues);
-  const updated = verifications.filter((v) => !isNew(v)).map(rows.verificationChanges);
-  const messages = work.messages.changes().written.map(rows.messageValues);
+  const inserted = verifications.filter(isNew).map(verificationValues);
+  const updated = verifications.filter((v) => !isNew(v)).map(verificationChanges);
+  const messages = work.messages.changes().written.map(messageValues);
   const tats = work.tats.changes();
   const pasts = work.pasts.changes();
   const records = work.records.changes();

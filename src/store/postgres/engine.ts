@@ -23,7 +23,9 @@ import { nudgeChannel } from "./watch.ts";
 import type { Work } from "./unit-of-work.ts";
 import { toDecision, toPrefix, type DecisionRow, type PrefixRow } from "../rows/prefix.ts";
 import type { Registry } from "../registry.ts";
-import * as rows from "../rows/rows.ts";
+import { idBytes, idText } from "../rows/id.ts";
+import { toVerification, type VerificationRow } from "../rows/verification.ts";
+import { toMessage, toOutbox, type MessageRow, type OutboxRow } from "../rows/message.ts";
 import {
   outboxCountMax,
   type Job,
@@ -117,10 +119,10 @@ export class PostgresStore implements Store {
   }
 
   async readVerification(tenant: string, id: string): Promise<Verification | undefined> {
-    const bytes = rows.idBytes(id);
+    const bytes = idBytes(id);
     if (bytes === undefined) return undefined;
-    const [row] = await this.#connections.query<rows.VerificationRow>(sql.verifications, [[bytes]]);
-    return row?.tenant === tenant ? rows.toVerification(row) : undefined;
+    const [row] = await this.#connections.query<VerificationRow>(sql.verifications, [[bytes]]);
+    return row?.tenant === tenant ? toVerification(row) : undefined;
   }
 
   readPhone(phone: PhoneRef): Promise<PhoneView> {
@@ -128,8 +130,8 @@ export class PostgresStore implements Store {
   }
 
   async listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]> {
-    const found = await this.#connections.query<rows.VerificationRow>(sql.verificationsOfPhone, [indexes, max]);
-    return found.map(rows.toVerification);
+    const found = await this.#connections.query<VerificationRow>(sql.verificationsOfPhone, [indexes, max]);
+    return found.map(toVerification);
   }
 
   resetPhone(phone: PhoneRef): Promise<void> {
@@ -169,10 +171,10 @@ export class PostgresStore implements Store {
   }
 
   async readMessages(id: string): Promise<Message[]> {
-    const bytes = rows.idBytes(id);
+    const bytes = idBytes(id);
     if (bytes === undefined) return [];
-    const found = await this.#connections.query<rows.MessageRow>(sql.messages, [[bytes]]);
-    return found.map(rows.toMessage).toSorted((a, b) => a.copy - b.copy);
+    const found = await this.#connections.query<MessageRow>(sql.messages, [[bytes]]);
+    return found.map(toMessage).toSorted((a, b) => a.copy - b.copy);
   }
 
   noteAnswer(slot: Slot, verificationId: string, answer: StoredAnswer | null): Promise<void> {
@@ -248,7 +250,7 @@ export class PostgresStore implements Store {
       this.#clock.now(),
       max,
     ]);
-    return found.map((row) => ({ verificationId: rows.idText(row.verification_id), copy: row.copy }));
+    return found.map((row) => ({ verificationId: idText(row.verification_id), copy: row.copy }));
   }
 
   async releaseMessages(jobs: readonly Job[]): Promise<void> {
@@ -307,8 +309,8 @@ export class PostgresStore implements Store {
   }
 
   async readOutbox(): Promise<Outbox> {
-    const [row] = await this.#connections.query<rows.OutboxRow>(sql.outbox, [outboxCountMax]);
-    return rows.toOutbox(row, this.#clock.now());
+    const [row] = await this.#connections.query<OutboxRow>(sql.outbox, [outboxCountMax]);
+    return toOutbox(row, this.#clock.now());
   }
 
   sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept> {

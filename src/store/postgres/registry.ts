@@ -6,11 +6,12 @@ import { prefixesOf } from "../../otp/destination.ts";
 import type { Instant } from "../../system.ts";
 import type { Connections, Statement, Transaction } from "./connections.ts";
 import { judgeMasterKeys, type Registry } from "../registry.ts";
-import * as rows from "../rows/rows.ts";
+import { tenantColumns, toDestination, toTenant, type DestinationRow, type TenantRow } from "../rows/tenant.ts";
+import { toApiKey, type ApiKeyRow } from "../rows/api-key.ts";
 
 const keyColumns =
   "id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms, revoke_ms, last_use_ms";
-const tenantColumns = rows.tenantColumns.join(", ");
+const tenantList = tenantColumns.join(", ");
 const statement = (name: string, text: string): Statement => ({ name, text });
 
 /** When the origins of a key that does not expire end. */
@@ -58,10 +59,10 @@ const sql = {
     `SELECT tenant, prefix, verdict, note, create_ms FROM destinations
      WHERE tenant = $1 AND prefix = ANY($2::text[]) ORDER BY length(prefix) DESC LIMIT 1`,
   ),
-  tenant: statement("tenant", `SELECT ${tenantColumns} FROM tenants WHERE id = $1`),
+  tenant: statement("tenant", `SELECT ${tenantList} FROM tenants WHERE id = $1`),
   tenantsAfter: statement(
     "tenants-after",
-    `SELECT ${tenantColumns} FROM tenants WHERE revision > $1 ORDER BY revision, id`,
+    `SELECT ${tenantList} FROM tenants WHERE revision > $1 ORDER BY revision, id`,
   ),
   tenantsRevision: statement("tenants-revision", `SELECT max(revision) AS revision FROM tenants`),
   tenantCount: statement("tenant-count", `SELECT count(*) AS count FROM tenants`),
@@ -102,8 +103,8 @@ async function addApiKey(transaction: Transaction, key: ApiKey): Promise<void> {
 export function createPostgresRegistry(connections: Connections, clock: { now(): Instant }): Registry {
   return {
     async findApiKey(id) {
-      const [row] = await connections.query<rows.ApiKeyRow>(sql.apiKey, [id]);
-      return row === undefined ? undefined : rows.toApiKey(row);
+      const [row] = await connections.query<ApiKeyRow>(sql.apiKey, [id]);
+      return row === undefined ? undefined : toApiKey(row);
     },
     addApiKey: (key) => connections.transact((transaction) => addApiKey(transaction, key)),
     addFirstApiKeys(keys) {
@@ -115,7 +116,7 @@ export function createPostgresRegistry(connections: Connections, clock: { now():
       });
     },
     async listApiKeys() {
-      return (await connections.query<rows.ApiKeyRow>(sql.apiKeys, [])).map(rows.toApiKey);
+      return (await connections.query<ApiKeyRow>(sql.apiKeys, [])).map(toApiKey);
     },
     async revokeApiKey(id, now) {
       return connections.transact(async (transaction) => {
@@ -136,18 +137,18 @@ export function createPostgresRegistry(connections: Connections, clock: { now():
       return (await connections.query(sql.deleteDestination, [tenant, prefix])).length === 1;
     },
     async listDestinations(tenant) {
-      return (await connections.query<rows.DestinationRow>(sql.destinations, [tenant])).map(rows.toDestination);
+      return (await connections.query<DestinationRow>(sql.destinations, [tenant])).map(toDestination);
     },
     async findDestination(tenant, e164) {
-      const [row] = await connections.query<rows.DestinationRow>(sql.longestDestination, [tenant, prefixesOf(e164)]);
-      return row === undefined ? undefined : rows.toDestination(row);
+      const [row] = await connections.query<DestinationRow>(sql.longestDestination, [tenant, prefixesOf(e164)]);
+      return row === undefined ? undefined : toDestination(row);
     },
     async findTenant(id) {
-      const [row] = await connections.query<rows.TenantRow>(sql.tenant, [id]);
-      return row === undefined ? undefined : rows.toTenant(row);
+      const [row] = await connections.query<TenantRow>(sql.tenant, [id]);
+      return row === undefined ? undefined : toTenant(row);
     },
     async listTenants(afterRevision) {
-      return (await connections.query<rows.TenantRow>(sql.tenantsAfter, [afterRevision])).map(rows.toTenant);
+      return (await connections.query<TenantRow>(sql.tenantsAfter, [afterRevision])).map(toTenant);
     },
     async tenantsRevision() {
       const [row] = await connections.query<{ revision: number | null }>(sql.tenantsRevision, []);
@@ -157,10 +158,10 @@ export function createPostgresRegistry(connections: Connections, clock: { now():
       return connections.transact(async (transaction) => {
         transaction.send(sql.lockTenants, []);
         const [[row], [total]] = await Promise.all([
-          transaction.query<rows.TenantRow>(sql.tenant, [id]),
+          transaction.query<TenantRow>(sql.tenant, [id]),
           transaction.query<{ count: number }>(sql.tenantCount, []),
         ]);
-        const tenant = row === undefined ? undefined : rows.toTenant(row);
+        const tenant = row === undefined ? undefined : toTenant(row);
         const now = clock.now();
         const { keep, result } = decide({ now, tenant, count: total?.count ?? 0 });
         if (keep !== undefined)

@@ -4,7 +4,8 @@
  */
 import { eventColumns } from "../rows/event.ts";
 import { decisionColumns, prefixColumns } from "../rows/prefix.ts";
-import { messageColumns, verificationColumns } from "../rows/rows.ts";
+import { messageColumns } from "../rows/message.ts";
+import { verificationColumns } from "../rows/verification.ts";
 import type { Statement } from "./connections.ts";
 
 const list = (columns: readonly string[]) => columns.join(", ");

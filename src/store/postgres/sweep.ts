@@ -12,7 +12,8 @@ import { columns, prefixOf, type Batches } from "./batches.ts";
 import type { Connections } from "./connections.ts";
 import { statements as sql } from "./statements.ts";
 import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
-import * as rows from "../rows/rows.ts";
+import { idText } from "../rows/id.ts";
+import { toHistory, type PhoneRow } from "../rows/phone.ts";
 import type { PhoneOf, Swept } from "../store.ts";
 
 /** As on SQLite: a clock that was set back may come by a day again. */
@@ -33,7 +34,7 @@ export function createPostgresSweep(connections: Connections, batches: Batches) 
     const found = await connections.query<{ id: Uint8Array }>(sql.lapsed, [now, max]);
     const isHeard = found.length > 0 && (await connections.query(sql.anyEndpoint, [])).length > 0;
     const ended = found.map(({ id }) => {
-      const verificationId = rows.idText(id);
+      const verificationId = idText(id);
       return batches.run({
         verificationId,
         prefixOf: (work) => phoneOf && prefixOf(work.verifications.get(verificationId), phoneOf),
@@ -62,13 +63,13 @@ export function createPostgresSweep(connections: Connections, batches: Batches) 
         transaction.query(sql.deleteGuesses, [oldestMinute(now), max]),
         transaction.query(sql.outlivedPrefixDecisions, [now - prefixMemoryMs, max]),
         look<{ bucket: Uint8Array; tat_ms: number }>(sql.bucketsFrom, from.buckets),
-        look<rows.PhoneRow>(sql.phonesFrom, from.phones),
+        look<PhoneRow>(sql.phonesFrom, from.phones),
         look<{ slot: Uint8Array; expire_ms: number }>(sql.staleRecords, from.records),
         from.prefixes === undefined ? [] : transaction.query<PrefixRow>(sql.prefixesFrom, [...from.prefixes, max]),
       ]);
       const silent = prefixes.filter((row) => isPrefixForgettable(toPrefix(row), now));
       const full = buckets.filter(({ tat_ms }) => tat_ms <= now).map(({ bucket }) => bucket);
-      const forgettable = phones.filter((row) => isForgettable(rows.toHistory(row), now));
+      const forgettable = phones.filter((row) => isForgettable(toHistory(row), now));
       const stale = records.filter(({ expire_ms }) => expire_ms <= now).map(({ slot }) => slot);
       if (silent.length > 0)
         transaction.send(sql.deletePrefixes, columns(silent.map((row) => [row.tenant, row.prefix, row.last_ms])));

@@ -12,7 +12,7 @@ import { isTrip, mature, newPrefix, type PrefixChange, type PrefixRecord } from 
 import { minuteOf, type Guesses } from "../../otp/spray.ts";
 import { stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
-import * as rows from "../rows/rows.ts";
+import { bucketKey, mergeHistories } from "../rows/phone.ts";
 import type { PhoneRef, PrefixName, PrefixNews, PrefixRef } from "../store.ts";
 
 const name = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
@@ -145,8 +145,7 @@ export class Work {
   phone(ref: PhoneRef): PhoneView {
     const tats = Array.from({ length: ref.buckets }, (_, place) =>
       ref.indexes.reduce(
-        (latest, index) =>
-          Math.max(latest, this.tats.get(name(rows.bucketKey(index, ref.knownUser, place)))?.tatMs ?? 0),
+        (latest, index) => Math.max(latest, this.tats.get(name(bucketKey(index, ref.knownUser, place)))?.tatMs ?? 0),
         0,
       ),
     );
@@ -154,7 +153,7 @@ export class Work {
     let openAttempts = 0;
     for (const index of ref.indexes) {
       const past = this.pasts.get(name(index));
-      if (past !== undefined) history = rows.mergeHistories(history, past.history);
+      if (past !== undefined) history = mergeHistories(history, past.history);
       openAttempts += this.#openAttempts.get(name(index)) ?? 0;
     }
     return { tats, history, openAttempts };
@@ -164,7 +163,7 @@ export class Work {
     for (const index of indexes) {
       this.pasts.remove(name(index));
       for (let place = 0; place < buckets; place++) {
-        for (const knownUser of [false, true]) this.tats.remove(name(rows.bucketKey(index, knownUser, place)));
+        for (const knownUser of [false, true]) this.tats.remove(name(bucketKey(index, knownUser, place)));
       }
     }
   }
@@ -192,9 +191,9 @@ export class Work {
     if (ref !== undefined) {
       const [current = new Uint8Array(), ...older] = ref.indexes;
       for (const [place, tatMs] of writes.tats?.entries() ?? []) {
-        const bucket = rows.bucketKey(current, ref.knownUser, place);
+        const bucket = bucketKey(current, ref.knownUser, place);
         this.tats.put(name(bucket), { bucket, tatMs, kid: ref.kid });
-        for (const index of older) this.tats.remove(name(rows.bucketKey(index, ref.knownUser, place)));
+        for (const index of older) this.tats.remove(name(bucketKey(index, ref.knownUser, place)));
       }
       if (writes.history !== undefined) {
         for (const index of older) this.pasts.remove(name(index));

@@ -2,7 +2,10 @@
  * Between the rows of Idempotency-Keys and their records.
  */
 import type { IdempotencyRecord, StoredAnswer } from "../../otp/idempotency.ts";
-import { at, deliveries, idBytesOf, idText, states } from "./rows.ts";
+import { at } from "./position.ts";
+import { deliveries } from "./message.ts";
+import { idBytesOf, idText } from "./id.ts";
+import { states } from "./verification.ts";
 
 export interface RecordRow {
   slot: Uint8Array;

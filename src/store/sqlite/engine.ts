@@ -18,7 +18,10 @@ import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import type { EventStore } from "../events.ts";
 import { Recent } from "./recent.ts";
 import { answerText, recordValues } from "../rows/record.ts";
-import * as rows from "../rows/rows.ts";
+import { idBytes } from "../rows/id.ts";
+import { toVerification } from "../rows/verification.ts";
+import { toMessage, toOutbox } from "../rows/message.ts";
+import { toDaily } from "../rows/tenant.ts";
 import type { Registry } from "../registry.ts";
 import { createSqliteEvents, putEvent } from "./events.ts";
 import { createPhones } from "./phones.ts";
@@ -130,9 +133,9 @@ export class SqliteStore implements Store {
 
   async readVerification(tenant: string, id: string): Promise<Verification | undefined> {
     return this.#read(() => {
-      const bytes = rows.idBytes(id);
+      const bytes = idBytes(id);
       const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
-      return row?.tenant === tenant ? rows.toVerification(row) : undefined;
+      return row?.tenant === tenant ? toVerification(row) : undefined;
     });
   }
 
@@ -153,7 +156,7 @@ export class SqliteStore implements Store {
   async listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]> {
     return this.#read(() =>
       indexes
-        .flatMap((index) => this.#sql.verificationsOfPhone.all(index, max).map(rows.toVerification))
+        .flatMap((index) => this.#sql.verificationsOfPhone.all(index, max).map(toVerification))
         .toSorted((a, b) => b.createMs - a.createMs)
         .slice(0, max),
     );
@@ -179,13 +182,13 @@ export class SqliteStore implements Store {
   }
 
   async readMessages(id: string): Promise<Message[]> {
-    return this.#read(() => this.#sql.messages.all(rows.idBytes(id)).map(rows.toMessage));
+    return this.#read(() => this.#sql.messages.all(idBytes(id)).map(toMessage));
   }
 
   noteAnswer({ names: [slot] }: Slot, verificationId: string, answer: StoredAnswer | null): Promise<void> {
     // Under the name that the call itself has written: nobody else writes here.
     return this.#act(() => {
-      const id = rows.idBytes(verificationId);
+      const id = idBytes(verificationId);
       if (answer === null) this.#sql.forgetCall.run(slot, id);
       else this.#sql.noteAnswer.run(answerText(answer), slot, id);
     });
@@ -200,7 +203,7 @@ export class SqliteStore implements Store {
     return this.#act((now) => {
       const jobs: Job[] = [];
       for (const row of this.#sql.dueMessages.all(now, max)) {
-        const message = rows.toMessage(row);
+        const message = toMessage(row);
         const verification = this.#work.verification(message.verificationId);
         if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
           const place = this.#placeFor(message, verification.tenant, dailyMaxOf, now);
@@ -264,7 +267,7 @@ export class SqliteStore implements Store {
   }
 
   async readOutbox(): Promise<Outbox> {
-    return this.#read(() => rows.toOutbox(this.#sql.outbox.get(outboxCountMax), this.#system.now()));
+    return this.#read(() => toOutbox(this.#sql.outbox.get(outboxCountMax), this.#system.now()));
   }
 
   sweep(max: number, retentionMs: number, phoneOf?: (verification: Verification) => PhoneRef): Promise<Swept> {
@@ -379,7 +382,7 @@ export class SqliteStore implements Store {
     const recent = this.#days.get(tenant);
     if (recent?.day === today.day) return recent;
     const row = this.#sql.daily.get(tenant, today.day);
-    const daily = row === undefined ? today : rows.toDaily(row);
+    const daily = row === undefined ? today : toDaily(row);
     this.#days.set(tenant, daily);
     return daily;
   }

@@ -4,7 +4,7 @@
 import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
 import type { PhoneView, Writes } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
-import { bucketKey, mergeHistories, toHistory } from "../rows/rows.ts";
+import { bucketKey, mergeHistories, toHistory } from "../rows/phone.ts";
 import type { prepare } from "./statements.ts";
 import type { PhoneRef } from "../store.ts";
 

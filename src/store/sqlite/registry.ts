@@ -4,7 +4,8 @@
 import type { ApiKey } from "../../otp/api-key.ts";
 import { prefixDigitsMax, prefixesOf, type Destination } from "../../otp/destination.ts";
 import type { Instant } from "../../system.ts";
-import * as rows from "../rows/rows.ts";
+import { toDestination, toTenant } from "../rows/tenant.ts";
+import { toApiKey } from "../rows/api-key.ts";
 import { judgeMasterKeys, type Registry } from "../registry.ts";
 import type { prepare } from "./statements.ts";
 
@@ -25,7 +26,7 @@ export function longestDestination(
   // No entry is empty: the places that a short number leaves match nothing.
   const rest = Array<string>(prefixDigitsMax - prefixes.length).fill("");
   const row = sql.longestDestination.get(tenant, ...prefixes, ...rest);
-  return row === undefined ? undefined : rows.toDestination(row);
+  return row === undefined ? undefined : toDestination(row);
 }
 
 /**
@@ -90,7 +91,7 @@ export function createRegistry(
         if (known !== undefined) return known;
         const row = sql.apiKey.get(id);
         if (row === undefined) return undefined;
-        const key = rows.toApiKey(row);
+        const key = toApiKey(row);
         apiKeys.set(id, key);
         return key;
       });
@@ -109,14 +110,14 @@ export function createRegistry(
     },
 
     async listApiKeys() {
-      return read(() => sql.apiKeys.all().map(rows.toApiKey));
+      return read(() => sql.apiKeys.all().map(toApiKey));
     },
 
     revokeApiKey(id, now) {
       return changing(() => {
         const row = sql.apiKey.get(id);
         if (row === undefined) return false;
-        const { origins, expireMs } = rows.toApiKey(row);
+        const { origins, expireMs } = toApiKey(row);
         for (const origin of origins) sql.deleteKeyOrigin.run(origin, expireMs ?? neverMs, id);
         return sql.revokeApiKey.run(now, id).changes === 1;
       });
@@ -133,12 +134,12 @@ export function createRegistry(
     async findTenant(id) {
       return read(() => {
         const row = sql.tenant.get(id);
-        return row === undefined ? undefined : rows.toTenant(row);
+        return row === undefined ? undefined : toTenant(row);
       });
     },
 
     async listTenants(afterRevision) {
-      return read(() => sql.tenantsAfter.all(afterRevision).map(rows.toTenant));
+      return read(() => sql.tenantsAfter.all(afterRevision).map(toTenant));
     },
 
     async tenantsRevision() {
@@ -148,7 +149,7 @@ export function createRegistry(
     changeTenant(id, decide) {
       return changing((now) => {
         const row = sql.tenant.get(id);
-        const tenant = row === undefined ? undefined : rows.toTenant(row);
+        const tenant = row === undefined ? undefined : toTenant(row);
         const { keep, result } = decide({ now, tenant, count: sql.tenantCount.get()?.count ?? 0 });
         // One writer at a time, so that no revision is seen before a lower one.
         if (keep !== undefined) sql.putTenant.run(id, tenant?.createMs ?? now, keep.settings, keep.disableMs);
@@ -165,7 +166,7 @@ export function createRegistry(
     },
 
     async listDestinations(tenant) {
-      return read(() => sql.destinations.all(tenant).map(rows.toDestination));
+      return read(() => sql.destinations.all(tenant).map(toDestination));
     },
 
     async findDestination(tenant, e164) {

@@ -1,13 +1,17 @@
 /**
  * Every SQL statement that the store runs on SQLite, by what it does. Their order of use, and the transactions around
- * them, are in sqlite.ts; what a row means is in rows.ts.
+ * them, are in sqlite.ts; what a row means is in ts.
  */
 import type { Database } from "better-sqlite3";
 import { prefixDigitsMax } from "../../otp/destination.ts";
 import type { Guesses } from "../../otp/spray.ts";
 import * as events from "../rows/event.ts";
 import * as prefixes from "../rows/prefix.ts";
-import * as rows from "../rows/rows.ts";
+import { type VerificationRow, verificationColumns } from "../rows/verification.ts";
+import { messageColumns, type MessageRow, type OutboxRow } from "../rows/message.ts";
+import { type PhoneRow } from "../rows/phone.ts";
+import { type ApiKeyRow } from "../rows/api-key.ts";
+import { tenantColumns, type DailyRow, type DestinationRow, type TenantRow } from "../rows/tenant.ts";
 
 const list = (columns: readonly string[]) => columns.join(", ");
 const changed = (columns: readonly string[]) => columns.map((column) => `${column} = excluded.${column}`).join(", ");
@@ -17,42 +21,40 @@ const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
 export function prepare(db: Database) {
   const statement = <Row>(sql: string) => db.prepare<unknown[], Row>(sql);
   return {
-    verification: statement<rows.VerificationRow>(
-      `SELECT ${list(rows.verificationColumns)} FROM verifications WHERE id = ?`,
-    ),
+    verification: statement<VerificationRow>(`SELECT ${list(verificationColumns)} FROM verifications WHERE id = ?`),
     insertVerification: statement(
-      `INSERT INTO verifications (${list(rows.verificationColumns)}) VALUES (${marks(rows.verificationColumns)})`,
+      `INSERT INTO verifications (${list(verificationColumns)}) VALUES (${marks(verificationColumns)})`,
     ),
     updateVerification: statement(
       `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?
        WHERE id = ?`,
     ),
-    verificationsOfPhone: statement<rows.VerificationRow>(
-      `SELECT ${list(rows.verificationColumns)} FROM verifications
+    verificationsOfPhone: statement<VerificationRow>(
+      `SELECT ${list(verificationColumns)} FROM verifications
        WHERE phone_index = ? ORDER BY create_ms DESC LIMIT ?`,
     ),
     openAttempts: statement<{ open: number | null }>(
       `SELECT sum(attempts_max - attempts) AS open FROM verifications
        WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,
     ),
-    message: statement<rows.MessageRow>(
-      `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
+    message: statement<MessageRow>(
+      `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
     ),
-    messages: statement<rows.MessageRow>(
-      `SELECT ${list(rows.messageColumns)} FROM messages WHERE verification_id = ? ORDER BY copy`,
+    messages: statement<MessageRow>(
+      `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ? ORDER BY copy`,
     ),
-    dueMessages: statement<rows.MessageRow>(
-      `SELECT ${list(rows.messageColumns)} FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
+    dueMessages: statement<MessageRow>(
+      `SELECT ${list(messageColumns)} FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
     ),
     nextDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
     // What only waits for its provider's report is due at its deadline.
-    outbox: statement<rows.OutboxRow>(
+    outbox: statement<OutboxRow>(
       `SELECT (SELECT min(due_ms) FROM messages WHERE due_ms IS NOT NULL) AS due,
        (SELECT count(*) FROM (SELECT 1 FROM messages WHERE due_ms IS NOT NULL AND due_ms < deadline_ms LIMIT ?)) AS depth`,
     ),
     putMessage: statement(
-      `INSERT INTO messages (${list(rows.messageColumns)}) VALUES (${marks(rows.messageColumns)})
-       ON CONFLICT (verification_id, copy) DO UPDATE SET ${changed(rows.messageColumns.slice(2))}`,
+      `INSERT INTO messages (${list(messageColumns)}) VALUES (${marks(messageColumns)})
+       ON CONFLICT (verification_id, copy) DO UPDATE SET ${changed(messageColumns.slice(2))}`,
     ),
     tat: statement<{ tat_ms: number }>(`SELECT tat_ms FROM buckets WHERE bucket = ?`),
     putTat: statement(
@@ -60,7 +62,7 @@ export function prepare(db: Database) {
        ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms, kid = excluded.kid`,
     ),
     deleteTat: statement(`DELETE FROM buckets WHERE bucket = ?`),
-    phone: statement<rows.PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
+    phone: statement<PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
     putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds, kid) VALUES (?, ?, ?, ?)`),
     deletePhone: statement(`DELETE FROM phones WHERE phone_index = ?`),
     prefix: statement<prefixes.PrefixRow>(
@@ -114,8 +116,8 @@ export function prepare(db: Database) {
       `SELECT tenant, minute FROM guesses WHERE minute < ? LIMIT ?`,
     ),
     deleteGuesses: statement(`DELETE FROM guesses WHERE tenant = ? AND minute = ?`),
-    lapsed: statement<rows.VerificationRow>(
-      `SELECT ${list(rows.verificationColumns)} FROM verifications
+    lapsed: statement<VerificationRow>(
+      `SELECT ${list(verificationColumns)} FROM verifications
        WHERE end_ms IS NULL AND expire_ms <= ? ORDER BY expire_ms LIMIT ?`,
     ),
     outlived: statement<{ id: Uint8Array }>(
@@ -126,16 +128,16 @@ export function prepare(db: Database) {
     bucketsFrom: statement<{ bucket: Uint8Array; tat_ms: number }>(
       `SELECT bucket, tat_ms FROM buckets WHERE bucket > ? ORDER BY bucket LIMIT ?`,
     ),
-    phonesFrom: statement<rows.PhoneRow>(
+    phonesFrom: statement<PhoneRow>(
       `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > ? ORDER BY phone_index LIMIT ?`,
     ),
     recordsFrom: statement<{ slot: Uint8Array; expire_ms: number }>(
       `SELECT slot, expire_ms FROM idempotency WHERE slot > ? ORDER BY slot LIMIT ?`,
     ),
-    apiKey: statement<rows.ApiKeyRow>(
+    apiKey: statement<ApiKeyRow>(
       `SELECT id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys WHERE id = ?`,
     ),
-    apiKeys: statement<rows.ApiKeyRow>(
+    apiKeys: statement<ApiKeyRow>(
       `SELECT id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms, revoke_ms, last_use_ms FROM api_keys
        ORDER BY create_ms, id`,
     ),
@@ -148,9 +150,9 @@ export function prepare(db: Database) {
     deleteKeyOrigin: statement(`DELETE FROM key_origins WHERE origin = ? AND end_ms = ? AND key_id = ?`),
     revokeApiKey: statement(`UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, ?) WHERE id = ?`),
     touchApiKey: statement(`UPDATE api_keys SET last_use_ms = ? WHERE id = ?`),
-    tenant: statement<rows.TenantRow>(`SELECT ${list(rows.tenantColumns)} FROM tenants WHERE id = ?`),
-    tenantsAfter: statement<rows.TenantRow>(
-      `SELECT ${list(rows.tenantColumns)} FROM tenants WHERE revision > ? ORDER BY revision, id`,
+    tenant: statement<TenantRow>(`SELECT ${list(tenantColumns)} FROM tenants WHERE id = ?`),
+    tenantsAfter: statement<TenantRow>(
+      `SELECT ${list(tenantColumns)} FROM tenants WHERE revision > ? ORDER BY revision, id`,
     ),
     tenantsRevision: statement<{ revision: number | null }>(`SELECT max(revision) AS revision FROM tenants`),
     tenantCount: statement<{ count: number }>(`SELECT count(*) AS count FROM tenants`),
@@ -160,12 +162,12 @@ export function prepare(db: Database) {
        ON CONFLICT (id) DO UPDATE SET settings = excluded.settings, disable_ms = excluded.disable_ms, revision = excluded.revision`,
     ),
     anyDestination: statement(`SELECT 1 FROM destinations WHERE tenant = ? LIMIT 1`),
-    longestDestination: statement<rows.DestinationRow>(
+    longestDestination: statement<DestinationRow>(
       `SELECT tenant, prefix, verdict, note, create_ms FROM destinations
        WHERE tenant = ? AND prefix IN (${marks(Array.from({ length: prefixDigitsMax }, String))})
        ORDER BY length(prefix) DESC LIMIT 1`,
     ),
-    destinations: statement<rows.DestinationRow>(
+    destinations: statement<DestinationRow>(
       `SELECT tenant, prefix, verdict, note, create_ms FROM destinations WHERE tenant = ? ORDER BY prefix`,
     ),
     // Nothing is added for a tenant that there is not.
@@ -176,7 +178,7 @@ export function prepare(db: Database) {
        SET verdict = excluded.verdict, note = excluded.note, create_ms = excluded.create_ms`,
     ),
     deleteDestination: statement(`DELETE FROM destinations WHERE tenant = ? AND prefix = ?`),
-    daily: statement<rows.DailyRow>(
+    daily: statement<DailyRow>(
       `SELECT day, count, warned, warned_cap FROM daily_messages WHERE tenant = ? AND day = ?`,
     ),
     putDaily: statement(

@@ -8,7 +8,8 @@ import { oldestMinute } from "../../otp/spray.ts";
 import { expire, type Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
-import * as rows from "../rows/rows.ts";
+import { toVerification } from "../rows/verification.ts";
+import { toHistory } from "../rows/phone.ts";
 import { putEvent } from "./events.ts";
 import type { createPrefixes } from "./prefixes.ts";
 import type { createWork } from "./verifications.ts";
@@ -41,7 +42,7 @@ export function createSweep(
     const lapsed = sql.lapsed.all(now, max);
     const isHeard = lapsed.length > 0 && sql.anyEndpoint.get() !== undefined;
     for (const row of lapsed) {
-      const before = rows.toVerification(row);
+      const before = toVerification(row);
       const expired = expire(before);
       if (isHeard) for (const event of verificationEvents(before, expired, undefined, now)) putEvent(sql, event, now);
       work.update(expired);
@@ -65,7 +66,7 @@ export function createSweep(
     for (const { bucket } of full) sql.deleteTat.run(bucket);
 
     const phones = from.phones === undefined ? [] : sql.phonesFrom.all(from.phones, max);
-    const forgettable = phones.filter((row) => isForgettable(rows.toHistory(row), now));
+    const forgettable = phones.filter((row) => isForgettable(toHistory(row), now));
     for (const { phone_index } of forgettable) sql.deletePhone.run(phone_index);
 
     const records = from.records === undefined ? [] : sql.recordsFrom.all(from.records, max);

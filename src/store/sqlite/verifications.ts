@@ -4,7 +4,9 @@
 import type { Message } from "../../otp/message.ts";
 import type { Verification } from "../../otp/verification.ts";
 import { Recent } from "./recent.ts";
-import * as rows from "../rows/rows.ts";
+import { idBytes } from "../rows/id.ts";
+import { toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
+import { messageValues, toMessage } from "../rows/message.ts";
 import type { prepare } from "./statements.ts";
 
 /** Some 2 KB each, with a message: a second's worth at the fullest. */
@@ -25,21 +27,21 @@ export function createWork(sql: ReturnType<typeof prepare>) {
     verification(id: string): Verification | undefined {
       const recent = verifications.get(id);
       if (recent !== undefined) return recent;
-      const bytes = rows.idBytes(id);
+      const bytes = idBytes(id);
       const row = bytes === undefined ? undefined : sql.verification.get(bytes);
       if (row === undefined) return undefined;
-      const verification = rows.toVerification(row);
+      const verification = toVerification(row);
       keep(verification);
       return verification;
     },
 
     insert(verification: Verification): void {
-      sql.insertVerification.run(...rows.verificationValues(verification));
+      sql.insertVerification.run(...verificationValues(verification));
       keep(verification);
     },
 
     update(verification: Verification): void {
-      sql.updateVerification.run(...rows.verificationChanges(verification));
+      sql.updateVerification.run(...verificationChanges(verification));
       keep(verification);
     },
 
@@ -53,13 +55,13 @@ export function createWork(sql: ReturnType<typeof prepare>) {
     message(id: string, copy: number): Message | undefined {
       const recent = messages.get(nameOf(id, copy));
       if (recent !== undefined) return recent;
-      const bytes = rows.idBytes(id);
+      const bytes = idBytes(id);
       const row = bytes === undefined ? undefined : sql.message.get(bytes, copy);
-      return row === undefined ? undefined : rows.toMessage(row);
+      return row === undefined ? undefined : toMessage(row);
     },
 
     putMessage(message: Message): void {
-      sql.putMessage.run(...rows.messageValues(message));
+      sql.putMessage.run(...messageValues(message));
       const name = nameOf(message.verificationId, message.copy);
       // What is due to nobody is settled but for its provider's report.
       if (message.dueMs === null) messages.delete(name);

@@ -1,0 +1,39 @@
+/**
+ * Between an API key and its row.
+ */
+import { keyKinds, scopes, type ApiKey, type Scope } from "../../otp/api-key.ts";
+import { at } from "./position.ts";
+
+export interface ApiKeyRow {
+  id: string;
+  kind: string;
+  tenant: string;
+  name: string;
+  scopes: string;
+  origins: string;
+  is_app: number;
+  digest: Uint8Array;
+  create_ms: number;
+  expire_ms: number | null;
+  revoke_ms: number | null;
+  last_use_ms: number | null;
+}
+
+export function toApiKey(row: ApiKeyRow): ApiKey {
+  const named = new Set(row.scopes.split(" "));
+  return {
+    id: row.id,
+    // Not taken for some other kind: every kind may do what another may not.
+    kind: at(keyKinds, keyKinds.indexOf(row.kind as ApiKey["kind"])),
+    tenant: row.tenant,
+    name: row.name,
+    scopes: scopes.filter((scope: Scope) => named.has(scope)),
+    origins: row.origins === "" ? [] : row.origins.split(" "),
+    isApp: row.is_app === 1,
+    digest: row.digest,
+    createMs: row.create_ms,
+    expireMs: row.expire_ms,
+    revokeMs: row.revoke_ms,
+    lastUseMs: row.last_use_ms,
+  };
+}

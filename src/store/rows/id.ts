@@ -1,0 +1,19 @@
+/**
+ * Between an id's two forms: 16 bytes in the database, 22 characters of base64url everywhere else.
+ */
+export function idBytes(id: string): Buffer | undefined {
+  // 16 bytes are 22 characters, of which the last carries 4 unused bits: only the one canonical spelling is an id.
+  if (id.length !== 22) return undefined;
+  const bytes = Buffer.from(id, "base64url");
+  return bytes.length === 16 && bytes.toString("base64url") === id ? bytes : undefined;
+}
+
+export function idText(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
+}
+
+export function idBytesOf(id: string): Buffer {
+  const bytes = idBytes(id);
+  if (bytes === undefined) throw new Error("not an id");
+  return bytes;
+}

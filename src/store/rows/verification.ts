@@ -1,0 +1,140 @@
+/**
+ * Between a verification and its row.
+ */
+import { type Tally } from "../../otp/pumping-guard.ts";
+import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
+import { type State, type Verification } from "../../otp/verification.ts";
+import { idText, idBytesOf } from "./id.ts";
+import { deliveries } from "./message.ts";
+import { at } from "./position.ts";
+
+/** Stored by position: append only. */
+export const states: readonly State[] = ["PENDING", "VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];
+
+const tallies: readonly Tally[] = ["none", "block", "beyond"];
+
+/** What stands for a state in rows, for statements over many of them. */
+export const stateNumber = (state: State) => states.indexOf(state);
+
+export interface VerificationRow {
+  id: Uint8Array;
+  tenant: string;
+  key_id: string;
+  kid: number;
+  salt: Uint8Array | null;
+  phone_index: Uint8Array;
+  phone_box: Uint8Array;
+  region: string;
+  locale: string | null;
+  purpose: string | null;
+  bind: string | null;
+  web_origin: string | null;
+  app_hash: string | null;
+  known_user: number;
+  tally: number;
+  state: number;
+  delivery: number;
+  digits: number;
+  attempts: number;
+  attempts_max: number;
+  resends: number;
+  next_resend_ms: number;
+  create_ms: number;
+  expire_ms: number;
+  end_ms: number | null;
+}
+
+export const verificationColumns = [
+  "id",
+  "tenant",
+  "key_id",
+  "kid",
+  "salt",
+  "phone_index",
+  "phone_box",
+  "region",
+  "locale",
+  "purpose",
+  "bind",
+  "web_origin",
+  "app_hash",
+  "known_user",
+  "tally",
+  "state",
+  "delivery",
+  "digits",
+  "attempts",
+  "attempts_max",
+  "resends",
+  "next_resend_ms",
+  "create_ms",
+  "expire_ms",
+  "end_ms",
+] as const satisfies (keyof VerificationRow)[];
+
+export function toVerification(row: VerificationRow): Verification {
+  return {
+    id: idText(row.id),
+    tenant: row.tenant,
+    keyId: row.key_id,
+    kid: row.kid,
+    salt: row.salt,
+    phoneIndex: row.phone_index,
+    phoneBox: row.phone_box,
+    region: row.region,
+    locale: row.locale ?? "",
+    purpose: row.purpose ?? "",
+    bind: row.bind ?? "",
+    webOrigin: (row.web_origin ?? undefined) as WebOrigin | undefined,
+    appHash: (row.app_hash ?? undefined) as AndroidAppHash | undefined,
+    knownUser: row.known_user === 1,
+    tally: at(tallies, row.tally),
+    state: at(states, row.state),
+    delivery: at(deliveries, row.delivery),
+    digits: row.digits,
+    attempts: row.attempts,
+    attemptsMax: row.attempts_max,
+    resends: row.resends,
+    nextResendMs: row.next_resend_ms,
+    createMs: row.create_ms,
+    expireMs: row.expire_ms,
+    endMs: row.end_ms,
+  };
+}
+
+/** The values in the order of `verificationColumns`. */
+export function verificationValues(v: Verification): (string | number | Uint8Array | null)[] {
+  return [
+    idBytesOf(v.id),
+    v.tenant,
+    v.keyId,
+    v.kid,
+    v.salt,
+    v.phoneIndex,
+    v.phoneBox,
+    v.region,
+    v.locale || null,
+    v.purpose || null,
+    v.bind || null,
+    v.webOrigin ?? null,
+    v.appHash ?? null,
+    v.knownUser ? 1 : 0,
+    tallies.indexOf(v.tally),
+    states.indexOf(v.state),
+    deliveries.indexOf(v.delivery),
+    v.digits,
+    v.attempts,
+    v.attemptsMax,
+    v.resends,
+    v.nextResendMs,
+    v.createMs,
+    v.expireMs,
+    v.endMs,
+  ];
+}
+
+/** What changes in a verification's life, and its id last: the values of the one UPDATE. */
+export function verificationChanges(v: Verification): (string | number | Uint8Array | null)[] {
+  const [state, delivery] = [states.indexOf(v.state), deliveries.indexOf(v.delivery)];
+  return [v.salt, state, delivery, v.attempts, v.resends, v.nextResendMs, v.endMs, idBytesOf(v.id)];
+}
