@@ -41,7 +41,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "lock by the keyed name",
     breaks: "instances in the middle of a rotation send twice for one Idempotency-Key",
-    file: "src/store/postgres/batches.ts",
+    file: "src/store/postgres/load.ts",
     text: `slot?.digest));`,
     replacement: `slot?.names[0]));`,
     suites: ["test/store/postgres.test.ts"],

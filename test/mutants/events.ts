@@ -36,9 +36,9 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "silent sweep",
     breaks: "nobody hears of a verification that nobody asks about any more",
-    file: "src/store/sqlite/sweep.ts",
-    text: `lapsed.length > 0 && sql.anyEndpoint.get() !== undefined`,
-    replacement: `false`,
+    file: "src/store/sweep.ts",
+    text: `const isHeard = await engine.hasEndpoints();`,
+    replacement: `const isHeard = false;`,
     suites: contract,
   },
   {
@@ -52,9 +52,9 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "event without its act",
     breaks: "an event tells of what was taken back",
-    file: "src/store/sqlite/engine.ts",
-    text: `for (const event of eventsOf(writes, loaded)) putEvent(this.#sql, event, now);`,
-    replacement: `for (const event of eventsOf(writes, loaded)) setImmediate(() => putEvent(this.#sql, event, now));`,
+    file: "src/store/sqlite/unit-of-work.ts",
+    text: `    putEvent(this.#sql, event, this.now);`,
+    replacement: `    setImmediate(() => putEvent(this.#sql, event, this.now));`,
     suites: contract,
   },
   {

@@ -31,7 +31,7 @@ const rules = "src/otp/verification.ts";
 const decisions = "src/otp/decisions.ts";
 const limits = "src/otp/rate-limit.ts";
 const acts = "src/service/verifications.ts";
-const sqlite = "src/store/sqlite/engine.ts";
+const storeActs = "src/store/acts.ts";
 
 export const mutants: readonly Mutant[] = [
   {
@@ -155,14 +155,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "send after terminal",
     breaks: "a retry texts a code that was used or canceled",
-    file: sqlite,
-    text: `if (verification !== undefined && stateAt(verification, now) === "PENDING" && now < message.deadlineMs)`,
-    replacement: `if (verification !== undefined && now < message.deadlineMs)`,
+    file: storeActs,
+    text: `if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs)`,
+    replacement: `if (now < message.deadlineMs)`,
   },
   {
     name: "send after the deadline",
     breaks: "an SMS arrives when its code is about to die",
-    file: sqlite,
+    file: storeActs,
     text: `stateAt(verification, now) === "PENDING" && now < message.deadlineMs)`,
     replacement: `stateAt(verification, now) === "PENDING")`,
   },
@@ -260,9 +260,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "tenant not compared",
     breaks: "one tenant acts on another's verifications",
-    file: sqlite,
-    text: `      const verification = found?.tenant === scope.tenant ? found : undefined;`,
-    replacement: `      const verification = found;`,
+    file: storeActs,
+    text: `return found?.tenant === tenant ? found : undefined;`,
+    replacement: `return found;`,
   },
   {
     name: "failed behind a resend",
@@ -295,16 +295,16 @@ export const mutants: readonly Mutant[] = [
   {
     name: "clock forgotten across a restart",
     breaks: "an expired code lives again after a restart with a wrong clock",
-    file: sqlite,
+    file: "src/store/sqlite/engine.ts",
     text: `system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);`,
     replacement: `this.#sql.clock.get();`,
   },
   {
     name: "another tenant's is read",
     breaks: "a key reads the verifications of every tenant",
-    file: sqlite,
-    text: `      return row?.tenant === tenant ? rows.toVerification(row) : undefined;`,
-    replacement: `      return row && rows.toVerification(row);`,
+    file: storeActs,
+    text: `return verification?.tenant === tenant ? verification : undefined;`,
+    replacement: `return verification;`,
     suites: ["test/service"],
   },
   {

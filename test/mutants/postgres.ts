@@ -5,7 +5,7 @@
 import type { Mutant } from "./mutants.ts";
 
 const connections = "src/store/postgres/connections.ts";
-const batches = "src/store/postgres/batches.ts";
+const loading = "src/store/postgres/load.ts";
 const opening = "src/store/postgres/open.ts";
 const migrations = "src/store/postgres/migrations.ts";
 const suite = (name: string) => [`test/postgres/${name}.test.ts`];
@@ -90,7 +90,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "phone not locked",
     breaks: "each instance spends a phone's limit by itself",
-    file: batches,
+    file: loading,
     text: `...lockKeys(indexes),`,
     replacement: ``,
     suites: suite("clocks"),
@@ -98,7 +98,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "day not locked",
     breaks: "each instance counts the day's messages by itself, and the cap is exceeded",
-    file: batches,
+    file: loading,
     text: `...lockKeys(capped.map((tenant) => digest("day", tenant))),`,
     replacement: ``,
     suites: suite("clocks"),
@@ -106,7 +106,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "locks in the order of arrival",
     breaks: "two batches wait for each other",
-    file: batches,
+    file: loading,
     text: `.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))`,
     replacement: ``,
     suites: suite("lock-order"),
@@ -170,8 +170,8 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "nobody nudged",
     breaks: "what one instance gives back waits for the others' next look",
-    file: "src/store/postgres/engine.ts",
-    text: `await this.#nudge();`,
+    file: "src/store/acts.ts",
+    text: `await engine.announceMessages();`,
     replacement: ``,
     suites: suite("nudges"),
   },

@@ -4,32 +4,32 @@
 import type { Mutant } from "./mutants.ts";
 
 const decisions = "src/otp/decisions.ts";
-const sqlite = "src/store/sqlite/engine.ts";
+const applying = "src/store/apply.ts";
 const guard = "src/otp/pumping-guard.ts";
 
 export const pumpingMutants: readonly Mutant[] = [
   {
     name: "outcome not counted at its prefix",
     breaks: "a block waits for ever for outcomes, and pumping is never noticed",
-    file: sqlite,
-    text: `this.#prefixes.mature(writes.verification, ref?.prefix, now);`,
+    file: applying,
+    text: `recordOutcome(unit, after, ref?.prefix);`,
     replacement: ``,
     suites: ["test/simulation/pumping.test.ts"],
   },
   {
     name: "expiry not counted at its prefix",
     breaks: "of codes that nobody types the guard hears nothing",
-    file: "src/store/sqlite/sweep.ts",
-    text: `mature(expired, phoneOf?.(expired).prefix, now);`,
+    file: "src/store/sweep.ts",
+    text: `recordOutcome(unit, expired, phoneOf?.(expired).prefix);`,
     replacement: ``,
     suites: ["test/simulation/pumping.test.ts"],
   },
   {
     name: "outcome counted with every change",
     breaks: "one send fills a block by itself",
-    file: sqlite,
-    text: `if (before?.state === "PENDING" && writes.verification`,
-    replacement: `if (writes.verification`,
+    file: applying,
+    text: `if (before?.state === "PENDING" && after !== undefined`,
+    replacement: `if (after !== undefined`,
     suites: ["test/simulation/pumping.test.ts"],
   },
   {

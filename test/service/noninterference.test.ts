@@ -11,7 +11,8 @@ import { Secret } from "../../src/otp/secret.ts";
 import type { TenantOf } from "../../src/otp/tenant.ts";
 import { createVerifications, type Answer, type Caller } from "../../src/service/verifications.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
-import { SqliteStore } from "../../src/store/sqlite/engine.ts";
+import { createStore } from "../../src/store/acts.ts";
+import { SqliteEngine } from "../../src/store/sqlite/engine.ts";
 import { ringOf, testPolicy } from "../store/acts.ts";
 import { createManualSystem, seededRandom } from "../support/system.ts";
 import { ofOneMind } from "../support/tenants.ts";
@@ -82,7 +83,7 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
   migrate(db, migrations);
   const system = createManualSystem(present.length);
   const epochMs = system.now();
-  const store = new SqliteStore(db, system, undefined);
+  const store = createStore(new SqliteEngine({ db, system, lock: undefined }));
   const keys = ringOf(9);
   const tenants = { acme: ofOneMind(policies.acme)("acme"), bolt: ofOneMind(policies.bolt)("bolt") };
   const tenantOf: TenantOf = (id) => tenants[id as Name];

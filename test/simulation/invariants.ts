@@ -280,10 +280,7 @@ export class Invariants {
   }
 
   #inspectMessages(verifications: ReadonlyMap<string, Verification>, now: number): void {
-    const found = this.#world.db
-      .prepare<unknown[], MessageRow>("SELECT * FROM messages")
-      .all()
-      .map(toMessage);
+    const found = this.#world.db.prepare<unknown[], MessageRow>("SELECT * FROM messages").all().map(toMessage);
     const copies = new Map<string, number>();
     for (const message of found) {
       const { verificationId: id, delivery, dueMs, deadlineMs, calls } = message;
@@ -341,10 +338,7 @@ export class Invariants {
   }
 
   allVerifications(): Verification[] {
-    return this.#world.db
-      .prepare<unknown[], VerificationRow>("SELECT * FROM verifications")
-      .all()
-      .map(toVerification);
+    return this.#world.db.prepare<unknown[], VerificationRow>("SELECT * FROM verifications").all().map(toVerification);
   }
 
   /** All that a denied or repeated call must leave as it was, the buckets apart. */

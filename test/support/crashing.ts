@@ -109,17 +109,9 @@ async function stoppable<View, Result, Value>(
   return value;
 }
 
-/** Through a prototype, since a private field knows only the object that it was made on. */
 function wrap(store: Store): Store {
-  const bound = Object.fromEntries(
-    Object.getOwnPropertyNames(Object.getPrototypeOf(store))
-      .filter((name) => name !== "constructor")
-      .map((name) => [name, (store as unknown as Record<string, (...args: unknown[]) => unknown>)[name]?.bind(store)]),
-  ) as unknown as Store;
   return {
-    ...bound,
-    registry: store.registry,
-    events: store.events,
+    ...store,
     openVerification: (scope, decide) =>
       stoppable(store, "open", decide, (wrapped) => store.openVerification(scope, wrapped)),
     updateVerification: (scope, decide) =>

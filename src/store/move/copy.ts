@@ -13,7 +13,7 @@ import { databaseFile } from "../sqlite/database-file.ts";
 import { LockHeld, lockFile } from "../sqlite/file-lock.ts";
 import { markMoved, movedFrom, type Moved } from "../sqlite/moved.ts";
 import { preparePostgres } from "../postgres/open.ts";
-import { columns as asColumns, type Cell } from "../postgres/batches.ts";
+import { columns as asColumns, type Cell } from "../postgres/columns.ts";
 import { createConnections, type Connections, type Transaction } from "../postgres/connections.ts";
 import { statements } from "../postgres/statements.ts";
 import { openFile } from "../sqlite/open.ts";

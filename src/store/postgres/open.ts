@@ -3,11 +3,12 @@
  * instances whose clocks differ agree on every limit and lifetime.
  */
 import type { System } from "../../system.ts";
-import type { StoreClock } from "./batches.ts";
+import { createStore } from "../acts.ts";
+import { clockOf, databaseClock } from "./clock.ts";
 import { createConnections, type Connections } from "./connections.ts";
 import { migratePostgres } from "./migrations.ts";
 import { statements as sql } from "./statements.ts";
-import { PostgresStore } from "./engine.ts";
+import { PostgresEngine } from "./engine.ts";
 import { createWatch } from "./watch.ts";
 import type { Store, StoreWatchers } from "../store.ts";
 
@@ -32,7 +33,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     if (row !== undefined) clock.heard(row.now_ms);
     const ownName = Buffer.from(system.randomBytes(8)).toString("hex");
     const watch = onNudge && createWatch({ url, connections, ownName, onNudge });
-    return new PostgresStore({ connections, clock, ownName, watch, watchers: options });
+    return createStore(new PostgresEngine({ connections, clock, ownName, watch, watchers: options }));
   } catch (error) {
     await connections.close();
     if (!(error instanceof Error)) throw error;
@@ -67,26 +68,4 @@ async function refuseUnsafe(connections: Connections): Promise<void> {
     );
   }
   if (row?.standby === true) throw new Error("it is a standby, which takes no writes");
-}
-
-function clockOf(system: System): StoreClock {
-  return { now: () => system.now(), heard: () => {} };
-}
-
-/**
- * The database's clock between two looks at it, by the time that passes here: the machine's own clock may be hours off, and
- * may be set. Never runs backwards.
- */
-function databaseClock(system: System): StoreClock {
-  let aheadMs = 0;
-  let latestMs = 0;
-  return {
-    now() {
-      latestMs = Math.max(latestMs, Math.floor(system.monotonicMs() + aheadMs));
-      return latestMs;
-    },
-    heard(databaseMs) {
-      aheadMs = databaseMs - system.monotonicMs();
-    },
-  };
 }

@@ -7,15 +7,12 @@ import type { Instant } from "../../system.ts";
 import type { Connections, Statement, Transaction } from "./connections.ts";
 import { judgeMasterKeys, type Registry } from "../registry.ts";
 import { tenantColumns, toDestination, toTenant, type DestinationRow, type TenantRow } from "../rows/tenant.ts";
-import { toApiKey, type ApiKeyRow } from "../rows/api-key.ts";
+import { neverMs, toApiKey, type ApiKeyRow } from "../rows/api-key.ts";
 
 const keyColumns =
   "id, kind, tenant, name, scopes, origins, is_app, digest, create_ms, expire_ms, revoke_ms, last_use_ms";
 const tenantList = tenantColumns.join(", ");
 const statement = (name: string, text: string): Statement => ({ name, text });
-
-/** When the origins of a key that does not expire end. */
-const neverMs = Number.MAX_SAFE_INTEGER;
 
 const sql = {
   apiKey: statement("api-key", `SELECT ${keyColumns} FROM api_keys WHERE id = $1`),

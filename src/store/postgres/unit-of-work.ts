@@ -1,69 +1,41 @@
 /**
- * What a batch of acts has loaded and locked, and what they change of it. The acts run one after the other, and each sees
- * what those before it have changed; then everything that was changed is written at once.
+ * A transaction on PostgreSQL, as acts see it: what a batch of them has loaded and locked, and what they change of it. The
+ * acts run one after the other, and each sees what those before it have changed; then all changes are written at once
+ * (batches.ts).
  */
 import { newDay, type DailyCount } from "../../otp/daily-cap.ts";
 import type { Verdict } from "../../otp/destination.ts";
-import { eventsOf, fraudEvent, spendEvent, type Loaded, type OwedEvent } from "../../otp/event.ts";
-import { latestOf, type IdempotencyRecord, type Slot } from "../../otp/idempotency.ts";
+import type { OwedEvent } from "../../otp/event.ts";
+import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
 import type { Message } from "../../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
-import { isTrip, mature, newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
-import { minuteOf, type Guesses } from "../../otp/spray.ts";
-import { stateAt, type Decided, type PhoneView, type Verification, type Writes } from "../../otp/verification.ts";
+import { newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
+import { minuteOf, noGuesses, type Guesses } from "../../otp/spray.ts";
+import { stateAt, type PhoneView, type Verification, type Writes } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { bucketKey, mergeHistories } from "../rows/phone.ts";
-import type { PhoneRef, PrefixName, PrefixNews, PrefixRef } from "../store.ts";
+import type { PhoneRef, PrefixName, PrefixNews } from "../store.ts";
+import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
+import { ChangeSet } from "./change-set.ts";
 
-const name = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+const nameOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 export const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
-const messageName = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
+export const numberKey = ({ tenant, number }: ListedNumber) => `${tenant} ${number}`;
+const messageKey = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
 
-/** One kind of thing: as it is now, and which of it has to be written. */
-class Things<T> {
-  readonly #all = new Map<string, T>();
-  readonly #changed = new Set<string>();
-
-  load(key: string, thing: T): void {
-    this.#all.set(key, thing);
-  }
-  get(key: string): T | undefined {
-    return this.#all.get(key);
-  }
-  put(key: string, thing: T): void {
-    this.#all.set(key, thing);
-    this.#changed.add(key);
-  }
-  remove(key: string): void {
-    this.#all.delete(key);
-    this.#changed.add(key);
-  }
-  /** What is to be written, and what is to be deleted. */
-  changes(): { written: T[]; deleted: string[] } {
-    const written: T[] = [];
-    const deleted: string[] = [];
-    for (const key of this.#changed) {
-      const thing = this.#all.get(key);
-      if (thing === undefined) deleted.push(key);
-      else written.push(thing);
-    }
-    return { written, deleted };
-  }
-}
-
-interface Tat {
+interface Bucket {
   readonly bucket: Buffer;
   readonly tatMs: Instant;
   readonly kid: number;
 }
 
-interface Past {
+interface StoredHistory {
   readonly index: Uint8Array;
   readonly history: PhoneHistory;
   readonly kid: number;
 }
 
-interface KnownPrefix {
+interface NamedPrefix {
   readonly name: PrefixName;
   readonly record: PrefixRecord;
 }
@@ -79,175 +51,177 @@ interface Count extends Guesses {
   readonly minute: number;
 }
 
-export class Work {
-  /** The store's clock, once everything is locked. */
+export class PostgresUnitOfWork implements UnitOfWork {
   now: Instant = 0;
-  /** True once a decision has become changes in part: what failed there cannot be told from its neighbours' work. */
-  isHalfDone = false;
-  readonly verifications = new Things<Verification>();
+  /** How many changes acts have made. One that fails after it has made some cannot be told from its neighbours. */
+  changesMade = 0;
+  readonly verifications = new ChangeSet<Verification>();
   /** Those that no database has yet. */
   readonly newVerifications = new Set<string>();
-  readonly messages = new Things<Message>();
-  readonly records = new Things<IdempotencyRecord>();
-  readonly tats = new Things<Tat>();
-  readonly pasts = new Things<Past>();
-  readonly prefixes = new Things<KnownPrefix>();
+  readonly messages = new ChangeSet<Message>();
+  readonly storedRecords = new ChangeSet<IdempotencyRecord>();
+  readonly buckets = new ChangeSet<Bucket>();
+  readonly histories = new ChangeSet<StoredHistory>();
+  readonly prefixes = new ChangeSet<NamedPrefix>();
   /** Days of tenants under a cap, by tenant. */
-  readonly days = new Things<Day>();
-  /** The word of the lists on a number, by tenant and number. */
-  readonly verdicts = new Map<string, Verdict>();
+  readonly days = new ChangeSet<Day>();
   /** What tenants' endpoints are to be told. */
   readonly events: OwedEvent[] = [];
   /** Decisions about prefixes, to be written and then told. */
-  readonly news: PrefixNews[] = [];
-  /** What was guessed at each tenant, as far as it was committed. */
-  readonly guesses = new Map<string, Guesses>();
+  readonly decided: PrefixNews[] = [];
   readonly counts = new Map<string, Count>();
+  readonly #verdicts = new Map<string, Verdict>();
+  readonly #guesses = new Map<string, Guesses>();
   readonly #openAttempts = new Map<string, number>();
 
-  loadTat(bucket: Uint8Array, tatMs: Instant): void {
-    this.tats.load(name(bucket), { bucket: Buffer.from(bucket), tatMs, kid: 0 });
-  }
-  loadPast(index: Uint8Array, history: PhoneHistory): void {
-    this.pasts.load(name(index), { index, history, kid: 0 });
-  }
-  loadOpenAttempts(index: Uint8Array, open: number): void {
-    this.#openAttempts.set(name(index), open);
-  }
+  // ---- what was loaded ----
 
-  recordsOf({ names }: Slot): IdempotencyRecord[] {
-    return names.flatMap((each) => this.records.get(name(each)) ?? []);
+  loadVerification(verification: Verification): void {
+    this.verifications.load(verification.id, verification);
   }
-  record(slot: Slot | undefined): IdempotencyRecord | undefined {
-    return slot === undefined ? undefined : latestOf(this.recordsOf(slot));
-  }
-  putRecord(record: IdempotencyRecord): void {
-    this.records.put(name(record.slot), record);
+  loadMessage(message: Message): void {
+    this.messages.load(messageKey(message.verificationId, message.copy), message);
   }
   loadRecord(record: IdempotencyRecord): void {
-    this.records.load(name(record.slot), record);
+    this.storedRecords.load(nameOf(record.slot), record);
   }
-  removeRecord(stored: Uint8Array): void {
-    this.records.remove(name(stored));
+  loadBucket(bucket: Uint8Array, tatMs: Instant): void {
+    this.buckets.load(nameOf(bucket), { bucket: Buffer.from(bucket), tatMs, kid: 0 });
+  }
+  loadHistory(index: Uint8Array, history: PhoneHistory): void {
+    this.histories.load(nameOf(index), { index, history, kid: 0 });
+  }
+  loadOpenAttempts(index: Uint8Array, open: number): void {
+    this.#openAttempts.set(nameOf(index), open);
+  }
+  loadGuesses(tenant: string, guesses: Guesses): void {
+    this.#guesses.set(tenant, guesses);
+  }
+  loadVerdict(of: ListedNumber, verdict: Verdict): void {
+    this.#verdicts.set(numberKey(of), verdict);
+  }
+  loadDay(tenant: string, daily: DailyCount): void {
+    this.days.load(tenant, { tenant, daily });
+  }
+  loadPrefix(name: PrefixName, record: PrefixRecord): void {
+    this.prefixes.load(prefixKey(name), { name, record });
+  }
+
+  // ---- what acts see and change ----
+
+  verification(id: string): Verification | undefined {
+    return this.verifications.get(id);
+  }
+  insertVerification(verification: Verification): void {
+    this.newVerifications.add(verification.id);
+    this.#putVerification(verification, 0);
+  }
+  updateVerification(verification: Verification): void {
+    const before = this.verifications.get(verification.id);
+    this.#putVerification(verification, before === undefined ? 0 : this.#openAttemptsOf(before));
+  }
+  #putVerification(verification: Verification, openBefore: number): void {
+    this.changesMade += 1;
+    this.verifications.put(verification.id, verification);
+    const name = nameOf(verification.phoneIndex);
+    const change = this.#openAttemptsOf(verification) - openBefore;
+    this.#openAttempts.set(name, (this.#openAttempts.get(name) ?? 0) + change);
+  }
+  #openAttemptsOf(v: Verification): number {
+    return stateAt(v, this.now) === "PENDING" ? v.attemptsMax - v.attempts : 0;
   }
 
   message(verificationId: string, copy: number): Message | undefined {
-    return this.messages.get(messageName(verificationId, copy));
-  }
-  loadMessage(message: Message): void {
-    this.messages.load(messageName(message.verificationId, message.copy), message);
+    return this.messages.get(messageKey(verificationId, copy));
   }
   putMessage(message: Message): void {
-    this.messages.put(messageName(message.verificationId, message.copy), message);
+    this.changesMade += 1;
+    this.messages.put(messageKey(message.verificationId, message.copy), message);
   }
 
-  /** A phone's limits and past, merged over every master key it may be indexed by. */
+  records({ names }: Slot): readonly IdempotencyRecord[] {
+    return names.flatMap((name) => this.storedRecords.get(nameOf(name)) ?? []);
+  }
+  putRecord(record: IdempotencyRecord): void {
+    this.changesMade += 1;
+    this.storedRecords.put(nameOf(record.slot), record);
+  }
+  deleteRecord(name: Uint8Array): void {
+    this.changesMade += 1;
+    this.storedRecords.remove(nameOf(name));
+  }
+
   phone(ref: PhoneRef): PhoneView {
+    const tatOf = (index: Uint8Array, place: number) =>
+      this.buckets.get(nameOf(bucketKey(index, ref.knownUser, place)))?.tatMs ?? 0;
     const tats = Array.from({ length: ref.buckets }, (_, place) =>
-      ref.indexes.reduce(
-        (latest, index) => Math.max(latest, this.tats.get(name(bucketKey(index, ref.knownUser, place)))?.tatMs ?? 0),
-        0,
-      ),
+      ref.indexes.reduce((latest, index) => Math.max(latest, tatOf(index, place)), 0),
     );
     let history = emptyHistory;
     let openAttempts = 0;
     for (const index of ref.indexes) {
-      const past = this.pasts.get(name(index));
-      if (past !== undefined) history = mergeHistories(history, past.history);
-      openAttempts += this.#openAttempts.get(name(index)) ?? 0;
+      const stored = this.histories.get(nameOf(index));
+      if (stored !== undefined) history = mergeHistories(history, stored.history);
+      openAttempts += this.#openAttempts.get(nameOf(index)) ?? 0;
     }
     return { tats, history, openAttempts };
   }
-
-  forgetPhone({ indexes, buckets }: PhoneRef): void {
+  putPhone({ indexes, knownUser, kid }: PhoneRef, { tats = [], history }: Pick<Writes, "tats" | "history">): void {
+    this.changesMade += 1;
+    const [current = new Uint8Array(), ...older] = indexes;
+    for (const [place, tatMs] of tats.entries()) {
+      const bucket = bucketKey(current, knownUser, place);
+      this.buckets.put(nameOf(bucket), { bucket, tatMs, kid });
+      for (const index of older) this.buckets.remove(nameOf(bucketKey(index, knownUser, place)));
+    }
+    if (history === undefined) return;
+    for (const index of older) this.histories.remove(nameOf(index));
+    this.histories.put(nameOf(current), { index: current, history, kid });
+  }
+  resetPhone({ indexes, buckets }: PhoneRef): void {
+    this.changesMade += 1;
     for (const index of indexes) {
-      this.pasts.remove(name(index));
+      this.histories.remove(nameOf(index));
       for (let place = 0; place < buckets; place++) {
-        for (const knownUser of [false, true]) this.tats.remove(name(bucketKey(index, knownUser, place)));
+        for (const knownUser of [false, true]) this.buckets.remove(nameOf(bucketKey(index, knownUser, place)));
       }
     }
   }
 
-  putVerification(verification: Verification): void {
-    const before = this.verifications.get(verification.id);
-    if (before === undefined) this.newVerifications.add(verification.id);
-    this.verifications.put(verification.id, verification);
-    const key = name(verification.phoneIndex);
-    const change = this.#open(verification) - (before === undefined ? 0 : this.#open(before));
-    this.#openAttempts.set(key, (this.#openAttempts.get(key) ?? 0) + change);
+  guesses(tenant: string): Guesses {
+    return this.#guesses.get(tenant) ?? noGuesses;
   }
-
-  #open(v: Verification): number {
-    return stateAt(v, this.now) === "PENDING" ? v.attemptsMax - v.attempts : 0;
-  }
-
-  /** The one place where a decision becomes changes; gives its result. `loaded` is what it was made about. */
-  apply<R>(tenant: string, ref: PhoneRef | undefined, loaded: Omit<Loaded, "now">, { writes, result }: Decided<R>): R {
-    const { verification: before } = loaded;
-    this.isHalfDone = true;
-    this.putDaily(tenant, writes);
-    if (writes.verification !== undefined && writes.verification !== before) this.putVerification(writes.verification);
-    if (writes.message !== undefined) this.putMessage(writes.message);
-    if (ref !== undefined) {
-      const [current = new Uint8Array(), ...older] = ref.indexes;
-      for (const [place, tatMs] of writes.tats?.entries() ?? []) {
-        const bucket = bucketKey(current, ref.knownUser, place);
-        this.tats.put(name(bucket), { bucket, tatMs, kid: ref.kid });
-        for (const index of older) this.tats.remove(name(bucketKey(index, ref.knownUser, place)));
-      }
-      if (writes.history !== undefined) {
-        for (const index of older) this.pasts.remove(name(index));
-        this.pasts.put(name(current), { index: current, history: writes.history, kid: ref.kid });
-      }
-    }
-    if (writes.guess !== undefined) this.#count(writes.guess);
-    const of = writes.prefix === undefined ? undefined : ref?.prefix?.name();
-    if (writes.prefix !== undefined && of !== undefined) this.putPrefix(of, writes.prefix);
-    if (before?.state === "PENDING" && writes.verification !== undefined && writes.verification.state !== "PENDING") {
-      this.mature(writes.verification, ref?.prefix);
-    }
-    if (writes.record !== undefined) this.putRecord(writes.record);
-    if (ref?.hasWebhooks === true) this.events.push(...eventsOf(writes, { ...loaded, now: this.now }));
-    this.isHalfDone = false;
-    return result;
-  }
-
-  #count({ tenant, isRight }: { readonly tenant: string; readonly isRight: boolean }): void {
+  countGuess({ tenant, isRight }: { readonly tenant: string; readonly isRight: boolean }): void {
+    this.changesMade += 1;
     const minute = minuteOf(this.now);
     const key = `${minute} ${tenant}`;
     const { wrong, right } = this.counts.get(key) ?? { wrong: 0, right: 0 };
     this.counts.set(key, { tenant, minute, wrong: wrong + (isRight ? 0 : 1), right: right + (isRight ? 1 : 0) });
   }
 
-  daily(tenant: string): DailyCount {
+  verdict(tenant: string, number: string): Verdict | undefined {
+    return this.#verdicts.get(numberKey({ tenant, number }));
+  }
+
+  day(tenant: string): DailyCount {
     return this.days.get(tenant)?.daily ?? newDay(this.now);
   }
-  putDaily(tenant: string, { daily, warned }: Pick<Writes, "daily" | "warned">): void {
-    if (daily === undefined) return;
+  putDay(tenant: string, daily: DailyCount): void {
+    this.changesMade += 1;
     this.days.put(tenant, { tenant, daily });
-    if (warned !== undefined) this.events.push(spendEvent(tenant, daily.day, warned, this.now));
   }
 
-  prefix(of: PrefixName): PrefixRecord {
-    return this.prefixes.get(prefixKey(of))?.record ?? newPrefix;
+  prefix(name: PrefixName): PrefixRecord {
+    return this.prefixes.get(prefixKey(name))?.record ?? newPrefix;
   }
-  loadPrefix(of: PrefixName, record: PrefixRecord): void {
-    this.prefixes.load(prefixKey(of), { name: of, record });
-  }
-  putPrefix(of: PrefixName, { record, decisions }: PrefixChange): void {
-    this.prefixes.put(prefixKey(of), { name: of, record });
-    for (const decision of decisions) {
-      this.news.push({ ...of, decision });
-      if (isTrip(decision)) this.events.push(fraudEvent(of.tenant, of.prefix, decision));
-    }
+  putPrefix(name: PrefixName, { record, decisions }: PrefixChange): void {
+    this.changesMade += 1;
+    this.prefixes.put(prefixKey(name), { name, record });
+    for (const decision of decisions) this.decided.push({ ...name, decision });
   }
 
-  /** Counts the outcome of a verification that has ended in this very act. */
-  mature(ended: Verification, ref: PrefixRef | undefined): void {
-    if (ended.tally === "none" || ref === undefined) return;
-    const of = ref.name();
-    if (of === undefined) return;
-    const change = mature(this.prefix(of), ended, this.now, ref.enforced);
-    if (change !== undefined) this.putPrefix(of, change);
+  owe(event: OwedEvent): void {
+    this.changesMade += 1;
+    this.events.push(event);
   }
 }

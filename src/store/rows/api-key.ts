@@ -37,3 +37,6 @@ export function toApiKey(row: ApiKeyRow): ApiKey {
     lastUseMs: row.last_use_ms,
   };
 }
+
+/** When the origins of a key that does not expire end. */
+export const neverMs = Number.MAX_SAFE_INTEGER;

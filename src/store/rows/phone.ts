@@ -26,6 +26,11 @@ export function mergeHistories(a: PhoneHistory, b: PhoneHistory): PhoneHistory {
   };
 }
 
+export interface BucketRow {
+  bucket: Uint8Array;
+  tat_ms: number;
+}
+
 /** A bucket's key: the phone's index and one byte for the lane and the limit's place. */
 export function bucketKey(index: Uint8Array, knownUser: boolean, place: number): Buffer {
   return Buffer.concat([index, Uint8Array.of((knownUser ? 0x20 : 0x10) | place)]);

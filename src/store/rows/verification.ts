@@ -138,3 +138,6 @@ export function verificationChanges(v: Verification): (string | number | Uint8Ar
   const [state, delivery] = [states.indexOf(v.state), deliveries.indexOf(v.delivery)];
   return [v.salt, state, delivery, v.attempts, v.resends, v.nextResendMs, v.endMs, idBytesOf(v.id)];
 }
+
+/** No verification lives longer than this, so an older one of a phone cannot be open. */
+export const lifeMaxMs = 600_000;

@@ -1,6 +1,6 @@
 /**
  * The store on SQLite, for one server on one machine: how a database is opened. WAL with synchronous=FULL
- * (better-sqlite3's default under WAL does not fsync a commit); what is done in it is in sqlite-store.ts.
+ * (better-sqlite3's default under WAL does not fsync a commit); what is done in it is in engine.ts.
  *
  * One serving process owns the file, by the lock of file-lock.ts on `<database>.lock`, beside the file that every symbolic
  * link to it leads to. The CLI reads and writes beside the server without it.
@@ -9,12 +9,13 @@ import Sqlite, { type Database } from "better-sqlite3";
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { System } from "../../system.ts";
+import { createStore } from "../acts.ts";
 import { databaseFile, otherNames } from "./database-file.ts";
 import { lockFile } from "./file-lock.ts";
 import { busyWaitMs, isBusy } from "./group-commit.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { refuseMoved } from "./moved.ts";
-import { SqliteStore } from "./engine.ts";
+import { SqliteEngine } from "./engine.ts";
 import type { Store, StoreWatchers } from "../store.ts";
 
 export interface SqliteOptions extends StoreWatchers {
@@ -38,7 +39,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   try {
     const db = await openFile(path, refuseMoved);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
-    return new SqliteStore(db, options.system, lock, options);
+    return createStore(new SqliteEngine({ db, system: options.system, lock, watchers: options }));
   } catch (error) {
     lock?.close();
     throw error;

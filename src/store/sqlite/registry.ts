@@ -5,12 +5,9 @@ import type { ApiKey } from "../../otp/api-key.ts";
 import { prefixDigitsMax, prefixesOf, type Destination } from "../../otp/destination.ts";
 import type { Instant } from "../../system.ts";
 import { toDestination, toTenant } from "../rows/tenant.ts";
-import { toApiKey } from "../rows/api-key.ts";
+import { neverMs, toApiKey } from "../rows/api-key.ts";
 import { judgeMasterKeys, type Registry } from "../registry.ts";
 import type { prepare } from "./statements.ts";
-
-/** When the origins of a key that does not expire end. */
-const neverMs = Number.MAX_SAFE_INTEGER;
 
 /**
  * The longest entry that a number begins with. Most tenants have none, which costs 1 µs to find out; the statement over

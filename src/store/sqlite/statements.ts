@@ -6,6 +6,7 @@ import type { Database } from "better-sqlite3";
 import { prefixDigitsMax } from "../../otp/destination.ts";
 import type { Guesses } from "../../otp/spray.ts";
 import * as events from "../rows/event.ts";
+import type { RecordRow } from "../rows/record.ts";
 import * as prefixes from "../rows/prefix.ts";
 import { type VerificationRow, verificationColumns } from "../rows/verification.ts";
 import { messageColumns, type MessageRow, type OutboxRow } from "../rows/message.ts";
@@ -17,9 +18,31 @@ const list = (columns: readonly string[]) => columns.join(", ");
 const changed = (columns: readonly string[]) => columns.map((column) => `${column} = excluded.${column}`).join(", ");
 const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
 
+export type Statements = ReturnType<typeof prepare>;
+
+/** A prepared statement. Its values are bound in their order, or by name from one object. */
+interface Query<Row> {
+  get(...values: unknown[]): Row | undefined;
+  all(...values: unknown[]): Row[];
+  run(...values: unknown[]): { readonly changes: number };
+}
+
 /** Prepares them all, once per connection: preparing costs more than running. */
 export function prepare(db: Database) {
-  const statement = <Row>(sql: string) => db.prepare<unknown[], Row>(sql);
+  const statement = <Row>(sql: string): Query<Row> => db.prepare<unknown[], Row>(sql);
+  const namedFinders = new Map<number, Query<RecordRow>>();
+  /** By how many names are asked for: one more than there are master keys. */
+  function recordsNamed(names: number): Query<RecordRow> {
+    let finder = namedFinders.get(names);
+    if (finder === undefined) {
+      finder = statement<RecordRow>(
+        `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency
+         WHERE slot IN (${Array(names).fill("?").join(", ")})`,
+      );
+      namedFinders.set(names, finder);
+    }
+    return finder;
+  }
   return {
     verification: statement<VerificationRow>(`SELECT ${list(verificationColumns)} FROM verifications WHERE id = ?`),
     insertVerification: statement(
@@ -43,8 +66,8 @@ export function prepare(db: Database) {
     messages: statement<MessageRow>(
       `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ? ORDER BY copy`,
     ),
-    dueMessages: statement<MessageRow>(
-      `SELECT ${list(messageColumns)} FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
+    dueMessages: statement<Pick<MessageRow, "verification_id" | "copy">>(
+      `SELECT verification_id, copy FROM messages WHERE due_ms <= ? ORDER BY due_ms LIMIT ?`,
     ),
     nextDue: statement<{ due: number | null }>(`SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
     // What only waits for its provider's report is due at its deadline.
@@ -89,12 +112,11 @@ export function prepare(db: Database) {
       `SELECT id FROM prefix_decisions WHERE at_ms <= ? ORDER BY at_ms LIMIT ?`,
     ),
     deletePrefixDecision: statement(`DELETE FROM prefix_decisions WHERE id = ?`),
+    recordsNamed,
     putRecord: statement(
       `INSERT OR REPLACE INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
     ),
-    noteAnswer: statement(`UPDATE idempotency SET answer = ? WHERE slot = ? AND verification_id = ?`),
-    forgetCall: statement(`DELETE FROM idempotency WHERE slot = ? AND verification_id = ?`),
     deleteRecord: statement(`DELETE FROM idempotency WHERE slot = ?`),
     // One row a minute and tenant. What a read costs is in its ten rows, what a write costs in its one page.
     guesses: statement<Guesses>(
@@ -116,9 +138,8 @@ export function prepare(db: Database) {
       `SELECT tenant, minute FROM guesses WHERE minute < ? LIMIT ?`,
     ),
     deleteGuesses: statement(`DELETE FROM guesses WHERE tenant = ? AND minute = ?`),
-    lapsed: statement<VerificationRow>(
-      `SELECT ${list(verificationColumns)} FROM verifications
-       WHERE end_ms IS NULL AND expire_ms <= ? ORDER BY expire_ms LIMIT ?`,
+    lapsed: statement<{ id: Uint8Array }>(
+      `SELECT id FROM verifications WHERE end_ms IS NULL AND expire_ms <= ? ORDER BY expire_ms LIMIT ?`,
     ),
     outlived: statement<{ id: Uint8Array }>(
       `SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
@@ -186,7 +207,7 @@ export function prepare(db: Database) {
        ON CONFLICT (tenant, day) DO UPDATE
        SET count = excluded.count, warned = excluded.warned, warned_cap = excluded.warned_cap`,
     ),
-    deleteDays: statement(`DELETE FROM daily_messages WHERE tenant = ? AND day < ?`),
+    deleteDays: statement(`DELETE FROM daily_messages WHERE day < ?`),
     endpoint: statement<events.EndpointRow>(
       `SELECT ${list(events.endpointColumns)} FROM webhook_endpoints WHERE id = ?`,
     ),

@@ -1,0 +1,66 @@
+/**
+ * The one place where a decision becomes changes, for every database.
+ */
+import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
+import { isTrip, mature, type PrefixChange } from "../otp/pumping-guard.ts";
+import type { Decided, Verification, Writes } from "../otp/verification.ts";
+import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "./store.ts";
+import type { UnitOfWork } from "./unit-of-work.ts";
+
+/** Writes what was decided, and gives the result. `loaded` is what it was decided about. */
+export function apply<R>(
+  unit: UnitOfWork,
+  tenant: string,
+  ref: PhoneRef | undefined,
+  { verification: before, message }: Omit<Loaded, "now">,
+  { writes, result }: Decided<R>,
+): R {
+  const after = writes.verification;
+  if (after !== undefined && after !== before) {
+    if (before === undefined) unit.insertVerification(after);
+    else unit.updateVerification(after);
+  }
+  if (writes.message !== undefined) unit.putMessage(writes.message);
+  if (ref !== undefined) unit.putPhone(ref, writes);
+  if (writes.guess !== undefined) unit.countGuess(writes.guess);
+  const name = writes.prefix === undefined ? undefined : ref?.prefix?.name();
+  if (writes.prefix !== undefined && name !== undefined) changePrefix(unit, name, writes.prefix);
+  if (before?.state === "PENDING" && after !== undefined && after.state !== "PENDING") {
+    recordOutcome(unit, after, ref?.prefix);
+  }
+  if (writes.record !== undefined) unit.putRecord(writes.record);
+  if (ref?.hasWebhooks === true) {
+    for (const event of eventsOf(writes, { verification: before, message, now: unit.now })) unit.owe(event);
+  }
+  putDay(unit, tenant, writes);
+  return result;
+}
+
+/** Writes a tenant's day, and the event of a share of its cap that was reached. */
+export function putDay(unit: UnitOfWork, tenant: string, { daily, warned }: Pick<Writes, "daily" | "warned">): void {
+  if (daily === undefined) return;
+  unit.putDay(tenant, daily);
+  if (warned !== undefined) unit.owe(spendEvent(tenant, daily.day, warned, unit.now));
+}
+
+/** Writes a change to a prefix, and the event of a trip. */
+export function changePrefix(unit: UnitOfWork, name: PrefixName, change: PrefixChange): void {
+  unit.putPrefix(name, change);
+  for (const decision of change.decisions) {
+    if (isTrip(decision)) unit.owe(fraudEvent(name.tenant, name.prefix, decision));
+  }
+}
+
+/** Counts the outcome of a verification that has ended in this very act. */
+export function recordOutcome(unit: UnitOfWork, ended: Verification, ref: PrefixRef | undefined): void {
+  const name = ended.tally === "none" ? undefined : ref?.name();
+  if (ref === undefined || name === undefined) return;
+  const change = mature(unit.prefix(name), ended, unit.now, ref.enforced);
+  if (change !== undefined) changePrefix(unit, name, change);
+}
+
+/** The prefix that an act on a verification may have to count at: while pending it may come to its end. */
+export function countedPrefixOf(verification: Verification | undefined, phoneOf: PhoneOf): PrefixName | undefined {
+  const isCounted = verification !== undefined && verification.state === "PENDING" && verification.tally !== "none";
+  return isCounted ? phoneOf(verification).prefix?.name() : undefined;
+}

@@ -1,0 +1,213 @@
+/**
+ * A transaction on SQLite, as acts see it: what they ask for is read when they ask, and what they change is written at once.
+ * What the last moments have read or written is remembered (recent.ts).
+ */
+import { newDay, type DailyCount } from "../../otp/daily-cap.ts";
+import type { Verdict } from "../../otp/destination.ts";
+import type { OwedEvent } from "../../otp/event.ts";
+import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
+import type { Message } from "../../otp/message.ts";
+import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
+import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spray.ts";
+import type { PhoneView, Verification, Writes } from "../../otp/verification.ts";
+import type { Instant } from "../../system.ts";
+import { idBytes } from "../rows/id.ts";
+import { messageValues, toMessage } from "../rows/message.ts";
+import { bucketKey } from "../rows/phone.ts";
+import { decisionValues, prefixValues, toPrefix } from "../rows/prefix.ts";
+import { recordValues, toRecord } from "../rows/record.ts";
+import { toDaily } from "../rows/tenant.ts";
+import { toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
+import type { PhoneRef, PrefixName, PrefixNews } from "../store.ts";
+import type { UnitOfWork } from "../unit-of-work.ts";
+import { putEvent } from "./events.ts";
+import { phoneView } from "./phone-view.ts";
+import { Recent } from "./recent.ts";
+import { longestDestination } from "./registry.ts";
+import type { Statements } from "./statements.ts";
+
+/** Some 2 KB each, with a message: a second's worth at the fullest. */
+const recentVerificationsMax = 2_048;
+/** Some 300 bytes each. */
+const recentPrefixesMax = 4_096;
+const recentDaysMax = 256;
+
+const none: readonly PrefixNews[] = [];
+const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
+const messageKey = (verificationId: string, copy: number) => `${verificationId}/${copy}`;
+
+export class SqliteUnitOfWork implements UnitOfWork {
+  now: Instant = 0;
+  readonly #sql: Statements;
+  /** Those that are pending. What has ended is hardly asked for again, and its salt is to be gone. */
+  readonly #verifications = new Recent<Verification>(recentVerificationsMax);
+  readonly #messages = new Recent<Message>(recentVerificationsMax);
+  readonly #prefixes = new Recent<PrefixRecord>(recentPrefixesMax);
+  readonly #days = new Recent<DailyCount>(recentDaysMax);
+  #decided: PrefixNews[] = [];
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** Begins an act. What an act before it decided and then failed to write is not told. */
+  begin(now: Instant): void {
+    this.now = now;
+    this.takeDecisions();
+  }
+
+  /** The decisions about prefixes that were written since the act began. */
+  takeDecisions(): readonly PrefixNews[] {
+    // Not the list itself while it is empty: what the next act writes would be told by both.
+    if (this.#decided.length === 0) return none;
+    const taken = this.#decided;
+    this.#decided = [];
+    return taken;
+  }
+
+  /** Forgets what is remembered: others have written, or something was taken back. */
+  forget(): void {
+    this.#verifications.clear();
+    this.#messages.clear();
+    this.#prefixes.clear();
+    this.#days.clear();
+  }
+
+  verification(id: string): Verification | undefined {
+    const recent = this.#verifications.get(id);
+    if (recent !== undefined) return recent;
+    const bytes = idBytes(id);
+    const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
+    if (row === undefined) return undefined;
+    const verification = toVerification(row);
+    this.#remember(verification);
+    return verification;
+  }
+
+  insertVerification(verification: Verification): void {
+    this.#sql.insertVerification.run(...verificationValues(verification));
+    this.#remember(verification);
+  }
+
+  updateVerification(verification: Verification): void {
+    this.#sql.updateVerification.run(...verificationChanges(verification));
+    this.#remember(verification);
+  }
+
+  #remember(verification: Verification): void {
+    if (verification.state === "PENDING") this.#verifications.set(verification.id, verification);
+    else this.#verifications.delete(verification.id);
+  }
+
+  message(verificationId: string, copy: number): Message | undefined {
+    const recent = this.#messages.get(messageKey(verificationId, copy));
+    if (recent !== undefined) return recent;
+    const bytes = idBytes(verificationId);
+    const row = bytes === undefined ? undefined : this.#sql.message.get(bytes, copy);
+    return row === undefined ? undefined : toMessage(row);
+  }
+
+  putMessage(message: Message): void {
+    this.#sql.putMessage.run(...messageValues(message));
+    const key = messageKey(message.verificationId, message.copy);
+    // What is due to nobody is settled but for its provider's report.
+    if (message.dueMs === null) this.#messages.delete(key);
+    else this.#messages.set(key, message);
+  }
+
+  records({ names }: Slot): readonly IdempotencyRecord[] {
+    return this.#sql
+      .recordsNamed(names.length)
+      .all(...names)
+      .map(toRecord);
+  }
+
+  putRecord(record: IdempotencyRecord): void {
+    this.#sql.putRecord.run(...recordValues(record));
+  }
+
+  deleteRecord(name: Uint8Array): void {
+    this.#sql.deleteRecord.run(name);
+  }
+
+  phone(ref: PhoneRef): PhoneView {
+    return phoneView(this.#sql, ref, this.now);
+  }
+
+  putPhone({ indexes, knownUser, kid }: PhoneRef, { tats = [], history }: Pick<Writes, "tats" | "history">): void {
+    const [current = new Uint8Array(), ...older] = indexes;
+    for (const [place, tatMs] of tats.entries()) {
+      this.#sql.putTat.run(bucketKey(current, knownUser, place), tatMs, kid);
+      for (const index of older) this.#sql.deleteTat.run(bucketKey(index, knownUser, place));
+    }
+    if (history === undefined) return;
+    for (const index of older) this.#sql.deletePhone.run(index);
+    this.#sql.putPhone.run(current, JSON.stringify(history.wrongCodes), JSON.stringify(history.refunds), kid);
+  }
+
+  resetPhone({ indexes, buckets }: PhoneRef): void {
+    for (const index of indexes) {
+      this.#sql.deletePhone.run(index);
+      for (let place = 0; place < buckets; place++) {
+        for (const knownUser of [false, true]) this.#sql.deleteTat.run(bucketKey(index, knownUser, place));
+      }
+    }
+  }
+
+  guesses(tenant: string): Guesses {
+    return this.#sql.guesses.get(tenant, oldestMinute(this.now)) ?? noGuesses;
+  }
+
+  countGuess({ tenant, isRight }: { readonly tenant: string; readonly isRight: boolean }): void {
+    const count = isRight ? this.#sql.countRightCode : this.#sql.countWrongCode;
+    count.run(tenant, minuteOf(this.now));
+  }
+
+  verdict(tenant: string, number: string): Verdict | undefined {
+    return longestDestination(this.#sql, tenant, number)?.verdict;
+  }
+
+  day(tenant: string): DailyCount {
+    const today = newDay(this.now);
+    const recent = this.#days.get(tenant);
+    if (recent?.day === today.day) return recent;
+    const row = this.#sql.daily.get(tenant, today.day);
+    const daily = row === undefined ? today : toDaily(row);
+    this.#days.set(tenant, daily);
+    return daily;
+  }
+
+  putDay(tenant: string, daily: DailyCount): void {
+    this.#sql.putDaily.run(tenant, daily.day, daily.count, daily.warned, daily.warnedCap);
+    this.#days.set(tenant, daily);
+  }
+
+  prefix(name: PrefixName): PrefixRecord {
+    const recent = this.#prefixes.get(prefixKey(name));
+    if (recent !== undefined) return recent;
+    const row = this.#sql.prefix.get(name.tenant, name.prefix);
+    const record = row === undefined ? newPrefix : toPrefix(row);
+    this.#prefixes.set(prefixKey(name), record);
+    return record;
+  }
+
+  putPrefix(name: PrefixName, { record, decisions }: PrefixChange): void {
+    this.#sql.putPrefix.run(...prefixValues(name, record));
+    this.#prefixes.set(prefixKey(name), record);
+    for (const decision of decisions) {
+      const { tenant, prefix } = name;
+      this.#sql.insertPrefixDecision.run(...decisionValues(name, decision));
+      this.#sql.trimPrefixDecisions.run(tenant, prefix, tenant, prefix, decisionsMax);
+      this.#decided.push({ ...name, decision });
+    }
+  }
+
+  /** Forgets a prefix whose row was deleted. */
+  forgetPrefix(name: PrefixName): void {
+    this.#prefixes.delete(prefixKey(name));
+  }
+
+  owe(event: OwedEvent): void {
+    putEvent(this.#sql, event, this.now);
+  }
+}

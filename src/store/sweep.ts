@@ -1,0 +1,121 @@
+/**
+ * The sweep: what has lapsed is ended, and what no longer matters is deleted, a bounded number of rows at a time. What may
+ * be forgotten is decided here, for every database.
+ */
+import { verificationEvents } from "../otp/event.ts";
+import { dayOf, isForgettable } from "../otp/policy.ts";
+import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
+import { oldestMinute } from "../otp/spray.ts";
+import { expire, stateAt } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+import { countedPrefixOf, recordOutcome } from "./apply.ts";
+import type { Engine } from "./engine.ts";
+import { toHistory, type BucketRow, type PhoneRow } from "./rows/phone.ts";
+import { toPrefix, type PrefixRow } from "./rows/prefix.ts";
+import type { RecordRow } from "./rows/record.ts";
+import type { PhoneOf, Swept } from "./store.ts";
+
+/** A tenant's days are kept for so long: a clock that was set back may come by one again. */
+const daysKept = 7;
+
+/** Rows of the tables without an index on time, in the order of their keys. */
+export interface Found {
+  readonly buckets: readonly BucketRow[];
+  readonly phones: readonly PhoneRow[];
+  readonly records: readonly Pick<RecordRow, "slot" | "expire_ms">[];
+  readonly prefixes: readonly PrefixRow[];
+}
+
+/** Where a round through those tables goes on: after these keys; undefined where it is through. */
+export interface Round extends Record<"buckets" | "phones" | "records", Uint8Array | undefined> {
+  readonly prefixes: readonly [tenant: string, prefix: string] | undefined;
+}
+
+/** How far a sweep looks. */
+export interface Horizon {
+  readonly now: Instant;
+  /** Rows of each kind. */
+  readonly max: number;
+  readonly from: Round;
+  /** Verifications that ended by then are deleted with their messages. */
+  readonly endedMs: Instant;
+  /** Guesses of minutes before this one are deleted. */
+  readonly minute: number;
+  /** Decisions about prefixes up to then are deleted. */
+  readonly decidedMs: Instant;
+  /** Days before this one are deleted. */
+  readonly day: number;
+}
+
+const beforeAll = new Uint8Array();
+const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: beforeAll, prefixes: ["", ""] };
+
+/** Makes the sweep. It remembers where its round has come to. */
+export function createSweep(engine: Engine) {
+  let round = newRound;
+
+  return async function sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept> {
+    const from = round;
+    const now = engine.now();
+    const lapsed = await engine.lapsedVerifications(max);
+    const ended = await endLapsed(engine, lapsed, phoneOf);
+    const horizon: Horizon = {
+      now,
+      max,
+      from,
+      endedMs: now - retentionMs,
+      minute: oldestMinute(now),
+      decidedMs: now - prefixMemoryMs,
+      day: dayOf(now) - daysKept,
+    };
+    const { found, count, more } = await engine.deleteForgettable(horizon, (rows) => forgettableOf(rows, now));
+    const next: Round = {
+      buckets: nextFrom(found.buckets, max, ({ bucket }) => bucket),
+      phones: nextFrom(found.phones, max, ({ phone_index }) => phone_index),
+      records: nextFrom(found.records, max, ({ slot }) => slot),
+      prefixes: nextFrom(found.prefixes, max, ({ tenant, prefix }) => [tenant, prefix] as const),
+    };
+    // Each table is gone through once a round. Were a short one begun again while a long one is not yet through, the two
+    // could miss each other's ends, and the round would last for ever.
+    const isThrough = Object.values(next).every((key) => key === undefined);
+    round = isThrough ? newRound : next;
+    return { expired: ended, deleted: count, more: !isThrough || more || lapsed.length === max };
+  };
+}
+
+/** Ends what has lapsed, as an act on each like any other. Tells how many it ended. */
+async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: PhoneOf): Promise<number> {
+  if (ids.length === 0) return 0;
+  const isHeard = await engine.hasEndpoints();
+  const ended = ids.map((verificationId) =>
+    engine.perform({
+      verificationId,
+      prefixOf: (unit) => phoneOf && countedPrefixOf(unit.verification(verificationId), phoneOf),
+      run(unit) {
+        const verification = unit.verification(verificationId);
+        if (verification?.state !== "PENDING" || stateAt(verification, unit.now) === "PENDING") return false;
+        const expired = expire(verification);
+        unit.updateVerification(expired);
+        if (isHeard) verificationEvents(verification, expired, undefined, unit.now).forEach((event) => unit.owe(event));
+        recordOutcome(unit, expired, phoneOf?.(expired).prefix);
+        return true;
+      },
+    }),
+  );
+  return (await Promise.all(ended)).filter(Boolean).length;
+}
+
+/** What of the rows may be forgotten. Pure. */
+function forgettableOf({ buckets, phones, records, prefixes }: Found, now: Instant): Found {
+  return {
+    buckets: buckets.filter(({ tat_ms }) => tat_ms <= now),
+    phones: phones.filter((row) => isForgettable(toHistory(row), now)),
+    records: records.filter(({ expire_ms }) => expire_ms <= now),
+    prefixes: prefixes.filter((row) => isPrefixForgettable(toPrefix(row), now)),
+  };
+}
+
+function nextFrom<Row, Key>(found: readonly Row[], max: number, keyOf: (row: Row) => Key): Key | undefined {
+  const last = found.at(-1);
+  return found.length < max || last === undefined ? undefined : keyOf(last);
+}

@@ -1,0 +1,88 @@
+/**
+ * What an act declares and what it works on. The acts of acts.ts are written once, against these two shapes; a database
+ * (engine.ts) supplies the unit of work.
+ */
+import type { DailyCount } from "../otp/daily-cap.ts";
+import type { Verdict } from "../otp/destination.ts";
+import type { OwedEvent } from "../otp/event.ts";
+import type { IdempotencyRecord, Slot } from "../otp/idempotency.ts";
+import type { Message } from "../otp/message.ts";
+import type { PrefixChange, PrefixRecord } from "../otp/pumping-guard.ts";
+import type { Guesses } from "../otp/spray.ts";
+import type { PhoneView, Verification, Writes } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+import type { PhoneRef, PrefixName } from "./store.ts";
+
+/**
+ * One transaction, as an act sees it: synchronous, and up to date with what the acts before it in the same transaction have
+ * changed. What an act reads or writes here it has declared, since a database may have to lock and load it before.
+ */
+export interface UnitOfWork {
+  /** The store's clock, once everything is locked. */
+  readonly now: Instant;
+
+  verification(id: string): Verification | undefined;
+  insertVerification(verification: Verification): void;
+  updateVerification(verification: Verification): void;
+
+  message(verificationId: string, copy: number): Message | undefined;
+  putMessage(message: Message): void;
+
+  /** Those stored under any of a slot's names. */
+  records(slot: Slot): readonly IdempotencyRecord[];
+  putRecord(record: IdempotencyRecord): void;
+  deleteRecord(name: Uint8Array): void;
+
+  /** A phone's limits and history, merged over every master key it may be indexed by. It is good within its act only. */
+  phone(ref: PhoneRef): PhoneView;
+  /** Writes under the current master key, and deletes what was there under older ones. */
+  putPhone(ref: PhoneRef, writes: Pick<Writes, "tats" | "history">): void;
+  /** Fills every bucket of both lanes and forgets the history. */
+  resetPhone(ref: PhoneRef): void;
+
+  /** The codes typed at a tenant in the window that is judged, as far as they are committed. */
+  guesses(tenant: string): Guesses;
+  countGuess(guess: { readonly tenant: string; readonly isRight: boolean }): void;
+
+  /** The word of a tenant's lists on a number: its longest entry's. */
+  verdict(tenant: string, number: string): Verdict | undefined;
+
+  /** A tenant's messages of today. */
+  day(tenant: string): DailyCount;
+  putDay(tenant: string, day: DailyCount): void;
+
+  prefix(name: PrefixName): PrefixRecord;
+  /** Its decisions are told to the store's watcher once they are durable. */
+  putPrefix(name: PrefixName, change: PrefixChange): void;
+
+  /** Writes an event down for each of its tenant's endpoints that asks for it. */
+  owe(event: OwedEvent): void;
+}
+
+/**
+ * One act: what it is about, and what it does once that is locked and loaded. Locks are taken in this order: slot,
+ * verification, phone, prefix, day. What is found through the verification is asked for once that is loaded.
+ */
+export interface Act<T> {
+  /** The Idempotency-Key's slot whose records it works on, with the verifications that they name. */
+  readonly slot?: Slot | undefined;
+  readonly verificationId?: string | undefined;
+  /** True when it works on messages of its verification. */
+  readonly withMessages?: boolean;
+  /** The tenant whose guesses it looks at. */
+  readonly guessesOf?: string | undefined;
+  phoneOf?(unit: UnitOfWork): PhoneRef | undefined;
+  /** The number that it asks the lists about. */
+  numberOf?(unit: UnitOfWork): ListedNumber | undefined;
+  prefixOf?(unit: UnitOfWork): PrefixName | undefined;
+  /** The tenant whose day it works on. */
+  dayOf?(unit: UnitOfWork): string | undefined;
+  /** Pure but for what it does to the unit; may be run again on a fresh one. */
+  run(unit: UnitOfWork): T;
+}
+
+/** A number that a tenant's lists are asked about, in E.164. */
+export interface ListedNumber {
+  readonly tenant: string;
+  readonly number: string;
+}
