@@ -171,12 +171,12 @@ describe("a disk that is full or read-only from the start", () => {
     const free = fillUp(folder);
     const full = await command("serve");
     expect(full.code).toBe(1);
-    expect(full.errors).toMatch(/^(the database \S+ cannot be opened|The database cannot be used now): .+\n$/);
+    expect(full.errors).toBe(`OTP_DATABASE_URL: the database ${path} cannot be opened: its disk is full\n`);
     free();
     remount(folder, "ro");
     const readOnly = await command("serve");
     expect(readOnly.code).toBe(1);
-    expect(readOnly.errors).toMatch(/^EROFS: read-only file system, open '.+'\n$/);
+    expect(readOnly.errors).toMatch(/^OTP_DATABASE_URL: .+\n$/);
     remount(folder, "rw");
     expect(await command("prune", "--json")).toMatchObject({ code: 0, output: '{"expired":0,"deleted":5}\n' });
     expect(readBook(path).integrity).toBe("ok");

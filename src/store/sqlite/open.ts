@@ -6,7 +6,8 @@
  * link to it leads to. The CLI reads and writes beside the server without it.
  */
 import Sqlite, { type Database } from "better-sqlite3";
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, statfsSync } from "node:fs";
+import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { System } from "../../system.ts";
 import { createStore } from "../acts.ts";
@@ -79,9 +80,14 @@ export async function openFile(path: string, check: (db: Database) => void): Pro
   } catch (error) {
     db?.close();
     if (!(error instanceof Sqlite.SqliteError)) throw error;
-    // "disk I/O error" alone tells nobody where to look.
-    throw new Error(`the database ${path} cannot be opened: ${error.message}`, { cause: error });
+    // "disk I/O error" alone tells nobody where to look, and is what SQLite says where there is no room for its -shm file.
+    const why = error.code.startsWith("SQLITE_IOERR") && isFull(path) ? "its disk is full" : error.message;
+    throw new Error(`the database ${path} cannot be opened: ${why}`, { cause: error });
   }
+}
+
+function isFull(path: string): boolean {
+  return statfsSync(dirname(path)).bavail === 0;
 }
 
 /** Sets WAL, which stays with the file. */
