@@ -14,8 +14,6 @@ import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from
 
 export const clocksAheadMs = [-hourMs, hourMs, -hourMs / 2, hourMs / 2];
 const connectionsEach = 25;
-/** As many as four instances have room for. */
-const callsAtOnce = 1_000;
 
 export interface Crowd {
   readonly estate: Estate;
@@ -48,7 +46,6 @@ export async function startCrowd(folder: string, url: string, env: Record<string
         key: estate.key,
         connections: connectionsEach,
         shots,
-        atOnce: callsAtOnce,
       }),
     async stop() {
       await Promise.all(instances.map((instance) => instance.killed()));
