@@ -4,7 +4,7 @@
  */
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
@@ -103,7 +103,10 @@ const grpcGo: Library = {
   missing: whyNoGo(),
   async prepare() {
     mkdirSync(cache, { recursive: true });
-    await promisify(execFile)("go", ["build", "-o", program, join(here, "caller.go")], { env: goEnvironment });
+    // Another test may be running it, or making it too.
+    const made = `${program}-${process.pid}`;
+    await promisify(execFile)("go", ["build", "-o", made, join(here, "caller.go")], { env: goEnvironment });
+    renameSync(made, program);
   },
   start: (hosts, config) => run(program, [listOf(hosts), config], { GRPC_GO_RETRY: "on" }),
 };
