@@ -194,7 +194,7 @@ describe("the README's tables", () => {
       names.split(", ").map((reason) => [reason, { code, http: Number(http) }] as const),
     );
     const meant = (Object.keys(reasons) as Reason[]).map(
-      (reason) => [reason, { code: codeOf(reason), http: httpStatus(reason) }] as const,
+      (reason) => [reason, { code: codeOf(reason), http: httpStatus({ reason }) }] as const,
     );
     expect(said).toHaveLength(meant.length);
     expect(Object.fromEntries(said)).toEqual(Object.fromEntries(meant));

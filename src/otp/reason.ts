@@ -13,6 +13,7 @@ export type StatusCode =
   | "PERMISSION_DENIED"
   | "RESOURCE_EXHAUSTED"
   | "ABORTED"
+  | "UNIMPLEMENTED"
   | "UNAVAILABLE"
   | "DEADLINE_EXCEEDED"
   | "INTERNAL";
@@ -79,9 +80,9 @@ export const reasons = {
   DELIVERY_FAILED: { code: "UNAVAILABLE", sentence: "No provider could take the message. Retry unchanged." },
   STORE_UNAVAILABLE: { code: "UNAVAILABLE", sentence: "The service cannot take this call now. Retry unchanged." },
   SHUTTING_DOWN: { code: "UNAVAILABLE", sentence: "The server is stopping. Retry unchanged." },
-  ROUTE_NOT_FOUND: { code: "NOT_FOUND", sentence: "There is no such path." },
+  ROUTE_NOT_FOUND: { code: "NOT_FOUND", http: 404, sentence: "There is no such path." },
   METHOD_NOT_ALLOWED: { code: "INVALID_ARGUMENT", http: 405, sentence: "The path does not take this method." },
-  BODY_TOO_LARGE: { code: "INVALID_ARGUMENT", http: 413, sentence: "The body is larger than 16 KiB." },
+  BODY_TOO_LARGE: { code: "RESOURCE_EXHAUSTED", http: 413, sentence: "The body is larger than 16 KiB." },
   MEDIA_TYPE_UNSUPPORTED: {
     code: "INVALID_ARGUMENT",
     http: 415,
@@ -105,6 +106,8 @@ export interface Refusal {
   readonly attemptsRemaining?: number;
   /** How long to wait before a retry, in milliseconds. */
   readonly retryAfterMs?: number;
+  /** The gRPC code where a protocol has one of its own for this; else it is that of the reason. */
+  readonly code?: StatusCode;
   /** True where the call may have taken effect, and would do so again: clients are told not to retry it. */
   readonly mayBeDone?: boolean;
   /** True where we are to blame although the reason is one of the caller's. Callers are not told. */
@@ -132,6 +135,11 @@ export function invalid(field: string | undefined, message: string): { ok: false
 /** The gRPC code of a reason. */
 export function codeOf(reason: Reason): StatusCode {
   return reasons[reason].code;
+}
+
+/** The gRPC code of a refusal: its own, or its reason's. */
+export function codeOfRefusal({ code, reason }: Refusal): StatusCode {
+  return code ?? codeOf(reason);
 }
 
 /** The sentence a caller reads: the refusal's own, or its reason's. */

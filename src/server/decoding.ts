@@ -2,11 +2,9 @@
  * How JSON is read and written, and why a message could not be decoded, in words that name the field and never its value: the value may be a code
  * (protobuf's own sentence would be "expected string, got 123456"). Asked only once decoding has failed.
  */
-import { fromJson, type DescMethod, type JsonValue } from "@bufbuild/protobuf";
-import type { IncomingHttpHeaders } from "node:http";
-import { gunzipSync } from "node:zlib";
-import { invalid, refuse, type Refusal } from "../otp/reason.ts";
-import { mediaTypeOf } from "./media-type.ts";
+import { fromBinary, fromJson, fromJsonString, type DescMethod, type JsonValue } from "@bufbuild/protobuf";
+import { invalid, refuse, type Refusal, type StatusCode } from "../otp/reason.ts";
+import { unknownEncoding } from "./frames.ts";
 
 /** Refuses what is not UTF-8. The lenient default would turn every bad byte into the same character. */
 export const strictText = new TextDecoder("utf-8", { fatal: true });
@@ -19,28 +17,36 @@ export const jsonOptions = {
   textDecoder: strictText,
 };
 
-/** Diagnoses a message that the decoder of its protocol refused. */
-export function whyUndecodable(
-  method: DescMethod,
-  headers: IncomingHttpHeaders,
-  body: Uint8Array,
-  bytesMax: number,
-): Refusal {
-  const { type } = mediaTypeOf(headers["content-type"] ?? "application/json");
-  const isCompressed = (headers["content-encoding"] ?? headers["grpc-encoding"] ?? "identity") !== "identity";
-  if (isCompressed && inflatesBeyond(type.includes("grpc") ? body.subarray(5) : body, bytesMax)) {
-    return refuse("BODY_TOO_LARGE").refusal;
+/**
+ * Why Connect refused a call before our guard: its message, out of whatever it was wrapped in, cannot be decoded; or there
+ * is something else about the call, which Connect gave the code `said`.
+ */
+export function whyRefused(method: DescMethod, type: string, message: Uint8Array, said?: StatusCode): Refusal {
+  const isJson = type === "application/json" || type.endsWith("+json");
+  if (decodes(method, isJson, message)) {
+    return other("The call's headers are not as its protocol has them.", said);
   }
-  if (isCompressed || type !== "application/json") return invalid(undefined, "The message cannot be decoded.").refusal;
-  return whyJsonUndecodable(method, body);
+  return isJson ? whyJsonUndecodable(method, message) : invalid(undefined, "The message cannot be decoded.").refusal;
 }
 
-function inflatesBeyond(body: Uint8Array, bytesMax: number): boolean {
+/** The same for Connect's GET, whose message is in the query. */
+export function undecodableQuery(said?: StatusCode): Refusal {
+  if (said === "UNIMPLEMENTED") return unknownEncoding;
+  if (said === "RESOURCE_EXHAUSTED") return refuse("BODY_TOO_LARGE").refusal;
+  return other("The query does not hold a message of Connect's GET.", undefined);
+}
+
+function other(message: string, said: StatusCode | undefined): Refusal {
+  return { ...invalid(undefined, message).refusal, ...(said === undefined ? {} : { code: said }) };
+}
+
+function decodes({ input }: DescMethod, isJson: boolean, message: Uint8Array): boolean {
   try {
-    gunzipSync(body, { maxOutputLength: bytesMax });
+    if (isJson) fromJsonString(input, strictText.decode(message), jsonOptions);
+    else fromBinary(input, message);
+    return true;
+  } catch {
     return false;
-  } catch (error) {
-    return error instanceof RangeError;
   }
 }
 

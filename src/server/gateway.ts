@@ -11,7 +11,7 @@
 import { createContextValues } from "@connectrpc/connect";
 import { isPublishable } from "../otp/api-key.ts";
 import type { TurnedAway } from "../observe/turned-away.ts";
-import { invalid, refuse, type Refusal } from "../otp/reason.ts";
+import { ok, refuse, type Refusal } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { gather, write, type Request, type Response, type Sendable } from "./answer.ts";
@@ -20,13 +20,14 @@ import { createBudget, reasonOf } from "./budget.ts";
 import type { ClientAddress } from "./client-address.ts";
 import { ClientGone, Late, type Call } from "./call.ts";
 import { isPreflight, type Cors } from "./cors.ts";
-import { whyUndecodable } from "./decoding.ts";
-import { mediaTypeOf } from "./media-type.ts";
+import { undecodableQuery, whyRefused } from "./decoding.ts";
+import { asText, fromText, notText, unwrap } from "./frames.ts";
+import { isGrpcWebText } from "./media-type.ts";
 import { createPlaces, type Place } from "./places.ts";
 import { alone, answerAtOnce, discard, isGone, readBody } from "./request-body.ts";
 import { headersOf, timeoutMsOf } from "./request-headers.ts";
-import { restError } from "./rest.ts";
-import { allowing, createRouter, envelopeBytes, pathOf, type Routed } from "./route.ts";
+import { codeSaid, refusalOn } from "./refused.ts";
+import { allowing, createRouter, pathOf, type Routed } from "./route.ts";
 import { callKey, type Rpcs } from "./rpcs.ts";
 import { httpStatus } from "./status.ts";
 import { createTurnAway, newCallId, type TurnAway } from "./turn-away.ts";
@@ -171,7 +172,8 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
     discard(request);
     await mark(request, response);
-    write(response, fullHouseAnswers.get(fullHouseName(request, routed)) ?? (await fullHouse(request, routed)));
+    const name = `${routed.surface} ${routed.type}`;
+    write(response, fullHouseAnswers.get(name) ?? fullHouse(name, routed));
   }
 
   /** Makes the call of a request, and what gives up on it. */
@@ -195,14 +197,9 @@ export function createGateway(options: GatewayOptions): Gateway {
    * What a call is told when there is no room for it. Made once for each kind of call: refusing has to be far cheaper
    * than serving. Nothing of the request but its kind goes into it, since it is given to other callers too.
    */
-  async function fullHouse(request: Request, routed: Routed): Promise<Sendable> {
-    const { method, httpVersion, headers } = request;
-    const bare = { method, httpVersion, headers: { "content-type": headers["content-type"] } };
-    const { call } = newCall(bare, routed);
-    call.refusedAtGate = refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal;
-    const url = method === "GET" ? `${routed.url.split("?", 1)[0]}?encoding=json` : routed.url;
-    const made = await invoke(bare, { ...routed, url }, call, empty);
-    if (fullHouseAnswers.size < fullHouseAnswersMax) fullHouseAnswers.set(fullHouseName(request, routed), made);
+  function fullHouse(name: string, { surface, type }: Routed): Sendable {
+    const made = refusalOn(surface, type, refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal);
+    if (fullHouseAnswers.size < fullHouseAnswersMax) fullHouseAnswers.set(name, made);
     return made;
   }
 
@@ -213,18 +210,18 @@ export function createGateway(options: GatewayOptions): Gateway {
     routed: Routed,
     entry: Entry,
   ): Promise<Sendable | undefined> {
-    const { surface } = routed;
+    const { surface, type } = routed;
     const { call, giveUp } = entry;
+    if (routed.refusal !== undefined) call.refusedAtGate ??= routed.refusal;
     const refusal = (await refusalAtDoor(request, call)) ?? takeShare(entry);
     let body: Uint8Array = routed.body ?? empty;
     if (refusal !== undefined) {
       call.refusedAtGate = refusal;
       discard(request);
     } else if (routed.body === undefined && request.method !== "GET") {
-      const bytesMax = bodyBytesMax + (surface === "grpc" || surface === "grpc-web" ? envelopeBytes : 0);
-      const read = await readWithoutPlace(request, entry, bytesMax);
+      const read = await readWithoutPlace(request, entry, routed.bytesMax);
       if (read === undefined) return undefined;
-      if (read instanceof Uint8Array) body = read;
+      if (read instanceof Uint8Array) body = isGrpcWebText(type) ? (fromText(read) ?? notText) : read;
       else call.refusedAtGate = read;
     }
     const onClose = () => giveUp(new ClientGone("the client is gone"));
@@ -234,13 +231,6 @@ export function createGateway(options: GatewayOptions): Gateway {
       timeoutMsOf(request, surface, deadlineMs),
     );
     try {
-      const answer = await invoke(request, routed, call, body);
-      if (call.reached || call.refusal !== undefined) return answer;
-      // Connect could not read the message, and says so in words that may quote it. Say it in ours instead.
-      call.refusedAtGate =
-        request.method === "GET"
-          ? invalid(undefined, "The query does not hold a message of Connect's GET.").refusal
-          : whyUndecodable(routed.handler.method, request.headers, body, bodyBytesMax);
       return await invoke(request, routed, call, body);
     } finally {
       clearTimeout(timer);
@@ -288,8 +278,12 @@ export function createGateway(options: GatewayOptions): Gateway {
     call: Call,
     body: Uint8Array,
   ): Promise<Sendable> {
-    const { handler, surface, url } = routed;
+    const { handler, surface, type, url } = routed;
     if (surface === "rest") return rpcs.rest(call, body);
+    const isGet = request.method === "GET";
+    const message = isGet ? ok(body) : unwrap(surface, request.headers, body, bodyBytesMax);
+    if (!message.ok) call.refusedAtGate ??= message.refusal;
+    if (call.refusedAtGate !== undefined) return refuseOn(routed, call, call.refusedAtGate);
     const late = new AbortController();
     call.late.catch((why: unknown) => late.abort(why));
     const answer = await handler({
@@ -302,14 +296,20 @@ export function createGateway(options: GatewayOptions): Gateway {
       contextValues: createContextValues().set(callKey, call),
     });
     const whole = await gather(answer);
-    if (call.refusal === undefined && !call.reached && call.refusedAtGate !== undefined) {
-      // Connect has answered before it asked the gate, with an empty body.
-      call.refusal = call.refusedAtGate;
-      return restError(call.refusal);
+    if (call.refusal === undefined && !call.reached) {
+      // Connect could not read the message, and says so in words that may quote it. Say it in ours instead.
+      const said = codeSaid(surface, whole);
+      const why = isGet || !message.ok ? undecodableQuery(said) : whyRefused(handler.method, type, message.value, said);
+      return refuseOn(routed, call, why);
     }
-    const refused = call.refusal;
-    if (refused === undefined || surface === "grpc" || surface === "grpc-web") return whole;
-    return { ...whole, status: httpStatus(refused.reason) };
+    if (surface === "connect" && call.refusal !== undefined) return { ...whole, status: httpStatus(call.refusal) };
+    return isGrpcWebText(type) ? asText(whole) : whole;
+  }
+
+  /** Answers a call that is refused before its message was decoded. */
+  function refuseOn({ surface, type }: Routed, call: Call, refusal: Refusal): Sendable {
+    call.refusal = refusal;
+    return refusalOn(surface, type, refusal);
   }
 
   /** What can be refused by the headers alone. */
@@ -380,8 +380,4 @@ interface Entry extends NewCall {
 function leave({ place, giveBack }: Entry): void {
   place.end();
   giveBack?.();
-}
-
-function fullHouseName(request: Request, { surface }: Routed): string {
-  return `${surface} ${request.method} ${mediaTypeOf(request.headers["content-type"]).type}`;
 }

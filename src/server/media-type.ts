@@ -27,3 +27,19 @@ export function mediaTypeOf(header: string | undefined): MediaType {
     otherCharset: other === undefined || /^[a-z0-9._:+-]{1,40}$/i.test(other) ? other : "that it names",
   };
 }
+
+/** The surface of a media type on the paths of RPCs. */
+export function surfaceOf(type: string): "connect" | "grpc" | "grpc-web" {
+  if (type.startsWith("application/grpc-web")) return "grpc-web";
+  return type.startsWith("application/grpc") ? "grpc" : "connect";
+}
+
+/** True for gRPC-web in base64. */
+export function isGrpcWebText(type: string): boolean {
+  return type === "application/grpc-web-text" || type === "application/grpc-web-text+proto";
+}
+
+/** The type of what a body holds once it is out of base64. */
+export function innerType(type: string): string {
+  return isGrpcWebText(type) ? "application/grpc-web+proto" : type;
+}

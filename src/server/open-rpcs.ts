@@ -13,6 +13,7 @@ import {
   type ConnectRouter,
 } from "@connectrpc/connect";
 import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { compressionGzip } from "@connectrpc/connect-node";
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { refuse } from "../otp/reason.ts";
@@ -23,7 +24,9 @@ import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
 import { alone, discard, readBody } from "./request-body.ts";
 import { headersOf } from "./request-headers.ts";
-import { allowing, createRouter, envelopeBytes, rpcPathOf } from "./route.ts";
+import { fromText, notText, streamedAsText } from "./frames.ts";
+import { isGrpcWebText } from "./media-type.ts";
+import { allowing, createRouter, rpcPathOf } from "./route.ts";
 
 export interface OpenRpcsOptions {
   /** Registers the services. */
@@ -66,7 +69,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     bidi_streaming: createBudget(budgets.bidi_streaming),
   };
   const rpcs = createConnectRouter({
-    acceptCompression: [],
+    acceptCompression: [compressionGzip],
     readMaxBytes: messageBytesMax,
     jsonOptions,
     requestGate({ values }) {
@@ -84,6 +87,11 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       return turnAway(request, response, routed.refusal, allowing(routed));
     }
     const { handler, url } = routed;
+    const isText = isGrpcWebText(routed.type);
+    if (routed.refusal !== undefined) {
+      discard(request);
+      return turnAway(request, response, routed.refusal);
+    }
     const gone = new AbortController();
     let giveBack = () => {};
     response.once("close", () => {
@@ -92,11 +100,11 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     });
     let body: AsyncIterable<Uint8Array> = request;
     if (handler.method.methodKind !== "bidi_streaming") {
-      const read = await readBody(request, messageBytesMax + envelopeBytes, deadlineMs);
+      const read = await readBody(request, routed.bytesMax, deadlineMs);
       if (read === undefined) return;
       if (read === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
       if (read === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
-      body = alone(read);
+      body = alone(isText ? (fromText(read) ?? notText) : read);
     }
     if (gone.signal.aborted) return;
     // Not before its body is whole: one that never ends would hold what others need.
@@ -111,7 +119,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       signal: gone.signal,
       contextValues: createContextValues().set(isRefused, typeof taken === "string"),
     });
-    await writeOut(response, answer);
+    await writeOut(response, isText ? streamedAsText(answer) : answer);
   }
 
   return {

@@ -3,7 +3,7 @@
  */
 import type { Request } from "./answer.ts";
 import type { Surface } from "./call.ts";
-import { mediaTypeOf } from "./media-type.ts";
+import { innerType, mediaTypeOf } from "./media-type.ts";
 
 /** What says how a body is to be read. A GET has none, so there they say nothing. */
 const bodyHeaders = new Set(["content-type", "content-encoding", "content-length"]);
@@ -22,7 +22,7 @@ export function headersOf({ method, headers: given }: Headed, surface: Surface, 
   for (const [name, value] of Object.entries(given)) {
     if (value === undefined || name.startsWith(":") || dropped.has(name)) continue;
     if (method === "GET" && bodyHeaders.has(name)) continue;
-    if (name === "content-type") headers.set(name, mediaTypeOf(String(value)).type);
+    if (name === "content-type") headers.set(name, innerType(mediaTypeOf(String(value)).type));
     else headers.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   if (deadlineMs === undefined) return headers;

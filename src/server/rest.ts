@@ -15,7 +15,7 @@ export function restError(
 ): { status: number; headers: Record<string, string>; body: string } {
   const { code, message, details } = errorToJson(error, jsonOptions) as Record<string, unknown>;
   return {
-    status: httpStatus(refusal.reason),
+    status: httpStatus(refusal),
     headers: { ...Object.fromEntries(error.metadata), "content-type": "application/json" },
     body: JSON.stringify({ code, message, ...restErrorFields(refusal), details }),
   };

@@ -5,7 +5,8 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { refuse, type Refusal } from "../otp/reason.ts";
 import type { Request } from "./answer.ts";
 import type { Surface } from "./call.ts";
-import { mediaTypeOf } from "./media-type.ts";
+import { encodingOf, envelopeBytes, textBytes, unknownEncoding } from "./frames.ts";
+import { innerType, isGrpcWebText, mediaTypeOf, surfaceOf } from "./media-type.ts";
 import { matchRest } from "./rest-routes.ts";
 
 /** A request that leads to an RPC. */
@@ -14,6 +15,12 @@ export interface Routed {
   readonly handler: UniversalHandler;
   readonly surface: Surface;
   readonly url: string;
+  /** The media type of the request, without parameters. */
+  readonly type: string;
+  /** Why the call is refused, where its headers say already that its body cannot be read. */
+  readonly refusal: Refusal | undefined;
+  /** The most bytes of its body. */
+  readonly bytesMax: number;
   /** The message, where the path itself carries it. */
   readonly body: Uint8Array | undefined;
 }
@@ -26,14 +33,11 @@ export function allowing({ allow }: { readonly allow?: string }): { headers?: { 
 }
 
 export interface Router {
-  /** Finds the RPC. ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED, MEDIA_TYPE_UNSUPPORTED or BODY_TOO_LARGE without one. */
+  /** Finds the RPC. ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or MEDIA_TYPE_UNSUPPORTED without one. */
   route(request: Request): RouteResult;
   /** Whether a path is one of ours, when it is asked for with this method or another. */
   knows(method: string, path: string): boolean;
 }
-
-/** What a gRPC frame adds to its message: a flag and a length. */
-export const envelopeBytes = 5;
 
 /** `bodyBytesMax` is the most that a message may have. */
 export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax: number): Router {
@@ -53,7 +57,7 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
       const rest = matchRest(method, path);
       if (rest?.kind === "method-not-allowed") return methodNotAllowed([rest.allow]);
       const handler = rest === undefined ? byPath.get(path) : byRpc.get(rest.rpc);
-      if (handler === undefined) return refuse("ROUTE_NOT_FOUND");
+      if (handler === undefined) return refuse("ROUTE_NOT_FOUND", isOfRpc.test(path) ? { code: "UNIMPLEMENTED" } : {});
       if (rest === undefined && !handler.allowedMethods.includes(method)) {
         return methodNotAllowed(handler.allowedMethods);
       }
@@ -61,27 +65,21 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
       const isRead = method === "GET";
       const surface = rest !== undefined ? "rest" : isRead ? "connect" : surfaceOf(type);
       if (!isRead) {
-        const typeFits =
-          surface === "rest"
-            ? type === "application/json"
-            : handler.supportedContentType(type) && !isGrpcWebText.test(type);
-        const encoding = request.headers["content-encoding"] ?? "identity";
-        const encodingFits = encoding === "identity" || (encoding === "gzip" && surface !== "rest");
-        // gRPC needs trailers, which HTTP/1.1 clients do not read.
-        if (!typeFits || !encodingFits || (surface === "grpc" && request.httpVersionMajor < 2)) {
-          return refuse("MEDIA_TYPE_UNSUPPORTED");
-        }
-        if (otherCharset !== undefined) {
-          const message = `The charset ${otherCharset} is not served here. Send the body in UTF-8.`;
-          return refuse("MEDIA_TYPE_UNSUPPORTED", { message });
-        }
-        // gRPC's clients make "unknown" of a bare HTTP status: they are told where the body is read, in gRPC's own way.
-        const speaksGrpc = surface === "grpc" || surface === "grpc-web";
-        if (!speaksGrpc && Number(request.headers["content-length"] ?? 0) > bodyBytesMax)
-          return refuse("BODY_TOO_LARGE");
+        const refusal = refusalOfType(request, handler, surface, type, otherCharset);
+        if (refusal !== undefined) return { ok: false, refusal };
       }
+      const bytesMax = bodyBytesOn(surface, type, bodyBytesMax);
       const query = isRead && rest === undefined && url.includes("?") ? url.slice(url.indexOf("?")) : "";
-      return { ok: true, handler, surface, url: `http://otpd${handler.requestPath}${query}`, body: rest?.body };
+      return {
+        ok: true,
+        handler,
+        surface,
+        url: `http://otpd${handler.requestPath}${query}`,
+        type,
+        bytesMax,
+        refusal: isRead ? undefined : refusalOfBody(request, surface, bytesMax),
+        body: rest?.body,
+      };
     },
   };
 }
@@ -112,10 +110,42 @@ export function methodNotAllowed(
   return { ...refuse("METHOD_NOT_ALLOWED", { message }), allow: methods.join(", ") };
 }
 
-/** Connect takes this type for gRPC-web's and then does not know it. */
-const isGrpcWebText = /^application\/grpc-web-text/i;
+/** What only an RPC's path looks like: `/package.Service/Method`. */
+const isOfRpc = /^\/\w+(?:\.\w+)+\/\w+$/;
 
-function surfaceOf(contentType: string): Surface {
-  if (contentType.startsWith("application/grpc-web")) return "grpc-web";
-  return contentType.startsWith("application/grpc") ? "grpc" : "connect";
+/** Refuses a media type that a path does not take, and says which ones it does. */
+function refusalOfType(
+  request: Request,
+  handler: UniversalHandler,
+  surface: Surface,
+  type: string,
+  otherCharset: string | undefined,
+): Refusal | undefined {
+  const unsupported = (message: string) => refuse("MEDIA_TYPE_UNSUPPORTED", { message }).refusal;
+  if (surface === "rest") {
+    const encoding = request.headers["content-encoding"] ?? "identity";
+    if (type !== "application/json" || encoding !== "identity") return refuse("MEDIA_TYPE_UNSUPPORTED").refusal;
+  } else {
+    const isOther = type.startsWith("application/grpc-web-text") && !isGrpcWebText(type);
+    if (isOther || !handler.supportedContentType(innerType(type))) return unsupported(rpcTypes);
+    // It needs trailers, which HTTP/1.1 clients do not read.
+    if (surface === "grpc" && request.httpVersionMajor < 2)
+      return unsupported("application/grpc is served over HTTP/2 alone; over HTTP/1.1 there is application/grpc-web.");
+  }
+  if (otherCharset === undefined) return undefined;
+  return unsupported(`The charset ${otherCharset} is not served here. Send the body in UTF-8.`);
+}
+
+const rpcTypes =
+  "This path takes application/json, application/proto, application/grpc, application/grpc-web and application/grpc-web-text.";
+
+function refusalOfBody({ headers }: Request, surface: Surface, bytesMax: number): Refusal | undefined {
+  if (encodingOf(surface, headers) === "unknown") return unknownEncoding;
+  return Number(headers["content-length"] ?? 0) > bytesMax ? refuse("BODY_TOO_LARGE").refusal : undefined;
+}
+
+function bodyBytesOn(surface: Surface, type: string, messageBytesMax: number): number {
+  if (surface !== "grpc" && surface !== "grpc-web") return messageBytesMax;
+  const framed = messageBytesMax + envelopeBytes;
+  return isGrpcWebText(type) ? textBytes(framed) : framed;
 }

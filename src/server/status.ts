@@ -8,7 +8,7 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
 import { OtpErrorSchema, Reason as ProtoReason } from "../../gen/otp/v1/otp_service_pb.ts";
 import {
-  codeOf,
+  codeOfRefusal,
   reasons,
   retryAfterSeconds,
   sentenceOf,
@@ -28,6 +28,7 @@ const statuses: Record<StatusCode, { code: Code; http: number }> = {
   PERMISSION_DENIED: { code: Code.PermissionDenied, http: 403 },
   RESOURCE_EXHAUSTED: { code: Code.ResourceExhausted, http: 429 },
   ABORTED: { code: Code.Aborted, http: 409 },
+  UNIMPLEMENTED: { code: Code.Unimplemented, http: 501 },
   UNAVAILABLE: { code: Code.Unavailable, http: 503 },
   DEADLINE_EXCEEDED: { code: Code.DeadlineExceeded, http: 504 },
   INTERNAL: { code: Code.Internal, http: 500 },
@@ -39,9 +40,14 @@ type Unlisted = Exclude<keyof typeof ProtoReason, Reason | "UNSPECIFIED">;
 export const everyReasonIsListed: [Unlisted] extends [never] ? true : Unlisted = true;
 
 /** The HTTP status of a refusal on REST and Connect. */
-export function httpStatus(reason: Reason): number {
-  const row: { code: StatusCode; http?: number } = reasons[reason];
-  return row.http ?? statuses[row.code].http;
+export function httpStatus(refusal: Refusal): number {
+  const row: { code: StatusCode; http?: number } = reasons[refusal.reason];
+  return row.http ?? statuses[codeOfRefusal(refusal)].http;
+}
+
+/** The code by its number; undefined for one that is not in use here. */
+export function codeNamed(code: Code): StatusCode | undefined {
+  return (Object.keys(statuses) as StatusCode[]).find((name) => statuses[name].code === code);
 }
 
 /** A refusal as Connect's error, with its details and its `Retry-After`. */
@@ -63,16 +69,16 @@ export function toConnectError(refusal: Refusal): ConnectError {
       ...(delay === undefined ? {} : { retryAfter: delay }),
     }),
     ...(delay === undefined ? [] : [detail(RetryInfoSchema, { retryDelay: delay })]),
-    ...(field === undefined || codeOf(reason) !== "INVALID_ARGUMENT"
+    ...(field === undefined || codeOfRefusal(refusal) !== "INVALID_ARGUMENT"
       ? []
       : [detail(BadRequestSchema, { fieldViolations: [{ field, description: sentence }] })]),
   ];
   const headers: Record<string, string> = {
     ...(seconds === undefined ? {} : { "retry-after": `${seconds}`, "grpc-retry-pushback-ms": `${seconds * 1000}` }),
     ...(refusal.mayBeDone === true ? { "grpc-retry-pushback-ms": "-1" } : {}),
-    ...(codeOf(reason) === "UNAUTHENTICATED" ? { "www-authenticate": "Bearer" } : {}),
+    ...(codeOfRefusal(refusal) === "UNAUTHENTICATED" ? { "www-authenticate": "Bearer" } : {}),
   };
-  return new ConnectError(sentence, statuses[codeOf(reason)].code, headers, details);
+  return new ConnectError(sentence, statuses[codeOfRefusal(refusal)].code, headers, details);
 }
 
 /** What the REST paths put at the top level of an error's body. */

@@ -1,11 +1,11 @@
 /**
- * The answer to a request that never becomes a call: as on REST, with an id of its own that the log has too.
+ * The answer to a request that never becomes a call: as on REST or as gRPC has it, with an id of its own that the log has too.
  */
 import type { TurnedAway } from "../observe/turned-away.ts";
 import type { Refusal } from "../otp/reason.ts";
 import type { System } from "../system.ts";
 import { write, type Request, type Response } from "./answer.ts";
-import { restError } from "./rest.ts";
+import { refusalBefore } from "./refused.ts";
 import { pathOf } from "./route.ts";
 
 /** Answers a request with a refusal. The body is left to the caller to discard. */
@@ -30,9 +30,9 @@ export function createTurnAway(
 ): TurnAway {
   return (request, response, refusal, more = {}) => {
     const id = newCallId(system);
-    const { body, ...made } = restError(refusal);
+    const made = refusalBefore(request, refusal);
     const { status = made.status } = more;
-    write(response, { status, headers: { ...more.headers, ...made.headers }, body }, id);
+    write(response, { ...made, status, headers: { ...more.headers, ...made.headers } }, id);
     const { method = "" } = request;
     const { reason } = refusal;
     const why = reason === "ORIGIN_NOT_ALLOWED" ? { origin: request.headers.origin } : {};

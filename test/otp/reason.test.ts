@@ -22,7 +22,6 @@ const table: Record<StatusCode, readonly Reason[]> = {
     "PURPOSE_MISMATCH",
     "IDEMPOTENCY_KEY_REUSED",
     "METHOD_NOT_ALLOWED",
-    "BODY_TOO_LARGE",
     "MEDIA_TYPE_UNSUPPORTED",
   ],
   FAILED_PRECONDITION: [
@@ -44,7 +43,16 @@ const table: Record<StatusCode, readonly Reason[]> = {
     "COUNTRY_NOT_ALLOWED",
     "DESTINATION_BLOCKED",
   ],
-  RESOURCE_EXHAUSTED: ["RESEND_TOO_SOON", "PHONE_RATE_LIMITED", "KEY_RATE_LIMITED", "IP_RATE_LIMITED", "SPEND_LIMIT"],
+  RESOURCE_EXHAUSTED: [
+    "RESEND_TOO_SOON",
+    "PHONE_RATE_LIMITED",
+    "KEY_RATE_LIMITED",
+    "IP_RATE_LIMITED",
+    "SPEND_LIMIT",
+    "BODY_TOO_LARGE",
+  ],
+  // Of protocols alone: a frame, an encoding, an RPC that there is not.
+  UNIMPLEMENTED: [],
   ABORTED: ["IDEMPOTENCY_IN_PROGRESS"],
   UNAVAILABLE: ["DELIVERY_FAILED", "STORE_UNAVAILABLE", "SHUTTING_DOWN"],
   DEADLINE_EXCEEDED: ["DEADLINE"],
@@ -62,11 +70,16 @@ describe("every reason", () => {
     expect(reasons[reason].sentence).toMatch(/^(\p{Lu}|phone |channel |code |purpose ).{10,120}\.$/u);
   });
 
-  test("has an HTTP status of its own only where the codes have none", () => {
+  test("has an HTTP status of its own where its code may be another, or has none", () => {
     const own = Object.fromEntries(
       Object.entries(reasons).flatMap(([reason, row]) => ("http" in row ? [[reason, row.http]] : [])),
     );
-    expect(own).toEqual({ METHOD_NOT_ALLOWED: 405, BODY_TOO_LARGE: 413, MEDIA_TYPE_UNSUPPORTED: 415 });
+    expect(own).toEqual({
+      ROUTE_NOT_FOUND: 404,
+      METHOD_NOT_ALLOWED: 405,
+      BODY_TOO_LARGE: 413,
+      MEDIA_TYPE_UNSUPPORTED: 415,
+    });
   });
 
   test("is of at most 63 capital letters and underscores, as stock clients expect", () => {

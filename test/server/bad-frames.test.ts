@@ -113,6 +113,9 @@ function toldBy(answer: WireAnswer): Told {
 }
 
 const invalidArgument = 3;
+const resourceExhausted = 8;
+const unimplemented = 12;
+const internal = 13;
 
 /** Runs an act, and checks that it cost nothing, repeated nothing, and left the server in order. */
 async function harmless(act: () => Promise<WireAnswer>): Promise<WireAnswer> {
@@ -149,24 +152,36 @@ describe.each([
   ["gRPC", overGrpc],
   ["gRPC-web", overGrpcWeb],
 ])("over %s", (_name, over) => {
-  test.each<[string, () => Uint8Array, Record<string, string>?]>([
-    ["no frame", () => Buffer.of()],
-    ["half a frame's head", () => Buffer.of(0, 0, 0)],
-    ["a frame cut short", () => grpcFrame(good).subarray(0, -3)],
-    ["a frame that lies about being longer", () => grpcFrame(good, { length: 9_999 })],
-    ["a frame of 4 GiB", () => grpcFrame(good, { length: 0xffff_ffff })],
-    ["two messages", () => Buffer.concat([grpcFrame(good), grpcFrame(good)])],
-    ["a message and half of another", () => Buffer.concat([grpcFrame(good), Buffer.of(0, 0)])],
-    ["a message and text", () => Buffer.concat([grpcFrame(good), Buffer.from("hello, world")])],
-    ["a compressed frame without an encoding", () => grpcFrame(gzipSync(good), { flag: 1 })],
-    ["a frame that says gzip and is not", () => grpcFrame(good, { flag: 1 }), { "grpc-encoding": "gzip" }],
-    ["an unknown encoding", () => grpcFrame(good, { flag: 1 }), { "grpc-encoding": "zstd" }],
-  ])("%s is refused with a reason", async (_what, body, more) => {
+  test.each<[string, number, () => Uint8Array, Record<string, string>?]>([
+    ["no frame", unimplemented, () => Buffer.of()],
+    ["half a frame's head", invalidArgument, () => Buffer.of(0, 0, 0)],
+    ["a frame cut short", invalidArgument, () => grpcFrame(good).subarray(0, -3)],
+    ["a frame that lies about being longer", invalidArgument, () => grpcFrame(good, { length: 9_999 })],
+    ["two messages", unimplemented, () => Buffer.concat([grpcFrame(good), grpcFrame(good)])],
+    ["a message and half of another", invalidArgument, () => Buffer.concat([grpcFrame(good), Buffer.of(0, 0)])],
+    ["a message and text", invalidArgument, () => Buffer.concat([grpcFrame(good), Buffer.of(0, 0, 0, 0, 9, 65)])],
+    ["a compressed frame without an encoding", internal, () => grpcFrame(gzipSync(good), { flag: 1 })],
+    [
+      "a frame that says gzip and is not",
+      invalidArgument,
+      () => grpcFrame(good, { flag: 1 }),
+      { "grpc-encoding": "gzip" },
+    ],
+  ])("%s is refused with the protocol's code", async (_what, status, body, more) => {
     const told = toldBy(await harmless(() => over(body(), more)));
-    expect(told).toEqual({ status: invalidArgument, message: expect.any(String), reasons: ["INVALID_REQUEST"] });
+    expect(told).toEqual({ status, message: expect.any(String), reasons: ["INVALID_REQUEST"] });
+  });
+
+  test("an unknown encoding is UNIMPLEMENTED, and the one that there is is named", async () => {
+    const answer = await harmless(() => over(grpcFrame(good, { flag: 1 }), { "grpc-encoding": "zstd" }));
+    const told = toldBy(answer);
+    expect(told).toEqual({ status: unimplemented, message: expect.any(String), reasons: ["MEDIA_TYPE_UNSUPPORTED"] });
+    expect(answer.headers.get("grpc-accept-encoding")).toBe("gzip");
+    expect(told.message).not.toContain("zstd");
   });
 
   test.each<[string, () => Uint8Array, Record<string, string>?]>([
+    ["a frame of 4 GiB", () => grpcFrame(good, { length: 0xffff_ffff })],
     ["a message of 17 KiB", () => grpcFrame(Buffer.concat([good, field(3, "p".repeat(17_000))]))],
     [
       "a message that inflates to a megabyte",
@@ -175,13 +190,13 @@ describe.each([
     ],
   ])("%s is BODY_TOO_LARGE", async (_what, body, more) => {
     const told = toldBy(await harmless(() => over(body(), more)));
-    expect(told).toEqual({ status: invalidArgument, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
+    expect(told).toEqual({ status: resourceExhausted, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
   });
 
   test("a message of 17 KiB that says so is BODY_TOO_LARGE in the protocol's own way", async () => {
     const body = grpcFrame(field(3, "p".repeat(17_000)));
     const told = toldBy(await harmless(() => over(body, { "content-length": String(body.length) })));
-    expect(told).toEqual({ status: invalidArgument, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
+    expect(told).toEqual({ status: resourceExhausted, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
   });
 });
 

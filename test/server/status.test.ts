@@ -21,7 +21,7 @@ test("the contract's table, the product's and the proto's list the same reasons"
 test.each(names)("%s has its code, its status and a sentence of its own", (reason: ReasonName) => {
   const [code, http] = contract[reason];
   const error = toConnectError({ reason });
-  expect([Code[error.code]?.toUpperCase(), httpStatus(reason)]).toEqual([code.replaceAll("_", ""), http]);
+  expect([Code[error.code]?.toUpperCase(), httpStatus({ reason })]).toEqual([code.replaceAll("_", ""), http]);
   expect(error.rawMessage).toMatch(/^[A-Za-z].{10,}[.]$/);
   expect(names.filter((other) => toConnectError({ reason: other }).rawMessage === error.rawMessage)).toEqual([reason]);
 });

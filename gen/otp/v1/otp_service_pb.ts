@@ -1081,7 +1081,7 @@ export const Reason = {
   METHOD_NOT_ALLOWED: 37,
 
   /**
-   * The body is larger than 16 KiB. INVALID_ARGUMENT, 413.
+   * The body is larger than 16 KiB. RESOURCE_EXHAUSTED, 413.
    *
    * @generated from enum value: REASON_BODY_TOO_LARGE = 38;
    */
@@ -1131,6 +1131,10 @@ export const ReasonSchema: GenEnum<Reason> = /*@__PURE__*/
  * Beside its own, every RPC has these errors: INVALID_REQUEST, API_KEY_MISSING, API_KEY_INVALID, API_KEY_EXPIRED,
  * API_KEY_REVOKED, SCOPE_MISSING, ORIGIN_NOT_ALLOWED, SECRET_KEY_IN_BROWSER, KEY_RATE_LIMITED, IP_RATE_LIMITED,
  * BODY_TOO_LARGE, MEDIA_TYPE_UNSUPPORTED, STORE_UNAVAILABLE, SHUTTING_DOWN, DEADLINE, INTERNAL.
+ *
+ * What is wrong with a frame has its protocol's own code, whatever the code of its reason: an unknown compression, RPC or
+ * service, no message or several in one call are UNIMPLEMENTED; a frame that is compressed by an encoding that the call does
+ * not name is INTERNAL.
  *
  * Every mutating RPC accepts an `Idempotency-Key` header or metadata entry of 1 to 255 visible ASCII characters, kept
  * for 24 hours and scoped to the API key and the RPC. A repeat answers the same, with `Idempotency-Replayed: true`,

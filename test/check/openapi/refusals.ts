@@ -28,14 +28,16 @@ export function reasonRows(desc: DescEnum): readonly ReasonRow[] {
     });
 }
 
-/** Whoever is refused with one of these codes is told when to try again. */
+/** Whoever is refused with one of these codes is told when to try again, unless the body itself is at fault. */
 const retryCodes = new Set(["resource_exhausted", "aborted", "unavailable"]);
+const mayWait = ({ name, code }: ReasonRow) => retryCodes.has(code) && name !== "BODY_TOO_LARGE";
 
 /** A body for each reason, without its `details`. */
 export function errorExamples(rows: readonly ReasonRow[]): JsonObject {
   return Object.fromEntries(
-    rows.map(({ name, code }) => {
-      const wait = retryCodes.has(code) ? { retry_after_seconds: 1 } : {};
+    rows.map((row) => {
+      const { name, code } = row;
+      const wait = mayWait(row) ? { retry_after_seconds: 1 } : {};
       return [name, { value: { code, message: table[name].sentence, reason: name, ...wait, ...particulars[name] } }];
     }),
   );
@@ -54,7 +56,7 @@ function refusal(rows: readonly ReasonRow[]): JsonObject {
     description: `Refused for ${rows.map(({ name }) => `\`${name}\``).join(", ")}.`,
     headers: {
       ...callHeaders,
-      ...(rows.every(({ code }) => retryCodes.has(code)) ? wait : {}),
+      ...(rows.every(mayWait) ? wait : {}),
       ...(rows.some(({ name }) => name === "IDEMPOTENCY_KEY_REUSED") ? replayed : {}),
       ...(rows.every(({ code }) => code === "unauthenticated") ? challenge : {}),
     },
