@@ -19,7 +19,11 @@ export interface Cors {
 
 const namesOf = (...names: readonly string[]) => names.join(", ");
 const allowMethods = namesOf(...cors.allowedMethods);
-const allowHeaders = namesOf(...new Set([...cors.allowedHeaders, "Authorization", "Content-Type", "Idempotency-Key"]));
+/** What tracing in a page puts on every request that it makes, whatever the page means to send. */
+const tracingHeaders = ["traceparent", "tracestate", "baggage", "sentry-trace", "x-request-id"];
+const allowHeaders = namesOf(
+  ...new Set([...cors.allowedHeaders, "Authorization", "Content-Type", "Idempotency-Key", ...tracingHeaders]),
+);
 const exposeHeaders = namesOf(...cors.exposedHeaders, "Retry-After", "Idempotency-Replayed", "X-Call-Id");
 /** For how long a browser need not ask again: two hours, the most that all of them take. */
 const maxAgeSeconds = 7_200;

@@ -128,11 +128,13 @@ export function createGateway(options: GatewayOptions): Gateway {
       return preflight(request, response);
     }
     const routed = router.route(request);
-    if (!routed.ok) {
+    const { refusal } = routed;
+    if (refusal !== undefined) {
       discard(request);
       await mark(request, response);
-      return turnAway(request, response, routed.refusal, allowing(routed));
+      return turnAway(request, response, refusal, routed.ok ? { surface: routed.surface } : allowing(routed));
     }
+    if (!routed.ok) throw new Error("a request that leads nowhere has its refusal");
     if (places.isFull) return refuseForWantOfRoom(request, response, routed);
     const { call, giveUp } = newCall(request, routed);
     const startMs = system.now();
@@ -212,7 +214,6 @@ export function createGateway(options: GatewayOptions): Gateway {
   ): Promise<Sendable | undefined> {
     const { surface, type } = routed;
     const { call, giveUp } = entry;
-    if (routed.refusal !== undefined) call.refusedAtGate ??= routed.refusal;
     const refusal = (await refusalAtDoor(request, call)) ?? takeShare(entry);
     let body: Uint8Array = routed.body ?? empty;
     if (refusal !== undefined) {

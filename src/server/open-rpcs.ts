@@ -90,7 +90,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     const isText = isGrpcWebText(routed.type);
     if (routed.refusal !== undefined) {
       discard(request);
-      return turnAway(request, response, routed.refusal);
+      return turnAway(request, response, routed.refusal, { surface: routed.surface });
     }
     const gone = new AbortController();
     let giveBack = () => {};

@@ -40,8 +40,10 @@ export function refusalOn(surface: Surface, type: string, refusal: Refusal): Sen
 }
 
 /** A refusal of a request that never becomes a call: as on REST, or as gRPC's clients understand it. */
-export function refusalBefore({ method, headers, httpVersionMajor }: Request, refusal: Refusal): Sendable {
+export function refusalBefore(request: Request, refusal: Refusal, known?: Surface): Sendable {
+  const { method, headers, httpVersionMajor } = request;
   const { type } = mediaTypeOf(headers["content-type"]);
+  if (known !== undefined) return refusalOn(known, type, refusal);
   const surface = surfaceOf(type);
   // gRPC's own clients read trailers, which there are on HTTP/2; a wrong type or method is HTTP's to tell, also to them.
   const isGrpc = surface === "grpc-web" || (surface === "grpc" && httpVersionMajor === 2);

@@ -58,7 +58,9 @@ export function createRpcs({ service, messageBytesMax, onFault }: RpcsOptions): 
     const implementation = async (request: MessageShape<DescMessage>, context: HandlerContext) => {
       const call = callOf(context);
       const answer = await guarded(call, () => perform(request, call));
-      if (call.isReplayed) context.responseHeader.set(replayedHeader, "true");
+      // Where a refusal has it too: gRPC's refusals have nothing but trailers.
+      const isGrpc = call.surface === "grpc" || call.surface === "grpc-web";
+      if (call.isReplayed) (isGrpc ? context.responseTrailer : context.responseHeader).set(replayedHeader, "true");
       return answer;
     };
     return [localName, implementation];

@@ -6,6 +6,7 @@ import type { Refusal } from "../otp/reason.ts";
 import type { System } from "../system.ts";
 import { write, type Request, type Response } from "./answer.ts";
 import { refusalBefore } from "./refused.ts";
+import type { Surface } from "./call.ts";
 import { pathOf } from "./route.ts";
 
 /** Answers a request with a refusal. The body is left to the caller to discard. */
@@ -14,6 +15,8 @@ export type TurnAway = (request: Request, response: Response, refusal: Refusal, 
 export interface More {
   /** Beside those of the refusal. */
   readonly headers?: Readonly<Record<string, string>>;
+  /** The surface that it came by, where it led to an RPC. */
+  readonly surface?: Surface;
   /** Instead of that of the reason. */
   readonly status?: number;
 }
@@ -30,7 +33,7 @@ export function createTurnAway(
 ): TurnAway {
   return (request, response, refusal, more = {}) => {
     const id = newCallId(system);
-    const made = refusalBefore(request, refusal);
+    const made = refusalBefore(request, refusal, more.surface);
     const { status = made.status } = more;
     write(response, { ...made, status, headers: { ...more.headers, ...made.headers } }, id);
     const { method = "" } = request;

@@ -12,7 +12,13 @@ import { createServer as createHttp2 } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { GetOtpRequestSchema, GetOtpResponseSchema, OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
+import {
+  GetOtpRequestSchema,
+  GetOtpResponseSchema,
+  OtpService,
+  SendOtpRequestSchema,
+  VerifyOtpRequestSchema,
+} from "../../gen/otp/v1/otp_service_pb.ts";
 import { newPhone } from "../support/phones.ts";
 import { surfaces } from "../support/surfaces.ts";
 import { grpcFrame, overHttp1, overHttp2, type Wire, type WireAnswer } from "../support/wire.ts";
@@ -261,4 +267,24 @@ test("what Connect itself refuses is logged as what it is, and repeated nowhere"
   const call = world.told.findLast(({ event }) => event === "call");
   const refusal = expect.objectContaining({ reason: "MEDIA_TYPE_UNSUPPORTED" });
   expect(call?.with[0]).toMatchObject({ id: answer.headers.get("x-call-id"), refusal });
+});
+
+describe.each<[string, Wire, string]>([
+  ["gRPC", overHttp2, "application/grpc"],
+  ["gRPC-web", overHttp1, "application/grpc-web+proto"],
+])("a repeat over %s", (_surface, wire, type) => {
+  test.each<[string, string, () => Uint8Array]>([
+    ["a success", "SendOtp", () => toBinary(SendOtpRequestSchema, create(SendOtpRequestSchema, { phone: newPhone() }))],
+    [
+      "a refusal",
+      "VerifyOtp",
+      () => toBinary(VerifyOtpRequestSchema, create(VerifyOtpRequestSchema, { requestId: id, code: "000000" })),
+    ],
+  ])("is told in the trailers: %s", async (_what, rpc, make) => {
+    const request = asked(type, grpcFrame(make()), { "idempotency-key": `${type} ${rpc}`.replace(" ", "-") });
+    const call = () => wire(world.url, { ...request, path: `/otp.v1.OtpService/${rpc}` });
+    const [first, again] = [trailersOf(await call()), trailersOf(await call())];
+    expect(again.get("grpc-status")).toBe(first.get("grpc-status"));
+    expect([first.get("idempotency-replayed"), again.get("idempotency-replayed")]).toEqual([null, "true"]);
+  });
 });

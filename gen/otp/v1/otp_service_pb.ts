@@ -1138,7 +1138,7 @@ export const ReasonSchema: GenEnum<Reason> = /*@__PURE__*/
  *
  * Every mutating RPC accepts an `Idempotency-Key` header or metadata entry of 1 to 255 visible ASCII characters, kept
  * for 24 hours and scoped to the API key and the RPC. A repeat answers the same, with `Idempotency-Replayed: true`,
- * and spends nothing. The same key with another body is IDEMPOTENCY_KEY_REUSED; while the first call is still running
+ * success or refusal: a header of REST and Connect, trailing metadata of gRPC and gRPC-web. It spends nothing. The same key with another body is IDEMPOTENCY_KEY_REUSED; while the first call is still running
  * it is IDEMPOTENCY_IN_PROGRESS.
  *
  * @generated from service otp.v1.OtpService
