@@ -69,6 +69,11 @@ describe.each(wires)("a preflight over %s", (_, wire) => {
         "connect-timeout-ms",
         "x-grpc-web",
         "x-user-agent",
+        "traceparent",
+        "tracestate",
+        "baggage",
+        "sentry-trace",
+        "x-request-id",
         "grpc-timeout",
       ]),
     );
