@@ -17,7 +17,7 @@ export interface Message {
   /** 0 for the first message of a verification, then one more per resend. */
   readonly copy: number;
   readonly delivery: Delivery;
-  /** How many times a provider was called, the calls that a crash cut short included. */
+  /** How many times a provider was called, the calls that a crash cut short included, and those apart that were put off. */
   readonly calls: number;
   /** How many of those calls ended without acceptance. */
   readonly failures: number;
@@ -77,6 +77,11 @@ export const leaseMs = 30_000;
 
 /** Calls per message that may end without acceptance. */
 export const failuresMax = 2;
+
+/** A wait of so long, asked for by a provider, puts a call off; a shorter one is a failure like others. */
+export const putOffMs = 5_000;
+/** Where there are several providers, each is asked again so soon: another one may be ready earlier. */
+const putOffMsMax = 15_000;
 
 /** The wait before a second call to the same provider. Short: a user is looking at an empty box. */
 export const retryDelayMs = 500;
@@ -154,7 +159,8 @@ export function isProvenUnsent(message: Message): boolean {
 
 /**
  * The message after a provider's answer: accepted; or due again, at once at the next provider after a proven non-send,
- * after a pause at the same one when there is no other; or given up after two failures. Pure.
+ * after a pause at the same one when there is no other; or given up after two failures. A provider that asks for patience has
+ * not failed: its call is put off, for as long as there is time. Pure.
  */
 export function settle(
   message: Message,
@@ -179,16 +185,7 @@ export function settle(
   // The provider's report came before its answer was lost: it has the message, or had it in vain.
   if (message.delivery === "ACCEPTED") return { ...message, dueMs: null };
   if (message.delivery === "UNDELIVERED") return failOver(message, providers, now);
-  const settled: Message = {
-    ...message,
-    failures: message.failures + 1,
-    maybeSent: message.maybeSent || outcome.kind === "ambiguous",
-    placeDay: outcome.kind === "ambiguous" ? null : message.placeDay,
-    recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
-    provider,
-    providerMessageId: null,
-    detail: providerReason(outcome.detail),
-  };
+  const settled = isPutOff(outcome) ? putOff(message, outcome, provider) : failed(message, outcome, provider);
   const next = nextTry(settled, outcome, providers);
   const dueMs = next === undefined ? null : now + next.waitMs;
   if (next === undefined || dueMs === null || dueMs >= message.deadlineMs) {
@@ -227,10 +224,40 @@ export function report(
 
 /** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */
 function failOver(message: Message, providers: number, now: Instant): Message {
-  const failed = { ...message, failures: message.failures + 1, dueMs: null, placeDay: null };
+  const inVain = { ...message, failures: message.failures + 1, dueMs: null, placeDay: null };
   const other = message.providerIndex + 1;
-  const goesOn = failed.failures < failuresMax && other < providers && now < message.deadlineMs;
-  return goesOn ? { ...failed, delivery: "QUEUED", providerIndex: other, dueMs: now } : failed;
+  const goesOn = inVain.failures < failuresMax && other < providers && now < message.deadlineMs;
+  return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: other, dueMs: now } : inVain;
+}
+
+/** A provider that is left alone at its own request has not even been asked. */
+function isPutOff(outcome: SendOutcome): outcome is SendOutcome & { readonly kind: "throttled" } {
+  return outcome.kind === "throttled" && (outcome.isUnasked === true || (outcome.retryAfterMs ?? 0) >= putOffMs);
+}
+
+/** The message after a call that ended without acceptance. */
+function failed(message: Message, outcome: Exclude<SendOutcome, { kind: "accepted" }>, provider: string): Message {
+  return {
+    ...message,
+    failures: message.failures + 1,
+    maybeSent: message.maybeSent || outcome.kind === "ambiguous",
+    placeDay: outcome.kind === "ambiguous" ? null : message.placeDay,
+    recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
+    provider,
+    providerMessageId: null,
+    detail: providerReason(outcome.detail),
+  };
+}
+
+/** The message after a call that does not count. What the provider that had it in vain calls it stays known. */
+function putOff(message: Message, { detail }: { readonly detail: string }, provider: string): Message {
+  return {
+    ...message,
+    calls: message.calls - 1,
+    recipientRefused: false,
+    provider: message.providerMessageId === null ? provider : message.provider,
+    detail: providerReason(detail),
+  };
 }
 
 function nextTry(
@@ -243,6 +270,9 @@ function nextTry(
   if (other < providers) return { waitMs: 0, providerIndex: other };
   if (outcome.kind === "refused") return undefined;
   const waitMs = outcome.kind === "throttled" ? Math.max(retryDelayMs, outcome.retryAfterMs ?? 0) : retryDelayMs;
+  // None has failed or had it: all have asked to wait, and the first one's time may be the nearest.
+  const goesRound = isPutOff(outcome) && providers > 1 && message.failures === 0 && message.providerMessageId === null;
+  if (goesRound) return { waitMs: Math.min(waitMs, putOffMsMax), providerIndex: 0 };
   return { waitMs, providerIndex: message.providerIndex };
 }
 

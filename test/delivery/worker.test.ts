@@ -97,6 +97,16 @@ describe("with one provider", () => {
     expect(c.calls).toEqual(["one throttled", "one accepted"]);
   });
 
+  test("a provider that asks to wait again and again is waited for while there is time", async () => {
+    const wait = { kind: "throttled", retryAfterMs: 30_000, detail: "HTTP 429" } as const;
+    c.networks[0].script.push(wait, wait, wait);
+    const job = await c.acts.send(ann);
+    await c.worker.deliver(job, 0);
+    await c.pass(90_000);
+    expect(c.calls).toEqual(["one throttled", "one throttled", "one throttled", "one accepted"]);
+    expect(await c.acts.read(job.verification)).toMatchObject({ state: "PENDING", delivery: "ACCEPTED" });
+  });
+
   test("a refusal is final: the verification has FAILED and the phone has its budget back", async () => {
     c.networks[0].script.push(refusal);
     const before = await c.acts.phone(ann);
@@ -248,17 +258,19 @@ describe("with two providers", () => {
     await c.settled();
   });
 
-  test.each([noCredit, unavailable, { kind: "throttled", retryAfterMs: 60_000, detail: "HTTP 429" } as const])(
-    "after $kind the second has the message at once, with the same code",
-    async (outcome) => {
-      c.networks[0].script.push(outcome);
-      const job = await c.acts.send(ann);
-      const heard = c.worker.deliver(job, waitMs);
-      await c.pass(0);
-      expect(await heard).toMatchObject({ message: { delivery: "ACCEPTED", provider: "two", calls: 2, failures: 1 } });
-      expect(sent(c.networks[1])).toEqual(sent(c.networks[0]));
-    },
-  );
+  const throttled = { kind: "throttled", retryAfterMs: 60_000, detail: "HTTP 429" } as const;
+  test.each([
+    { outcome: noCredit, counted: { calls: 2, failures: 1 } },
+    { outcome: unavailable, counted: { calls: 2, failures: 1 } },
+    { outcome: throttled, counted: { calls: 1, failures: 0 } },
+  ])("after $outcome.kind the second has the message at once, with the same code", async ({ outcome, counted }) => {
+    c.networks[0].script.push(outcome);
+    const job = await c.acts.send(ann);
+    const heard = c.worker.deliver(job, waitMs);
+    await c.pass(0);
+    expect(await heard).toMatchObject({ message: { delivery: "ACCEPTED", provider: "two", ...counted } });
+    expect(sent(c.networks[1])).toEqual(sent(c.networks[0]));
+  });
 
   test("two that refuse are two calls, and the recipient is to blame only if both say so", async () => {
     c.networks[0].script.push(refusal, refusal);

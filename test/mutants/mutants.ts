@@ -176,6 +176,14 @@ export const mutants: readonly Mutant[] = [
     dueMs: now,`,
   },
   {
+    name: "patience taken for a failure",
+    breaks: "two providers that ask for half a minute fail a message that has nine",
+    file: "src/otp/message.ts",
+    text: `isPutOff(outcome) ? putOff(message, outcome, provider) : failed(`,
+    replacement: `failed(`,
+    suites: ["test/otp/message.test.ts"],
+  },
+  {
     name: "retry for ever",
     breaks: "a provider that refuses is called until the code expires",
     file: "src/otp/message.ts",

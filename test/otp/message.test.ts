@@ -123,6 +123,56 @@ describe("after a provider's answer about a message that the first one took and 
   });
 });
 
+describe("a provider that asks for patience", () => {
+  const patience: SendOutcome = { kind: "throttled", retryAfterMs: 30 * secondMs, detail: "slow down" };
+  const pause: SendOutcome = { kind: "throttled", retryAfterMs: 2 * secondMs, detail: "paused", isUnasked: true };
+  const settledTimes = (times: number, outcome: SendOutcome, providers: number) => {
+    let message = messageOf();
+    for (let i = 0; i < times; i++) {
+      if (i > 0) message = claim(message, now);
+      message = settle(message, outcome, "one", providers, now);
+    }
+    return message;
+  };
+
+  test.each([1, 2, 3, 10])("has not failed: after %i such answers it is waited for", (times) => {
+    const message = settledTimes(times, patience, 1);
+    expect(fateOf(message)).toBe("provider 0 in 30000 ms");
+    expect(message).toMatchObject({ calls: 0, failures: 0, maybeSent: false });
+    expect(fateOf(settle(claim(message, now), outcomes.accepted, "one", 1, now))).toBe("ACCEPTED");
+  });
+
+  test("is not called meanwhile, which is no failure either", () => {
+    expect(fateOf(settledTimes(7, pause, 1))).toBe("provider 0 in 2000 ms");
+  });
+
+  test("gives way to the next at once; when all ask, the round begins again, soon enough for whoever is ready first", () => {
+    expect(fateOf(settledTimes(1, patience, 2))).toBe("provider 1 in 0 ms");
+    expect(fateOf(settledTimes(2, patience, 2))).toBe("provider 0 in 15000 ms");
+    expect(fateOf(settledTimes(2, pause, 2))).toBe("provider 0 in 2000 ms");
+  });
+
+  test("is waited for at its place after another has failed", () => {
+    const message = settle(afterFailure(outcomes.credentials, 2), patience, "two", 2, now);
+    expect(fateOf(message)).toBe("provider 1 in 30000 ms");
+    expect(fateOf(settle(claim(message, now), outcomes.unavailable, "two", 2, now))).toBe(unsent);
+  });
+
+  test("leaves known who had it in vain", () => {
+    const taken = settle(messageOf(), outcomes.accepted, "one", 2, now);
+    const undelivered = report(taken, { delivery: "UNDELIVERED", detail: "1" }, true, 2, now);
+    const waiting = settle(claim(undelivered, now), patience, "two", 2, now);
+    expect(fateOf(waiting)).toBe("provider 1 in 30000 ms");
+    expect(fateOf(settle(claim(waiting, now), outcomes.recipient, "two", 2, now))).toBe("UNDELIVERED");
+  });
+
+  test("does not hide that an earlier call may have sent it", () => {
+    const message = settle(afterFailure(outcomes.ambiguous, 1), patience, "one", 1, now);
+    expect(fateOf(message)).toBe("provider 0 in 30000 ms");
+    expect(message).toMatchObject({ calls: 1, failures: 1, maybeSent: true });
+  });
+});
+
 describe("a deadline", () => {
   const at = (leftMs: number) => messageOf({ deadlineMs: now + leftMs });
 

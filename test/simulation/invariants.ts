@@ -7,7 +7,7 @@
  * a salt stands for.
  */
 import { deriveCode } from "../../src/otp/code.ts";
-import type { Message, SendOutcome } from "../../src/otp/message.ts";
+import { putOffMs, type Message, type SendOutcome } from "../../src/otp/message.ts";
 import { openPhone } from "../../src/otp/phone-number.ts";
 import { stateAt, type Verification } from "../../src/otp/verification.ts";
 import { toMessage, type MessageRow } from "../../src/store/rows/message.ts";
@@ -174,6 +174,8 @@ export class Invariants {
         // What it says after the worker's patience has ended is heard by nobody.
         over = () => {};
         if (["refused", "throttled", "unavailable"].includes(outcome?.kind ?? "")) unsent();
+        // A provider that asks for patience has not been called, as far as it is counted.
+        if (outcome?.kind === "throttled" && (outcome.retryAfterMs ?? 0) >= putOffMs) known.calls -= 1;
       };
     });
     return (outcome) => over(outcome);
