@@ -11,7 +11,7 @@ import type { Settled } from "../otp/settlement.ts";
 import { resendsLeft, stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
-import type { Sent } from "./verifications.ts";
+import type { Sent } from "./calls.ts";
 
 /** A message in hand, and until when the pass was good that its send had of the bot check. */
 export type Owed = Job & { readonly passUntilMs?: Instant | undefined };

@@ -30,7 +30,7 @@ export interface Mutant {
 const rules = "src/otp/verification.ts";
 const decisions = "src/otp/decisions.ts";
 const limits = "src/otp/rate-limit.ts";
-const acts = "src/service/verifications.ts";
+const acts = "src/service/verify.ts";
 const storeActs = "src/store/acts.ts";
 
 export const mutants: readonly Mutant[] = [
@@ -38,11 +38,9 @@ export const mutants: readonly Mutant[] = [
     name: "increment after compare",
     breaks: "parallel guesses all see the same count, and one code succeeds twice",
     file: acts,
-    text: `      const decided = await store.updateVerification(scopeOf(caller, command.id, claim), (view) =>
-        decideVerify(view, {`,
-    replacement: `      const view = await store.updateVerification(scopeOf(caller, command.id, claim), (seen) => ({ writes: {}, result: seen }));
-      const decided = await store.updateVerification(scopeOf(caller, command.id, claim), () =>
-        decideVerify(view, {`,
+    text: `  const decided = await store.updateVerification(scopeOf(tools, caller, id, claim), (view) =>`,
+    replacement: `  const view = await store.updateVerification(scopeOf(tools, caller, id, claim), (seen) => ({ writes: {}, result: seen }));
+  const decided = await store.updateVerification(scopeOf(tools, caller, id, claim), () =>`,
   },
   {
     name: "wrong code not counted",

@@ -7,12 +7,8 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { Secret } from "../../src/otp/secret.ts";
 import { createBotCheck } from "../../src/service/bot-check.ts";
-import {
-  createVerifications,
-  type Caller,
-  type SendCommand,
-  type Verifications,
-} from "../../src/service/verifications.ts";
+import type { Caller, SendCommand } from "../../src/service/calls.ts";
+import { createVerifications, type Verifications } from "../../src/service/verifications.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { keys, policy } from "../support/examples.ts";

@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from "node:util";
 import { maturesWithinMs } from "../../src/otp/pumping-guard.ts";
 import type { Reason, Refusal } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
-import type { Answer, Caller } from "../../src/service/verifications.ts";
+import type { Answer, Caller } from "../../src/service/calls.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { hold } from "./violation.ts";
 import type { World } from "./world.ts";

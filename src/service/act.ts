@@ -1,0 +1,73 @@
+/**
+ * What the acts of the service have in common: where they find things, and how a call is recognised by its
+ * Idempotency-Key.
+ */
+import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import type { Share } from "../otp/daily-cap.ts";
+import type { Replay } from "../otp/decisions.ts";
+import type { Policy } from "../otp/policy.ts";
+import { ok, type Refusal } from "../otp/reason.ts";
+import type { TenantOf } from "../otp/tenant.ts";
+import type { PhoneOf, Store, UpdateScope } from "../store/store.ts";
+import type { System } from "../system.ts";
+import { replay, type Answer, type Caller, type Sent } from "./calls.ts";
+import { sentAt, type HandOver } from "./hand-over.ts";
+
+/** What an act works with. */
+export interface ActTools {
+  readonly store: Store;
+  readonly system: System;
+  readonly keys: KeyRing;
+  readonly tenantOf: TenantOf;
+  readonly phoneOf: PhoneOf;
+  readonly handOver: HandOver;
+  /** Told once a tenant and day that a share of its daily cap is reached. */
+  readonly onDailyShare: (tenant: string, share: Share) => void;
+}
+
+/** What a call is recognised by, if it has an Idempotency-Key. `fields` are the request's, in a fixed order. */
+export function claimOf(
+  { keys }: Pick<ActTools, "keys">,
+  { tenant, keyId, idempotencyKey: key }: Caller,
+  rpc: MutatingRpc,
+  fields: readonly string[],
+): IdempotencyClaim | undefined {
+  return key === undefined ? undefined : idempotencyClaim(keys, { tenant, keyId, rpc, key }, fields);
+}
+
+/** Where the store finds the verification of a call. */
+export function scopeOf(
+  { phoneOf }: Pick<ActTools, "phoneOf">,
+  { tenant }: Caller,
+  id: string,
+  claim: IdempotencyClaim | undefined,
+): UpdateScope {
+  return { tenant, id, slot: claim?.slot, phoneOf };
+}
+
+/** A tenant's policy. */
+export function policyOf({ tenantOf }: Pick<ActTools, "tenantOf">, tenant: string): Policy {
+  return tenantOf(tenant).policy;
+}
+
+/** The refusal that a repeated call was answered with first, if it was refused. */
+export function storedRefusal(decided: {
+  readonly kind: string;
+  readonly answer?: StoredAnswer | null;
+}): Refusal | undefined {
+  return decided.kind === "replay" ? decided.answer?.refusal : undefined;
+}
+
+/** The first answer of a repeated send or resend. */
+export function replaySent({ store, tenantOf }: ActTools, replayed: Replay): Answer<Sent> {
+  const refusal = storedRefusal(replayed);
+  if (refusal !== undefined) return replay({ ok: false, refusal });
+  const { verification, answer: first } = replayed;
+  // The first call crashed before it could note its answer: the verification as it stands now is the answer.
+  if (first?.sent === undefined) {
+    return replay(ok(sentAt(verification, policyOf({ tenantOf }, verification.tenant), store.now())));
+  }
+  const { id, digits, expireMs } = verification;
+  return replay(ok({ id, digits, expireMs, at: first.at, ...first.sent }));
+}

@@ -1,0 +1,101 @@
+/**
+ * What a caller brings to the acts of the service, and what it is told.
+ */
+import type { Delivery } from "../otp/message.ts";
+import type { E164 } from "../otp/phone-number.ts";
+import type { Reason, Result } from "../otp/reason.ts";
+import type { Secret } from "../otp/secret.ts";
+import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
+import type { State } from "../otp/verification.ts";
+import type { Instant } from "../system.ts";
+import type { Place } from "./quotas.ts";
+
+/** Who is asking: an authenticated API key. */
+export interface Caller {
+  readonly tenant: string;
+  readonly keyId: string;
+  /** The call's Idempotency-Key, if it has one. */
+  readonly idempotencyKey: string | undefined;
+  /** True if the key is one that anybody may hold, such as a web page's. */
+  readonly isPublishable: boolean;
+  /** The address that the call comes from, where it is known. */
+  readonly address?: string | undefined;
+  /** Its place in the limit of the address it sends for; absent where there is no such limit. */
+  readonly place?: Place;
+}
+
+export interface SendCommand {
+  readonly phone: string;
+  readonly channel: string;
+  readonly locale: string;
+  readonly purpose: string;
+  readonly bind: Readonly<Record<string, string>>;
+  readonly knownUser: boolean;
+  /** What the SMS ends with. One of the two at most. */
+  readonly webOrigin: WebOrigin | undefined;
+  readonly appHash: AndroidAppHash | undefined;
+  /** What the bot check gave the browser; empty where it gave nothing. */
+  readonly challengeToken: Secret;
+}
+
+export interface VerifyCommand {
+  readonly id: string;
+  readonly code: Secret;
+  readonly purpose: string;
+  readonly bind: Readonly<Record<string, string>>;
+}
+
+/** What send and resend tell: the verification as of `at`. */
+export interface Sent {
+  readonly id: string;
+  readonly state: State;
+  readonly delivery: Delivery;
+  readonly digits: number;
+  readonly expireMs: Instant;
+  /** Null when no resend is left. */
+  readonly nextResendMs: Instant | null;
+  readonly resendsRemaining: number;
+  readonly at: Instant;
+}
+
+export interface Verified {
+  readonly id: string;
+  readonly phone: E164;
+  readonly verifyMs: Instant;
+  /** The proof to hand on: a JWT. */
+  readonly receipt: string;
+}
+
+export interface Canceled {
+  readonly id: string;
+  readonly cancelMs: Instant;
+}
+
+/** What get tells. */
+export interface Seen extends Sent {
+  readonly phone: E164;
+  readonly reason: Reason | undefined;
+  readonly purpose: string;
+  readonly createMs: Instant;
+  readonly endMs: Instant | null;
+  readonly attemptsRemaining: number;
+  /** Which provider has the latest message or answered last, and its word on why it did not go through. */
+  readonly provider: string;
+  readonly deliveryDetail: string;
+}
+
+/** A result, and whether it was first given to an earlier call with the same Idempotency-Key. */
+export interface Answer<T> {
+  readonly result: Result<T>;
+  readonly replayed: boolean;
+}
+
+/** An answer of this call's own. */
+export function answer<T>(result: Result<T>): Answer<T> {
+  return { result, replayed: false };
+}
+
+/** An answer that an earlier call was given. */
+export function replay<T>(result: Result<T>): Answer<T> {
+  return { result, replayed: true };
+}

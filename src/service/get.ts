@@ -1,0 +1,31 @@
+/**
+ * Get: how a verification stands.
+ */
+import { openPhone } from "../otp/phone-number.ts";
+import { ok, refuse } from "../otp/reason.ts";
+import { stateAt, terminalReason } from "../otp/verification.ts";
+import { policyOf, type ActTools } from "./act.ts";
+import { answer, type Answer, type Caller, type Seen } from "./calls.ts";
+import { sentAt } from "./hand-over.ts";
+
+export async function get(tools: ActTools, caller: Caller, id: string): Promise<Answer<Seen>> {
+  const { store, keys } = tools;
+  const v = await store.readVerification(caller.tenant, id);
+  if (v === undefined) return answer(refuse("REQUEST_NOT_FOUND"));
+  const now = store.now();
+  const state = stateAt(v, now);
+  const latest = (await store.readMessages(v.id)).at(-1);
+  return answer(
+    ok({
+      ...sentAt(v, policyOf(tools, v.tenant), now),
+      phone: openPhone(keys, v.kid, v.id, v.phoneBox),
+      reason: state === "PENDING" ? undefined : terminalReason(state),
+      purpose: v.purpose,
+      createMs: v.createMs,
+      endMs: v.endMs ?? (state === "EXPIRED" ? v.expireMs : null),
+      attemptsRemaining: state === "PENDING" ? v.attemptsMax - v.attempts : 0,
+      provider: latest?.provider ?? "",
+      deliveryDetail: latest?.detail ?? "",
+    }),
+  );
+}

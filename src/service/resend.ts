@@ -1,0 +1,30 @@
+/**
+ * Resend: the same code is owed once more.
+ */
+import { dailyMaxOf } from "../otp/daily-cap.ts";
+import { decideResend } from "../otp/decisions.ts";
+import { listedNumber } from "../otp/destination.ts";
+import { openPhone } from "../otp/phone-number.ts";
+import type { UpdateScope } from "../store/store.ts";
+import { claimOf, policyOf, replaySent, scopeOf, type ActTools } from "./act.ts";
+import { answer, type Answer, type Caller, type Sent } from "./calls.ts";
+import { keptIfSpent, unlimited } from "./quotas.ts";
+
+export async function resend(tools: ActTools, caller: Caller, id: string): Promise<Answer<Sent>> {
+  const { store, keys } = tools;
+  const { tenant, place = unlimited } = caller;
+  const claim = claimOf(tools, caller, "ResendOtp", [id]);
+  const policy = policyOf(tools, tenant);
+  const scope: UpdateScope = {
+    ...scopeOf(tools, caller, id, claim),
+    withPrefix: true,
+    numberOf: (v) => listedNumber(v.tenant, openPhone(keys, v.kid, v.id, v.phoneBox)),
+    isCapped: dailyMaxOf(tenant, policy) !== undefined,
+  };
+  const deciding = store.updateVerification(scope, (view) => decideResend(view, claim, policy, place.refusal));
+  const decided = await keptIfSpent(place, deciding);
+  if (decided.kind === "replay") return replaySent(tools, decided);
+  if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
+  if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
+  return answer(await tools.handOver(decided, claim));
+}

@@ -1,0 +1,112 @@
+/**
+ * Send: a code is owed to a phone.
+ */
+import { saltBytes } from "../otp/code.ts";
+import { dailyMaxOf } from "../otp/daily-cap.ts";
+import { decideSend, type SendFacts } from "../otp/decisions.ts";
+import { admitNumber, listedNumber } from "../otp/destination.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import { parsePhoneNumber, phoneIndex, sealPhone } from "../otp/phone-number.ts";
+import type { Policy } from "../otp/policy.ts";
+import { ok, refuse, type Result } from "../otp/reason.ts";
+import { canonicalBind } from "../otp/verification.ts";
+import type { OpenScope, PhoneRef } from "../store/store.ts";
+import { claimOf, replaySent, type ActTools } from "./act.ts";
+import type { BotGate } from "./bot-gate.ts";
+import { answer, type Answer, type Caller, type SendCommand, type Sent } from "./calls.ts";
+import { bucketsOf } from "./phone-refs.ts";
+import { isGuarded, prefixRef } from "./prefixes.ts";
+import { keptIfSpent, unlimited } from "./quotas.ts";
+
+export interface SendTools extends ActTools {
+  readonly botGate: BotGate;
+  /** Whether a bot check is set up. */
+  readonly hasBotCheck: boolean;
+}
+
+export async function send(tools: SendTools, caller: Caller, command: SendCommand): Promise<Answer<Sent>> {
+  const { store, tenantOf, botGate, hasBotCheck } = tools;
+  const { tenant, isPublishable, address, place = unlimited } = caller;
+  const facts = admit(tools, caller, command);
+  const claim = claimOf(tools, caller, "SendOtp", fieldsOf(command));
+  if (!facts.ok && claim === undefined) {
+    place.giveBack();
+    return answer(facts);
+  }
+  // Once for the whole send: the buckets that are loaded are those of the limits that are spent.
+  const { policy, hasWebhooks } = tenantOf(tenant);
+  const scope: OpenScope = {
+    tenant,
+    slot: claim?.slot,
+    phone: facts.ok ? { ...phoneRefOf(tools.keys, policy, facts.value), hasWebhooks } : undefined,
+    number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
+    isCapped: facts.ok && dailyMaxOf(tenant, policy) !== undefined,
+  };
+  const about = { tenant, isPublishable, address, facts, claim, policy };
+  const visitor = { ...about, brought: command.challengeToken, limited: place.refusal };
+  const deciding = botGate(visitor, () =>
+    store.openVerification(scope, (view) => decideSend(view, facts, claim, policy, place.refusal)),
+  );
+  const decided = await keptIfSpent(place, deciding);
+  if (decided.kind === "replay") return replaySent(tools, decided);
+  if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
+  if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
+  const isAskedAnew = hasBotCheck && isPublishable && claim === undefined;
+  return answer(await tools.handOver(decided, claim, isAskedAnew));
+}
+
+/** The door: channel, then the phone's form. What passes has everything that takes randomness or a key. */
+function admit({ tenantOf, system, keys }: SendTools, caller: Caller, command: SendCommand): Result<SendFacts> {
+  const { tenant, keyId } = caller;
+  const { templates, origins } = tenantOf(tenant);
+  if (command.webOrigin !== undefined && origins?.has(command.webOrigin) === false) {
+    return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
+  }
+  if (channelOf(command) !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
+  const phone = admitNumber(tenant, parsePhoneNumber(command.phone));
+  if (!phone.ok) return phone;
+  const { e164, region } = phone.value;
+  const id = Buffer.from(system.randomBytes(16)).toString("base64url");
+  const { purpose, webOrigin, appHash, knownUser } = command;
+  return ok({
+    id,
+    tenant,
+    keyId,
+    kid: keys.current.kid,
+    salt: system.randomBytes(saltBytes),
+    phone: phone.value,
+    phoneIndex: phoneIndex(keys.current, tenant, e164),
+    phoneBox: sealPhone(keys.current, id, e164),
+    locale: templates.localeFor(command.locale, region),
+    purpose,
+    bind: canonicalBind(command.bind),
+    webOrigin,
+    appHash,
+    knownUser,
+  });
+}
+
+/** Where the phone of a new verification is kept: under every master key, the current one first. */
+function phoneRefOf(keys: KeyRing, policy: Policy, facts: SendFacts): PhoneRef {
+  const { tenant, phone, knownUser } = facts;
+  const indexOf = (key: KeyRing["current"]) =>
+    key === keys.current ? facts.phoneIndex : phoneIndex(key, tenant, phone.e164);
+  return {
+    indexes: keys.all.map(indexOf),
+    kid: keys.current.kid,
+    knownUser,
+    buckets: bucketsOf(tenant, policy),
+    prefix: isGuarded(knownUser) ? prefixRef(policy, tenant, () => phone.e164) : undefined,
+  };
+}
+
+/** What a repeat of the call has to have in common with it. */
+function fieldsOf(command: SendCommand): string[] {
+  const { phone, locale, purpose, bind, knownUser, webOrigin = "", appHash = "" } = command;
+  return [phone, channelOf(command), locale, purpose, canonicalBind(bind), String(knownUser), webOrigin, appHash];
+}
+
+/** The channel that was asked for, in one spelling. */
+function channelOf({ channel }: SendCommand): string {
+  return channel.toLowerCase() || "sms";
+}
