@@ -3,12 +3,13 @@
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   console.error(
-    `otpd needs Node 22.18 or newer; this is ${process.versions.node}. On Linux, npm ci brings a newer one: start it as "npm start" or "npx --no-install otpd".`,
+    `otpd needs Node 22.18 or newer; this is ${process.versions.node}. In a clone on Linux, npm ci brings a newer one: start it as "npm start" or "npx --no-install otpd".`,
   );
   process.exit(1);
 }
 // What Node makes of the files is kept beside the packages, which halves the CPU of every later start. Whoever may write
 // there may change the code as well; where nobody may, as in an image, a start does without.
+const { existsSync } = await import("node:fs");
 const { enableCompileCache } = await import("node:module");
 const { fileURLToPath } = await import("node:url");
 if (process.env.NODE_COMPILE_CACHE === undefined) {
@@ -20,5 +21,7 @@ for (const stream of [process.stdout, process.stderr]) {
     if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
   });
 }
-const { run } = await import("./cli.ts");
+// In a clone the sources, which are never older than themselves; a package has what was built from them, and no sources.
+const isClone = existsSync(new URL("cli.ts", import.meta.url));
+const { run } = await import(isClone ? "./cli.ts" : "../dist/src/cli.js");
 process.exitCode = await run(process.argv.slice(2));

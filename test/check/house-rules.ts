@@ -6,7 +6,7 @@ import { join, sep } from "node:path";
 import { rules, type SourceFile } from "./rules.ts";
 
 const root = join(import.meta.dirname, "../..");
-const folders = ["src", "test", "proto", "docs", ".ci", ".github"];
+const folders = ["src", "test", "tools", "proto", "docs", ".ci", ".github"];
 const written = /\.([jt]s|proto|md|ya?ml|service)$|\/Dockerfile$|\/\.ci\/run$/;
 
 const paths = [

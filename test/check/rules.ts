@@ -138,7 +138,7 @@ const linesMax = 400;
 /** A file is one idea: at most 400 lines. */
 export const fileLength: Rule = ({ path, text }) => {
   const lines = text.split("\n").length - 1;
-  return /^(src|test)\//.test(path) && lines > linesMax
+  return /^(src|test|tools)\//.test(path) && lines > linesMax
     ? [`${path} has ${lines} lines: a file is one idea and has at most ${linesMax}`]
     : [];
 };

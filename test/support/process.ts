@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The file that `npx --no-install otpd` runs. */
+/** The file that `otpd` runs. */
 export const launcher = fileURLToPath(new URL("../../src/otpd.js", import.meta.url));
 
 /** The environment without any OTP_* of the machine's own. */
@@ -29,13 +29,17 @@ export interface Otpd {
   end(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
-/** Starts `otpd serve` on a free port in `folder`, and resolves once it listens and its banner, if it has one, is here. */
+/**
+ * Starts `otpd serve` on a free port in `folder`, and resolves once it listens and its banner, if it has one, is here. The
+ * file and the Node that are started can be those of an installation.
+ */
 export async function startOtpd(
   folder: string,
   env: Record<string, string> = {},
   args: string[] = ["serve"],
+  { file = launcher, node = process.execPath } = {},
 ): Promise<Otpd> {
-  const child = spawn(process.execPath, [launcher, ...args], {
+  const child = spawn(node, [file, ...args], {
     cwd: folder,
     env: cleanEnv({ OTP_PORT: "0", ...env }),
     stdio: ["ignore", "pipe", "pipe"],

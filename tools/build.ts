@@ -1,0 +1,56 @@
+/**
+ * Makes `dist/`, from which the two packages are packed: the server's JavaScript and what it reads, laid out as in the
+ * repository, and `dist/client`, the package of the generated TypeScript client.
+ */
+import { execFileSync } from "node:child_process";
+import { cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "..");
+const dist = join(root, "dist");
+
+interface Manifest {
+  readonly [field: string]: unknown;
+  readonly version: string;
+  readonly license: string;
+  readonly dependencies: Readonly<Record<string, string>>;
+}
+
+function buildServer(): void {
+  execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
+  // What the server reads beside its code, by paths from its files; the page's script is in gen/demo, bundled.
+  for (const path of ["package.json", "gen/openapi.json", "gen/demo", "src/demo"]) {
+    cpSync(join(root, path), join(dist, path), { recursive: true, filter: (source) => !source.endsWith(".ts") });
+  }
+}
+
+/** The client of `proto/` as it was compiled with the server, behind one entry. */
+function buildClient({ version, license, dependencies }: Manifest): void {
+  const folder = join(dist, "client");
+  const entry = 'export { createClient } from "@connectrpc/connect";\nexport * from "./otp/v1/otp_service_pb.js";\n';
+  cpSync(join(dist, "gen/otp"), join(folder, "otp"), { recursive: true });
+  cpSync(join(root, "proto"), join(folder, "proto"), { recursive: true });
+  cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
+  cpSync(join(root, "tools/client/README.md"), join(folder, "README.md"));
+  for (const name of ["index.js", "index.d.ts"]) writeFileSync(join(folder, name), entry);
+  const manifest = {
+    name: "@otpd/client",
+    version,
+    private: true,
+    description: "The TypeScript client of otpd, generated from its proto files, which are in it too.",
+    license,
+    type: "module",
+    exports: {
+      ".": { types: "./index.d.ts", default: "./index.js" },
+      "./proto/*": "./proto/*",
+    },
+    dependencies: { "@bufbuild/protobuf": `^${dependencies["@bufbuild/protobuf"]}` },
+    // The transport that a program brings wants to be of its release.
+    peerDependencies: { "@connectrpc/connect": `^${dependencies["@connectrpc/connect"]}` },
+  };
+  writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
+}
+
+rmSync(dist, { recursive: true, force: true });
+buildServer();
+buildClient(JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Manifest);
