@@ -25,7 +25,7 @@ describe("imports follow the arrows", () => {
     ["src/otp/code.ts", 'import type { Config } from "../config/config.ts";'],
     ["src/otp/code.ts", 'import { readFileSync } from "node:fs";'],
     ["src/otp/code.ts", 'import { setTimeout } from "node:timers/promises";'],
-    ["src/store/rows/rows.ts", 'import { createWorker } from "../delivery/worker.ts";'],
+    ["src/store/rows/rows.ts", 'import { createWorker } from "../../delivery/worker.ts";'],
     ["src/delivery/worker.ts", 'import type { Verifications } from "../service/verifications.ts";'],
     ["src/service/verifications.ts", 'import type { Provider } from "../delivery/provider.ts";'],
     ["src/service/verifications.ts", 'import {\n  callKey,\n  type Call,\n} from "../server/call.ts";'],
