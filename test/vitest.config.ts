@@ -23,7 +23,7 @@ export default defineConfig({
         test: {
           ...everywhere,
           name: "sqlite",
-          include: ["test/**/*.test.ts"],
+          include: ["{test,tools}/**/*.test.ts"],
           exclude: ["test/soak/**", "test/otp/**", "test/postgres/**"],
         },
       },

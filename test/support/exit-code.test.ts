@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 
 test("what gives tests their PostgreSQL leaves the exit code of the process alone", () => {
-  const support = pathToFileURL(join(import.meta.dirname, "../support/databases.ts")).href;
+  const support = pathToFileURL(join(import.meta.dirname, "databases.ts")).href;
   const program = `await import(${JSON.stringify(support)}); process.exitCode = 3;`;
   const { status, stderr } = spawnSync(process.execPath, ["--input-type=module", "-e", program], { encoding: "utf8" });
   expect({ status, stderr }).toEqual({ status: 3, stderr: "" });

@@ -21,7 +21,7 @@ interface Caught {
 
 const folder = mkdtempSync(join(tmpdir(), "otpd-mutants-"));
 try {
-  for (const part of ["src", "gen", "test", "docs", "README.md", "package.json", "tsconfig.json"]) {
+  for (const part of ["src", "gen", "test", "tools", "docs", "README.md", "package.json", "tsconfig.json"]) {
     cpSync(join(root, part), join(folder, part), { recursive: true });
   }
   symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));

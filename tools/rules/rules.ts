@@ -1,6 +1,6 @@
 /**
  * The house rules that a machine can hold, as pure functions from a file to the sentences that say what is wrong with it.
- * `house-rules.ts` runs them over the repository; `rules.test.ts` shows each one what it is there to find.
+ * `check.ts` runs them over the repository; `rules.test.ts` shows each one what it is there to find.
  */
 
 /** A file of the repository. */
@@ -54,7 +54,7 @@ export const importArrows: Rule = ({ path, text }) => {
   const room = roomOf(path);
   if (room === undefined) return [];
   const allowed = mayImport[room];
-  if (allowed === undefined) return [`${path} is in no room that the import arrows know: see test/check/rules.ts`];
+  if (allowed === undefined) return [`${path} is in no room that the import arrows know: see tools/rules/rules.ts`];
   return importsOf(text).flatMap(({ names, from }) => {
     if (room === "otp" && outsideWorld.test(from)) return [`${path} imports ${from}: the rules do no I/O`];
     if (!from.startsWith(".")) {
