@@ -19,6 +19,7 @@ import { eventAddresses } from "./delivery/public-address.ts";
 import { createWorker } from "./delivery/worker.ts";
 import { banner, everythingPublic, firstKeys } from "./first-start.ts";
 import { ownMasterKey } from "./master-key.ts";
+import type { Channel } from "./otp/channel.ts";
 import type { Share } from "./otp/daily-cap.ts";
 import { createMetrics } from "./observe/metrics.ts";
 import { createTracing } from "./observe/tracing.ts";
@@ -167,13 +168,15 @@ export async function startService(config: Config, surroundings: Surroundings): 
       tracing.provider(guarded(inbox?.copying(provider) ?? provider, now, telemetry.breaker)),
     );
 
+    const providersOf = (channel: Channel) => (channel === "sms" ? providers : []);
+
     const phoneOf = phoneRefs(keys, tenantOf);
     const worker = createWorker({
       store,
       system: tracing.system(system),
       keys,
       tenantOf,
-      providers,
+      providersOf,
       phoneOf,
       refreshTenants: tenants.refresh,
       onCall(provider, outcome, durationMs, ...of) {
@@ -242,7 +245,13 @@ export async function startService(config: Config, surroundings: Surroundings): 
     const publicDocument = createPublicDocuments(receiptKeys(keys));
     const reportVisit = createReportVisits(
       providers,
-      createNoteReport({ store, keys, providers: providers.map(({ name }) => name), phoneOf, nudge: worker.nudge }),
+      createNoteReport({
+        store,
+        keys,
+        providersOf: (channel) => providersOf(channel).map(({ name }) => name),
+        phoneOf,
+        nudge: worker.nudge,
+      }),
     );
     const operations = createOperations({
       metrics: metrics && config.metrics !== "off" ? { access: config.metrics, render: metrics.render } : undefined,

@@ -10,7 +10,7 @@ import messagebird from "messagebird";
 import type { SendOutcome } from "../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
 import { routeMessageBird, watched, type Probe } from "./messagebird-agent.ts";
-import type { Finding, Provider, ReportReading, ReportRequest, Sms } from "./provider.ts";
+import type { Finding, Provider, ReportReading, ReportRequest, OutgoingMessage } from "./provider.ts";
 
 export interface MessageBirdOptions {
   readonly accessKey: string;
@@ -43,7 +43,7 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
   return {
     name: "messagebird",
 
-    async send(sms: Sms, signal) {
+    async send(sms: OutgoingMessage, signal) {
       const { answer, probe } = await call(
         (done) =>
           client.messages.create(

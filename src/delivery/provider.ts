@@ -1,13 +1,16 @@
 /**
- * The provider port: one way for an SMS to leave. A provider makes one call and says what it came to; it never retries,
+ * The provider port: one way for a message to leave. A provider makes one call and says what it came to; it never retries,
  * never throws for a refusal, and keeps no state of its own. Retries, failover and deadlines belong to the worker, the
  * circuit breaker to breaker.ts.
  */
+import type { Channel } from "../otp/channel.ts";
 import type { Report, SendOutcome } from "../otp/message.ts";
 import type { E164 } from "../otp/phone-number.ts";
 
-/** One SMS to hand over. */
-export interface Sms {
+/** One message to hand over. */
+export interface OutgoingMessage {
+  /** How it is to travel: one of those that the provider was configured for. */
+  readonly channel: Channel;
   readonly to: E164;
   /** The number's country, ISO 3166-1 alpha-2: some providers need another sender there. */
   readonly region: string;
@@ -33,7 +36,7 @@ export interface ReportRequest {
   readonly body: Uint8Array;
 }
 
-/** A report, or why there is none: its signature is not the provider's, or it says nothing of an SMS of ours. */
+/** A report, or why there is none: its signature is not the provider's, or it says nothing of a message of ours. */
 export type ReportReading =
   | { readonly kind: "report"; readonly report: Report }
   | { readonly kind: "forged" }
@@ -42,8 +45,8 @@ export type ReportReading =
 export interface Provider {
   /** Its name in configuration, logs and metrics, such as "console". */
   readonly name: string;
-  /** Hands one SMS over. Gives up when the signal aborts; whatever it throws counts as an ambiguous outcome. */
-  send(sms: Sms, signal: AbortSignal): Promise<SendOutcome>;
+  /** Hands one message over. Gives up when the signal aborts; whatever it throws counts as an ambiguous outcome. */
+  send(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
   /** Checks and reads a report; absent where the provider sends none. Never throws. */
   readReport?(request: ReportRequest): Promise<ReportReading>;
   /** Proves the configuration against the provider: sentences for the operator, each true or false. */

@@ -4,10 +4,11 @@
  * polling. At least once: see otp/message.ts.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { Channel } from "../otp/channel.ts";
 import { deriveCode } from "../otp/code.ts";
 import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
-import { isDone, isInHand, type SendOutcome } from "../otp/message.ts";
+import { isDone, isInHand, type EndedCall, type SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import { referenceOf } from "../otp/reference.ts";
@@ -17,15 +18,15 @@ import { stateAt } from "../otp/verification.ts";
 import type { Job, PhoneOf, Store } from "../store/store.ts";
 import { inTime, type Instant, type System } from "../system.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
-import type { Provider, Sms } from "./provider.ts";
+import type { Provider, OutgoingMessage } from "./provider.ts";
 
 export interface WorkerOptions {
   readonly store: Store;
   readonly system: System;
   readonly keys: KeyRing;
   readonly tenantOf: TenantOf;
-  /** The ways out, in the order they are tried; at least one. */
-  readonly providers: readonly Provider[];
+  /** The providers of a channel, in the order they are tried. */
+  readonly providersOf: (channel: Channel) => readonly Provider[];
   readonly phoneOf: PhoneOf;
   /** Brings what `tenantOf` knows up to date; asked before messages are claimed from the outbox. */
   readonly refreshTenants: () => Promise<void>;
@@ -55,6 +56,12 @@ export interface Worker {
 /** The only way out of the sandbox: nowhere. */
 const sandboxOnly: readonly Provider[] = [{ name: "sandbox", send: async (sms) => sandboxSend(sms.to) }];
 
+/** Where a message goes whose channel has no provider here: it is of an instance that has one. */
+const nobody: Provider = {
+  name: "none",
+  send: async () => ({ kind: "refused", cause: "content", detail: "no provider of this channel is configured" }),
+};
+
 /** Provider calls at once: with a provider that takes 300 ms, 850 messages a second. */
 const defaultCallsMax = 256;
 /** Messages in hand that wait for their turn to be called; further ones go back to the outbox. */
@@ -65,7 +72,8 @@ const callTimeoutMs = 5_000;
 const pollMs = 1_000;
 
 export function createWorker(options: WorkerOptions): Worker {
-  const { store, system, keys, tenantOf, providers, phoneOf, refreshTenants, onCall, onDailyShare, onFault } = options;
+  const { store, system, keys, tenantOf, providersOf, phoneOf, refreshTenants, onCall, onDailyShare, onFault } =
+    options;
   const { callsMax = defaultCallsMax } = options;
   const capOf = (tenant: string) => dailyMaxOf(tenant, tenantOf(tenant).policy);
   /** Each with what takes up again the thread of events that it came in: for traces, it is a part of its own call. */
@@ -117,11 +125,11 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   async function carry(job: Job): Promise<void> {
-    const ways = isSandbox(job.verification.tenant) ? sandboxOnly : providers;
-    const provider = ways[job.message.providerIndex % ways.length];
-    if (provider === undefined) throw new Error("a worker has at least one provider");
+    const { channel, providerIndex } = job.message;
+    const providers = isSandbox(job.verification.tenant) ? sandboxOnly : providersOf(channel);
+    const provider = providers[providerIndex % providers.length] ?? nobody;
     const outcome = await call(provider, job);
-    const settled = await settle(job, outcome, provider.name, ways.length);
+    const settled = await settle(job, { outcome, provider: provider.name, providers: providers.length });
     if (settled === undefined || isDone(settled.message)) listeners.get(nameOf(job))?.(settled);
     else wakeIn((settled.message.dueMs ?? 0) - store.now());
   }
@@ -138,7 +146,8 @@ export function createWorker(options: WorkerOptions): Worker {
     const template = templates.templateFor(verification);
     const { dltTemplateId, dltEntityId } = template;
     const { purpose, webOrigin, appHash } = verification;
-    const sms: Sms = {
+    const outgoing: OutgoingMessage = {
+      channel: job.message.channel,
       region: verification.region,
       reference: referenceOf(key, verification.id, job.message.copy),
       to: openPhone(keys, verification.kid, verification.id, verification.phoneBox),
@@ -148,19 +157,19 @@ export function createWorker(options: WorkerOptions): Worker {
       ...(dltTemplateId === undefined ? {} : { dltTemplateId }),
       ...(dltEntityId === undefined ? {} : { dltEntityId }),
     };
-    const outcome = await answerOf(provider, sms);
+    const outcome = await answerOf(provider, outgoing);
     onCall(provider.name, outcome, store.now() - startMs, job, startMs);
     return outcome;
   }
 
   /** Notes an outcome. While the store is unavailable the message stays claimed, and is tried for until its lease ends. */
-  async function settle(job: Job, outcome: SendOutcome, provider: string, ways: number): Promise<Settled | undefined> {
+  async function settle(job: Job, ended: EndedCall): Promise<Settled | undefined> {
     const { policy } = tenantOf(job.verification.tenant);
     for (let waitMs = 50; ; waitMs *= 2) {
       try {
         return await store.settleMessage(job.message, phoneOf, (view) =>
-          outcome.kind === "accepted" || isInHand(job.message, view.message)
-            ? decideSettle(view, outcome, provider, ways, policy)
+          ended.outcome.kind === "accepted" || isInHand(job.message, view.message)
+            ? decideSettle(view, ended, policy)
             : { writes: {}, result: view },
         );
       } catch (error) {
@@ -184,7 +193,7 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   /** A provider's answer, or an ambiguous outcome when it throws or takes too long. Never rejects. */
-  async function answerOf(provider: Provider, sms: Sms): Promise<SendOutcome> {
+  async function answerOf(provider: Provider, outgoing: OutgoingMessage): Promise<SendOutcome> {
     const late = new AbortController();
     const tooLong = Promise.withResolvers<SendOutcome>();
     const giveUp = () => {
@@ -194,7 +203,7 @@ export function createWorker(options: WorkerOptions): Worker {
     const callOff = system.after(callTimeoutMs, giveUp);
     openCalls.add(giveUp);
     try {
-      return await Promise.race([provider.send(sms, late.signal), tooLong.promise]);
+      return await Promise.race([provider.send(outgoing, late.signal), tooLong.promise]);
     } catch {
       // What a provider throws may quote the request, so its text goes nowhere.
       return { kind: "ambiguous", detail: "the provider's adapter failed" };

@@ -2,11 +2,12 @@
  * The metrics: every family that /metrics shows, and where each is counted. docs/metrics.md says what they are for.
  *
  * Labels are bounded: an RPC, a reason, an outcome or a configured provider, all of them closed sets, and a country, which
- * is one of libphonenumber's or `unknown`. There is no tenant, no key and no number in any of them. What test keys send
+ * is one of libphonenumber's or `unknown`, and a channel. There is no tenant, no key and no number in any of them. What test keys send
  * counts as calls and nowhere else, so that test runs do not look like customers.
  */
 import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { channelsOn } from "../otp/channel.ts";
 import type { VerifyResult } from "../otp/decisions.ts";
 import type { TryOutcome } from "../otp/endpoint.ts";
 import type { SendOutcome } from "../otp/message.ts";
@@ -101,8 +102,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   });
   const sends = counters(registry, {
     name: "otp_sends_total",
-    help: "Messages that were asked for and committed, by the phone's country and by whether it is the first of its verification or a resend.",
-    labels: ["country", "kind"],
+    help: "Messages that were asked for and committed, by the phone's country and by whether it is the first of its verification or a resend, and by channel.",
+    labels: ["country", "kind", "channel"],
   });
   const checks = counters(registry, {
     name: "otp_checks_total",
@@ -111,8 +112,8 @@ export function createMetrics(options: MetricsOptions): Metrics {
   });
   const handedOver = counters(registry, {
     name: "otp_handed_over_total",
-    help: "Verifications whose first message a provider has taken, by country and provider.",
-    labels: ["country", "provider"],
+    help: "Verifications whose first message a provider has taken, by country, provider and channel.",
+    labels: ["country", "provider", "channel"],
   });
   const verified = counters(registry, {
     name: "otp_verified_total",
@@ -133,12 +134,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const providerCalls = counters(registry, {
     name: "otp_provider_calls_total",
     help: "Calls of providers, by what they came to: accepted, refused, throttled, unavailable or ambiguous.",
-    labels: ["provider", "outcome"],
+    labels: ["provider", "outcome", "channel"],
   });
   const providerSeconds = histograms(registry, {
     name: "otp_provider_call_seconds",
     help: "How long provider calls took.",
-    labels: ["provider"],
+    labels: ["provider", "channel"],
     bounds: providerBounds,
   });
   const batchActs = histograms(registry, {
@@ -207,7 +208,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     sent({ message, verification }) {
       if (isSandbox(verification.tenant)) return;
-      sends(countryOf(verification), message.copy === 0 ? "first" : "resend").add();
+      sends(countryOf(verification), message.copy === 0 ? "first" : "resend", message.channel).add();
     },
     checked(decided, tenant) {
       if (decided.kind === "replay" || isSandbox(tenant)) return;
@@ -217,13 +218,14 @@ export function createMetrics(options: MetricsOptions): Metrics {
     providerCall(provider, outcome, durationMs, { message, verification, now }, startMs) {
       if (isSandbox(verification.tenant)) return;
       const isFirst = message.copy === 0;
-      providerCalls(provider, outcome.kind).add();
-      providerSeconds(provider).observe(durationMs / 1_000);
+      const { channel } = message;
+      providerCalls(provider, outcome.kind, channel).add();
+      providerSeconds(provider, channel).observe(durationMs / 1_000);
       if (message.failures === 0) handOff().observe((startMs - (isFirst ? verification.createMs : now)) / 1_000);
       if (outcome.kind !== "accepted" && outcome.kind !== "ambiguous") return;
       conversions.handedOver(verification.id, provider);
       if (!isFirst || outcome.kind !== "accepted") return;
-      handedOver(countryOf(verification), provider).add();
+      handedOver(countryOf(verification), provider, channel).add();
       // Without a series, codes of which none is typed would be no conversion instead of one of 0.
       verified(countryOf(verification), provider);
     },
@@ -239,7 +241,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
       eventsLost().add(count);
     },
     async render() {
-      for (const { name } of options.providers()) for (const outcome of providerOutcomes) providerCalls(name, outcome);
+      for (const { name } of options.providers()) {
+        for (const outcome of providerOutcomes) for (const channel of channelsOn) providerCalls(name, outcome, channel);
+      }
       await readGauges();
       const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
       return { type: registry.contentType, body: `${own}\n${process}` };

@@ -1,5 +1,5 @@
 /**
- * Counters and histograms for the path of a call. A series is looked up by its labels once or by two maps, and then added
+ * Counters and histograms for the path of a call. A series is looked up by its labels once or by three maps, and then added
  * to: 0.02 µs, where prom-client's own put a key together for each observation, 0.35 to 0.55 µs. Only a scrape reads
  * them, through prom-client's registry, whose idea of a metric they have.
  */
@@ -10,8 +10,8 @@ export interface FamilyOptions {
   /** As Prometheus wants it: with the unit, and `_total` for a counter. */
   readonly name: string;
   readonly help: string;
-  /** None, one or two. Their values come from closed sets, since every series stays for ever. */
-  readonly labels?: readonly [] | readonly [string] | readonly [string, string];
+  /** At most three. Their values come from closed sets, since every series stays for ever. */
+  readonly labels?: readonly [] | readonly [string] | readonly [string, string] | readonly [string, string, string];
 }
 
 /** A series that only grows. */
@@ -45,7 +45,7 @@ export class Spread {
 }
 
 /** Finds a series by its labels' values, and begins it at the first time. */
-export type Series<Child> = (first?: string, second?: string) => Child;
+export type Series<Child> = (first?: string, second?: string, third?: string) => Child;
 
 /** Counters of a family, in a registry. */
 export function counters(registry: Registry, options: FamilyOptions): Series<Count> {
@@ -95,31 +95,36 @@ function family<Child>(
   make: () => Child,
   read: (child: Child, labels: Labels) => Sample[],
 ): Series<Child> {
-  const children = new Map<string, Map<string, Child>>();
-  const [firstName, secondName] = labelNames;
-  if (firstName === undefined) children.set("", new Map([["", make()]]));
+  const children = new Map<string, Map<string, Map<string, Child>>>();
+  const [firstName, secondName, thirdName] = labelNames;
+  if (firstName === undefined) children.set("", new Map([["", new Map([["", make()]])]]));
 
   const get = async (): Promise<Pick<Collected, "name" | "help" | "values"> & { type: string }> => ({
     name,
     help,
     type,
-    values: [...children].flatMap(([first, byNext]) =>
-      [...byNext].flatMap(([second, child]) =>
-        read(child, {
-          ...(firstName === undefined ? {} : { [firstName]: first }),
-          ...(secondName === undefined ? {} : { [secondName]: second }),
-        }),
+    values: [...children].flatMap(([first, bySecond]) =>
+      [...bySecond].flatMap(([second, byThird]) =>
+        [...byThird].flatMap(([third, child]) =>
+          read(child, {
+            ...(firstName === undefined ? {} : { [firstName]: first }),
+            ...(secondName === undefined ? {} : { [secondName]: second }),
+            ...(thirdName === undefined ? {} : { [thirdName]: third }),
+          }),
+        ),
       ),
     ),
   });
   // The registry asks a metric for its name and for what `get` gives, whatever its class.
   registry.registerMetric({ name, get } as unknown as Metric);
 
-  return (first = "", second = "") => {
-    let byNext = children.get(first);
-    if (byNext === undefined) children.set(first, (byNext = new Map<string, Child>()));
-    let child = byNext.get(second);
-    if (child === undefined) byNext.set(second, (child = make()));
+  return (first = "", second = "", third = "") => {
+    let bySecond = children.get(first);
+    if (bySecond === undefined) children.set(first, (bySecond = new Map<string, Map<string, Child>>()));
+    let byThird = bySecond.get(second);
+    if (byThird === undefined) bySecond.set(second, (byThird = new Map<string, Child>()));
+    let child = byThird.get(third);
+    if (child === undefined) byThird.set(third, (child = make()));
     return child;
   };
 }

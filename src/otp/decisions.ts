@@ -6,6 +6,7 @@
  */
 import type { Instant } from "../system.ts";
 import { passOf } from "./bot-pass.ts";
+import type { Channel } from "./channel.ts";
 import { codesMatch, deriveCode, parseCode, whyNoCode } from "./code.ts";
 import { dailyMaxOf, dailyOf, takePlace, type Place, type Share } from "./daily-cap.ts";
 import { blocked, refusalOf } from "./destination.ts";
@@ -86,6 +87,7 @@ export interface SendFacts {
   readonly phoneIndex: Uint8Array;
   readonly phoneBox: Uint8Array;
   readonly locale: string;
+  readonly channel: Channel;
   readonly purpose: string;
   readonly bind: string;
   readonly webOrigin: WebOrigin | undefined;
@@ -185,7 +187,7 @@ export function decideSend(
     expireMs: now + policy.ttlMs,
     endMs: null,
   };
-  const message = newMessage(verification.id, 0, now, verification.expireMs - policies.sendLifeMinMs, place.day);
+  const message = owedMessage(verification, now, place);
   return {
     writes: {
       verification,
@@ -197,6 +199,16 @@ export function decideSend(
     },
     result: { kind: "opened", verification, message, now, share: place.share, passUntilMs: door.passUntilMs },
   };
+}
+
+/** The latest message of a verification, which has taken its place under the daily cap. */
+function owedMessage(
+  { id, resends, channel, expireMs }: Verification,
+  now: Instant,
+  { day }: Extract<Place, { taken: true }>,
+): Message {
+  const deadlineMs = expireMs - policies.sendLifeMinMs;
+  return newMessage({ verificationId: id, copy: resends, channel, now, deadlineMs, placeDay: day });
 }
 
 /** Digits of the next code: what the phone's own past asks for, and the guessing at its whole tenant. */
@@ -325,7 +337,7 @@ export function decideResend(
     delivery: "SENDING",
     nextResendMs: now + (policy.resendGapsMs[resends] ?? 0),
   };
-  const message = newMessage(resent.id, resends, now, resent.expireMs - policies.sendLifeMinMs, place.day);
+  const message = owedMessage(resent, now, place);
   return {
     writes: {
       verification: resent,

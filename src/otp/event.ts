@@ -84,12 +84,17 @@ export function verificationEvents(
   };
   if (before === undefined) tell("verification.created", []);
   if (message !== undefined) {
-    const { copy, calls, delivery, provider } = message.after;
+    const { copy, calls, channel, delivery, provider } = message.after;
     const became = outcomeOf(message.after);
     const isNews = became !== undefined && (message.before === undefined || outcomeOf(message.before) !== became);
     // A message that a second provider takes is accepted twice, with a call between.
     if (isNews) {
-      tell(`verification.${became}`, [`${copy}`, `${calls}`], { delivery: `DELIVERY_${delivery}`, copy, provider });
+      tell(`verification.${became}`, [`${copy}`, `${calls}`], {
+        channel,
+        delivery: `DELIVERY_${delivery}`,
+        copy,
+        provider,
+      });
     }
   }
   if (after.state !== "PENDING" && before?.state === "PENDING") {
@@ -170,7 +175,7 @@ function factsOf(v: Verification): Record<string, unknown> {
   return {
     request_id: v.id,
     tenant: realTenantOf(v.tenant),
-    channel: "sms",
+    channel: v.channel,
     country: v.region,
     purpose: v.purpose,
     state: `STATE_${v.state}`,

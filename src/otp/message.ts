@@ -1,11 +1,12 @@
 /**
- * A message is one SMS owed to the outside, kept in the outbox until a provider has it. This file holds its states, and
+ * A message is one text owed to a phone by one channel, kept in the outbox until a provider has it. This file holds its states, and
  * what to do after a provider has answered. It holds no text: that is rendered anew for each call (template/).
  *
  * Delivery is at least once: a crash between a provider's acceptance and our note of it sends the text again. That is
  * harmless, since every copy carries the same code, and bounded: at most two answered calls per message.
  */
 import type { Instant } from "../system.ts";
+import type { Channel } from "./channel.ts";
 import { providerName, providerReason } from "./provider-text.ts";
 
 /** How far a message got, or how it ended. */
@@ -16,6 +17,8 @@ export interface Message {
   readonly verificationId: string;
   /** 0 for the first message of a verification, then one more per resend. */
   readonly copy: number;
+  /** How it travels. */
+  readonly channel: Channel;
   readonly delivery: Delivery;
   /** How many times a provider was called, the calls that a crash cut short included, and those apart that were put off. */
   readonly calls: number;
@@ -62,7 +65,15 @@ export type SendOutcome =
   /** It may have been sent: the answer was lost, late or makes no sense. */
   | { readonly kind: "ambiguous"; readonly detail: string };
 
-/** What a provider later says became of an SMS. */
+/** How a call of a provider ended. */
+export interface EndedCall {
+  readonly outcome: SendOutcome;
+  readonly provider: string;
+  /** How many providers the message's channel has. */
+  readonly providers: number;
+}
+
+/** What a provider later says became of a message. */
 export interface Report {
   readonly reference: string;
   /** The provider's id of the message, if the report has one. */
@@ -86,17 +97,15 @@ const putOffMsMax = 15_000;
 /** The wait before a second call to the same provider. Short: a user is looking at an empty box. */
 export const retryDelayMs = 500;
 
+/** What is known of a message when it is made. */
+export interface MessageFacts extends Pick<Message, "verificationId" | "copy" | "channel" | "deadlineMs" | "placeDay"> {
+  readonly now: Instant;
+}
+
 /** A new message, claimed by the process that creates it: it goes straight to that process's worker. Pure. */
-export function newMessage(
-  verificationId: string,
-  copy: number,
-  now: Instant,
-  deadlineMs: Instant,
-  placeDay: number | null = null,
-): Message {
+export function newMessage({ now, ...facts }: MessageFacts): Message {
   return {
-    verificationId,
-    copy,
+    ...facts,
     delivery: "SENDING",
     calls: 1,
     failures: 0,
@@ -104,8 +113,6 @@ export function newMessage(
     recipientRefused: true,
     providerIndex: 0,
     dueMs: now + leaseMs,
-    deadlineMs,
-    placeDay,
     provider: null,
     providerMessageId: null,
     detail: null,
@@ -162,13 +169,7 @@ export function isProvenUnsent(message: Message): boolean {
  * after a pause at the same one when there is no other; or given up after two failures. A provider that asks for patience has
  * not failed: its call is put off, for as long as there is time. Pure.
  */
-export function settle(
-  message: Message,
-  outcome: SendOutcome,
-  provider: string,
-  providers: number,
-  now: Instant,
-): Message {
+export function settle(message: Message, { outcome, provider, providers }: EndedCall, now: Instant): Message {
   if (outcome.kind === "accepted") {
     const accepted: Message = {
       ...message,
@@ -207,19 +208,17 @@ export function settle(
  */
 export function report(
   message: Message,
-  said: Pick<Report, "delivery" | "detail">,
-  isFromHolder: boolean,
-  providers: number,
+  said: Pick<Report, "delivery" | "detail"> & { readonly isFromHolder: boolean; readonly providers: number },
   now: Instant,
 ): Message {
-  if (said.delivery !== "DELIVERED" && !isFromHolder) return message;
+  if (said.delivery !== "DELIVERED" && !said.isFromHolder) return message;
   const delivery = forward(message.delivery, said.delivery);
   if (delivery === message.delivery) return message;
   const detail = providerReason(said.detail) ?? message.detail;
   const told: Message = { ...message, delivery, detail, maybeSent: true };
   if (delivery === "DELIVERED") return { ...told, dueMs: null };
   // While a call is under way its own end decides.
-  return delivery === "UNDELIVERED" && isDone(message) ? failOver(told, providers, now) : told;
+  return delivery === "UNDELIVERED" && isDone(message) ? failOver(told, said.providers, now) : told;
 }
 
 /** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */

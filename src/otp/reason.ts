@@ -3,6 +3,7 @@
  * an exception is a bug. Adding a reason here without its row, or here without the proto's `Reason`, does not compile
  * (`server/status.ts` compares the two). The sentence may change; a reason never does.
  */
+import { channelsOffered } from "./channel.ts";
 
 /** The gRPC codes in use, in the spelling of gRPC's own documentation. */
 export type StatusCode =
@@ -31,7 +32,7 @@ export const reasons = {
   PHONE_INVALID: { code: "INVALID_ARGUMENT", sentence: "phone is not a valid number in E.164, such as +31612345678." },
   PHONE_NOT_MOBILE: { code: "INVALID_ARGUMENT", sentence: "phone is not a mobile number, so it gets no SMS." },
   PHONE_UNREACHABLE: { code: "INVALID_ARGUMENT", sentence: "No provider can reach this phone." },
-  CHANNEL_UNSUPPORTED: { code: "INVALID_ARGUMENT", sentence: "channel is not offered here; the only one is sms." },
+  CHANNEL_UNSUPPORTED: { code: "INVALID_ARGUMENT", sentence: channelsOffered() },
   CODE_MALFORMED: { code: "INVALID_ARGUMENT", sentence: "code has the wrong number of digits. No attempt was spent." },
   PURPOSE_MISMATCH: {
     code: "INVALID_ARGUMENT",

@@ -3,6 +3,7 @@
  * decisions like those in decisions.ts.
  */
 import type { Instant } from "../system.ts";
+import type { Channel } from "./channel.ts";
 import { withPlaceBack, type DailyCount } from "./daily-cap.ts";
 import {
   forward,
@@ -10,9 +11,9 @@ import {
   isProvenUnsent,
   report,
   settle,
+  type EndedCall,
   type Message,
   type Report,
-  type SendOutcome,
 } from "./message.ts";
 import { limitsFor, type Policy } from "./policy.ts";
 import { providerName } from "./provider-text.ts";
@@ -39,21 +40,15 @@ export interface Settled {
  * only one of its verification, there is no code out there to wait for: the verification becomes FAILED. A resend that
  * never left does not count. Its place under the daily cap comes back, too, while the day lasts.
  */
-export function decideSettle(
-  view: SettleView,
-  outcome: SendOutcome,
-  provider: string,
-  providers: number,
-  policy: Policy,
-): Decided<Settled> {
+export function decideSettle(view: SettleView, call: EndedCall, policy: Policy): Decided<Settled> {
   const { now, verification } = view;
   // It is in nobody's hand: it has ended or was put back meanwhile, by a worker that was faster or by an earlier try to
   // note this very answer. Counting it again would give its budget back twice, send an accepted text once more, or give
   // up a message that has a provider left to go to; an acceptance alone is still news.
   const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
-  if (!isInHand && outcome.kind !== "accepted") return nothing({ message: view.message, verification });
+  if (!isInHand && call.outcome.kind !== "accepted") return nothing({ message: view.message, verification });
   const pending = stateAt(verification, now) === "PENDING";
-  const answered = settle(view.message, outcome, provider, providers, now);
+  const answered = settle(view.message, call, now);
   // Nothing is sent after a terminal state.
   const message =
     pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
@@ -100,8 +95,8 @@ function concluded(
 /** What a provider's report says, and whose it is. */
 export interface ReportFacts extends Omit<Report, "reference"> {
   readonly provider: string;
-  /** The providers in their order. */
-  readonly providers: readonly string[];
+  /** The providers of a channel, in their order. */
+  readonly providersOf: (channel: Channel) => readonly string[];
 }
 
 /** Notes a provider's report. Safe to repeat, and in any order. */
@@ -112,9 +107,10 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const toldId = providerName(facts.providerMessageId);
   const isSameMessage = knownId === null || toldId === null || knownId === toldId;
   // Once a message is on its way to the next provider, the one before has nothing more to say of its failure.
-  const holder = message.delivery === "QUEUED" ? undefined : facts.providers[message.providerIndex];
+  const providers = facts.providersOf(message.channel);
+  const holder = message.delivery === "QUEUED" ? undefined : providers[message.providerIndex];
   const isFromHolder = holder === facts.provider && isSameMessage;
-  const reported = report(message, facts, isFromHolder, facts.providers.length, now);
+  const reported = report(message, { ...facts, isFromHolder, providers: providers.length }, now);
   if (reported === message) return nothing({ message, verification });
   // Its answer may be out still, or lost: what it says shows that it has the message.
   const held: Message = { ...reported, provider: facts.provider, providerMessageId: toldId ?? knownId };

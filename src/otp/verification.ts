@@ -3,6 +3,7 @@
  * a decision about it may write. The decisions are in decisions.ts and settlement.ts.
  */
 import type { Instant } from "../system.ts";
+import type { Channel } from "./channel.ts";
 import type { DailyCount } from "./daily-cap.ts";
 import type { SpendWarning } from "./event.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
@@ -32,6 +33,8 @@ export interface Verification {
   readonly region: string;
   /** The language of its messages, as it was chosen when it opened. */
   readonly locale: string;
+  /** The channel that it was asked for by. Its resends take the same. */
+  readonly channel: Channel;
   readonly purpose: string;
   /** The binding in canonical form (`canonicalBind`), or "". */
   readonly bind: string;

@@ -144,7 +144,7 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
         expiresInSeconds: seen.state === "PENDING" ? message.expiresInSeconds : 0,
         reason: seen.reason === undefined ? Reason.UNSPECIFIED : protoReasons[seen.reason],
         phone: isPublic ? maskPhone(seen.phone) : seen.phone,
-        channel: "sms",
+        channel: seen.channel,
         purpose: seen.purpose,
         createTime: timestampFromMs(seen.createMs),
         attemptsRemaining: seen.attemptsRemaining,

@@ -1,6 +1,7 @@
 /**
  * What a caller brings to the acts of the service, and what it is told.
  */
+import type { Channel } from "../otp/channel.ts";
 import type { Delivery } from "../otp/message.ts";
 import type { E164 } from "../otp/phone-number.ts";
 import type { Reason, Result } from "../otp/reason.ts";
@@ -75,6 +76,7 @@ export interface Canceled {
 export interface Seen extends Sent {
   readonly phone: E164;
   readonly reason: Reason | undefined;
+  readonly channel: Channel;
   readonly purpose: string;
   readonly createMs: Instant;
   readonly endMs: Instant | null;

@@ -20,6 +20,7 @@ export async function get(tools: ActTools, caller: Caller, id: string): Promise<
       ...sentAt(v, policyOf(tools, v.tenant), now),
       phone: openPhone(keys, v.kid, v.id, v.phoneBox),
       reason: state === "PENDING" ? undefined : terminalReason(state),
+      channel: v.channel,
       purpose: v.purpose,
       createMs: v.createMs,
       endMs: v.endMs ?? (state === "EXPIRED" ? v.expireMs : null),

@@ -5,14 +5,14 @@
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Report } from "../otp/message.ts";
 import { readReference } from "../otp/reference.ts";
-import { decideReport } from "../otp/settlement.ts";
+import { decideReport, type ReportFacts } from "../otp/settlement.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
 
 export interface ReportsOptions {
   readonly store: Store;
   readonly keys: KeyRing;
-  /** The providers' names, in their order. */
-  readonly providers: readonly string[];
+  /** The names of a channel's providers, in their order. */
+  readonly providersOf: ReportFacts["providersOf"];
   readonly phoneOf: PhoneOf;
   /** Told that a message is due at once. */
   readonly nudge: () => void;
@@ -20,10 +20,10 @@ export interface ReportsOptions {
 
 /** Makes the function that notes a report. A report about a message nobody knows changes nothing. Safe to repeat. */
 export function createNoteReport(options: ReportsOptions) {
-  const { store, keys, providers, phoneOf, nudge } = options;
+  const { store, keys, providersOf, phoneOf, nudge } = options;
   return async function noteReport(provider: string, report: Report): Promise<void> {
     const { providerMessageId, delivery, detail } = report;
-    const facts = { provider, providers, providerMessageId, delivery, detail };
+    const facts = { provider, providersOf, providerMessageId, delivery, detail };
     for (const { id, copy } of readReference(keys, report.reference)) {
       const noted = await store.settleMessage({ verificationId: id, copy }, phoneOf, (view) =>
         decideReport(view, facts),

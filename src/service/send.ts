@@ -1,6 +1,7 @@
 /**
  * Send: a code is owed to a phone.
  */
+import { channelName, findChannel } from "../otp/channel.ts";
 import { saltBytes } from "../otp/code.ts";
 import { dailyMaxOf } from "../otp/daily-cap.ts";
 import { decideSend, type SendFacts } from "../otp/decisions.ts";
@@ -62,7 +63,8 @@ function admit({ tenantOf, system, keys }: SendTools, caller: Caller, command: S
   if (command.webOrigin !== undefined && origins?.has(command.webOrigin) === false) {
     return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
   }
-  if (channelOf(command) !== "sms") return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
+  const channel = findChannel(channelName(command.channel));
+  if (channel === undefined) return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
   const phone = admitNumber(tenant, parsePhoneNumber(command.phone));
   if (!phone.ok) return phone;
   const { e164, region } = phone.value;
@@ -78,6 +80,7 @@ function admit({ tenantOf, system, keys }: SendTools, caller: Caller, command: S
     phoneIndex: phoneIndex(keys.current, tenant, e164),
     phoneBox: sealPhone(keys.current, id, e164),
     locale: templates.localeFor(command.locale, region),
+    channel,
     purpose,
     bind: canonicalBind(command.bind),
     webOrigin,
@@ -103,10 +106,6 @@ function phoneRefOf(keys: KeyRing, policy: Policy, facts: SendFacts): PhoneRef {
 /** What a repeat of the call has to have in common with it. */
 function fieldsOf(command: SendCommand): string[] {
   const { phone, locale, purpose, bind, knownUser, webOrigin = "", appHash = "" } = command;
-  return [phone, channelOf(command), locale, purpose, canonicalBind(bind), String(knownUser), webOrigin, appHash];
-}
-
-/** The channel that was asked for, in one spelling. */
-function channelOf({ channel }: SendCommand): string {
-  return channel.toLowerCase() || "sms";
+  const channel = channelName(command.channel);
+  return [phone, channel, locale, purpose, canonicalBind(bind), String(knownUser), webOrigin, appHash];
 }

@@ -4,7 +4,7 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createBirdProvider, type BirdOptions } from "../../src/delivery/bird.ts";
-import type { Sms } from "../../src/delivery/provider.ts";
+import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { deadOrigin, oddReplies, startGateway, type Gateway, type Reply } from "../support/gateway.ts";
@@ -30,7 +30,8 @@ function bird(changes: Partial<BirdOptions> = {}) {
   });
 }
 
-const sms: Sms = {
+const sms: OutgoingMessage = {
+  channel: "sms",
   to: "+31612345678" as E164,
   region: "NL",
   text: "123456 is your Acme code.",

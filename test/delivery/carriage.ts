@@ -107,7 +107,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       keys: acts.keys,
       tenantOf: ofOneMind(acts.policy),
       refreshTenants: async () => {},
-      providers,
+      providersOf: (channel) => (channel === "sms" ? providers : []),
       callsMax: placesMax,
       phoneOf: acts.phoneOf,
       onCall: (provider, outcome) => void calls.push(`${provider} ${outcome.kind}`),

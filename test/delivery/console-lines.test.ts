@@ -3,7 +3,7 @@
  */
 import { expect, test } from "vitest";
 import { createConsoleProvider } from "../../src/delivery/console.ts";
-import type { Sms } from "../../src/delivery/provider.ts";
+import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 
 test("a message of several lines is printed line by line, each unbroken however long", async () => {
@@ -13,7 +13,8 @@ test("a message of several lines is printed line by line, each unbroken however 
     `@${"a".repeat(200)}.example #123456`,
   ];
   let printed = "";
-  const sms: Sms = {
+  const sms: OutgoingMessage = {
+    channel: "sms",
     to: "+31612345678" as E164,
     region: "NL",
     text: lines.join("\n"),

@@ -6,7 +6,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import type { Sms } from "../../src/delivery/provider.ts";
+import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import { createWebhookProvider } from "../../src/delivery/webhook.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 
@@ -24,7 +24,8 @@ test("the webhook gets the DLT ids of a registered text, and none with any other
     const { port } = server.address() as AddressInfo;
     const url = new URL(`http://127.0.0.1:${port}/`);
     const provider = createWebhookProvider({ url, secret: Buffer.alloc(32, 1), now: () => 0 });
-    const sms: Sms = {
+    const sms: OutgoingMessage = {
+      channel: "sms",
       to: "+919812345678" as E164,
       region: "IN",
       text: "123456 is your code for Acme.",

@@ -6,7 +6,7 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "nod
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { Sms } from "../../src/delivery/provider.ts";
+import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import { createWebhookProvider } from "../../src/delivery/webhook.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
@@ -36,7 +36,8 @@ function webhook(url = new URL("/sms?for=acme", gateway.url), now = Date.now) {
   return createWebhookProvider({ url, secret, now });
 }
 
-const sms: Sms = {
+const sms: OutgoingMessage = {
+  channel: "sms",
   to: "+31612345678" as E164,
   region: "NL",
   text: "123456 is your Acme code — één.",

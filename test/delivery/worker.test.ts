@@ -44,6 +44,15 @@ describe("with one provider", () => {
     expect([c.calls, c.faults]).toEqual([["one accepted"], []]);
   });
 
+  test("of a channel that no provider here serves it reaches none, and never left", async () => {
+    const settled = await c.worker.deliver(await c.acts.send(ann, { channel: "voice" }), waitMs);
+    expect(settled).toMatchObject({
+      message: { delivery: "REJECTED", dueMs: null, provider: "none", maybeSent: false },
+      verification: { state: "FAILED" },
+    });
+    expect([sent(), c.faults]).toEqual([[], []]);
+  });
+
   test("nobody has to wait for it", async () => {
     const [call] = [c.leaveOpen(c.networks[0], 1)];
     const job = await c.acts.send(ann);
@@ -190,7 +199,7 @@ describe("with one provider", () => {
     const job = await c.acts.send(ann);
     const heard = c.worker.deliver(job, waitMs);
     await c.settled();
-    const facts = { provider: "one", providers: ["one"], providerMessageId: "m1", delivery, detail: undefined };
+    const facts = { provider: "one", providersOf: () => ["one"], providerMessageId: "m1", delivery, detail: undefined };
     await c.store.settleMessage(job.message, c.acts.phoneOf, (view) => decideReport(view, facts));
     open[0]?.answer(ambiguous);
     await c.pass(120_000);

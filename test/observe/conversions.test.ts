@@ -5,7 +5,10 @@ import { expect, test } from "vitest";
 import { createConversions } from "../../src/observe/conversions.ts";
 import { newMessage, type Message } from "../../src/otp/message.ts";
 
-const message = (provider: string | null): Message => ({ ...newMessage("id", 0, 0, 1), provider });
+const message = (provider: string | null): Message => ({
+  ...newMessage({ verificationId: "id", copy: 0, channel: "sms", now: 0, deadlineMs: 1, placeDay: null }),
+  provider,
+});
 
 function ask(conversions: ReturnType<typeof createConversions>, id: string): Promise<string | undefined> {
   return new Promise((resolve) => conversions.whose(id, resolve));

@@ -110,7 +110,7 @@ describe("after the scenario", () => {
   });
 
   test("sends are messages that were committed, by country", () => {
-    expect(growth("otp_sends_total")).toEqual({ "NL first": 3, "NL resend": 1, "BE first": 1 });
+    expect(growth("otp_sends_total")).toEqual({ "NL first sms": 3, "NL resend sms": 1, "BE first sms": 1 });
   });
 
   test("checks are verifies that were decided; a repeat is not decided again", () => {
@@ -118,7 +118,7 @@ describe("after the scenario", () => {
   });
 
   test("conversion is verified over handed over, by country and provider", () => {
-    expect(growth("otp_handed_over_total")).toEqual({ "NL test": 2, "BE test": 1 });
+    expect(growth("otp_handed_over_total")).toEqual({ "NL test sms": 2, "BE test sms": 1 });
     expect(growth("otp_verified_total")).toEqual({ "NL test": 2 });
   });
 
@@ -139,8 +139,8 @@ describe("after the scenario", () => {
   });
 
   test("provider calls have their outcome", () => {
-    expect(growth("otp_provider_calls_total")).toEqual({ "test accepted": 4, "test refused": 1 });
-    expect(growth("otp_provider_call_seconds_count")).toEqual({ test: 5 });
+    expect(growth("otp_provider_calls_total")).toEqual({ "test accepted sms": 4, "test refused sms": 1 });
+    expect(growth("otp_provider_call_seconds_count")).toEqual({ "test sms": 5 });
     expect(after.value("otp_provider_breaker_open", { provider: "test" })).toBe(0);
   });
 
@@ -164,7 +164,17 @@ test("labels come from closed sets", () => {
   const names = new Set(
     after.samples.filter(({ name }) => name.startsWith("otp_")).flatMap(({ labels }) => Object.keys(labels)),
   );
-  expect([...names].toSorted()).toEqual(["country", "kind", "le", "outcome", "provider", "reason", "result", "rpc"]);
+  expect([...names].toSorted()).toEqual([
+    "channel",
+    "country",
+    "kind",
+    "le",
+    "outcome",
+    "provider",
+    "reason",
+    "result",
+    "rpc",
+  ]);
   expect(after.samples.length).toBeLessThan(400);
 });
 

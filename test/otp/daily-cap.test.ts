@@ -155,9 +155,7 @@ describe("a message that a provider answered", () => {
   const answered = (outcome: SendOutcome, daily: DailyCount | undefined, now = testEpochMs) =>
     decideSettle(
       { now, message: inHand, verification: verificationOf(), phone: freshPhone, daily },
-      outcome,
-      "one",
-      1,
+      { outcome, provider: "one", providers: 1 },
       capped,
     );
 
@@ -183,7 +181,8 @@ describe("a message that a provider answered", () => {
 
 describe("a further call", () => {
   const inHand = messageOf({ placeDay: day });
-  const after = (outcome: SendOutcome, providers = 1) => settle(inHand, outcome, "one", providers, testEpochMs);
+  const after = (outcome: SendOutcome, providers = 1) =>
+    settle(inHand, { outcome, provider: "one", providers }, testEpochMs);
 
   test("has the place of the one before if that never left", () => {
     const waiting = after({ kind: "unavailable", detail: "down" });

@@ -34,7 +34,7 @@ const outcomes = {
 
 /** A message whose first call failed, in its worker's hand again. */
 function afterFailure(outcome: SendOutcome, providers: number): Message {
-  return claim(settle(messageOf(), outcome, "one", providers, now), now);
+  return claim(settle(messageOf(), { outcome, provider: "one", providers }, now), now);
 }
 
 /** The end of a message in a word, or where and when it goes on. */
@@ -60,8 +60,10 @@ describe("after a provider's answer to the first call", () => {
     ["unavailable", "provider 0 in 500 ms", "provider 1 in 0 ms"],
     ["ambiguous", "provider 0 in 500 ms", "provider 1 in 0 ms"],
   ])("%s: %s; with another provider: %s", (outcome, alone, withAnother) => {
-    expect(fateOf(settle(messageOf(), outcomes[outcome], "one", 1, now))).toBe(alone);
-    expect(fateOf(settle(messageOf(), outcomes[outcome], "one", 2, now))).toBe(withAnother);
+    expect(fateOf(settle(messageOf(), { outcome: outcomes[outcome], provider: "one", providers: 1 }, now))).toBe(alone);
+    expect(fateOf(settle(messageOf(), { outcome: outcomes[outcome], provider: "one", providers: 2 }, now))).toBe(
+      withAnother,
+    );
   });
 });
 
@@ -86,18 +88,22 @@ describe("after a provider's answer to the second call", () => {
 
   test.each(cases)("$first, then $second, with $providers: $fate", ({ providers, first, second, fate }) => {
     const message = afterFailure(outcomes[first], providers);
-    expect(fateOf(settle(message, outcomes[second], "two", providers, now))).toBe(fate);
+    expect(fateOf(settle(message, { outcome: outcomes[second], provider: "two", providers }, now))).toBe(fate);
   });
 
   test("there is no third call", () => {
-    const message = settle(afterFailure(outcomes.unavailable, 2), outcomes.unavailable, "two", 2, now);
+    const message = settle(
+      afterFailure(outcomes.unavailable, 2),
+      { outcome: outcomes.unavailable, provider: "two", providers: 2 },
+      now,
+    );
     expect(message).toMatchObject({ calls: 2, failures: failuresMax, dueMs: null });
   });
 });
 
 describe("after a provider's answer about a message that the first one took and reported undelivered", () => {
-  const taken = settle(messageOf(), outcomes.accepted, "one", 2, now);
-  const undelivered = report(taken, { delivery: "UNDELIVERED", detail: "1" }, true, 2, now);
+  const taken = settle(messageOf(), { outcome: outcomes.accepted, provider: "one", providers: 2 }, now);
+  const undelivered = report(taken, { delivery: "UNDELIVERED", detail: "1", isFromHolder: true, providers: 2 }, now);
 
   test.each<[outcome: keyof typeof outcomes, fate: string, afterCrash: string]>([
     ["accepted", "ACCEPTED", "ACCEPTED"],
@@ -113,13 +119,17 @@ describe("after a provider's answer about a message that the first one took and 
   ])("%s: %s; with a call in between that a crash cut short: %s", (outcome, fate, afterCrash) => {
     expect(fateOf(undelivered)).toBe("provider 1 in 0 ms");
     const inHand = claim(undelivered, now);
-    expect(fateOf(settle(inHand, outcomes[outcome], "two", 2, now))).toBe(fate);
-    expect(fateOf(settle(claim(inHand, now), outcomes[outcome], "two", 2, now))).toBe(afterCrash);
+    expect(fateOf(settle(inHand, { outcome: outcomes[outcome], provider: "two", providers: 2 }, now))).toBe(fate);
+    expect(fateOf(settle(claim(inHand, now), { outcome: outcomes[outcome], provider: "two", providers: 2 }, now))).toBe(
+      afterCrash,
+    );
   });
 
   test("what it tells late still counts", () => {
-    const ended = settle(claim(undelivered, now), outcomes.recipient, "two", 2, now);
-    expect(fateOf(report(ended, { delivery: "DELIVERED", detail: undefined }, false, 2, now))).toBe("DELIVERED");
+    const ended = settle(claim(undelivered, now), { outcome: outcomes.recipient, provider: "two", providers: 2 }, now);
+    expect(
+      fateOf(report(ended, { delivery: "DELIVERED", detail: undefined, isFromHolder: false, providers: 2 }, now)),
+    ).toBe("DELIVERED");
   });
 });
 
@@ -130,7 +140,7 @@ describe("a provider that asks for patience", () => {
     let message = messageOf();
     for (let i = 0; i < times; i++) {
       if (i > 0) message = claim(message, now);
-      message = settle(message, outcome, "one", providers, now);
+      message = settle(message, { outcome, provider: "one", providers }, now);
     }
     return message;
   };
@@ -139,7 +149,9 @@ describe("a provider that asks for patience", () => {
     const message = settledTimes(times, patience, 1);
     expect(fateOf(message)).toBe("provider 0 in 30000 ms");
     expect(message).toMatchObject({ calls: 0, failures: 0, maybeSent: false });
-    expect(fateOf(settle(claim(message, now), outcomes.accepted, "one", 1, now))).toBe("ACCEPTED");
+    expect(
+      fateOf(settle(claim(message, now), { outcome: outcomes.accepted, provider: "one", providers: 1 }, now)),
+    ).toBe("ACCEPTED");
   });
 
   test("is not called meanwhile, which is no failure either", () => {
@@ -153,21 +165,33 @@ describe("a provider that asks for patience", () => {
   });
 
   test("is waited for at its place after another has failed", () => {
-    const message = settle(afterFailure(outcomes.credentials, 2), patience, "two", 2, now);
+    const message = settle(
+      afterFailure(outcomes.credentials, 2),
+      { outcome: patience, provider: "two", providers: 2 },
+      now,
+    );
     expect(fateOf(message)).toBe("provider 1 in 30000 ms");
-    expect(fateOf(settle(claim(message, now), outcomes.unavailable, "two", 2, now))).toBe(unsent);
+    expect(
+      fateOf(settle(claim(message, now), { outcome: outcomes.unavailable, provider: "two", providers: 2 }, now)),
+    ).toBe(unsent);
   });
 
   test("leaves known who had it in vain", () => {
-    const taken = settle(messageOf(), outcomes.accepted, "one", 2, now);
-    const undelivered = report(taken, { delivery: "UNDELIVERED", detail: "1" }, true, 2, now);
-    const waiting = settle(claim(undelivered, now), patience, "two", 2, now);
+    const taken = settle(messageOf(), { outcome: outcomes.accepted, provider: "one", providers: 2 }, now);
+    const undelivered = report(taken, { delivery: "UNDELIVERED", detail: "1", isFromHolder: true, providers: 2 }, now);
+    const waiting = settle(claim(undelivered, now), { outcome: patience, provider: "two", providers: 2 }, now);
     expect(fateOf(waiting)).toBe("provider 1 in 30000 ms");
-    expect(fateOf(settle(claim(waiting, now), outcomes.recipient, "two", 2, now))).toBe("UNDELIVERED");
+    expect(
+      fateOf(settle(claim(waiting, now), { outcome: outcomes.recipient, provider: "two", providers: 2 }, now)),
+    ).toBe("UNDELIVERED");
   });
 
   test("does not hide that an earlier call may have sent it", () => {
-    const message = settle(afterFailure(outcomes.ambiguous, 1), patience, "one", 1, now);
+    const message = settle(
+      afterFailure(outcomes.ambiguous, 1),
+      { outcome: patience, provider: "one", providers: 1 },
+      now,
+    );
     expect(fateOf(message)).toBe("provider 0 in 30000 ms");
     expect(message).toMatchObject({ calls: 1, failures: 1, maybeSent: true });
   });
@@ -181,16 +205,18 @@ describe("a deadline", () => {
     [retryDelayMs, unsent],
     [1, unsent],
   ])("%i ms away: a second call to the same provider is %s", (leftMs, fate) => {
-    expect(fateOf(settle(at(leftMs), outcomes.unavailable, "one", 1, now))).toBe(fate);
+    expect(fateOf(settle(at(leftMs), { outcome: outcomes.unavailable, provider: "one", providers: 1 }, now))).toBe(
+      fate,
+    );
   });
 
   test("that a provider's wait goes past is not waited for", () => {
     const asked: SendOutcome = { kind: "throttled", retryAfterMs: 10 * minuteMs, detail: "slow down" };
-    expect(fateOf(settle(messageOf(), asked, "one", 1, now))).toBe(unsent);
+    expect(fateOf(settle(messageOf(), { outcome: asked, provider: "one", providers: 1 }, now))).toBe(unsent);
   });
 
   test("ends the wait for a report of what may have been sent", () => {
-    const message = settle(at(100), outcomes.ambiguous, "one", 1, now);
+    const message = settle(at(100), { outcome: outcomes.ambiguous, provider: "one", providers: 1 }, now);
     expect(message).toMatchObject({ delivery: "SENDING", dueMs: message.deadlineMs });
     expect(isDone(message)).toBe(true);
     expect(isProvenUnsent(giveUp(message))).toBe(false);
@@ -199,7 +225,7 @@ describe("a deadline", () => {
 
 describe("what is noted of an answer", () => {
   test("on acceptance, the provider and its id for the message", () => {
-    expect(settle(messageOf(), outcomes.accepted, "one", 2, now)).toMatchObject({
+    expect(settle(messageOf(), { outcome: outcomes.accepted, provider: "one", providers: 2 }, now)).toMatchObject({
       provider: "one",
       providerMessageId: "id-1",
       dueMs: null,
@@ -209,28 +235,45 @@ describe("what is noted of an answer", () => {
 
   test("on failure, the provider's words, cut to 200 characters", () => {
     const wordy: SendOutcome = { kind: "unavailable", detail: "x".repeat(5_000) };
-    expect(settle(messageOf(), wordy, "one", 1, now)).toMatchObject({ provider: "one", detail: "x".repeat(200) });
+    expect(settle(messageOf(), { outcome: wordy, provider: "one", providers: 1 }, now)).toMatchObject({
+      provider: "one",
+      detail: "x".repeat(200),
+    });
   });
 
   test("the recipient counts as refused only if every answer refused the recipient", () => {
-    const both = settle(afterFailure(outcomes.recipient, 2), outcomes.recipient, "two", 2, now);
-    const one = settle(afterFailure(outcomes.recipient, 2), outcomes.unavailable, "two", 2, now);
-    const other = settle(afterFailure(outcomes.balance, 2), outcomes.recipient, "two", 2, now);
+    const both = settle(
+      afterFailure(outcomes.recipient, 2),
+      { outcome: outcomes.recipient, provider: "two", providers: 2 },
+      now,
+    );
+    const one = settle(
+      afterFailure(outcomes.recipient, 2),
+      { outcome: outcomes.unavailable, provider: "two", providers: 2 },
+      now,
+    );
+    const other = settle(
+      afterFailure(outcomes.balance, 2),
+      { outcome: outcomes.recipient, provider: "two", providers: 2 },
+      now,
+    );
     expect([both, one, other].map(({ recipientRefused }) => recipientRefused)).toEqual([true, false, false]);
   });
 
   test("the message that was given is not changed", () => {
     const message = Object.freeze(messageOf());
-    for (const outcome of Object.values(outcomes)) settle(message, outcome, "one", 2, now);
+    for (const outcome of Object.values(outcomes)) settle(message, { outcome, provider: "one", providers: 2 }, now);
     expect(message).toEqual(messageOf());
   });
 });
 
 describe("a claim", () => {
-  const queued = settle(messageOf(), outcomes.unavailable, "one", 1, now);
+  const queued = settle(messageOf(), { outcome: outcomes.unavailable, provider: "one", providers: 1 }, now);
 
   test("lasts 30 s and counts a call", () => {
-    expect(newMessage("id", 0, now, now + minuteMs)).toMatchObject({ calls: 1, dueMs: now + leaseMs });
+    expect(
+      newMessage({ verificationId: "id", copy: 0, channel: "sms", now, deadlineMs: now + minuteMs, placeDay: null }),
+    ).toMatchObject({ calls: 1, dueMs: now + leaseMs });
     expect(claim(queued, now + 500)).toMatchObject({ delivery: "SENDING", calls: 2, dueMs: now + 500 + 30 * secondMs });
   });
 
@@ -247,14 +290,16 @@ describe("a claim", () => {
 
 describe("a message too late to send", () => {
   test("is proven unsent if every call was", () => {
-    const queued = settle(messageOf(), outcomes.unavailable, "one", 1, now);
+    const queued = settle(messageOf(), { outcome: outcomes.unavailable, provider: "one", providers: 1 }, now);
     expect(fateOf(giveUp(queued))).toBe("EXPIRED, proven unsent");
     expect(fateOf(giveUp(unclaim(messageOf(), now)))).toBe("EXPIRED, proven unsent");
   });
 
   test("may have been sent if a call was ambiguous or cut short", () => {
     expect(fateOf(giveUp(messageOf()))).toBe("EXPIRED");
-    expect(fateOf(giveUp(settle(messageOf(), outcomes.ambiguous, "one", 1, now)))).toBe("EXPIRED");
+    expect(
+      fateOf(giveUp(settle(messageOf(), { outcome: outcomes.ambiguous, provider: "one", providers: 1 }, now))),
+    ).toBe("EXPIRED");
   });
 });
 
@@ -277,12 +322,21 @@ describe("delivery only moves forward", () => {
   test.each(["ambiguous", "unavailable", "recipient"] as const)(
     "so a call that ended as %s is not made again once the provider has reported the message as accepted",
     (outcome) => {
-      const reported = report(messageOf(), { delivery: "ACCEPTED", detail: undefined }, true, 2, now);
-      expect(fateOf(settle(reported, outcomes[outcome], "one", 2, now))).toBe("ACCEPTED");
+      const reported = report(
+        messageOf(),
+        { delivery: "ACCEPTED", detail: undefined, isFromHolder: true, providers: 2 },
+        now,
+      );
+      expect(fateOf(settle(reported, { outcome: outcomes[outcome], provider: "one", providers: 2 }, now))).toBe(
+        "ACCEPTED",
+      );
     },
   );
 
   test("so an acceptance that comes after the report of delivery leaves it delivered", () => {
-    expect(settle(messageOf({ delivery: "DELIVERED" }), outcomes.accepted, "one", 2, now).delivery).toBe("DELIVERED");
+    expect(
+      settle(messageOf({ delivery: "DELIVERED" }), { outcome: outcomes.accepted, provider: "one", providers: 2 }, now)
+        .delivery,
+    ).toBe("DELIVERED");
   });
 });

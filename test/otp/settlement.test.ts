@@ -29,7 +29,7 @@ const copy = (n: number, changes: Partial<Message> = {}) => messageOf({ copy: n,
 
 function settled(changes: Partial<SettleView>, outcome: SendOutcome, providers = 1) {
   const view = { now, message: messageOf(), verification: sending(), phone: phoneAfter(1), ...changes };
-  return decideSettle(view, outcome, "one", providers, policy);
+  return decideSettle(view, { outcome, provider: "one", providers }, policy);
 }
 
 describe("a first message", () => {
@@ -217,7 +217,7 @@ describe("an answer that is noted again, or late", () => {
 describe("a report", () => {
   const facts = (changes: Partial<ReportFacts>): ReportFacts => ({
     provider: "one",
-    providers: ["one", "two"],
+    providersOf: () => ["one", "two"],
     providerMessageId: "id-1",
     delivery: "UNDELIVERED",
     detail: undefined,
@@ -237,7 +237,7 @@ describe("a report", () => {
     const lost = settled({ message: atSecond }, ambiguous, 2).result.message;
     const late = decideReport(
       { now, message: lost, verification: sending(), phone: phoneAfter(1) },
-      facts({ provider: "one", providers: ["zero", "one"], providerMessageId: "id-2" }),
+      facts({ provider: "one", providersOf: () => ["zero", "one"], providerMessageId: "id-2" }),
     ).result.message;
     expect(late).toMatchObject({ delivery: "UNDELIVERED", dueMs: null, providerMessageId: "id-2" });
   });

@@ -69,6 +69,38 @@ test("an instance goes on serving while the next version adds to its tables, and
   for (const store of [one, two, later]) await store.close();
 });
 
+test("what a version that knows no channels writes goes by SMS, before the migration and beside it", async () => {
+  const { url, read } = await database();
+  const system = createManualSystem();
+  const store = await open(url);
+  const acts = createActs(store, system);
+  const { verification } = await acts.send(ann, { channel: "voice" });
+  // The rows of an older version have every column but the new one.
+  const columnsOf = async (table: string) => {
+    const found = await read(
+      `SELECT column_name AS name FROM information_schema.columns
+       WHERE table_schema = current_schema() AND table_name = '${table}' ORDER BY ordinal_position`,
+    );
+    return found.map(({ name }) => String(name)).filter((name) => name !== "channel");
+  };
+  const copyMessage = async (copy: number) => {
+    const names = await columnsOf("messages");
+    const values = names.map((name) => (name === "copy" ? `${copy}` : name));
+    await read(`INSERT INTO messages (${names.join()}) SELECT ${values.join()} FROM messages WHERE copy = 0`);
+  };
+  await copyMessage(1);
+  expect((await store.readMessages(verification.id)).map(({ channel }) => channel)).toEqual(["voice", "sms"]);
+  // As the version before left it: without the columns, and with a message in the outbox.
+  await read(`ALTER TABLE messages DROP COLUMN channel`);
+  await read(`ALTER TABLE verifications DROP COLUMN channel`);
+  await read(`UPDATE schema_version SET version = 2`);
+  await store.close();
+  const later = await open(url);
+  expect((await later.readMessages(verification.id)).map(({ channel }) => channel)).toEqual(["sms", "sms"]);
+  expect(await later.readVerification("default", verification.id)).toMatchObject({ channel: "sms" });
+  await later.close();
+});
+
 test("a version that needs what a later one has taken away is refused, and one that can do without is not", async () => {
   const { url } = await database();
   await (await open(url)).close();

@@ -157,7 +157,7 @@ test("the flows have run: there is something to find", () => {
   expect([...told].toSorted()).toEqual(["accepted", "created", "verified"]);
   expect(files.length).toBeGreaterThan(100_000);
   expect(otpd.errors().split("\n").length).toBeGreaterThan(100);
-  expect(metrics).toContain('otp_sends_total{country="DE",kind="first"} 15');
+  expect(metrics).toContain('otp_sends_total{country="DE",kind="first",channel="sms"} 15');
   const named = spans
     .trimEnd()
     .split("\n")

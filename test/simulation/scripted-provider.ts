@@ -2,7 +2,7 @@
  * A provider with moods: it accepts, refuses, throttles, cannot be reached, answers nonsense, hangs or is slow, as seeded
  * chance has it. It keeps what it was given, and says whether the phone got it.
  */
-import type { Provider, Sms } from "../../src/delivery/provider.ts";
+import type { Provider, OutgoingMessage } from "../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { Chance } from "./chance.ts";
 
@@ -15,7 +15,7 @@ export interface ScriptedProvider extends Provider {
 
 export interface ProviderEvents {
   /** A call begins; what is returned is told when it ends, with the outcome if there is one. */
-  readonly onCall: (sms: Sms, provider: string) => (outcome?: SendOutcome) => void;
+  readonly onCall: (sms: OutgoingMessage, provider: string) => (outcome?: SendOutcome) => void;
   readonly after: (ms: number, act: () => void) => () => void;
 }
 

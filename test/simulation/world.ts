@@ -164,7 +164,7 @@ export class World {
     const worker = createWorker({
       ...common,
       callsMax: 64,
-      providers,
+      providersOf: () => providers,
       phoneOf,
       refreshTenants,
       onCall,

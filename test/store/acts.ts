@@ -3,6 +3,7 @@
  * around them.
  */
 import { ofOneMind } from "../support/tenants.ts";
+import type { Channel } from "../../src/otp/channel.ts";
 import { deriveCode } from "../../src/otp/code.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
@@ -47,6 +48,7 @@ export const ben = "+31687654321" as E164;
 export interface SendWish {
   readonly tenant?: string;
   readonly knownUser?: boolean;
+  readonly channel?: Channel;
   readonly claim?: IdempotencyClaim;
 }
 
@@ -100,7 +102,7 @@ export function createActs(
     };
   }
 
-  function factsOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): SendFacts {
+  function factsOf(phone: E164, { tenant = "default", knownUser = false, channel = "sms" }: SendWish = {}): SendFacts {
     const id = Buffer.from(system.randomBytes(16)).toString("base64url");
     return {
       id,
@@ -113,6 +115,7 @@ export function createActs(
       phoneIndex: phoneIndex(keys.current, tenant, phone),
       phoneBox: sealPhone(keys.current, id, phone),
       locale: "en",
+      channel,
       purpose: "login",
       bind: "",
       webOrigin: "https://shop.example" as WebOrigin,

@@ -39,7 +39,11 @@ async function pairOf({ store, system, acts, beside }: Ground) {
       async deliver({ message: { verificationId, copy } }) {
         if (state.isDown) {
           return own.settleMessage({ verificationId, copy }, phoneOf, (view) =>
-            decideSettle(view, { kind: "refused", cause: "balance", detail: "" }, "test", 1, policy),
+            decideSettle(
+              view,
+              { outcome: { kind: "refused", cause: "balance", detail: "" }, provider: "test", providers: 1 },
+              policy,
+            ),
           );
         }
         state.texted += 1;

@@ -22,11 +22,11 @@ type Heard = Pick<Ground, "store" | "system" | "acts"> & {
 
 function settle({ store, acts, job }: Omit<Heard, "take">, outcome: SendOutcome, provider = "one") {
   return store.settleMessage(job.message, acts.phoneOf, (view) =>
-    decideSettle(view, outcome, provider, 2, acts.policy),
+    decideSettle(view, { outcome, provider, providers: 2 }, acts.policy),
   );
 }
 function report({ store, acts, job }: Omit<Heard, "take">, delivery: "DELIVERED" | "UNDELIVERED", provider = "one") {
-  const facts = { delivery, providerMessageId: undefined, detail: "word", provider, providers: ["one", "two"] };
+  const facts = { delivery, providerMessageId: undefined, detail: "word", provider, providersOf: () => ["one", "two"] };
   return store.settleMessage(job.message, acts.phoneOf, (view) => decideReport(view, facts));
 }
 /** The next provider is tried, and answers. */

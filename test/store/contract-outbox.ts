@@ -6,6 +6,7 @@ import { describe, expect, test } from "vitest";
 import { decideSettle, type Settled } from "../../src/otp/settlement.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { Job, Store } from "../../src/store/store.ts";
+import { channels } from "../../src/otp/channel.ts";
 import { ann, ben, type Acts } from "./acts.ts";
 import type { OnGround } from "./contract.ts";
 
@@ -17,7 +18,9 @@ const accepted: SendOutcome = { kind: "accepted", providerMessageId: "m1" };
 const ambiguous: SendOutcome = { kind: "ambiguous", detail: "no answer in time" };
 
 function settleAs(store: Store, acts: Acts, job: Job, outcome: SendOutcome): Promise<Settled | undefined> {
-  return store.settleMessage(job.message, acts.phoneOf, (view) => decideSettle(view, outcome, "test", 1, acts.policy));
+  return store.settleMessage(job.message, acts.phoneOf, (view) =>
+    decideSettle(view, { outcome, provider: "test", providers: 1 }, acts.policy),
+  );
 }
 
 export function outboxCases(onGround: OnGround): void {
@@ -54,6 +57,24 @@ export function outboxCases(onGround: OnGround): void {
         const ids = batches.flat().map(({ message }) => message.verificationId);
         expect(ids.toSorted()).toEqual(sent.map(({ verification }) => verification.id).toSorted());
         expect(Math.max(...batches.map((batch) => batch.length))).toBe(7);
+      }),
+    );
+
+    test(
+      "travels by the channel that its verification was asked for by, and so does a resend",
+      onGround(async ({ store, acts, system }) => {
+        for (const channel of channels) {
+          const { verification, message } = await acts.send(ann, { channel });
+          expect([verification.channel, message.channel]).toEqual([channel, channel]);
+          system.advance(leaseMs);
+          expect(await acts.claim()).toMatchObject([{ message: { channel }, verification: { channel } }]);
+          const resent = await acts.resend(await acts.read(verification));
+          expect(resent).toMatchObject({ message: { channel, copy: 1 }, verification: { channel } });
+          expect((await store.readMessages(verification.id)).map((each) => each.channel)).toEqual([channel, channel]);
+          expect(await acts.cancel(verification)).toBe("canceled");
+          system.advance(leaseMs);
+          expect(await acts.claim()).toEqual([]);
+        }
       }),
     );
 

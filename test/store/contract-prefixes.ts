@@ -105,7 +105,7 @@ export function prefixCases(onGround: OnGround): void {
         await acts.send(ann);
         await acts.guess(verification, acts.rightCode(verification));
         await store.settleMessage({ verificationId: message.verificationId, copy: 0 }, acts.phoneOf, (view) =>
-          decideSettle(view, { kind: "accepted" }, "test", 1, testPolicy),
+          decideSettle(view, { outcome: { kind: "accepted" }, provider: "test", providers: 1 }, testPolicy),
         );
         expect(await counts(store)).toEqual({ sent: 2, matured: 1, verified: 1 });
       }),
@@ -130,7 +130,7 @@ export function prefixCases(onGround: OnGround): void {
         const { message } = await acts.send(ann);
         const outcome = { kind: "refused", cause: "recipient", detail: "no such number" } as const;
         await store.settleMessage({ verificationId: message.verificationId, copy: 0 }, acts.phoneOf, (view) =>
-          decideSettle(view, outcome, "test", 1, testPolicy),
+          decideSettle(view, { outcome, provider: "test", providers: 1 }, testPolicy),
         );
         expect(await counts(store)).toEqual({ sent: 0, matured: 0, verified: 0 });
       }),

@@ -38,7 +38,7 @@ async function deliver({ store, acts, system }: Ground, job: Job, outcome: unkno
     keys: acts.keys,
     tenantOf: ofOneMind(acts.policy),
     refreshTenants: async () => {},
-    providers: [network],
+    providersOf: () => [network],
     phoneOf: acts.phoneOf,
     onCall: () => {},
     onDailyShare: () => {},
@@ -54,7 +54,7 @@ function note(store: Store, acts: Acts, { id }: Verification, said: unknown) {
   const noteReport = createNoteReport({
     store,
     keys: acts.keys,
-    providers: ["test"],
+    providersOf: () => ["test"],
     phoneOf: acts.phoneOf,
     nudge: () => {},
   });

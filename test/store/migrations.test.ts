@@ -156,6 +156,7 @@ describe("a database of the first schema", () => {
     const acts = createActs(store, system, keys);
     const pending = await find(0);
     expect(pending).toMatchObject({ state: "PENDING", attempts: 1, purpose: "login", locale: "en", region: "NL" });
+    expect(pending.channel).toBe("sms");
     expect(pending).toMatchObject({ webOrigin: "https://shop.example", appHash: undefined });
     expect(await acts.guess(pending, acts.wrongCode(pending))).toBe("CODE_MISMATCH");
     expect(await acts.guess(pending, acts.rightCode(pending))).toBe("verified");
@@ -188,6 +189,7 @@ describe("a database of the first schema", () => {
     expect(await acts.trySend(ann, { claim })).toBe("replay");
     const jobs = await acts.claim();
     expect(jobs.map(({ verification }) => verification.id)).toEqual([pending.id]);
+    expect(jobs.map(({ message }) => message.channel)).toEqual(["sms"]);
     const authenticate = createAuthenticate({
       store,
       failureLimit: { burst: 1, intervalMs: 1_000 },

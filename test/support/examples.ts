@@ -66,6 +66,7 @@ export const sendFacts: SendFacts = {
   phone,
   phoneIndex: phoneIndex(keys.current, "default", phone.e164),
   phoneBox: sealPhone(keys.current, id, phone.e164),
+  channel: "sms",
   locale: "nl",
   purpose: "login",
   bind: "",
@@ -115,7 +116,8 @@ export function wrongCode(verification: Verification): Secret {
 
 /** The first message of a verification, in its worker's hand. */
 export function messageOf(changes: Partial<Message> = {}): Message {
-  return { ...newMessage(id, 0, testEpochMs, testEpochMs + 9 * minuteMs), ...changes };
+  const made = { verificationId: id, copy: 0, channel: "sms", now: testEpochMs, placeDay: null } as const;
+  return { ...newMessage({ ...made, deadlineMs: testEpochMs + 9 * minuteMs }), ...changes };
 }
 
 /** A call with an Idempotency-Key. */

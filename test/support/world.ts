@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseConfig, type Config } from "../../src/config/config.ts";
-import type { Provider, Sms } from "../../src/delivery/provider.ts";
+import type { Provider, OutgoingMessage } from "../../src/delivery/provider.ts";
 import { startService } from "../../src/main.ts";
 import { isPublishable, publishableScopes, secretScopes, type KeyKind, type Scope } from "../../src/otp/api-key.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
@@ -20,7 +20,7 @@ import { createManualSystem, type ManualSystem } from "./system.ts";
 
 /** A provider that answers as it is told, "accepted" unless told otherwise, and remembers every SMS. */
 export interface PhoneNetwork extends Provider {
-  readonly received: Sms[];
+  readonly received: OutgoingMessage[];
   /** What the next calls come to, in order. */
   readonly script: (SendOutcome | ((signal: AbortSignal) => Promise<SendOutcome>))[];
   /** The code in the latest SMS to a number. */
@@ -28,7 +28,7 @@ export interface PhoneNetwork extends Provider {
 }
 
 export function createPhoneNetwork(name = "test"): PhoneNetwork {
-  const received: Sms[] = [];
+  const received: OutgoingMessage[] = [];
   const script: PhoneNetwork["script"] = [];
   return {
     name,

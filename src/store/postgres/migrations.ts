@@ -224,6 +224,14 @@ export const postgresMigrations: readonly PostgresMigration[] = [
     name: "0002-warned-cap",
     statements: [`ALTER TABLE daily_messages ADD COLUMN warned_cap bigint NOT NULL DEFAULT 0`],
   },
+  {
+    name: "0003-channel",
+    // How a verification was asked for and a message travels: by SMS, whatever a version before this one writes.
+    statements: [
+      `ALTER TABLE verifications ADD COLUMN channel smallint NOT NULL DEFAULT 0`,
+      `ALTER TABLE messages ADD COLUMN channel smallint NOT NULL DEFAULT 0`,
+    ],
+  },
 ];
 
 /** Any number will do, as long as every version takes the same. */

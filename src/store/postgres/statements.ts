@@ -38,6 +38,7 @@ const verificationTypes: Readonly<Record<(typeof verificationColumns)[number], s
   create_ms: "bigint",
   expire_ms: "bigint",
   end_ms: "bigint",
+  channel: "smallint",
 };
 const messageTypes: Readonly<Record<(typeof messageColumns)[number], string>> = {
   verification_id: "bytea",
@@ -54,6 +55,7 @@ const messageTypes: Readonly<Record<(typeof messageColumns)[number], string>> = 
   provider_message_id: "text",
   detail: "text",
   place_day: "bigint",
+  channel: "smallint",
 };
 
 /** Of those tables whatever is no text is a number. */

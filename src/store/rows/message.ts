@@ -1,6 +1,7 @@
 /**
  * Between a message and its row.
  */
+import { channels } from "../../otp/channel.ts";
 import { type Delivery, type Message } from "../../otp/message.ts";
 import { type Instant } from "../../system.ts";
 import { type Outbox } from "../store.ts";
@@ -36,6 +37,7 @@ export interface MessageRow {
   provider: string | null;
   provider_message_id: string | null;
   detail: string | null;
+  channel: number;
 }
 
 export const messageColumns = [
@@ -53,6 +55,7 @@ export const messageColumns = [
   "provider",
   "provider_message_id",
   "detail",
+  "channel",
 ] as const satisfies (keyof MessageRow)[];
 
 export interface OutboxRow {
@@ -68,6 +71,7 @@ export function toMessage(row: MessageRow): Message {
   return {
     verificationId: idText(row.verification_id),
     copy: row.copy,
+    channel: at(channels, row.channel),
     delivery: at(deliveries, row.delivery),
     calls: row.calls,
     failures: row.failures,
@@ -100,5 +104,6 @@ export function messageValues(m: Message): (string | number | Uint8Array | null)
     m.provider,
     m.providerMessageId,
     m.detail,
+    channels.indexOf(m.channel),
   ];
 }

@@ -1,6 +1,7 @@
 /**
  * Between a verification and its row.
  */
+import { channels } from "../../otp/channel.ts";
 import { type Tally } from "../../otp/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
 import { type State, type Verification } from "../../otp/verification.ts";
@@ -42,6 +43,7 @@ export interface VerificationRow {
   create_ms: number;
   expire_ms: number;
   end_ms: number | null;
+  channel: number;
 }
 
 export const verificationColumns = [
@@ -70,6 +72,7 @@ export const verificationColumns = [
   "create_ms",
   "expire_ms",
   "end_ms",
+  "channel",
 ] as const satisfies (keyof VerificationRow)[];
 
 export function toVerification(row: VerificationRow): Verification {
@@ -83,6 +86,7 @@ export function toVerification(row: VerificationRow): Verification {
     phoneBox: row.phone_box,
     region: row.region,
     locale: row.locale ?? "",
+    channel: at(channels, row.channel),
     purpose: row.purpose ?? "",
     bind: row.bind ?? "",
     webOrigin: (row.web_origin ?? undefined) as WebOrigin | undefined,
@@ -130,6 +134,7 @@ export function verificationValues(v: Verification): (string | number | Uint8Arr
     v.createMs,
     v.expireMs,
     v.endMs,
+    channels.indexOf(v.channel),
   ];
 }
 

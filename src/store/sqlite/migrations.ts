@@ -359,6 +359,14 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE daily_messages ADD COLUMN warned_cap INTEGER NOT NULL DEFAULT 0;
     `,
   },
+  {
+    name: "0011-channel",
+    sqlite: `
+      -- How a verification was asked for, and how a message travels: by SMS, all that were there before.
+      ALTER TABLE verifications ADD COLUMN channel INTEGER NOT NULL DEFAULT 0;
+      ALTER TABLE messages ADD COLUMN channel INTEGER NOT NULL DEFAULT 0;
+    `,
+  },
 ];
 
 /** Runs the migrations that this database has not seen, each in a transaction of its own. */

@@ -3,7 +3,7 @@
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { guarded } from "../../../src/delivery/breaker.ts";
-import type { Sms } from "../../../src/delivery/provider.ts";
+import type { OutgoingMessage } from "../../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/world.ts";
@@ -13,9 +13,16 @@ const taken: SendOutcome = { kind: "accepted" };
 const unreached: SendOutcome = { kind: "unavailable", detail: "no connection" };
 const wellAfter = () => vi.setSystemTime(Date.now() + 10_000);
 
-function newSms(): Sms {
+function newSms(): OutgoingMessage {
   const to = "+31612345678" as E164;
-  return { to, region: "NL", text: "123456 is your code", validitySeconds: 600, reference: "AAAAAAAAAAAAAAAAAAAAAA.0" };
+  return {
+    channel: "sms",
+    to,
+    region: "NL",
+    text: "123456 is your code",
+    validitySeconds: 600,
+    reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
+  };
 }
 
 function createGuarded() {

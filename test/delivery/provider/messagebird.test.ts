@@ -6,7 +6,7 @@ import { rmSync } from "node:fs";
 import https from "node:https";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createMessageBirdProvider } from "../../../src/delivery/messagebird.ts";
-import type { Provider, Sms } from "../../../src/delivery/provider.ts";
+import type { Provider, OutgoingMessage } from "../../../src/delivery/provider.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { temporaryFolder } from "../../support/world.ts";
 import type { Behaviour } from "./fake.ts";
@@ -31,7 +31,8 @@ function connectTo(
   });
 }
 
-const sms: Sms = {
+const sms: OutgoingMessage = {
+  channel: "sms",
   to: "+31612345678" as E164,
   region: "NL",
   text: "123456 is your Acme verification code.",
