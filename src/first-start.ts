@@ -2,7 +2,7 @@
  * What a first start in development gives to a first-time user: keys that may do everything, and a banner that says what
  * to type.
  */
-import type { ProviderName } from "./delivery/providers.ts";
+import type { ProviderName } from "./delivery/providers/list.ts";
 import { publishableScopes, secretScopes } from "./otp/api-key.ts";
 import type { Secret } from "./otp/secret.ts";
 import type { Address } from "./server/server.ts";

@@ -2,7 +2,7 @@
  * `otpd doctor`: proves the configuration, in plain sentences. The exit code tells whether all is well.
  */
 import { parseArgs } from "node:util";
-import { makeProvider } from "../delivery/providers.ts";
+import { makeProvider } from "../delivery/providers/list.ts";
 import { unreached } from "../delivery/tls-trouble.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { Secret } from "../otp/secret.ts";

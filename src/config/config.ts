@@ -4,7 +4,7 @@
  */
 import { dirname } from "node:path";
 import * as v from "valibot";
-import { type ProviderName, type ProviderSettings } from "../delivery/providers.ts";
+import { type ProviderName, type ProviderSettings } from "../delivery/providers/list.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";

@@ -20,7 +20,7 @@ import {
   databaseUrl,
   visible,
 } from "./shapes.ts";
-import { providerNames } from "../delivery/providers.ts";
+import { providerNames } from "../delivery/providers/list.ts";
 import { logLevels } from "../telemetry.ts";
 
 /** Every variable: how it is parsed, and what it is without. */

@@ -3,7 +3,7 @@
  */
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createBirdProvider, type BirdOptions } from "../../src/delivery/bird.ts";
+import { createBirdProvider, type BirdOptions } from "../../src/delivery/providers/bird.ts";
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";

@@ -2,7 +2,7 @@
  * The console provider prints what a phone would show: every line of the message whole, on a line of its own.
  */
 import { expect, test } from "vitest";
-import { createConsoleProvider } from "../../src/delivery/console.ts";
+import { createConsoleProvider } from "../../src/delivery/providers/console.ts";
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 

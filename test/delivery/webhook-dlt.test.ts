@@ -7,7 +7,7 @@ import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import { expect, test } from "vitest";
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
-import { createWebhookProvider } from "../../src/delivery/webhook.ts";
+import { createWebhookProvider } from "../../src/delivery/providers/webhook.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 
 test("the webhook gets the DLT ids of a registered text, and none with any other", async () => {

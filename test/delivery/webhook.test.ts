@@ -7,7 +7,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
-import { createWebhookProvider } from "../../src/delivery/webhook.ts";
+import { createWebhookProvider } from "../../src/delivery/providers/webhook.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { hasOpenssl, makeCertificate } from "../support/certificate.ts";

@@ -10,7 +10,7 @@ import { scopes } from "../../src/otp/api-key.ts";
 import { issueKey } from "../../src/service/api-keys.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { keyText, webhookSecret } from "../support/environment.ts";
-import { createBirdProvider } from "../../src/delivery/bird.ts";
+import { createBirdProvider } from "../../src/delivery/providers/bird.ts";
 import { startGateway, type Gateway } from "../support/gateway.ts";
 import { newPhone } from "../support/phones.ts";
 import { surfaces } from "../support/surfaces.ts";

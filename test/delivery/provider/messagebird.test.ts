@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import https from "node:https";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createMessageBirdProvider } from "../../../src/delivery/messagebird.ts";
+import { createMessageBirdProvider } from "../../../src/delivery/providers/messagebird.ts";
 import type { Provider, OutgoingMessage } from "../../../src/delivery/provider.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { temporaryFolder } from "../../support/world.ts";

@@ -2,13 +2,13 @@
  * Bird, the successor of MessageBird's classic API, through `@messagebird/sdk`. Its own retries are off: the worker
  * counts every call. A message carries our reference as metadata, which Bird's webhooks bring back.
  */
-import { unreached } from "./tls-trouble.ts";
+import { unreached } from "../tls-trouble.ts";
 import { BirdAPIError, BirdClient, BirdRateLimitError, BirdValidationError } from "@messagebird/sdk";
-import type { SendOutcome } from "../otp/message.ts";
+import type { SendOutcome } from "../../otp/message.ts";
 import { sighted, watchedFetch, type Sighting } from "./bird-fetch.ts";
 import { clockFindings } from "./clock-check.ts";
-import { neverConnected } from "./unsent.ts";
-import type { Finding, Provider, ReportReading } from "./provider.ts";
+import { neverConnected } from "../unsent.ts";
+import type { Finding, Provider, ReportReading } from "../provider.ts";
 
 export interface BirdOptions {
   /** `bk_<region>_…`; the region decides where calls go. */

@@ -4,7 +4,7 @@
 import { createBirdProvider } from "./bird.ts";
 import { createConsoleProvider } from "./console.ts";
 import { createMessageBirdProvider } from "./messagebird.ts";
-import type { Provider } from "./provider.ts";
+import type { Provider } from "../provider.ts";
 import { createWebhookProvider } from "./webhook.ts";
 
 export const providerNames = ["console", "messagebird", "bird", "webhook"] as const;

@@ -2,8 +2,8 @@
  * The console provider, for development: it prints the message where a phone would show it. The message stands verbatim
  * on a line of its own, never wrapped and without escape codes, so that a script can read the code from the output.
  */
-import { maskPhone, type E164 } from "../otp/phone-number.ts";
-import type { Provider } from "./provider.ts";
+import { maskPhone, type E164 } from "../../otp/phone-number.ts";
+import type { Provider } from "../provider.ts";
 
 const lengthened = " longer: many codes to this number are not verified yet, or were typed wrong ";
 

@@ -3,14 +3,14 @@
  * 500 or 429 among them, so what counts here is the status as seen on the wire, a message id and a recipient. It has no
  * deadline of its own (a dripping answer resets its timeout), so the worker's signal ends the request.
  */
-import { unreached } from "./tls-trouble.ts";
+import { unreached } from "../tls-trouble.ts";
 import { createHash, createSecretKey, type KeyObject } from "node:crypto";
 import { jwtVerify } from "jose";
 import messagebird from "messagebird";
-import type { SendOutcome } from "../otp/message.ts";
+import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
 import { routeMessageBird, watched, type Probe } from "./messagebird-agent.ts";
-import type { Finding, Provider, ReportReading, ReportRequest, OutgoingMessage } from "./provider.ts";
+import type { Finding, Provider, ReportReading, ReportRequest, OutgoingMessage } from "../provider.ts";
 
 export interface MessageBirdOptions {
   readonly accessKey: string;

@@ -6,11 +6,11 @@
  * 2xx takes the message. 409 says "taken before". 400 and 422 refuse it (with `{"reason":"recipient"}`, the recipient);
  * 401 and 403 refuse us; 402 is an empty purse; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
  */
-import type { SendOutcome } from "../otp/message.ts";
-import { localHosts } from "../otp/origin.ts";
-import type { Finding, Provider } from "./provider.ts";
-import { signatureHeaders } from "./signature.ts";
-import { neverConnected } from "./unsent.ts";
+import type { SendOutcome } from "../../otp/message.ts";
+import { localHosts } from "../../otp/origin.ts";
+import type { Finding, Provider } from "../provider.ts";
+import { signatureHeaders } from "../signature.ts";
+import { neverConnected } from "../unsent.ts";
 
 export interface WebhookOptions {
   readonly url: URL;

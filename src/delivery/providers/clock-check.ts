@@ -2,7 +2,7 @@
  * Whether our clock agrees with a provider's: codes expire by ours, and a provider's signed report is believed only near
  * the time it was signed at.
  */
-import type { Finding } from "./provider.ts";
+import type { Finding } from "../provider.ts";
 
 /** Date headers have whole seconds and travel for a while; more than this is no accident. */
 const skewMaxMs = 30_000;
