@@ -161,7 +161,8 @@ export async function startService(config: Config, surroundings: Surroundings): 
 
     const now = () => system.now();
     const waysOut =
-      surroundings.providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, now, print));
+      surroundings.providers ??
+      config.providers.map((name) => makeProvider(name, config.providerSettings, { now, print }));
     const isDevelopment = config.environment === "development";
     const inbox = isDevelopment && waysOut.every(({ name }) => name === "console") ? createInbox(now) : undefined;
     providers = waysOut.map((provider) =>

@@ -2,9 +2,9 @@
  * `otpd doctor`: proves the configuration, in plain sentences. The exit code tells whether all is well.
  */
 import { parseArgs } from "node:util";
-import { makeProvider } from "../delivery/providers/list.ts";
+import { describedAs, makeProvider } from "../delivery/providers/list.ts";
 import { unreached } from "../delivery/tls-trouble.ts";
-import type { Finding } from "../delivery/provider.ts";
+import { reportPath, type Finding } from "../delivery/provider.ts";
 import { Secret } from "../otp/secret.ts";
 import { examineBotCheck } from "../service/bot-check.ts";
 import { MasterKeyMismatch } from "../store/registry.ts";
@@ -121,14 +121,9 @@ async function endpointFindings(store: Store): Promise<Finding[]> {
 
 async function providerFindings(config: Config): Promise<Finding[]> {
   const system = createSystem();
+  const around = { now: () => system.now(), print: () => {} };
   const findings = config.providers.map(async (name) => {
-    const provider = makeProvider(
-      name,
-      config.providerSettings,
-      () => system.now(),
-      () => {},
-    );
-    if (name === "console") return [{ ok: true, sentence: "Messages are printed on the console, and sent to nobody." }];
+    const provider = makeProvider(name, config.providerSettings, around);
     return (await provider.examine?.()) ?? [];
   });
   return (await Promise.all(findings)).flat();
@@ -137,11 +132,9 @@ async function providerFindings(config: Config): Promise<Finding[]> {
 /** Countries whose networks deliver no text from a sender of letters. */
 const numbersOnly = new Set(["US", "CA", "PR", "CN", "BR", "MX", "CO", "AR", "CL", "PE", "EC", "KR", "NZ", "ZA"]);
 
-function senderFindings({ providerSettings: settings, policy }: Config): Finding[] {
-  const senders = [settings.messagebird?.originator, settings.bird?.originator].filter(
-    (sender) => sender !== undefined,
-  );
-  if (!senders.some((sender) => /[A-Za-z]/.test(sender))) return [];
+function senderFindings({ providers, providerSettings: settings, policy }: Config): Finding[] {
+  const senders = providers.map((name) => describedAs(name).sender).filter((variable) => variable !== undefined);
+  if (!senders.some((variable) => /[A-Za-z]/.test(String(settings.values[variable])))) return [];
   const uncovered = [...numbersOnly].filter(
     (country) =>
       (policy.allowedCountries?.has(country) ?? true) && !/^\+?\d+$/.test(settings.originators.get(country) ?? ""),
@@ -157,7 +150,10 @@ function senderFindings({ providerSettings: settings, policy }: Config): Finding
 }
 
 async function reportFindings({ providerSettings: settings, providers }: Config): Promise<Finding[]> {
-  const reporting = providers.filter((name) => name === "messagebird" || name === "bird");
+  const reporting = providers.flatMap((name) => {
+    const { reportSecret } = describedAs(name);
+    return reportSecret === undefined ? [] : [{ name, reportSecret }];
+  });
   if (reporting.length === 0) return [];
   if (settings.publicUrl === undefined) {
     return [
@@ -169,19 +165,15 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
     ];
   }
   return Promise.all(
-    reporting.map(async (name) => {
-      const [secret, value] =
-        name === "bird"
-          ? ["OTP_BIRD_WEBHOOK_SECRET", settings.bird?.webhookSecret]
-          : ["OTP_MESSAGEBIRD_SIGNING_KEY", settings.messagebird?.signingKey];
-      if (value === undefined) {
+    reporting.map(async ({ name, reportSecret }) => {
+      if (settings.values[reportSecret] === undefined) {
         return {
           ok: false,
           isWarning: true,
-          sentence: `${secret} is not set, so no delivery report is believed, and a lost message is not sent again.`,
+          sentence: `${reportSecret} is not set, so no delivery report is believed, and a lost message is not sent again.`,
         };
       }
-      const url = `${settings.publicUrl}/webhooks/${name}`;
+      const url = settings.publicUrl + reportPath(name);
       try {
         // Unsigned, so the service that is reached answers 401.
         const { status } = await fetch(url, { signal: AbortSignal.timeout(reachTimeoutMs), redirect: "manual" });

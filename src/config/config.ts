@@ -4,7 +4,7 @@
  */
 import { dirname } from "node:path";
 import * as v from "valibot";
-import { type ProviderName, type ProviderSettings } from "../delivery/providers/list.ts";
+import { describedAs, type ProviderName, type ProviderSettings } from "../delivery/providers/list.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";
@@ -15,7 +15,7 @@ import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
 import { collect, secretInFile, type Environment } from "./names.ts";
 import type { AddressRange } from "./shapes.ts";
-import { variables, type Given } from "./variables.ts";
+import { providerVariables, variables, type Given } from "./variables.ts";
 
 export interface Config {
   readonly environment: "development" | "production";
@@ -145,14 +145,6 @@ function dataFolderOf(database: Database): string {
   return database.kind === "sqlite" ? dirname(database.path) : "./data";
 }
 
-/** What each provider cannot do without. */
-const needs: Readonly<Record<ProviderName, readonly (keyof Given)[]>> = {
-  console: [],
-  messagebird: ["OTP_MESSAGEBIRD_ACCESS_KEY", "OTP_MESSAGEBIRD_ORIGINATOR"],
-  bird: ["OTP_BIRD_API_KEY", "OTP_BIRD_ORIGINATOR"],
-  webhook: ["OTP_WEBHOOK_URL", "OTP_WEBHOOK_SECRET"],
-};
-
 /**
  * What is wrong between variables. Each is read on its own, so that all of this is told beside a variable that cannot be
  * read; `named` are those that are set, readable or not.
@@ -199,44 +191,21 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
   }
   if (new Set(providers).size < providers.length) faults.push("OTP_PROVIDERS names a provider twice.");
   for (const provider of new Set(providers)) {
-    for (const name of needs[provider].filter((each) => !named.has(each))) {
-      faults.push(`${name} is required by OTP_PROVIDERS=${provider}.`);
-    }
+    const lacking = Object.entries(describedAs(provider).variables).filter(
+      ([name, { isRequired }]) => isRequired === true && !named.has(name),
+    );
+    for (const [name] of lacking) faults.push(`${name} is required by OTP_PROVIDERS=${provider}.`);
   }
   return faults;
 }
 
-/** Puts together what the configured providers need; that it is there, `faultsBetween` has seen. */
+/** What providers are made of; that it is there, `faultsBetween` has seen. */
 function settingsOf(given: Given): ProviderSettings {
-  const has = (provider: ProviderName) => given.OTP_PROVIDERS.includes(provider);
-  const { OTP_MESSAGEBIRD_ACCESS_KEY: accessKey, OTP_MESSAGEBIRD_ORIGINATOR: messagebirdFrom } = given;
-  const { OTP_BIRD_API_KEY: apiKey, OTP_BIRD_ORIGINATOR: birdFrom } = given;
-  const { OTP_WEBHOOK_URL: webhookUrl, OTP_WEBHOOK_SECRET: secret } = given;
+  const values: Readonly<Partial<Record<string, unknown>>> = given;
   return {
     publicUrl: given.OTP_PUBLIC_URL?.origin,
     originators: new Map(given.OTP_ORIGINATORS ?? []),
-    messagebird:
-      has("messagebird") && accessKey !== undefined && messagebirdFrom !== undefined
-        ? {
-            accessKey,
-            originator: messagebirdFrom,
-            signingKey: given.OTP_MESSAGEBIRD_SIGNING_KEY,
-            baseUrl: given.OTP_MESSAGEBIRD_BASE_URL,
-          }
-        : undefined,
-    bird:
-      has("bird") && apiKey !== undefined && birdFrom !== undefined
-        ? {
-            apiKey,
-            originator: birdFrom,
-            webhookSecret: given.OTP_BIRD_WEBHOOK_SECRET,
-            baseUrl: given.OTP_BIRD_BASE_URL,
-          }
-        : undefined,
-    webhook:
-      has("webhook") && webhookUrl !== undefined && secret !== undefined
-        ? { url: webhookUrl, secret: Buffer.from(secret.slice("whsec_".length), "base64") }
-        : undefined,
+    values: Object.fromEntries(providerVariables.map((name) => [name, values[name]])),
   };
 }
 

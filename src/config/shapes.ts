@@ -5,8 +5,8 @@
 import { getCountries, type CountryCode } from "libphonenumber-js/max";
 import { isIP } from "node:net";
 import * as v from "valibot";
+import { parseOriginator } from "../delivery/providers/shapes.ts";
 import { masterKeyBytes } from "../otp/key-ring.ts";
-import { localHosts } from "../otp/origin.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import type { Database } from "../store/open.ts";
 
@@ -117,50 +117,11 @@ export function parseMasterKey(text: string): { bytes: Uint8Array; isLeaked: boo
   return bytes.length === masterKeyBytes && bytes.toString("base64url") === key ? { bytes, isLeaked } : undefined;
 }
 
-/** A sender: a number in international form, or up to 11 letters, digits and spaces with a letter among them. */
-function parseOriginator(text: string): string | undefined {
-  const isNumber = /^\+?[1-9]\d{2,14}$/.test(text);
-  const isName = /^[A-Za-z0-9 ]{1,11}$/.test(text) && /[A-Za-z]/.test(text);
-  return isNumber || isName ? text : undefined;
-}
-
-const originatorShape =
-  "must be a number such as +31612345678, or up to 11 letters and digits with a letter among them";
-
-export const originator = v.pipe(
-  v.string(),
-  v.check((text) => parseOriginator(text) !== undefined, originatorShape),
-);
-
 export function parseCountryOriginator(text: string): [country: string, originator: string] | undefined {
   const [country = "", sender = ""] = text.split("=", 2);
   const [region, from] = [parseCountry(country), parseOriginator(sender)];
   return region === undefined || from === undefined ? undefined : [region, from];
 }
-
-/** A URL; `isOrigin` for one without path, query or user. */
-export const urlOf = (isOrigin: boolean, shape: string) =>
-  v.pipe(
-    v.string(),
-    v.check((text) => URL.canParse(text) && isUsableUrl(new URL(text), isOrigin), shape),
-    v.transform((text) => new URL(text)),
-  );
-
-function isUsableUrl(parsed: URL, isOrigin: boolean): boolean {
-  const isLocal = parsed.protocol === "http:" && localHosts.has(parsed.hostname);
-  const isSafe = parsed.protocol === "https:" || (isLocal && !isOrigin);
-  const isBare = parsed.pathname === "/" && parsed.search === "" && parsed.hash === "";
-  return isSafe && parsed.username === "" && parsed.password === "" && (isBare || !isOrigin);
-}
-
-/** A Standard Webhooks secret: `whsec_` and 24 to 64 bytes in base64. */
-export const webhookSecret = v.pipe(
-  v.string(),
-  v.check((text) => {
-    const bytes = Buffer.from(text.replace(/^whsec_/, ""), "base64").length;
-    return text.startsWith("whsec_") && bytes >= 24 && bytes <= 64;
-  }, "must be whsec_ and 24 to 64 bytes in base64"),
-);
 
 /** A SQLite file or a PostgreSQL database. The value of a wrong one is not repeated: it may hold a password. */
 export const databaseUrl = v.pipe(

@@ -13,15 +13,22 @@ import {
   parseGapMs,
   parseCountry,
   parseMasterKey,
-  originator,
   parseCountryOriginator,
-  urlOf,
-  webhookSecret,
   databaseUrl,
   visible,
 } from "./shapes.ts";
-import { providerNames } from "../delivery/providers/list.ts";
+import { providerNames, providers } from "../delivery/providers/list.ts";
+import { httpsOrigin, httpUrl } from "../delivery/providers/shapes.ts";
 import { logLevels } from "../telemetry.ts";
+
+/** What providers need, as they describe it themselves. */
+const ofProviders = providers.flatMap(({ variables: described }) => Object.entries(described));
+const entriesOfProviders = Object.fromEntries(
+  ofProviders.map(([name, { shape, default: text }]) => [name, v.optional(shape, text)]),
+);
+
+/** The names of providers' variables. */
+export const providerVariables: readonly string[] = ofProviders.map(([name]) => name);
 
 /** Every variable: how it is parsed, and what it is without. */
 export const variables = v.object({
@@ -42,30 +49,10 @@ export const variables = v.object({
     v.pipe(commaList, v.array(oneOf(providerNames)), v.minLength(1, "must name at least one provider")),
     "console",
   ),
-  OTP_PUBLIC_URL: v.optional(urlOf(true, "must be an https origin without a path, such as https://otp.example.com")),
+  OTP_PUBLIC_URL: v.optional(httpsOrigin("must be an https origin without a path, such as https://otp.example.com")),
   OTP_ORIGINATORS: v.optional(listOf(parseCountryOriginator, 1, 300, "NL=Acme,US=+15551234567")),
-  OTP_MESSAGEBIRD_ACCESS_KEY: v.optional(
-    v.pipe(
-      v.string(),
-      v.check(
-        (key) => !key.startsWith("bk_"),
-        "is a key of the new Bird platform: set OTP_PROVIDERS=bird and OTP_BIRD_API_KEY instead",
-      ),
-    ),
-  ),
-  OTP_MESSAGEBIRD_ORIGINATOR: v.optional(originator),
-  OTP_MESSAGEBIRD_SIGNING_KEY: v.optional(v.string()),
-  OTP_MESSAGEBIRD_BASE_URL: v.optional(
-    urlOf(true, "must be an https origin without a path, such as https://sms-gateway.example.com"),
-    "https://rest.messagebird.com",
-  ),
-  OTP_BIRD_API_KEY: v.optional(v.pipe(v.string(), v.regex(/^bk_[a-z0-9]+_.+/, "must begin with bk_ and a region"))),
-  OTP_BIRD_ORIGINATOR: v.optional(originator),
-  OTP_BIRD_WEBHOOK_SECRET: v.optional(webhookSecret),
-  OTP_BIRD_BASE_URL: v.optional(urlOf(true, "must be an https origin without a path")),
-  OTP_WEBHOOK_URL: v.optional(urlOf(false, "must be an https URL (http only for this machine)")),
-  OTP_WEBHOOK_SECRET: v.optional(webhookSecret),
-  OTP_CHALLENGE_VERIFY_URL: v.optional(urlOf(false, "must be an https URL (http only for this machine)")),
+  ...(entriesOfProviders as object),
+  OTP_CHALLENGE_VERIFY_URL: v.optional(httpUrl("must be an https URL (http only for this machine)")),
   OTP_CHALLENGE_SECRET: v.optional(
     v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,256}$/, "must be 1 to 256 visible ASCII characters")),
   ),
@@ -120,10 +107,6 @@ export function defaults(): Readonly<Record<string, string | undefined>> {
 export const secretNames: ReadonlySet<string> = new Set([
   "OTP_DATABASE_URL",
   "OTP_MASTER_KEY",
-  "OTP_MESSAGEBIRD_ACCESS_KEY",
-  "OTP_MESSAGEBIRD_SIGNING_KEY",
-  "OTP_BIRD_API_KEY",
-  "OTP_BIRD_WEBHOOK_SECRET",
-  "OTP_WEBHOOK_SECRET",
+  ...ofProviders.filter(([, { isSecret }]) => isSecret).map(([name]) => name),
   "OTP_CHALLENGE_SECRET",
 ]);

@@ -53,6 +53,11 @@ export interface Provider {
   examine?(): Promise<readonly Finding[]>;
 }
 
+/** Where a provider brings its reports. */
+export function reportPath(provider: string): string {
+  return `/webhooks/${provider}`;
+}
+
 /** One thing that was checked. */
 export interface Finding {
   readonly ok: boolean;

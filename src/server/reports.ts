@@ -2,7 +2,7 @@
  * Where providers bring their reports: GET and POST /webhooks/<provider>. There is no API key; the provider's own
  * signature is what counts. A genuine report is answered 200 whatever it says, since a provider would only repeat it.
  */
-import type { Provider } from "../delivery/provider.ts";
+import { reportPath, type Provider } from "../delivery/provider.ts";
 import type { Report } from "../otp/message.ts";
 import { refuse } from "../otp/reason.ts";
 import type { Visit } from "./visits.ts";
@@ -15,7 +15,7 @@ export function createReportVisits(
   const byPath = new Map<string, Visit>();
   for (const provider of providers) {
     if (provider.readReport === undefined) continue;
-    byPath.set(`/webhooks/${provider.name}`, {
+    byPath.set(reportPath(provider.name), {
       methods: ["GET", "POST"],
       acts: true,
       async answer({ method, target, headers, body }) {

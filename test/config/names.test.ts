@@ -68,7 +68,7 @@ describe("a secret may be in a file", () => {
       OTP_MESSAGEBIRD_ORIGINATOR: "Acme",
       OTP_MESSAGEBIRD_ACCESS_KEY_FILE: "/run/secrets/it",
     };
-    expect(configOf(env, () => "live_abc\n").providerSettings.messagebird?.accessKey).toBe("live_abc");
+    expect(configOf(env, () => "live_abc\n").providerSettings.values["OTP_MESSAGEBIRD_ACCESS_KEY"]).toBe("live_abc");
   });
 
   test.each(secrets)("%s is refused beside its file", (name, secret) => {

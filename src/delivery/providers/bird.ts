@@ -4,11 +4,44 @@
  */
 import { unreached } from "../tls-trouble.ts";
 import { BirdAPIError, BirdClient, BirdRateLimitError, BirdValidationError } from "@messagebird/sdk";
+import * as v from "valibot";
 import type { SendOutcome } from "../../otp/message.ts";
 import { sighted, watchedFetch, type Sighting } from "./bird-fetch.ts";
 import { clockFindings } from "./clock-check.ts";
 import { neverConnected } from "../unsent.ts";
 import type { Finding, Provider, ReportReading } from "../provider.ts";
+import { describeProvider } from "./description.ts";
+import { httpsOrigin, originator, webhookSecret } from "./shapes.ts";
+
+export const birdProvider = describeProvider({
+  name: "bird",
+  variables: {
+    OTP_BIRD_API_KEY: {
+      shape: v.pipe(v.string(), v.regex(/^bk_[a-z0-9]+_.+/, "must begin with bk_ and a region")),
+      sentence: "required by `bird`",
+      isSecret: true,
+      isRequired: true,
+    },
+    OTP_BIRD_ORIGINATOR: { shape: originator, sentence: "required by `bird`", isRequired: true },
+    OTP_BIRD_WEBHOOK_SECRET: { shape: webhookSecret, sentence: "checks its delivery reports", isSecret: true },
+    OTP_BIRD_BASE_URL: {
+      shape: httpsOrigin("must be an https origin without a path"),
+      sentence: "https origin",
+      otherwise: "that of the key's region",
+    },
+  },
+  sender: "OTP_BIRD_ORIGINATOR",
+  reportSecret: "OTP_BIRD_WEBHOOK_SECRET",
+  create: (values, { originators, now }) =>
+    createBirdProvider({
+      apiKey: values.OTP_BIRD_API_KEY,
+      originator: values.OTP_BIRD_ORIGINATOR,
+      webhookSecret: values.OTP_BIRD_WEBHOOK_SECRET,
+      baseUrl: values.OTP_BIRD_BASE_URL,
+      originators,
+      now,
+    }),
+});
 
 export interface BirdOptions {
   /** `bk_<region>_…`; the region decides where calls go. */

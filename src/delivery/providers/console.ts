@@ -4,8 +4,15 @@
  */
 import { maskPhone, type E164 } from "../../otp/phone-number.ts";
 import type { Provider } from "../provider.ts";
+import { describeProvider } from "./description.ts";
 
 const lengthened = " longer: many codes to this number are not verified yet, or were typed wrong ";
+
+export const consoleProvider = describeProvider({
+  name: "console",
+  variables: {},
+  create: (_, { print }) => createConsoleProvider(print),
+});
 
 /** Makes the provider; `write` puts text on standard output. */
 export function createConsoleProvider(write: (text: string) => void): Provider {
@@ -23,6 +30,9 @@ export function createConsoleProvider(write: (text: string) => void): Provider {
       ];
       write(`${box.join("\n")}\n\n`);
       return { kind: "accepted" };
+    },
+    async examine() {
+      return [{ ok: true, sentence: "Messages are printed on the console, and sent to nobody." }];
     },
   };
 }

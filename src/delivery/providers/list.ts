@@ -1,55 +1,37 @@
 /**
- * The ways out that there are, by name, and how each is made from its settings.
+ * The providers that there are, and how one is made of what was configured.
  */
-import { createBirdProvider } from "./bird.ts";
-import { createConsoleProvider } from "./console.ts";
-import { createMessageBirdProvider } from "./messagebird.ts";
 import type { Provider } from "../provider.ts";
-import { createWebhookProvider } from "./webhook.ts";
+import { birdProvider } from "./bird.ts";
+import { consoleProvider } from "./console.ts";
+import type { Description, Surroundings } from "./description.ts";
+import { messagebirdProvider } from "./messagebird.ts";
+import { webhookProvider } from "./webhook.ts";
 
-export const providerNames = ["console", "messagebird", "bird", "webhook"] as const;
-export type ProviderName = (typeof providerNames)[number];
+/** In the order in which people are told of them. */
+export const providers = [consoleProvider, messagebirdProvider, birdProvider, webhookProvider] as const;
 
-/** What the ways out need to know. A part is there when its provider is configured. */
-export interface ProviderSettings {
-  /** Where this service is reached from outside, without a slash at the end; undefined when it is not told. */
-  readonly publicUrl: string | undefined;
-  /** Senders of single countries. */
-  readonly originators: ReadonlyMap<string, string>;
-  readonly messagebird:
-    | {
-        readonly accessKey: string;
-        readonly originator: string;
-        readonly signingKey: string | undefined;
-        readonly baseUrl: URL;
-      }
-    | undefined;
-  readonly bird:
-    | {
-        readonly apiKey: string;
-        readonly originator: string;
-        readonly webhookSecret: string | undefined;
-        readonly baseUrl: URL | undefined;
-      }
-    | undefined;
-  readonly webhook: { readonly url: URL; readonly secret: Uint8Array } | undefined;
+export type ProviderName = (typeof providers)[number]["name"];
+export const providerNames: readonly ProviderName[] = providers.map(({ name }) => name);
+
+/** What is configured for providers. */
+export interface ProviderSettings extends Pick<Surroundings, "publicUrl" | "originators"> {
+  /** The values of providers' variables, each as its shape reads it. */
+  readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** Makes one provider. `now` is a clock in milliseconds; `print` puts text on standard output. */
+/** The description of a provider. */
+export function describedAs(name: ProviderName): Description<ProviderName> {
+  const found = providers.find((each) => each.name === name);
+  if (found === undefined) throw new Error(`there is no provider ${name}`);
+  return found;
+}
+
+/** Makes one provider of its settings, which hold all that it cannot do without. */
 export function makeProvider(
   name: ProviderName,
-  { publicUrl, originators, ...settings }: ProviderSettings,
-  now: () => number,
-  print: (text: string) => void,
+  { values, ...configured }: ProviderSettings,
+  around: Pick<Surroundings, "now" | "print">,
 ): Provider {
-  const makers: Record<ProviderName, () => Provider | undefined> = {
-    console: () => createConsoleProvider(print),
-    messagebird: () =>
-      settings.messagebird && createMessageBirdProvider({ ...settings.messagebird, publicUrl, originators, now }),
-    bird: () => settings.bird && createBirdProvider({ ...settings.bird, originators, now }),
-    webhook: () => settings.webhook && createWebhookProvider({ ...settings.webhook, now }),
-  };
-  const provider = makers[name]();
-  if (provider === undefined) throw new Error(`the provider ${name} is not configured`);
-  return provider;
+  return describedAs(name).create(values, { ...configured, ...around });
 }

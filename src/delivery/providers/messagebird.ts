@@ -7,10 +7,63 @@ import { unreached } from "../tls-trouble.ts";
 import { createHash, createSecretKey, type KeyObject } from "node:crypto";
 import { jwtVerify } from "jose";
 import messagebird from "messagebird";
+import * as v from "valibot";
 import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
 import { routeMessageBird, watched, type Probe } from "./messagebird-agent.ts";
-import type { Finding, Provider, ReportReading, ReportRequest, OutgoingMessage } from "../provider.ts";
+import { describeProvider } from "./description.ts";
+import { httpsOrigin, originator } from "./shapes.ts";
+import {
+  reportPath,
+  type Finding,
+  type Provider,
+  type ReportReading,
+  type ReportRequest,
+  type OutgoingMessage,
+} from "../provider.ts";
+
+export const messagebirdProvider = describeProvider({
+  name: "messagebird",
+  variables: {
+    OTP_MESSAGEBIRD_ACCESS_KEY: {
+      shape: v.pipe(
+        v.string(),
+        v.check(
+          (key) => !key.startsWith("bk_"),
+          "is a key of the new Bird platform: set OTP_PROVIDERS=bird and OTP_BIRD_API_KEY instead",
+        ),
+      ),
+      sentence: "required by `messagebird`",
+      isSecret: true,
+      isRequired: true,
+    },
+    OTP_MESSAGEBIRD_ORIGINATOR: {
+      shape: originator,
+      sentence: "required by `messagebird`: a number, or up to 11 letters and digits",
+      isRequired: true,
+    },
+    OTP_MESSAGEBIRD_SIGNING_KEY: {
+      shape: v.string(),
+      sentence: "checks its delivery reports",
+      isSecret: true,
+    },
+    OTP_MESSAGEBIRD_BASE_URL: {
+      shape: httpsOrigin("must be an https origin without a path, such as https://sms-gateway.example.com"),
+      sentence: "https origin",
+      default: "https://rest.messagebird.com",
+    },
+  },
+  sender: "OTP_MESSAGEBIRD_ORIGINATOR",
+  reportSecret: "OTP_MESSAGEBIRD_SIGNING_KEY",
+  create: (values, surroundings) =>
+    createMessageBirdProvider({
+      ...surroundings,
+      accessKey: values.OTP_MESSAGEBIRD_ACCESS_KEY,
+      originator: values.OTP_MESSAGEBIRD_ORIGINATOR,
+      signingKey: values.OTP_MESSAGEBIRD_SIGNING_KEY,
+      baseUrl: values.OTP_MESSAGEBIRD_BASE_URL,
+    }),
+});
 
 export interface MessageBirdOptions {
   readonly accessKey: string;
@@ -27,8 +80,6 @@ export interface MessageBirdOptions {
   /** A clock in milliseconds. */
   readonly now: () => number;
 }
-
-const reportPath = "/webhooks/messagebird";
 
 /** A package-level backstop only: a socket silent for so long is cut. The worker's deadline is the one that counts. */
 const socketTimeoutMs = 10_000;
@@ -55,7 +106,9 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
               reference: sms.reference,
               validity: sms.validitySeconds,
               datacoding: "auto",
-              ...(publicUrl === undefined || signingKey === undefined ? {} : { reportUrl: publicUrl + reportPath }),
+              ...(publicUrl === undefined || signingKey === undefined
+                ? {}
+                : { reportUrl: publicUrl + reportPath("messagebird") }),
             },
             done,
           ),

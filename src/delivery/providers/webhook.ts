@@ -9,8 +9,29 @@
 import type { SendOutcome } from "../../otp/message.ts";
 import { localHosts } from "../../otp/origin.ts";
 import type { Finding, Provider } from "../provider.ts";
+import { describeProvider } from "./description.ts";
+import { httpUrl, webhookSecret } from "./shapes.ts";
 import { signatureHeaders } from "../signature.ts";
 import { neverConnected } from "../unsent.ts";
+
+export const webhookProvider = describeProvider({
+  name: "webhook",
+  variables: {
+    OTP_WEBHOOK_URL: {
+      shape: httpUrl("must be an https URL (http only for this machine)"),
+      sentence: "required by `webhook`: your own URL that sends what is posted to it",
+      isRequired: true,
+    },
+    OTP_WEBHOOK_SECRET: {
+      shape: webhookSecret,
+      sentence: "required by `webhook`: `whsec_` and 24–64 bytes in base64; signs each post",
+      isSecret: true,
+      isRequired: true,
+    },
+  },
+  create: ({ OTP_WEBHOOK_URL: url, OTP_WEBHOOK_SECRET: secret }, { now }) =>
+    createWebhookProvider({ url, secret: Buffer.from(secret.slice("whsec_".length), "base64"), now }),
+});
 
 export interface WebhookOptions {
   readonly url: URL;
