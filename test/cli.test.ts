@@ -8,8 +8,8 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { makeDatabase } from "./support/made-database.ts";
-import { cleanEnv, runOtpd, startOtpd, type Otpd } from "./support/process.ts";
+import { makeDatabase } from "./support/databases/empty-database.ts";
+import { cleanEnv, runOtpd, startOtpd, type Otpd } from "./support/processes/process.ts";
 
 const root = join(import.meta.dirname, "..");
 const keyShape = /^otp_live_[0-9A-Za-z]{10}_[0-9A-Za-z]{38}$/;

@@ -8,11 +8,11 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { startService } from "../src/main.ts";
-import { makeDatabase } from "./support/made-database.ts";
-import { freePort } from "./support/ports.ts";
-import { startOtpd, runOtpd, type Otpd } from "./support/process.ts";
-import { createManualSystem } from "./support/system.ts";
-import { configOf, createTestTelemetry } from "./support/world.ts";
+import { makeDatabase } from "./support/databases/empty-database.ts";
+import { freePort } from "./support/network/ports.ts";
+import { startOtpd, runOtpd, type Otpd } from "./support/processes/process.ts";
+import { createManualSystem } from "./support/service/system.ts";
+import { configOf, createTestTelemetry } from "./support/service/world.ts";
 
 const masterKey = Buffer.alloc(32, 9).toString("base64url");
 const keyInBanner = /^Your API key, shown this once:\n\n {2}(otp_live_\w{10}_\w{38})$/m;

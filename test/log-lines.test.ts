@@ -3,9 +3,9 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync, rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { freePort } from "./support/ports.ts";
-import { cleanEnv, firstKey, launcher, startOtpd } from "./support/process.ts";
-import { temporaryFolder } from "./support/world.ts";
+import { freePort } from "./support/network/ports.ts";
+import { cleanEnv, firstKey, launcher, startOtpd } from "./support/processes/process.ts";
+import { temporaryFolder } from "./support/service/world.ts";
 
 let folder: string;
 beforeEach(() => (folder = temporaryFolder()));

@@ -9,9 +9,9 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { readDocument } from "./support/document.ts";
-import { bytesBelow, npm, packClient, packServer, type Packed } from "./support/packages.ts";
-import { cleanEnv, firstKey, startOtpd, type Otpd } from "./support/process.ts";
+import { readDocument } from "./support/readers/document.ts";
+import { bytesBelow, npm, packClient, packServer, type Packed } from "./support/processes/packages.ts";
+import { cleanEnv, firstKey, startOtpd, type Otpd } from "./support/processes/process.ts";
 
 const root = join(import.meta.dirname, "..");
 const manifest = readFileSync(join(root, "package.json"), "utf8");

@@ -11,8 +11,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defaults, secretNames } from "../src/config/variables.ts";
 import { codeOf, reasons, type Reason } from "../src/otp/reason.ts";
 import { httpStatus } from "../src/server/status.ts";
-import { readDocument } from "./support/document.ts";
-import { cleanEnv, startOtpd, type Otpd } from "./support/process.ts";
+import { readDocument } from "./support/readers/document.ts";
+import { cleanEnv, startOtpd, type Otpd } from "./support/processes/process.ts";
 
 const root = join(import.meta.dirname, "..");
 const { text: readme, blocks, table } = readDocument("README.md");

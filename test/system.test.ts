@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createSystem, sleep, type RawClock } from "../src/system.ts";
-import { dayMs, hourMs, minuteMs, secondMs } from "./support/examples.ts";
-import { seededRandom, testEpochMs } from "./support/system.ts";
+import { dayMs, hourMs, minuteMs, secondMs } from "./support/data/examples.ts";
+import { seededRandom, testEpochMs } from "./support/service/system.ts";
 
 /** A machine whose clocks are moved by hand, and the system that runs on it. */
 function machine(startWallMs: number = testEpochMs) {

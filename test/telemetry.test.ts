@@ -3,10 +3,10 @@
  */
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { webhookSecret } from "./support/environment.ts";
-import { startGateway } from "./support/gateway.ts";
-import { firstKey, startOtpd, type Otpd } from "./support/process.ts";
-import { temporaryFolder } from "./support/world.ts";
+import { webhookSecret } from "./support/service/environment.ts";
+import { startGateway } from "./support/fakes/gateway.ts";
+import { firstKey, startOtpd, type Otpd } from "./support/processes/process.ts";
+import { temporaryFolder } from "./support/service/world.ts";
 
 let folder: string;
 beforeEach(() => (folder = temporaryFolder()));

@@ -33,7 +33,7 @@ export default defineConfig({
           ...everywhere,
           name: "postgres",
           include: ["test/server/{scenarios,races,stolen}.test.ts", "test/postgres/**/*.test.ts"],
-          globalSetup: ["test/support/databases.ts"],
+          globalSetup: ["test/support/databases/project-database.ts"],
         },
       },
     ],

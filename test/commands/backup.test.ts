@@ -4,14 +4,14 @@ import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSyn
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { markMoved } from "../../src/store/sqlite/moved.ts";
-import { addEnded, addLapsed } from "../support/backlog.ts";
-import { readBook } from "../support/book.ts";
-import { runHere } from "../support/command-line.ts";
-import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
-import { wrongCode } from "../support/phones.ts";
-import { inDatabase } from "../support/database.ts";
-import { runOtpd } from "../support/process.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { addEnded, addLapsed } from "../support/databases/backlog.ts";
+import { readBook } from "../support/databases/book.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/processes/crashable.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import { inDatabase } from "../support/databases/rows.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let folder: string;
 let path: string;

@@ -5,8 +5,8 @@ import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { runHere } from "../support/command-line.ts";
-import { runOtpd } from "../support/process.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { runOtpd } from "../support/processes/process.ts";
 
 let folder: string;
 beforeAll(() => {

@@ -3,12 +3,12 @@
  */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { keyText } from "../support/environment.ts";
-import { newPhone } from "../support/phones.ts";
-import { runOtpd } from "../support/process.ts";
-import { surfaces } from "../support/surfaces.ts";
-import { createManualSystem } from "../support/system.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { keyText } from "../support/service/environment.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

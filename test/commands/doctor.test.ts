@@ -8,14 +8,14 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { fileFindings } from "../../src/commands/file-findings.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { added, endpointOf } from "../store/endpoints.ts";
-import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
-import { keyText, olderKeyText, webhookSecret } from "../support/environment.ts";
-import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/gateway.ts";
-import { runOtpd, startOtpd } from "../support/process.ts";
-import { secretText, startSiteverify } from "../support/siteverify.ts";
-import { createManualSystem } from "../support/system.ts";
-import { makeDatabase } from "../support/made-database.ts";
-import { configOf, temporaryFolder } from "../support/world.ts";
+import { hasOpenssl, makeCertificate } from "../support/network/certificate.ts";
+import { keyText, olderKeyText, webhookSecret } from "../support/service/environment.ts";
+import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/fakes/gateway.ts";
+import { runOtpd, startOtpd } from "../support/processes/process.ts";
+import { secretText, startSiteverify } from "../support/fakes/siteverify.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { makeDatabase } from "../support/databases/empty-database.ts";
+import { configOf, temporaryFolder } from "../support/service/world.ts";
 
 let folder: string;
 beforeEach(async () => {

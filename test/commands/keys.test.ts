@@ -3,10 +3,10 @@
  */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { runHere } from "../support/command-line.ts";
-import { inDatabase } from "../support/database.ts";
-import { makeDatabase } from "../support/made-database.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { inDatabase } from "../support/databases/rows.ts";
+import { makeDatabase } from "../support/databases/empty-database.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let folder: string;
 let before: string;

@@ -2,12 +2,12 @@
  * `otpd phones`, as support runs it beside the service: what became of the messages to a phone, and a fresh start for it.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { keyText } from "../support/environment.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { runOtpd } from "../support/process.ts";
-import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { createManualSystem } from "../support/system.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { keyText } from "../support/service/environment.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

@@ -3,11 +3,11 @@
  * numbers, in words and in JSON, and never more of a number than its prefix.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { keyText } from "../support/environment.ts";
-import { runOtpd } from "../support/process.ts";
-import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { createManualSystem } from "../support/system.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { keyText } from "../support/service/environment.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 const phone = "+31612345678";

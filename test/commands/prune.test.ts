@@ -4,11 +4,11 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { addEnded, addLapsed } from "../support/backlog.ts";
-import { readBook } from "../support/book.ts";
-import { countRows } from "../support/database.ts";
-import { cleanEnv, launcher, runOtpd, startOtpd } from "../support/process.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { addEnded, addLapsed } from "../support/databases/backlog.ts";
+import { readBook } from "../support/databases/book.ts";
+import { countRows } from "../support/databases/rows.ts";
+import { cleanEnv, launcher, runOtpd, startOtpd } from "../support/processes/process.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let folder: string;
 let path: string;

@@ -4,11 +4,11 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { runHere } from "../support/command-line.ts";
-import { inDatabase } from "../support/database.ts";
-import { keyText } from "../support/environment.ts";
-import { makeDatabase } from "../support/made-database.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { inDatabase } from "../support/databases/rows.ts";
+import { keyText } from "../support/service/environment.ts";
+import { makeDatabase } from "../support/databases/empty-database.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let folder: string;
 let texts: string;

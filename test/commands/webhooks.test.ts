@@ -3,14 +3,14 @@
  */
 import { Webhook } from "standardwebhooks";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { runHere } from "../support/command-line.ts";
-import { keyText, production } from "../support/environment.ts";
-import { parseEvent } from "../support/events.ts";
-import { startGateway, type Asked, type Gateway } from "../support/gateway.ts";
-import { newPhone } from "../support/phones.ts";
-import { surfaces } from "../support/surfaces.ts";
-import { createManualSystem } from "../support/system.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { keyText, production } from "../support/service/environment.ts";
+import { parseEvent } from "../support/readers/events.ts";
+import { startGateway, type Asked, type Gateway } from "../support/fakes/gateway.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

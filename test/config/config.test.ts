@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { parseConfig, type Config } from "../../src/config/config.ts";
 import { parseDurationMs } from "../../src/config/shapes.ts";
-import { configOf, faultsOf, keyText, noFiles, olderKeyText, production } from "../support/environment.ts";
-import { dayMs, hourMs, minuteMs, policy, secondMs } from "../support/examples.ts";
+import { configOf, faultsOf, keyText, noFiles, olderKeyText, production } from "../support/service/environment.ts";
+import { dayMs, hourMs, minuteMs, policy, secondMs } from "../support/data/examples.ts";
 
 describe("without any variable", () => {
   test("everything has its documented value, and nothing is warned of", () => {

@@ -11,7 +11,7 @@ import {
   olderKeyText,
   production,
   webhookSecret,
-} from "../support/environment.ts";
+} from "../support/service/environment.ts";
 
 describe("a name that nobody knows is refused", () => {
   test.each([

@@ -13,7 +13,7 @@ import {
   warningsOf,
   type TenantSettings,
 } from "../../src/config/tenant-settings.ts";
-import { configOf } from "../support/world.ts";
+import { configOf } from "../support/service/world.ts";
 
 const operator = configOf({ OTP_BRAND: "Operator", OTP_ALLOWED_COUNTRIES: "DE", OTP_CODE_LENGTH: "7" });
 

@@ -9,7 +9,7 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { SendOutcome } from "../../src/otp/message.ts";
-import { dueIn, readBook } from "../support/book.ts";
+import { dueIn, readBook } from "../support/databases/book.ts";
 import {
   codeIn,
   createEstate,
@@ -18,9 +18,9 @@ import {
   type Estate,
   type Failpoint,
   type FailureMode,
-} from "../support/crashable.ts";
-import { wrongCode } from "../support/phones.ts";
-import { temporaryFolder } from "../support/world.ts";
+} from "../support/processes/crashable.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
 let estate: Estate;

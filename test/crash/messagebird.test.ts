@@ -5,8 +5,8 @@
  */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { makeCertificate, startFake, type Fake } from "../delivery/provider/ground.ts";
-import { dueIn } from "../support/book.ts";
+import { makeCertificate, startFake, type Fake } from "../delivery/provider/setup.ts";
+import { dueIn } from "../support/databases/book.ts";
 import {
   codeIn,
   createEstate,
@@ -15,8 +15,8 @@ import {
   type Crashable,
   type Estate,
   type Failpoint,
-} from "../support/crashable.ts";
-import { temporaryFolder } from "../support/world.ts";
+} from "../support/processes/crashable.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
 let fake: Fake;

@@ -1,7 +1,7 @@
 /** kill −9 under load, as often as a test run has time for; the soak does it ten times as often. See rounds.ts. */
 import { rmSync } from "node:fs";
 import { expect, test } from "vitest";
-import { temporaryFolder } from "../support/world.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { runRounds } from "./rounds.ts";
 
 test("twenty kills under load lose no acknowledged call, and repeat none", { timeout: 600_000 }, async () => {

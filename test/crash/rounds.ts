@@ -9,7 +9,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import type { SendOutcome } from "../../src/otp/message.ts";
-import { dueIn, readBook } from "../support/book.ts";
+import { dueIn, readBook } from "../support/databases/book.ts";
 import {
   codeIn,
   createEstate,
@@ -17,9 +17,9 @@ import {
   type Answered,
   type Crashable,
   type Estate,
-} from "../support/crashable.ts";
-import { wrongCode } from "../support/phones.ts";
-import { seededRandom } from "../support/system.ts";
+} from "../support/processes/crashable.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import { seededRandom } from "../support/service/system.ts";
 
 /** What the rounds came to, to show that there was something to lose. */
 export interface Tally {

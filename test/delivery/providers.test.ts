@@ -5,8 +5,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { providers } from "../../src/delivery/providers/list.ts";
-import { readDocument } from "../support/document.ts";
-import { faultsOf } from "../support/environment.ts";
+import { readDocument } from "../support/readers/document.ts";
+import { faultsOf } from "../support/service/environment.ts";
 
 const root = join(import.meta.dirname, "../..");
 const src = join(root, "src");

@@ -10,10 +10,17 @@ import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import { createWebhookProvider } from "../../src/delivery/providers/webhook.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
-import { converse, type Conversation } from "../support/conversation.ts";
-import { deadOrigin, oddReplies, startGateway, type Asked, type Gateway, type Reply } from "../support/gateway.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { hasOpenssl, makeCertificate } from "../support/network/certificate.ts";
+import { converse, type Conversation } from "../support/processes/conversation.ts";
+import {
+  deadOrigin,
+  oddReplies,
+  startGateway,
+  type Asked,
+  type Gateway,
+  type Reply,
+} from "../support/fakes/gateway.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 /** The reference implementation of Standard Webhooks, which Bird's SDK brings along. */
 const fromSdk = createRequire(import.meta.resolve("@messagebird/sdk"));

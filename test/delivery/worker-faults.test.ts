@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { StoreUnavailable, type Job } from "../../src/store/store.ts";
 import { ann, ben } from "../store/acts.ts";
-import { createCarriage, placesMax, type Carriage } from "./carriage.ts";
+import { createCarriage, placesMax, type Carriage } from "./worker-setup.ts";
 
 const accepted: SendOutcome = { kind: "accepted" };
 const refusal: SendOutcome = { kind: "refused", cause: "recipient", detail: "no such number" };

@@ -6,7 +6,7 @@ import type { SendOutcome } from "../../src/otp/message.ts";
 import { decideReport } from "../../src/otp/settlement.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ann, ben } from "../store/acts.ts";
-import { createCarriage, type Carriage } from "./carriage.ts";
+import { createCarriage, type Carriage } from "./worker-setup.ts";
 
 const refusal: SendOutcome = { kind: "refused", cause: "recipient", detail: "no such number" };
 const noCredit: SendOutcome = { kind: "refused", cause: "balance", detail: "no credit" };

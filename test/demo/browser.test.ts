@@ -3,10 +3,10 @@
  */
 import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { focused, messagesToCome, startBrowser, visit, whyNoBrowser, type Visitor } from "../support/browser.ts";
-import { faintTexts } from "../support/contrast.ts";
-import { startDemo, type DemoServer } from "../support/demo.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
+import { focused, messagesToCome, startBrowser, visit, whyNoBrowser, type Visitor } from "../support/pages/browser.ts";
+import { faintTexts } from "../support/pages/contrast.ts";
+import { startDemo, type DemoServer } from "../support/service/demo.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
 
 if (whyNoBrowser !== undefined) console.warn(`test/demo/browser.test.ts ${whyNoBrowser}`);
 

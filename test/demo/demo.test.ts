@@ -10,11 +10,11 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createInbox } from "../../src/delivery/inbox.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import { createDemo } from "../../src/server/demo.ts";
-import { startDemo, type DemoServer } from "../support/demo.ts";
-import { production } from "../support/environment.ts";
-import { newPhone } from "../support/phones.ts";
-import { overHttp1, overHttp2 } from "../support/wire.ts";
-import { startWorld } from "../support/world.ts";
+import { startDemo, type DemoServer } from "../support/service/demo.ts";
+import { production } from "../support/service/environment.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
+import { startWorld } from "../support/service/world.ts";
 
 const files = ["/demo", "/demo/page.js", "/demo/style.css", "/demo/form.css", "/demo/icon.svg"];
 const paths = [...files, "/demo/inbox", "/demo/inbox?since=0"];

@@ -6,8 +6,8 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { addEnded } from "../support/backlog.ts";
-import { dueIn, readBook } from "../support/book.ts";
+import { addEnded } from "../support/databases/backlog.ts";
+import { dueIn, readBook } from "../support/databases/book.ts";
 import {
   codeIn,
   createEstate,
@@ -15,10 +15,10 @@ import {
   type Answered,
   type Crashable,
   type Estate,
-} from "../support/crashable.ts";
-import { wrongCode } from "../support/phones.ts";
-import { runOtpd } from "../support/process.ts";
-import { temporaryFolder } from "../support/world.ts";
+} from "../support/processes/crashable.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { failingDisks, fillUp, missingTmpfs, mountTmpfs, remount, unmount } from "./failing-disk.ts";
 
 const tmpfsKib = 4_096;

@@ -5,9 +5,9 @@ import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { readDocument } from "../support/document.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { readDocument } from "../support/readers/document.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const root = join(import.meta.dirname, "../..");
 const doc = readDocument("docs/better-auth.md");

@@ -7,9 +7,9 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { defaults, secretNames } from "../../src/config/variables.ts";
-import { commandOf, environmentOf, readDockerfile } from "../support/dockerfile.ts";
-import { faultsOf, keyText, webhookSecret } from "../support/environment.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { commandOf, environmentOf, readDockerfile } from "../support/readers/dockerfile.ts";
+import { faultsOf, keyText, webhookSecret } from "../support/service/environment.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, "../../docs/operate", name), "utf8");
 /** What a stop takes at most: docs/probes.md. */

@@ -7,11 +7,11 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reasons } from "../../src/otp/reason.ts";
-import { parseExposition, scrape, type Exposition } from "../support/exposition.ts";
-import { wrongCode } from "../support/phones.ts";
-import { readQuery, type Query } from "../support/promql.ts";
-import { surfaces, type Rpc, type Surface } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { parseExposition, scrape, type Exposition } from "../support/readers/exposition.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import { readQuery, type Query } from "../support/readers/promql.ts";
+import { surfaces, type Rpc, type Surface } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
 const read = (path: string) => readFileSync(join(docs, path), "utf8");

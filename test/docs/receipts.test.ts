@@ -10,10 +10,10 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { receiptKeys, receiptLifeSeconds } from "../../src/otp/receipt.ts";
 import { signClaims } from "../../src/otp/signing-key.ts";
-import { readDocument } from "../support/document.ts";
-import { newPhone } from "../support/phones.ts";
-import { createManualSystem } from "../support/system.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { readDocument } from "../support/readers/document.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const root = join(import.meta.dirname, "../..");
 const doc = readDocument("docs/receipts.md");

@@ -6,12 +6,12 @@ import { rmSync } from "node:fs";
 import { beforeAll, describe, expect, test, vi, type TestContext } from "vitest";
 import { SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
 import type { Call } from "../../src/server/call.ts";
-import { readDocument } from "../support/document.ts";
-import { libraries, type Library } from "../support/grpc/callers.ts";
-import { layLine, type Line } from "../support/line.ts";
-import { newPhone } from "../support/phones.ts";
-import { runOtpd, startOtpd } from "../support/process.ts";
-import { startWorld, temporaryFolder, type World } from "../support/world.ts";
+import { readDocument } from "../support/readers/document.ts";
+import { libraries, type Library } from "../support/clients/grpc/callers.ts";
+import { layLine, type Line } from "../support/network/line.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { runOtpd, startOtpd } from "../support/processes/process.ts";
+import { startWorld, temporaryFolder, type World } from "../support/service/world.ts";
 
 const serviceConfig = readDocument("docs/integrate.md").only("json");
 const unavailable = 14;

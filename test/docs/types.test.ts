@@ -6,7 +6,7 @@ import { mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "n
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { readDocument } from "../support/document.ts";
+import { readDocument } from "../support/readers/document.ts";
 
 const root = join(import.meta.dirname, "../..");
 const documents = ["docs/integrate.md", "docs/better-auth.md"].map(readDocument);

@@ -16,11 +16,11 @@ import { sealPhone } from "../../src/otp/phone-number.ts";
 import { end } from "../../src/otp/verification.ts";
 import { ann, ringOf } from "../store/acts.ts";
 import { endpointOf } from "../store/endpoints.ts";
-import { readDocument } from "../support/document.ts";
-import { parseEvent } from "../support/events.ts";
-import { verificationOf } from "../support/examples.ts";
-import { deadOrigin } from "../support/gateway.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { readDocument } from "../support/readers/document.ts";
+import { parseEvent } from "../support/readers/events.ts";
+import { verificationOf } from "../support/data/examples.ts";
+import { deadOrigin } from "../support/fakes/gateway.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const root = join(import.meta.dirname, "../..");
 const doc = readDocument("docs/webhooks.md");

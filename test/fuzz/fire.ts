@@ -3,8 +3,8 @@
  * server's own, a gRPC status on every gRPC answer, no success for what can only be refused; between them a valid call
  * that must succeed; and in the end not one SMS more than was acknowledged.
  */
-import type { Surface } from "../support/surfaces.ts";
-import { surfaces } from "../support/surfaces.ts";
+import type { Surface } from "../support/clients/surfaces.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
 import { makeInput, type Input, type Protocol } from "./inputs.ts";
 import { startTarget, type Target } from "./target.ts";
 import { Http2Sessions, writeRaw, type Response } from "./wire.ts";

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import { cleanEnv } from "../support/process.ts";
+import { cleanEnv } from "../support/processes/process.ts";
 
 export interface Target {
   readonly port: number;

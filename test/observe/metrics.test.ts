@@ -10,11 +10,11 @@ import { callOutcomeOf } from "../../src/observe/outcome.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { codeOf, reasons, type Reason } from "../../src/otp/reason.ts";
 import type { Job } from "../../src/store/store.ts";
-import { parseExposition, scrape, type Exposition } from "../support/exposition.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { surfaces, type Message, type Rpc, type Surface } from "../support/surfaces.ts";
-import { createManualSystem } from "../support/system.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { parseExposition, scrape, type Exposition } from "../support/readers/exposition.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { surfaces, type Message, type Rpc, type Surface } from "../support/clients/surfaces.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 let before: Exposition;

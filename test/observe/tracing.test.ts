@@ -17,9 +17,9 @@ import { createTracing } from "../../src/observe/tracing.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createSystem } from "../../src/system.ts";
-import { createManualSystem } from "../support/system.ts";
-import { surfaces, type Message, type Rpc, type Surface } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { surfaces, type Message, type Rpc, type Surface } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const memory = new InMemorySpanExporter();
 const service = "otp.v1.OtpService";

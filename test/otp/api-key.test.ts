@@ -11,7 +11,7 @@ import {
   type KeyKind,
   type PresentedKey,
 } from "../../src/otp/api-key.ts";
-import { createManualSystem, testEpochMs as now } from "../support/system.ts";
+import { createManualSystem, testEpochMs as now } from "../support/service/system.ts";
 
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const counting = Uint8Array.from({ length: apiKeyBytes }, (_, i) => i);

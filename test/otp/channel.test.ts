@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import { channelName, channels, channelsOffered, channelsOn, findChannel } from "../../src/otp/channel.ts";
 import { verificationEvents } from "../../src/otp/event.ts";
 import { reasons } from "../../src/otp/reason.ts";
-import { messageOf, verificationOf } from "../support/examples.ts";
-import { testEpochMs } from "../support/system.ts";
+import { messageOf, verificationOf } from "../support/data/examples.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 test.each([
   ["", "sms"],

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { codesMatch, deriveCode, parseCode, whyNoCode, type CodeSource } from "../../src/otp/code.ts";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { Secret } from "../../src/otp/secret.ts";
-import { masterKeyA, masterKeyB } from "../support/examples.ts";
-import { createManualSystem } from "../support/system.ts";
+import { masterKeyA, masterKeyB } from "../support/data/examples.ts";
+import { createManualSystem } from "../support/service/system.ts";
 
 const [ringA, ringB] = [createKeyRing([masterKeyA]), createKeyRing([masterKeyB])];
 const both = createKeyRing([masterKeyB, masterKeyA]);

@@ -18,8 +18,8 @@ import {
   secondMs,
   sendFacts,
   verificationOf,
-} from "../support/examples.ts";
-import { testEpochMs } from "../support/system.ts";
+} from "../support/data/examples.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 const day = Math.floor(testEpochMs / dayMs);
 const midnight = (day + 1) * dayMs;

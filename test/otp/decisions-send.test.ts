@@ -22,8 +22,8 @@ import {
   secondMs,
   sendFacts,
   verificationOf,
-} from "../support/examples.ts";
-import { testEpochMs as now } from "../support/system.ts";
+} from "../support/data/examples.ts";
+import { testEpochMs as now } from "../support/service/system.ts";
 
 function send(phone: PhoneView = freshPhone, with_ = policy, at = now) {
   const decided = decideSend({ now: at, phone }, ok(sendFacts), undefined, with_);

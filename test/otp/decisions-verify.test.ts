@@ -21,8 +21,8 @@ import {
   secondMs,
   verificationOf,
   wrongCode,
-} from "../support/examples.ts";
-import { testEpochMs } from "../support/system.ts";
+} from "../support/data/examples.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 const now = testEpochMs + 5 * secondMs;
 const today = Math.floor(now / dayMs);

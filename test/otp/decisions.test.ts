@@ -34,8 +34,8 @@ import {
   sendFacts,
   verificationOf,
   wrongCode,
-} from "../support/examples.ts";
-import { testEpochMs } from "../support/system.ts";
+} from "../support/data/examples.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 const now = testEpochMs + 5 * secondMs;
 

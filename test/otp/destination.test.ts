@@ -16,8 +16,8 @@ import {
   secondMs,
   sendFacts,
   verificationOf,
-} from "../support/examples.ts";
-import { testEpochMs } from "../support/system.ts";
+} from "../support/data/examples.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 function read(input: string): PhoneNumber {
   const parsed = parsePhoneNumber(input);

@@ -11,8 +11,17 @@ import {
   type MutatingRpc,
 } from "../../src/otp/idempotency.ts";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
-import { busyRecord, claim, dayMs, keys, masterKeyA, masterKeyB, otherClaim, record } from "../support/examples.ts";
-import { testEpochMs as now } from "../support/system.ts";
+import {
+  busyRecord,
+  claim,
+  dayMs,
+  keys,
+  masterKeyA,
+  masterKeyB,
+  otherClaim,
+  record,
+} from "../support/data/examples.ts";
+import { testEpochMs as now } from "../support/service/system.ts";
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 const scope = { tenant: "default", keyId: "key", rpc: "SendOtp" as MutatingRpc, key: "the caller's" };

@@ -1,7 +1,7 @@
 import { createHmac, type KeyObject } from "node:crypto";
 import { describe, expect, test } from "vitest";
 import { createKeyRing, digest, hmac, lengthPrefixed, type MasterKey } from "../../src/otp/key-ring.ts";
-import { masterKeyA, masterKeyB } from "../support/examples.ts";
+import { masterKeyA, masterKeyB } from "../support/data/examples.ts";
 
 const hex = (bytes: Uint8Array) => Buffer.from(bytes).toString("hex");
 const exported = (key: KeyObject) => key.export().toString("hex");

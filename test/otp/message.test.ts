@@ -16,8 +16,8 @@ import {
   type Message,
   type SendOutcome,
 } from "../../src/otp/message.ts";
-import { messageOf, minuteMs, secondMs } from "../support/examples.ts";
-import { testEpochMs as now } from "../support/system.ts";
+import { messageOf, minuteMs, secondMs } from "../support/data/examples.ts";
+import { testEpochMs as now } from "../support/service/system.ts";
 
 const outcomes = {
   accepted: { kind: "accepted", providerMessageId: "id-1" },

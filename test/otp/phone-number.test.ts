@@ -13,9 +13,9 @@ import {
 import { getCountries, getExampleNumber, parsePhoneNumberFromString } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/examples.mobile.json" with { type: "json" };
 import metadata from "libphonenumber-js/metadata.max.json" with { type: "json" };
-import { masterKeyA, masterKeyB } from "../support/examples.ts";
-import { readSpellings, refusedSpellings } from "../support/spellings.ts";
-import { seededRandom } from "../support/system.ts";
+import { masterKeyA, masterKeyB } from "../support/data/examples.ts";
+import { readSpellings, refusedSpellings } from "../support/data/spellings.ts";
+import { seededRandom } from "../support/service/system.ts";
 
 /** The number and its region, or the reason why there is none or it gets no SMS. */
 function read(input: string): string {

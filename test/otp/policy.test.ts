@@ -12,8 +12,8 @@ import {
   type PhoneHistory,
   type Policy,
 } from "../../src/otp/policy.ts";
-import { dayMs, hourMs, policy as defaults } from "../support/examples.ts";
-import { seededRandom, testEpochMs as now } from "../support/system.ts";
+import { dayMs, hourMs, policy as defaults } from "../support/data/examples.ts";
+import { seededRandom, testEpochMs as now } from "../support/service/system.ts";
 
 const today = now / dayMs - 0.5;
 

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { unverifiedSendsMax } from "../../src/otp/pumping-guard.ts";
-import { seededRandom, testEpochMs } from "../support/system.ts";
+import { seededRandom, testEpochMs } from "../support/service/system.ts";
 import { Traffic } from "./pumping-model.ts";
 
 const seeds = 1_000;

@@ -20,7 +20,7 @@ import {
   type Tally,
 } from "../../src/otp/pumping-guard.ts";
 import type { State } from "../../src/otp/verification.ts";
-import { testEpochMs } from "../support/system.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 const minute = 60_000;
 const hour = 60 * minute;

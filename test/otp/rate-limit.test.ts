@@ -1,8 +1,8 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { available, giveBack, giveBackAll, spend, spendAll, type Limit } from "../../src/otp/rate-limit.ts";
-import { dayMs, hourMs, minuteMs } from "../support/examples.ts";
-import { testEpochMs as now } from "../support/system.ts";
+import { dayMs, hourMs, minuteMs } from "../support/data/examples.ts";
+import { testEpochMs as now } from "../support/service/system.ts";
 
 const limit: Limit = { burst: 5, intervalMs: 10 * minuteMs };
 const fullAt = now + limit.burst * limit.intervalMs;

@@ -6,8 +6,8 @@ import { describe, expect, test } from "vitest";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
 import { receiptKeys, receiptOf } from "../../src/otp/receipt.ts";
 import { bindOf, canonicalBind, type Verification } from "../../src/otp/verification.ts";
-import { endedAs, keys, masterKeyA, masterKeyB, phone, verificationOf } from "../support/examples.ts";
-import { testEpochMs } from "../support/system.ts";
+import { endedAs, keys, masterKeyA, masterKeyB, phone, verificationOf } from "../support/data/examples.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 const parties = { issuer: "https://otp.example.com", audience: "shop" };
 const epoch = testEpochMs / 1000;

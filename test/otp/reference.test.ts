@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { readReference, referenceOf } from "../../src/otp/reference.ts";
-import { keys, masterKeyA, masterKeyB } from "../support/examples.ts";
+import { keys, masterKeyA, masterKeyB } from "../support/data/examples.ts";
 
 const id = Buffer.alloc(16, 0x5a).toString("base64url");
 const other = Buffer.alloc(16, 0x5b).toString("base64url");

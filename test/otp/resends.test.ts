@@ -7,8 +7,8 @@ import { describe, expect, test } from "vitest";
 import { decideResend } from "../../src/otp/decisions.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { resendsLeft, type Verification } from "../../src/otp/verification.ts";
-import { endedAs, freshPhone, policy, secondMs, verificationOf } from "../support/examples.ts";
-import { testEpochMs } from "../support/system.ts";
+import { endedAs, freshPhone, policy, secondMs, verificationOf } from "../support/data/examples.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 /** All that a configuration takes: lifetimes of 180 to 600 s, and one to five gaps of 1 s to 10 min. */
 const policies = fc.record({

@@ -5,8 +5,8 @@ import { parsePhoneNumber, type E164 } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { isFictional, isSandbox, sandboxCode, sandboxOf, sandboxOutcome, sandboxSend } from "../../src/otp/sandbox.ts";
-import { freshPhone, policy, sendFacts } from "../support/examples.ts";
-import { testEpochMs as now } from "../support/system.ts";
+import { freshPhone, policy, sendFacts } from "../support/data/examples.ts";
+import { testEpochMs as now } from "../support/service/system.ts";
 
 const documented = [
   ...readFileSync(new URL("../../docs/testing.md", import.meta.url), "utf8").matchAll(/^\| `(\+1 [\d ]+)` \|/gm),

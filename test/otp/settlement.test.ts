@@ -9,8 +9,8 @@ import {
   type SettleView,
 } from "../../src/otp/settlement.ts";
 import type { PhoneView, State, Verification } from "../../src/otp/verification.ts";
-import { endedAs, freshPhone, messageOf, policy, secondMs, verificationOf } from "../support/examples.ts";
-import { testEpochMs as now } from "../support/system.ts";
+import { endedAs, freshPhone, messageOf, policy, secondMs, verificationOf } from "../support/data/examples.ts";
+import { testEpochMs as now } from "../support/service/system.ts";
 
 const accepted: SendOutcome = { kind: "accepted", providerMessageId: "id-1" };
 const refused: SendOutcome = { kind: "refused", cause: "recipient", detail: "no such number" };

@@ -5,7 +5,7 @@ import { compactVerify, importJWK } from "jose";
 import { describe, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { createSigningKey, signClaims } from "../../src/otp/signing-key.ts";
-import { masterKeyA, masterKeyB } from "../support/examples.ts";
+import { masterKeyA, masterKeyB } from "../support/data/examples.ts";
 
 describe("a key", () => {
   test("has the public half and the thumbprint of RFC 8037's example", () => {

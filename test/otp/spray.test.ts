@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { Policy } from "../../src/otp/policy.ts";
 import { isSpray, lengthAmid, minuteOf, oldestMinute } from "../../src/otp/spray.ts";
-import { minuteMs, policy as defaults } from "../support/examples.ts";
-import { testEpochMs as now } from "../support/system.ts";
+import { minuteMs, policy as defaults } from "../support/data/examples.ts";
+import { testEpochMs as now } from "../support/service/system.ts";
 
 describe("a tenant is sprayed", () => {
   test.each([

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { canonicalBind, expire, stateAt, terminalReason, type State } from "../../src/otp/verification.ts";
-import { dayMs, endedAs, verificationOf } from "../support/examples.ts";
+import { dayMs, endedAs, verificationOf } from "../support/data/examples.ts";
 
 const ends: readonly Exclude<State, "PENDING">[] = ["VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];
 

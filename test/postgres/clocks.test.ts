@@ -1,10 +1,10 @@
 /** Four instances whose clocks are up to an hour off agree on every limit and lifetime; the soak fires ten times as much. */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { select } from "../support/database.ts";
-import { newDatabase } from "../support/databases.ts";
-import { newPhone } from "../support/phones.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { select } from "../support/databases/rows.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { clocksAheadMs, databaseNow, guessAtAll, sendThrough, sendToAll, startCrowd, type Crowd } from "./crowd.ts";
 
 const folder = temporaryFolder();

@@ -5,9 +5,9 @@
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
 import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
-import { select } from "../support/database.ts";
-import { newDatabase } from "../support/databases.ts";
-import { startTcpProxy, through, type TcpProxy } from "../support/tcp-proxy.ts";
+import { select } from "../support/databases/rows.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { startTcpProxy, through, type TcpProxy } from "../support/network/tcp-proxy.ts";
 
 const connectionsMax = 3;
 

@@ -9,14 +9,14 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { copiedTables } from "../../src/store/move/copy.ts";
 import type { Database } from "../../src/store/open.ts";
-import { addEnded } from "../support/backlog.ts";
-import { runHere } from "../support/command-line.ts";
-import { select } from "../support/database.ts";
-import { newDatabase } from "../support/databases.ts";
-import { ask, makeInstallation, type Installation } from "../support/installation.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { cleanEnv, firstKey, launcher, startOtpd } from "../support/process.ts";
-import { startWorld, temporaryFolder, type World } from "../support/world.ts";
+import { addEnded } from "../support/databases/backlog.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { select } from "../support/databases/rows.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { ask, makeInstallation, type Installation } from "../support/databases/installation.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { cleanEnv, firstKey, launcher, startOtpd } from "../support/processes/process.ts";
+import { startWorld, temporaryFolder, type World } from "../support/service/world.ts";
 
 /** A database on the project's server. */
 async function emptyTarget(): Promise<string> {

@@ -16,13 +16,13 @@ import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { fillUp, missingTmpfs, mountTmpfs, unmount } from "../disk/failing-disk.ts";
-import { addEnded } from "../support/backlog.ts";
-import { runHere } from "../support/command-line.ts";
-import { countRows, inDatabase, select } from "../support/database.ts";
-import { newDatabase } from "../support/databases.ts";
-import { cleanEnv, launcher } from "../support/process.ts";
-import { startTcpProxy, through, type TcpProxy } from "../support/tcp-proxy.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { addEnded } from "../support/databases/backlog.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { countRows, inDatabase, select } from "../support/databases/rows.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { cleanEnv, launcher } from "../support/processes/process.ts";
+import { startTcpProxy, through, type TcpProxy } from "../support/network/tcp-proxy.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { ringOf } from "../store/acts.ts";
 
 /** Verifications in the file, and as many messages. */

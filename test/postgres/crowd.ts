@@ -4,12 +4,12 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
-import { rowOf, select, stateNumbers } from "../support/database.ts";
-import { dayMs, hourMs, minuteMs } from "../support/examples.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { fireVolley, tally, type Hit, type Shot } from "../support/volley.ts";
+import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/processes/crashable.ts";
+import { rowOf, select, stateNumbers } from "../support/databases/rows.ts";
+import { dayMs, hourMs, minuteMs } from "../support/data/examples.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { connectByFetch, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { fireVolley, tally, type Hit, type Shot } from "../support/clients/volley.ts";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
 
 export const clocksAheadMs = [-hourMs, hourMs, -hourMs / 2, hourMs / 2];

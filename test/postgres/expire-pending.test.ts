@@ -1,10 +1,10 @@
 /** `otpd restore --expire-only` after pg_restore: what was pending in the dump never verifies. */
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { runHere } from "../support/command-line.ts";
-import { rowOf, select, stateNumbers } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
-import { surfaces } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { rowOf, select, stateNumbers } from "../support/databases/rows.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -3,11 +3,11 @@ import { readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { select } from "../support/database.ts";
-import { newDatabase } from "../support/databases.ts";
-import { startOtpd, type Otpd } from "../support/process.ts";
-import { surfaces } from "../support/surfaces.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { select } from "../support/databases/rows.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { startOtpd, type Otpd } from "../support/processes/process.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
 const starting: Promise<Otpd>[] = [];

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
-import { seededRandom } from "../support/system.ts";
+import { seededRandom } from "../support/service/system.ts";
 
 type Guess = Operation<AttemptInput, string>;
 

@@ -4,8 +4,8 @@ import { expect, test } from "vitest";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { createActs } from "../store/acts.ts";
-import { newDatabase } from "../support/databases.ts";
-import { createManualSystem } from "../support/system.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { createManualSystem } from "../support/service/system.ts";
 
 const phones = Array.from({ length: 5 }, (_, i) => `+3161234567${i}` as E164);
 

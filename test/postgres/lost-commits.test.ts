@@ -3,13 +3,13 @@
  * way back. What such an act decided is never told, and it is never done again by itself.
  */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { expectRefusal } from "../support/contract.ts";
-import { countRows, rowOf, stateNumbers } from "../support/database.ts";
-import { newDatabase } from "../support/databases.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { startTcpProxy, through, type Direction, type TcpProxy } from "../support/tcp-proxy.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal } from "../support/data/contract.ts";
+import { countRows, rowOf, stateNumbers } from "../support/databases/rows.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { startTcpProxy, through, type Direction, type TcpProxy } from "../support/network/tcp-proxy.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let proxy: TcpProxy;
 let world: World;

@@ -7,9 +7,9 @@ import { createConnections } from "../../src/store/postgres/connections.ts";
 import { migratePostgres, postgresMigrations, type PostgresMigration } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs } from "../store/acts.ts";
-import { select } from "../support/database.ts";
-import { newDatabase } from "../support/databases.ts";
-import { createManualSystem } from "../support/system.ts";
+import { select } from "../support/databases/rows.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { createManualSystem } from "../support/service/system.ts";
 
 /** How many migrations this version has. */
 const known = postgresMigrations.length;

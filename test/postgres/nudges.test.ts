@@ -6,10 +6,10 @@ import { afterEach, beforeEach, expect, inject, test } from "vitest";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, createActs, ringOf } from "../store/acts.ts";
-import { select } from "../support/database.ts";
-import { createManualSystem, type ManualSystem } from "../support/system.ts";
-import { startTcpProxy, through, type TcpProxy } from "../support/tcp-proxy.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { select } from "../support/databases/rows.ts";
+import { createManualSystem, type ManualSystem } from "../support/service/system.ts";
+import { startTcpProxy, through, type TcpProxy } from "../support/network/tcp-proxy.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const messages = 3;
 

@@ -2,10 +2,10 @@
 import { expect, inject, test, vi } from "vitest";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { createSystem } from "../../src/system.ts";
-import { runHere } from "../support/command-line.ts";
-import { select } from "../support/database.ts";
-import { newDatabase } from "../support/databases.ts";
-import { startTcpProxy, through } from "../support/tcp-proxy.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { select } from "../support/databases/rows.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { startTcpProxy, through } from "../support/network/tcp-proxy.ts";
 
 /** A database's URL with a setting for everybody who opens it. */
 async function databaseWith(setting: string): Promise<string> {

@@ -5,13 +5,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import { select, stateNumbers } from "../support/database.ts";
-import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/crashable.ts";
-import { wrongCode } from "../support/phones.ts";
-import type { PostgresServer } from "../support/postgres.ts";
-import { makeSurfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { seededRandom } from "../support/system.ts";
-import { startTcpProxy, through, type TcpProxy } from "../support/tcp-proxy.ts";
+import { select, stateNumbers } from "../support/databases/rows.ts";
+import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/processes/crashable.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import type { PostgresServer } from "../support/databases/postgres.ts";
+import { makeSurfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { seededRandom } from "../support/service/system.ts";
+import { startTcpProxy, through, type TcpProxy } from "../support/network/tcp-proxy.ts";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
 
 /** How the database goes away: it crashes, its connections are cut, or nothing gets through. */

@@ -1,8 +1,8 @@
 /** The database goes away and comes back, as often as a test run has time for; the soak does it ten times. */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startPostgres, type PostgresServer } from "../support/postgres.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { startPostgres, type PostgresServer } from "../support/databases/postgres.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { playOutages, startGround, type Ground, type Outage } from "./outage-rounds.ts";
 
 const folder = temporaryFolder();

@@ -1,7 +1,7 @@
 /** The watch over a database: silence is noticed once, for as long as it lasts, and its end at once. */
 import { expect, inject, test } from "vitest";
 import { createWatch } from "../../src/store/postgres/watch.ts";
-import { startTcpProxy, through } from "../support/tcp-proxy.ts";
+import { startTcpProxy, through } from "../support/network/tcp-proxy.ts";
 
 const database = () => inject("postgres") ?? "";
 const port = () => Number(new URL(database()).port);

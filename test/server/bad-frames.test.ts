@@ -9,11 +9,11 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { VerifyOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.ts";
-import { rowOf } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
-import { surfaces } from "../support/surfaces.ts";
-import { grpcFrame, overHttp1, overHttp2, type WireAnswer } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { rowOf } from "../support/databases/rows.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
+import { grpcFrame, overHttp1, overHttp2, type WireAnswer } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 let id = "";

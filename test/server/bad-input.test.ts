@@ -4,11 +4,11 @@
  */
 import type { JsonObject } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { contract, type ContractReason } from "../support/contract.ts";
-import { rowOf } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
-import { overHttp1, overHttp2, type WireAnswer } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { contract, type ContractReason } from "../support/data/contract.ts";
+import { rowOf } from "../support/databases/rows.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { overHttp1, overHttp2, type WireAnswer } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 let probe = { id: "", phone: "" };

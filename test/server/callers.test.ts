@@ -4,11 +4,11 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { publishableScopes } from "../../src/otp/api-key.ts";
-import { expectRefusal } from "../support/contract.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { fireVolley, tally, type Shot } from "../support/volley.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal } from "../support/data/contract.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { fireVolley, tally, type Shot } from "../support/clients/volley.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const shop = "https://shop.example";
 const request_id = "AAAAAAAAAAAAAAAAAAAAAA";

@@ -2,10 +2,10 @@
  * A service with a bot check: backends with their secret keys notice nothing of it, over every surface.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newPhone } from "../support/phones.ts";
-import { secretText, startSiteverify, type Siteverify } from "../support/siteverify.ts";
-import { surfaces } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { secretText, startSiteverify, type Siteverify } from "../support/fakes/siteverify.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let far: Siteverify;
 let world: World;

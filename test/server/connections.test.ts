@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { connectionLimits, serverLimits } from "../../src/server/server.ts";
-import { startListener, testKey, type Listener, type ListenerWish } from "../support/listener.ts";
+import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
 import {
   callFrames,
   callHeaders,
@@ -21,7 +21,7 @@ import {
   preface,
   settings,
   type RawConnection,
-} from "../support/raw.ts";
+} from "../support/clients/raw.ts";
 
 let listener: Listener;
 const opened: RawConnection[] = [];

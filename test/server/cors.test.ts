@@ -5,12 +5,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { publishableScopes } from "../../src/otp/api-key.ts";
-import { inDatabase } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
-import { runOtpd } from "../support/process.ts";
-import { surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { overHttp1, overHttp2 } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { inDatabase } from "../support/databases/rows.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 let key: string;

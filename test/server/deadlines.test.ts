@@ -12,11 +12,11 @@ import { createGateway } from "../../src/server/gateway.ts";
 import type { OtpHandlers } from "../../src/server/otp-service.ts";
 import { createRpcs } from "../../src/server/rpcs.ts";
 import { connectionLimits, startServer } from "../../src/server/server.ts";
-import { newPhone } from "../support/phones.ts";
-import { surfaces } from "../support/surfaces.ts";
-import { createManualSystem } from "../support/system.ts";
-import { overHttp1, overHttp2 } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -5,12 +5,12 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { countRows, inDatabase } from "../support/database.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { startOtpd } from "../support/process.ts";
-import { readSpellings, refusedSpellings, spelled } from "../support/spellings.ts";
-import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { countRows, inDatabase } from "../support/databases/rows.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { startOtpd } from "../support/processes/process.ts";
+import { readSpellings, refusedSpellings, spelled } from "../support/data/spellings.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

@@ -5,9 +5,18 @@
 import { rmSync } from "node:fs";
 import { constants } from "node:http2";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { firstKey, residentMiB, startOtpd, type Otpd } from "../support/process.ts";
-import { callHeaders, flag, frame, frameType, headerBlock, openRaw, preface, settings } from "../support/raw.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { firstKey, residentMiB, startOtpd, type Otpd } from "../support/processes/process.ts";
+import {
+  callHeaders,
+  flag,
+  frame,
+  frameType,
+  headerBlock,
+  openRaw,
+  preface,
+  settings,
+} from "../support/clients/raw.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
 let otpd: Otpd;

@@ -11,13 +11,13 @@ import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
-import { startListener, testKey, type Listener } from "../support/listener.ts";
-import { firstKey, startOtpd } from "../support/process.ts";
-import { missingGrpcio, runPython } from "../support/python.ts";
-import { callText, flag, frame, framesIn, frameType, openRaw, preface, settings } from "../support/raw.ts";
-import { headersFrame, hello, hold } from "../support/strangers.ts";
-import { overHttp1 } from "../support/wire.ts";
-import { startWorld, temporaryFolder } from "../support/world.ts";
+import { startListener, testKey, type Listener } from "../support/service/listener.ts";
+import { firstKey, startOtpd } from "../support/processes/process.ts";
+import { missingGrpcio, runPython } from "../support/clients/grpc/python.ts";
+import { callText, flag, frame, framesIn, frameType, openRaw, preface, settings } from "../support/clients/raw.ts";
+import { headersFrame, hello, hold } from "../support/clients/strangers.ts";
+import { overHttp1 } from "../support/clients/wire.ts";
+import { startWorld, temporaryFolder } from "../support/service/world.ts";
 
 const service = "otp.v1.OtpService";
 const transports: [string, (baseUrl: string) => Transport][] = [

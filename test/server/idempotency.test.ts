@@ -4,12 +4,12 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SendOutcome } from "../../src/otp/message.ts";
-import { expectRefusal } from "../support/contract.ts";
-import { bytesOf, countRows, rowOf } from "../support/database.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { untilFirstByte } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal } from "../support/data/contract.ts";
+import { bytesOf, countRows, rowOf } from "../support/databases/rows.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { untilFirstByte } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -6,11 +6,18 @@ import { create, fromJson, toBinary, toJsonString, type DescMessage } from "@buf
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
-import { addTenant, inDatabase, latestFailedId } from "../support/database.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { grpcFrame, overHttp1, overHttp2, type Wire, type WireAnswer, type WireRequest } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { addTenant, inDatabase, latestFailedId } from "../support/databases/rows.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import {
+  grpcFrame,
+  overHttp1,
+  overHttp2,
+  type Wire,
+  type WireAnswer,
+  type WireRequest,
+} from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

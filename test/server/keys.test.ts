@@ -6,13 +6,13 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OtpService, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
 import { scopes, type Scope } from "../../src/otp/api-key.ts";
-import { expectRefusal, type ContractReason } from "../support/contract.ts";
-import { addTenant, countRows, inDatabase } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
-import { runOtpd } from "../support/process.ts";
-import { connectByFetch, surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { grpcFrame, overHttp1, overHttp2, type Wire, type WireRequest } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal, type ContractReason } from "../support/data/contract.ts";
+import { addTenant, countRows, inDatabase } from "../support/databases/rows.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { grpcFrame, overHttp1, overHttp2, type Wire, type WireRequest } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeAll(async () => {

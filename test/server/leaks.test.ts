@@ -6,13 +6,13 @@
 import { readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { parseEvent } from "../support/events.ts";
-import { startGateway, type Gateway } from "../support/gateway.ts";
-import { wrongCode } from "../support/phones.ts";
-import { runOtpd, startOtpd, type Otpd } from "../support/process.ts";
-import { surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { overHttp1 } from "../support/wire.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { parseEvent } from "../support/readers/events.ts";
+import { startGateway, type Gateway } from "../support/fakes/gateway.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import { runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
+import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { overHttp1 } from "../support/clients/wire.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let folder = "";
 let otpd: Otpd;
@@ -27,7 +27,7 @@ let spans = "";
 
 /** Ten digits, so that none turns up by chance; the numbers have ten behind their country's code. */
 const env = { OTP_LOG_LEVEL: "trace", OTP_CODE_LENGTH: "10", OTP_CODE_LENGTH_MAX: "10", OTP_PHONE_LIMITS: "9@1s" };
-const tracer = new URL("../support/trace-to-file.ts", import.meta.url).href;
+const tracer = new URL("../support/processes/trace-to-file.ts", import.meta.url).href;
 
 beforeAll(async () => {
   folder = temporaryFolder();

@@ -3,9 +3,9 @@
  */
 import { afterEach, describe, expect, test } from "vitest";
 import { createShareOf } from "../../src/server/client-address.ts";
-import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/listener.ts";
-import { callFrames, callText, framesIn, frameType, openRaw, type RawConnection } from "../support/raw.ts";
-import { hello, livezText } from "../support/strangers.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+import { callFrames, callText, framesIn, frameType, openRaw, type RawConnection } from "../support/clients/raw.ts";
+import { hello, livezText } from "../support/clients/strangers.ts";
 
 let listener: Listener;
 const opened: RawConnection[] = [];

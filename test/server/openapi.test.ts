@@ -1,7 +1,7 @@
 /**
  * The description of the REST paths: that it is valid OpenAPI 3.1, that it says what the service does, and how it is
- * served. Besides, every answer of the REST paths in any test is held against it (test/support/surfaces.ts); what that
- * finds is shown here.
+ * served. Besides, every answer of the REST paths in any test is held against it (test/support/clients/surfaces.ts); what
+ * that finds is shown here.
  */
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { decodeJwt, importJWK, jwtVerify, type JWK } from "jose";
@@ -9,11 +9,18 @@ import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Reason } from "../../src/otp/reason.ts";
 import { restError } from "../../src/server/rest.ts";
-import { contract } from "../support/contract.ts";
-import { createJudge, documentText, nameOf, type Answered, type OpenApi, type Response } from "../support/openapi.ts";
-import { wrongCode } from "../support/phones.ts";
-import { overHttp1, overHttp2 } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { contract } from "../support/data/contract.ts";
+import {
+  createJudge,
+  documentText,
+  nameOf,
+  type Answered,
+  type OpenApi,
+  type Response,
+} from "../support/readers/openapi.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const openApi = JSON.parse(documentText) as OpenApi;
 const judge = createJudge(documentText);

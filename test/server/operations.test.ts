@@ -9,9 +9,9 @@ import { hostname } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createOperations } from "../../src/server/operations.ts";
 import { createOwnNames } from "../../src/server/own-names.ts";
-import { startOtpd, type Otpd } from "../support/process.ts";
-import { overHttp1 } from "../support/wire.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { startOtpd, type Otpd } from "../support/processes/process.ts";
+import { overHttp1 } from "../support/clients/wire.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let rendered = 0;
 let nowMs = 0;

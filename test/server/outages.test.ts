@@ -6,11 +6,11 @@ import { once } from "node:events";
 import { createConnection } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { SendOutcome } from "../../src/otp/message.ts";
-import { expectRefusal } from "../support/contract.ts";
-import { inDatabase } from "../support/database.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, surfaces, type Outcome } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal } from "../support/data/contract.ts";
+import { inDatabase } from "../support/databases/rows.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { connectByFetch, surfaces, type Outcome } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const everywhere = [...surfaces, connectByFetch];
 

@@ -3,8 +3,8 @@
  * rest is served. How much is served beyond what the machine can do is measured in test/soak.
  */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { startListener, testKey, type Listener } from "../support/listener.ts";
-import { surfaces } from "../support/surfaces.ts";
+import { startListener, testKey, type Listener } from "../support/service/listener.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
 
 const callsMax = 3;
 let listener: Listener;

@@ -3,10 +3,10 @@
  * else is.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { callText, openRaw } from "../support/raw.ts";
-import { startListener, testKey, type Listener } from "../support/listener.ts";
-import { overHttp1, overHttp2 } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { callText, openRaw } from "../support/clients/raw.ts";
+import { startListener, testKey, type Listener } from "../support/service/listener.ts";
+import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeAll(async () => {

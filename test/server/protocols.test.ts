@@ -19,10 +19,10 @@ import {
   SendOtpRequestSchema,
   VerifyOtpRequestSchema,
 } from "../../gen/otp/v1/otp_service_pb.ts";
-import { newPhone } from "../support/phones.ts";
-import { surfaces } from "../support/surfaces.ts";
-import { grpcFrame, overHttp1, overHttp2, type Wire, type WireAnswer } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
+import { grpcFrame, overHttp1, overHttp2, type Wire, type WireAnswer } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const bytesMax = 16_384;
 let world: World;

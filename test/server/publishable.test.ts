@@ -4,10 +4,10 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { publishableScopes, type KeyKind } from "../../src/otp/api-key.ts";
-import { expectRefusal } from "../support/contract.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { startWorld, type KeyWish, type World } from "../support/world.ts";
+import { expectRefusal } from "../support/data/contract.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { startWorld, type KeyWish, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeEach(async () => {

@@ -4,8 +4,8 @@
  */
 import { afterEach, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 const hour = 3_600_000;

@@ -2,11 +2,11 @@
  * Races, run from another process over 50 connections and every surface at once: the limits hold however many ask.
  */
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { rowOf, stateNumbers } from "../support/database.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, surfaces } from "../support/surfaces.ts";
-import { fireVolley, tally, type Shot } from "../support/volley.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { rowOf, stateNumbers } from "../support/databases/rows.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { connectByFetch, surfaces } from "../support/clients/surfaces.ts";
+import { fireVolley, tally, type Shot } from "../support/clients/volley.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeEach(async () => {

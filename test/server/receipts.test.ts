@@ -4,12 +4,12 @@
  */
 import { createRemoteJWKSet, decodeJwt, decodeProtectedHeader, jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { expectRefusal } from "../support/contract.ts";
-import { rowOf } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
-import { surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { overHttp1, overHttp2 } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal } from "../support/data/contract.ts";
+import { rowOf } from "../support/databases/rows.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const issuer = "https://otp.example.com";
 const path = "/.well-known/jwks.json";

@@ -12,8 +12,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServerReflection, type ServerReflectionRequestSchema } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as V1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { missingGrpcio, runPython } from "../support/python.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { missingGrpcio, runPython } from "../support/clients/grpc/python.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -3,11 +3,18 @@
  * `Retry-After` and details. The rows stand in the order in which refusals win.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { expectRefusal, type ContractReason, type Particulars } from "../support/contract.ts";
-import { latestFailedId } from "../support/database.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { connectByFetch, surfaces, type Message, type Outcome, type Rpc, type Surface } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal, type ContractReason, type Particulars } from "../support/data/contract.ts";
+import { latestFailedId } from "../support/databases/rows.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import {
+  connectByFetch,
+  surfaces,
+  type Message,
+  type Outcome,
+  type Rpc,
+  type Surface,
+} from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 const keys = { sendOnly: "", verifyOnly: "" };

@@ -4,8 +4,8 @@
  */
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify, type JSONWebKeySet } from "jose";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { newPhone } from "../support/phones.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const keyOf = (byte: number) => Buffer.alloc(32, byte).toString("base64url");
 const [oldKey, newKey] = [keyOf(7), keyOf(9)];

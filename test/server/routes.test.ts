@@ -6,10 +6,17 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { GetOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
-import { countRows } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
-import { grpcFrame, overHttp1, overHttp2, type Wire, type WireAnswer, type WireRequest } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { countRows } from "../support/databases/rows.ts";
+import { newPhone } from "../support/data/phones.ts";
+import {
+  grpcFrame,
+  overHttp1,
+  overHttp2,
+  type Wire,
+  type WireAnswer,
+  type WireRequest,
+} from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 let id = "";

@@ -6,11 +6,11 @@ import { readFileSync } from "node:fs";
 import { setImmediate as turn } from "node:timers/promises";
 import { crc32 } from "node:zlib";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
-import { expectRefusal } from "../support/contract.ts";
-import { inDatabase } from "../support/database.ts";
-import { newPhone } from "../support/phones.ts";
-import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal } from "../support/data/contract.ts";
+import { inDatabase } from "../support/databases/rows.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 /** The documentation's table: number → what happens. */
 const documented = new Map(

@@ -9,12 +9,12 @@ import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
-import { firstKey, startOtpd, type Otpd } from "../support/process.ts";
-import { openRaw, preface, settings, type RawConnection } from "../support/raw.ts";
-import { headersFrame, hello, hold, livezText, watchFrames, whenTold } from "../support/strangers.ts";
-import { overHttp1 } from "../support/wire.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { hasOpenssl, makeCertificate } from "../support/network/certificate.ts";
+import { firstKey, startOtpd, type Otpd } from "../support/processes/process.ts";
+import { openRaw, preface, settings, type RawConnection } from "../support/clients/raw.ts";
+import { headersFrame, hello, hold, livezText, watchFrames, whenTold } from "../support/clients/strangers.ts";
+import { overHttp1 } from "../support/clients/wire.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const stranger = "127.0.0.2";
 let folder: string;

@@ -6,11 +6,11 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { VerifyOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
-import { expectRefusal } from "../support/contract.ts";
-import { newPhone } from "../support/phones.ts";
-import { surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { grpcFrame, overHttp1, overHttp2, type Wire } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { expectRefusal } from "../support/data/contract.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { grpcFrame, overHttp1, overHttp2, type Wire } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 let id = "";

@@ -6,10 +6,10 @@ import { createKeyRing } from "../../src/otp/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { showPhone } from "../../src/service/phones.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { minuteMs, policy } from "../support/examples.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { configOf, startWorld, type World } from "../support/world.ts";
+import { minuteMs, policy } from "../support/data/examples.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { configOf, startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

@@ -7,8 +7,8 @@ import { Reason } from "../../gen/otp/v1/otp_service_pb.ts";
 import { reasons, type Reason as ReasonName } from "../../src/otp/reason.ts";
 import { restError } from "../../src/server/rest.ts";
 import { httpStatus, toConnectError } from "../../src/server/status.ts";
-import { contract, expectRefusal, type ContractReason } from "../support/contract.ts";
-import { restOutcome } from "../support/surfaces.ts";
+import { contract, expectRefusal, type ContractReason } from "../support/data/contract.ts";
+import { restOutcome } from "../support/clients/surfaces.ts";
 
 const names = Object.keys(contract) as ContractReason[];
 

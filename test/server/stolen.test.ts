@@ -5,10 +5,10 @@
 import { hash } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { lengthPrefixed } from "../../src/otp/key-ring.ts";
-import { surfaces } from "../support/surfaces.ts";
+import { surfaces } from "../support/clients/surfaces.ts";
 import { copiedTables } from "../../src/store/move/copy.ts";
-import { select } from "../support/database.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { select } from "../support/databases/rows.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

@@ -8,12 +8,12 @@ import type { AddressInfo } from "node:net";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { startListener, testKey } from "../support/listener.ts";
-import { callText } from "../support/raw.ts";
-import { freePort } from "../support/ports.ts";
-import { firstKey, startOtpd } from "../support/process.ts";
-import { stopUnderLoad } from "../support/stop-under-load.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { startListener, testKey } from "../support/service/listener.ts";
+import { callText } from "../support/clients/raw.ts";
+import { freePort } from "../support/network/ports.ts";
+import { firstKey, startOtpd } from "../support/processes/process.ts";
+import { stopUnderLoad } from "../support/processes/stop-under-load.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const folders: string[] = [];
 afterAll(() => {

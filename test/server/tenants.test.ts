@@ -6,11 +6,11 @@ import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { decodeJwt } from "jose";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
-import { runHere } from "../support/command-line.ts";
-import { inDatabase } from "../support/database.ts";
-import { newPhone, wrongCode } from "../support/phones.ts";
-import { surfaces, type Message, type Outcome, type Rpc } from "../support/surfaces.ts";
-import { startWorld, temporaryFolder, type World } from "../support/world.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { inDatabase } from "../support/databases/rows.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { startWorld, temporaryFolder, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 

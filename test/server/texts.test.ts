@@ -5,8 +5,8 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { surfaces, type Message, type Rpc } from "../support/surfaces.ts";
-import { startWorld, temporaryFolder, type World } from "../support/world.ts";
+import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { startWorld, temporaryFolder, type World } from "../support/service/world.ts";
 
 const phone = "+31612345678";
 const dutch = (code: string, minutes = 10) =>

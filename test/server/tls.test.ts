@@ -12,11 +12,11 @@ import { join } from "node:path";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { GetOtpRequestSchema, OtpService, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
-import { hasOpenssl, makeCertificate } from "../support/certificate.ts";
-import { startListener, testKey, type Listener, type ListenerWish } from "../support/listener.ts";
-import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/process.ts";
-import { callFrames, callText, framesIn, frameType, openRaw, preface, settings } from "../support/raw.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { hasOpenssl, makeCertificate } from "../support/network/certificate.ts";
+import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
+import { callFrames, callText, framesIn, frameType, openRaw, preface, settings } from "../support/clients/raw.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const canRun = hasOpenssl();
 if (!canRun) console.warn("TLS is not tested: there is no openssl to make certificates with");

@@ -7,10 +7,10 @@ import { once } from "node:events";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { create, toBinary, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { GetOtpRequestSchema, ResendOtpRequestSchema, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
-import { newPhone } from "../support/phones.ts";
-import { flag, frame, framesIn, frameType, headerBlock, openRaw, preface } from "../support/raw.ts";
-import { grpcFrame } from "../support/wire.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { flag, frame, framesIn, frameType, headerBlock, openRaw, preface } from "../support/clients/raw.ts";
+import { grpcFrame } from "../support/clients/wire.ts";
+import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeAll(async () => {

@@ -5,12 +5,12 @@
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTurnedAwayLog, maskedPath, type TurnedAway } from "../../src/observe/turned-away.ts";
-import { startListener, type Listener } from "../support/listener.ts";
-import { firstKey, startOtpd } from "../support/process.ts";
-import { openRaw } from "../support/raw.ts";
-import { createManualSystem } from "../support/system.ts";
-import { overHttp1, overHttp2 } from "../support/wire.ts";
-import { startWorld, temporaryFolder, type World } from "../support/world.ts";
+import { startListener, type Listener } from "../support/service/listener.ts";
+import { firstKey, startOtpd } from "../support/processes/process.ts";
+import { openRaw } from "../support/clients/raw.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
+import { startWorld, temporaryFolder, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeAll(async () => {

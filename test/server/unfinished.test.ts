@@ -6,7 +6,7 @@ import { constants } from "node:http2";
 import { afterEach, expect, test } from "vitest";
 import { refuse } from "../../src/otp/reason.ts";
 import type { Visit } from "../../src/server/visits.ts";
-import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/listener.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
 import {
   callFrames,
   callHeaders,
@@ -21,8 +21,8 @@ import {
   settings,
   type Frame,
   type RawConnection,
-} from "../support/raw.ts";
-import { overHttp1 } from "../support/wire.ts";
+} from "../support/clients/raw.ts";
+import { overHttp1 } from "../support/clients/wire.ts";
 
 let listener: Listener;
 const opened: RawConnection[] = [];

@@ -9,8 +9,8 @@ import { makeApiKey, secretScopes, type KeyKind } from "../../src/otp/api-key.ts
 import { createAuthenticate, issueKey } from "../../src/service/api-keys.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
-import { createManualSystem, type ManualSystem } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { createManualSystem, type ManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let folder: string;
 let system: ManualSystem;

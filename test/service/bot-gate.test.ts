@@ -11,11 +11,11 @@ import type { Caller, SendCommand } from "../../src/service/calls.ts";
 import { createVerifications, type Verifications } from "../../src/service/verifications.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
-import { keys, policy } from "../support/examples.ts";
-import { newPhone } from "../support/phones.ts";
-import { secretText, startSiteverify, type Siteverify } from "../support/siteverify.ts";
-import { createManualSystem } from "../support/system.ts";
-import { ofOneMind } from "../support/tenants.ts";
+import { keys, policy } from "../support/data/examples.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { secretText, startSiteverify, type Siteverify } from "../support/fakes/siteverify.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { ofOneMind } from "../support/service/tenants.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "otpd-bots-"));
 let far: Siteverify;

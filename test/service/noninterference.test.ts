@@ -15,8 +15,8 @@ import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { createStore } from "../../src/store/acts.ts";
 import { SqliteEngine } from "../../src/store/sqlite/engine.ts";
 import { ringOf, testPolicy } from "../store/acts.ts";
-import { createManualSystem, seededRandom } from "../support/system.ts";
-import { ofOneMind } from "../support/tenants.ts";
+import { createManualSystem, seededRandom } from "../support/service/system.ts";
+import { ofOneMind } from "../support/service/tenants.ts";
 
 type Name = "acme" | "bolt";
 

@@ -5,7 +5,7 @@
 import { expect, test } from "vitest";
 import { createMoments } from "../../src/service/moments.ts";
 import { createQuota, createQuotas } from "../../src/service/quotas.ts";
-import { createManualSystem } from "../support/system.ts";
+import { createManualSystem } from "../support/service/system.ts";
 
 const limit = { burst: 3, intervalMs: 1_000 };
 

@@ -3,8 +3,8 @@ import type { Guesses } from "../../src/otp/spray.ts";
 import { createSprayWatch } from "../../src/service/spray-watch.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { Machine, turn } from "../simulation/machine.ts";
-import { policy as defaults } from "../support/examples.ts";
-import { ofOneMind } from "../support/tenants.ts";
+import { policy as defaults } from "../support/data/examples.ts";
+import { ofOneMind } from "../support/service/tenants.ts";
 
 const lookMs = 15_000;
 

@@ -10,8 +10,8 @@ import { createTenants, type Tenants } from "../../src/service/tenants.ts";
 import type { Registry } from "../../src/store/registry.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
-import { createManualSystem } from "../support/system.ts";
-import { configOf, temporaryFolder } from "../support/world.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { configOf, temporaryFolder } from "../support/service/world.ts";
 
 const operator = configOf({ OTP_BRAND: "Operator" });
 

@@ -1,7 +1,7 @@
 /**
  * Seeded chance with the few questions a simulation asks of it.
  */
-import { seededRandom } from "../support/system.ts";
+import { seededRandom } from "../support/service/system.ts";
 
 export class Chance {
   readonly #random: () => number;

@@ -3,7 +3,7 @@
  * that run when it gets to them. Waits cost nothing, so days pass in a second, and in the same way every time.
  */
 import type { RawClock } from "../../src/system.ts";
-import { testEpochMs } from "../support/system.ts";
+import { testEpochMs } from "../support/service/system.ts";
 
 interface Timer {
   readonly dueMs: number;

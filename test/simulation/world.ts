@@ -2,7 +2,7 @@
  * The simulated world: the real rules, service, worker, sweeper and SQLite store on a machine without time of its own,
  * behind a store with faults and before providers with moods. All chance comes from one seed.
  */
-import { ofOneMind } from "../support/tenants.ts";
+import { ofOneMind } from "../support/service/tenants.ts";
 import Sqlite, { type Database } from "better-sqlite3";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";

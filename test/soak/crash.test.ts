@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { expect, test } from "vitest";
 import { runRounds } from "../crash/rounds.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 test("two hundred kills under load lose no acknowledged call, and repeat none", async () => {
   const folder = temporaryFolder();

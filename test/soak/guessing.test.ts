@@ -10,8 +10,8 @@ import { ways, type WayName } from "../simulation/guessing/actors.ts";
 import { cellsOf, statedYears } from "../simulation/guessing/document.ts";
 import { Ground, startMs } from "../simulation/guessing/ground.ts";
 import { playScenario, scenarios, type Scenario } from "../simulation/guessing/scenarios.ts";
-import { createManualSystem } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const statedFor = (scenario: Scenario) => statedYears().find(({ name }) => name === scenario.name);
 

@@ -10,9 +10,9 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { commandOf, environmentOf, readDockerfile } from "../support/dockerfile.ts";
-import { production } from "../support/environment.ts";
-import { cleanEnv } from "../support/process.ts";
+import { commandOf, environmentOf, readDockerfile } from "../support/readers/dockerfile.ts";
+import { production } from "../support/service/environment.ts";
+import { cleanEnv } from "../support/processes/process.ts";
 
 const root = join(import.meta.dirname, "../..");
 const scratch = mkdtempSync(join(tmpdir(), "otpd-image-"));

@@ -10,10 +10,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { cpuMicros, pinLoad, type Server } from "../../tools/bench/processes.ts";
 import { prepareSqlite, startService } from "../../tools/bench/targets.ts";
-import type { LoadPlan, LoadReport } from "../support/load.ts";
-import { startLoad } from "../support/loading.ts";
-import { residentMiB } from "../support/process.ts";
-import { temporaryFolder } from "../support/world.ts";
+import type { LoadPlan, LoadReport } from "../support/clients/load.ts";
+import { startLoad } from "../support/clients/loading.ts";
+import { residentMiB } from "../support/processes/process.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
 let server: Server;

@@ -6,9 +6,9 @@ import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { guessAtAll, sendToAll, startCrowd } from "../postgres/crowd.ts";
 import { playOutages, startGround, type Outage } from "../postgres/outage-rounds.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres.ts";
-import { tally } from "../support/volley.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { startPostgres, type PostgresServer } from "../support/databases/postgres.ts";
+import { tally } from "../support/clients/volley.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
 let server: PostgresServer;

@@ -5,11 +5,11 @@
 import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { behaviours } from "../delivery/provider/fake.ts";
-import { makeCertificate, startFake, startStation, trust, type Fake } from "../delivery/provider/ground.ts";
-import { newPhone } from "../support/phones.ts";
-import { seededRandom } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { behaviours } from "../support/fakes/provider.ts";
+import { makeCertificate, startFake, startStation, trust, type Fake } from "../delivery/provider/setup.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { seededRandom } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
 let messagebird: Fake;

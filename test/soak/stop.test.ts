@@ -2,7 +2,7 @@
  * The graceful stop, 50 times.
  */
 import { expect, test } from "vitest";
-import { stopUnderLoad } from "../support/stop-under-load.ts";
+import { stopUnderLoad } from "../support/processes/stop-under-load.ts";
 
 const rounds = 50;
 

@@ -2,7 +2,7 @@
  * The acts of the service brought down to what a test of the store needs: the real rules on a store, without the doors
  * around them.
  */
-import { ofOneMind } from "../support/tenants.ts";
+import { ofOneMind } from "../support/service/tenants.ts";
 import type { Channel } from "../../src/otp/channel.ts";
 import { deriveCode } from "../../src/otp/code.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";

@@ -11,7 +11,7 @@ import { phoneRefs } from "../../src/service/phone-refs.ts";
 import type { Caller } from "../../src/service/calls.ts";
 import { createVerifications } from "../../src/service/verifications.ts";
 import type { Store } from "../../src/store/store.ts";
-import { ofOneMind } from "../support/tenants.ts";
+import { ofOneMind } from "../support/service/tenants.ts";
 import { ann, ben } from "./acts.ts";
 import type { Ground, OnGround } from "./contract.ts";
 

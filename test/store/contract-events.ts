@@ -3,7 +3,7 @@
  * whatever act it came, and not at all where that was taken back.
  */
 import { describe, expect, test } from "vitest";
-import { parseEvent } from "../support/events.ts";
+import { parseEvent } from "../support/readers/events.ts";
 import { bodyOf, type OwedEvent } from "../../src/otp/event.ts";
 import { maskPhone, openPhone } from "../../src/otp/phone-number.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";

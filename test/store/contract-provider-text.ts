@@ -9,8 +9,8 @@ import { referenceOf } from "../../src/otp/reference.ts";
 import { createNoteReport } from "../../src/service/reports.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import type { Job, Store } from "../../src/store/store.ts";
-import { ofOneMind } from "../support/tenants.ts";
-import { createPhoneNetwork } from "../support/world.ts";
+import { ofOneMind } from "../support/service/tenants.ts";
+import { createPhoneNetwork } from "../support/service/world.ts";
 import { ann, type Acts } from "./acts.ts";
 import type { Ground, OnGround } from "./contract.ts";
 

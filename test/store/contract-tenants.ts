@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
 import type { TenantDecided } from "../../src/store/registry.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
-import { testEpochMs } from "../support/system.ts";
+import { testEpochMs } from "../support/service/system.ts";
 import { ann, createActs, testPolicy } from "./acts.ts";
 import type { OnGround } from "./contract.ts";
 

@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, describe } from "vitest";
 import type { Store } from "../../src/store/store.ts";
-import type { ManualSystem } from "../support/system.ts";
+import type { ManualSystem } from "../support/service/system.ts";
 import { createActs, type Acts } from "./acts.ts";
 import { botPassCases } from "./contract-bot-pass.ts";
 import { decisionCases } from "./contract-decisions.ts";

@@ -7,9 +7,9 @@ import { basename, join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { databaseFile } from "../../src/store/sqlite/database-file.ts";
 import { openStore } from "../../src/store/open.ts";
-import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/process.ts";
-import { createManualSystem } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 let folder: string;
 /** The file itself, in a folder of its own. */

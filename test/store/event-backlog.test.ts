@@ -7,8 +7,8 @@ import { createEventWorker } from "../../src/delivery/event-worker.ts";
 import { backlogMax } from "../../src/otp/endpoint.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createManualSystem } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { ringOf } from "./acts.ts";
 import { added, endpointOf } from "./endpoints.ts";
 

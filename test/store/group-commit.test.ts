@@ -12,8 +12,8 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { GroupCommit } from "../../src/store/sqlite/group-commit.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
-import { createManualSystem } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { ann, createActs } from "./acts.ts";
 
 const program = fileURLToPath(new URL("program.ts", import.meta.url));

@@ -14,8 +14,8 @@ import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createManualSystem, testEpochMs } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { createManualSystem, testEpochMs } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { ann, ben, createActs, ringOf } from "./acts.ts";
 import { fixtureIdempotency, fixtureKeyByte } from "./fixtures/make-schema-0001.ts";
 

@@ -3,8 +3,8 @@
  */
 import { afterAll, beforeAll } from "vitest";
 import { openPostgres } from "../../src/store/postgres/open.ts";
-import { startPostgres, type PostgresServer } from "../support/postgres.ts";
-import { createManualSystem } from "../support/system.ts";
+import { startPostgres, type PostgresServer } from "../support/databases/postgres.ts";
+import { createManualSystem } from "../support/service/system.ts";
 import { openings, storeContract } from "./contract.ts";
 
 let server: PostgresServer;

@@ -10,8 +10,8 @@ import { newPrefix, prefixOf, type PrefixRecord } from "../../src/otp/pumping-gu
 import { Recent } from "../../src/store/sqlite/recent.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Job, Store } from "../../src/store/store.ts";
-import { createManualSystem } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { ann, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
 
 const policy = { ...testPolicy, dailyMessagesMax: 1_000 };

@@ -10,9 +10,9 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { cleanEnv, launcher, runOtpd, startOtpd, type Otpd } from "../support/process.ts";
-import { createManualSystem, testEpochMs } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { cleanEnv, launcher, runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
+import { createManualSystem, testEpochMs } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { ann, createActs } from "./acts.ts";
 
 const program = fileURLToPath(new URL("program.ts", import.meta.url));

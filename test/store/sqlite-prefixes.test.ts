@@ -9,8 +9,8 @@ import { expect, test } from "vitest";
 import { newPrefix, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { PrefixNews } from "../../src/store/store.ts";
-import { createManualSystem, testEpochMs } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { createManualSystem, testEpochMs } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { ann, ben, createActs, ringOf } from "./acts.ts";
 
 const name = { tenant: "default", prefix: "+3161234" };

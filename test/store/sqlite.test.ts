@@ -5,8 +5,8 @@ import Sqlite from "better-sqlite3";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { createManualSystem } from "../support/system.ts";
-import { temporaryFolder } from "../support/world.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { openings, storeContract } from "./contract.ts";
 
 storeContract("SQLite", async () => {

@@ -6,7 +6,7 @@ import { copyFileSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { inDatabase } from "../../test/support/database.ts";
+import { inDatabase } from "../../test/support/databases/rows.ts";
 import { markdown, verdicts } from "./findings.ts";
 import { driveClosed, driveOpen, openClient, openCodeBox } from "./load.ts";
 import { measureRound } from "./measure.ts";

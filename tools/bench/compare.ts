@@ -2,7 +2,7 @@
  * Section "compare": what a durable send + verify costs beside two calls that do nothing, on SQLite with and without group
  * commit, on PostgreSQL with one instance and with two, over gRPC, and beside better-auth.
  */
-import type { PostgresServer } from "../../test/support/postgres.ts";
+import type { PostgresServer } from "../../test/support/databases/postgres.ts";
 import { betterAuthVersion, installBetterAuth } from "./better-auth.ts";
 import type { Effort } from "./effort.ts";
 import { amount, range, type Findings, type Table } from "./findings.ts";

@@ -3,8 +3,8 @@
  * server that starts with them answers.
  */
 import { join } from "node:path";
-import { freePort } from "../../test/support/ports.ts";
-import { launcher } from "../../test/support/process.ts";
+import { freePort } from "../../test/support/network/ports.ts";
+import { launcher } from "../../test/support/processes/process.ts";
 import type { Effort } from "./effort.ts";
 import { amount, range, type Figures, type Findings, type Table } from "./findings.ts";
 import { driveClosed, openClient } from "./load.ts";

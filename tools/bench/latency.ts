@@ -2,7 +2,7 @@
  * Section "latency": what a caller waits at a rate that the server can keep up with. Cycles start at fixed moments whether
  * or not earlier ones are done, and their time runs from there, so that a pause counts for all who came during it.
  */
-import type { PostgresServer } from "../../test/support/postgres.ts";
+import type { PostgresServer } from "../../test/support/databases/postgres.ts";
 import { installBetterAuth } from "./better-auth.ts";
 import type { Without } from "./compare.ts";
 import type { Effort } from "./effort.ts";

@@ -8,7 +8,7 @@ import { secretScopes } from "../../src/otp/api-key.ts";
 import { issueKey } from "../../src/service/api-keys.ts";
 import { openStore, type Database } from "../../src/store/open.ts";
 import { createSystem } from "../../src/system.ts";
-import { startPostgres, type PostgresServer } from "../../test/support/postgres.ts";
+import { startPostgres, type PostgresServer } from "../../test/support/databases/postgres.ts";
 import type { BetterAuthOptions } from "./better-auth-server.ts";
 import { openGrpcCalls } from "./grpc.ts";
 import { openClient, type Client, type CodeBox, type Lane } from "./load.ts";

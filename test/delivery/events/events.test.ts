@@ -12,10 +12,10 @@ import { isPublic } from "../../../src/delivery/public-address.ts";
 import type { Address, PostOptions } from "../../../src/delivery/post.ts";
 import { rotateSecret } from "../../../src/service/webhooks.ts";
 import { ann, ringOf } from "../../store/acts.ts";
-import { makeCertificate } from "../../support/certificate.ts";
-import { parseEvent } from "../../support/events.ts";
-import { temporaryFolder } from "../../support/world.ts";
-import { createWorkshop, startConsumer, type Consumer, type Posted, type Workshop } from "./ground.ts";
+import { makeCertificate } from "../../support/network/certificate.ts";
+import { parseEvent } from "../../support/readers/events.ts";
+import { temporaryFolder } from "../../support/service/world.ts";
+import { createWorkshop, startConsumer, type Consumer, type Posted, type Workshop } from "./setup.ts";
 
 let folder = "";
 let consumer: Consumer;

@@ -6,7 +6,7 @@ import { guarded } from "../../../src/delivery/breaker.ts";
 import type { OutgoingMessage } from "../../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
-import { createPhoneNetwork } from "../../support/world.ts";
+import { createPhoneNetwork } from "../../support/service/world.ts";
 
 const failed: SendOutcome = { kind: "ambiguous", detail: "HTTP 500" };
 const taken: SendOutcome = { kind: "accepted" };

@@ -5,10 +5,10 @@
 import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { newPhone } from "../../support/phones.ts";
-import { temporaryFolder } from "../../support/world.ts";
-import { behaviours } from "./fake.ts";
-import { makeCertificate, signReport, startFake, startStation, trust, type Fake, type Station } from "./ground.ts";
+import { newPhone } from "../../support/data/phones.ts";
+import { temporaryFolder } from "../../support/service/world.ts";
+import { behaviours } from "../../support/fakes/provider.ts";
+import { makeCertificate, signReport, startFake, startStation, trust, type Fake, type Station } from "./setup.ts";
 
 const folder = temporaryFolder();
 let messagebird: Fake;

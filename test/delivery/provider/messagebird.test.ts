@@ -8,9 +8,9 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createMessageBirdProvider } from "../../../src/delivery/providers/messagebird.ts";
 import type { Provider, OutgoingMessage } from "../../../src/delivery/provider.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
-import { temporaryFolder } from "../../support/world.ts";
-import type { Behaviour } from "./fake.ts";
-import { makeCertificate, publicUrl, signingKey, signReport, startFake, trust, type Fake } from "./ground.ts";
+import { temporaryFolder } from "../../support/service/world.ts";
+import type { Behaviour } from "../../support/fakes/provider.ts";
+import { makeCertificate, publicUrl, signingKey, signReport, startFake, trust, type Fake } from "./setup.ts";
 
 const folder = temporaryFolder();
 let fake: Fake;

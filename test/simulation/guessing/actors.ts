@@ -2,8 +2,8 @@
  * The attacker on one phone, with every way he could go about it, and the owner of that phone. The attacker knows the
  * rules and all that he did himself; he sees no SMS.
  */
-import { wrongCode } from "../../support/phones.ts";
-import { seededRandom } from "../../support/system.ts";
+import { wrongCode } from "../../support/data/phones.ts";
+import { seededRandom } from "../../support/service/system.ts";
 import { hold } from "../violation.ts";
 import { isOpened, startMs, type Actor, type Ground, type Opened } from "./ground.ts";
 

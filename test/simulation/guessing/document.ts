@@ -1,7 +1,7 @@
 /**
  * The tables of docs/security.md, read: what it states must be what the simulation finds.
  */
-import { readDocument } from "../../support/document.ts";
+import { readDocument } from "../../support/readers/document.ts";
 import type { WayName } from "./actors.ts";
 import { oneIn, type Figures } from "./figures.ts";
 import type { SprayWay } from "./spray.ts";

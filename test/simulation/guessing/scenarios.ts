@@ -2,7 +2,7 @@
  * The years that docs/security.md has a row for: who is attacked, under which rules, and the attacker's best way.
  */
 import type { Policy } from "../../../src/otp/policy.ts";
-import { policy as defaults } from "../../support/examples.ts";
+import { policy as defaults } from "../../support/data/examples.ts";
 import { Attacker, Owner, type WayName } from "./actors.ts";
 import { figuresOf, type Figures } from "./figures.ts";
 import { Ground, play } from "./ground.ts";

@@ -1,0 +1,37 @@
+/**
+ * Certificates for tests, made by openssl: self-signed for 127.0.0.1, each with a name of its own.
+ */
+import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { temporaryFolder } from "../service/world.ts";
+
+/** Whether this machine can make certificates. */
+export function hasOpenssl(): boolean {
+  try {
+    execFileSync("openssl", ["version"], { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Makes a certificate and its key, both PEM. */
+export function makeCertificate(name: string, days = 2): { cert: string; key: string } {
+  const folder = temporaryFolder();
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  const args = [
+    "req",
+    "-x509",
+    "-newkey",
+    "ec",
+    "-pkeyopt",
+    "ec_paramgen_curve:prime256v1",
+    "-nodes",
+    "-days",
+    `${days}`,
+  ];
+  const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
+  execFileSync("openssl", [...args, ...subject, "-keyout", keyFile, "-out", certFile], { stdio: "ignore" });
+  return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };
+}

@@ -1,0 +1,124 @@
+/**
+ * The real command in a process of its own, as an operator runs it.
+ */
+import { spawn, type ChildProcess } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+/** The file that `otpd` runs. */
+export const launcher = fileURLToPath(new URL("../../../src/otpd.js", import.meta.url));
+
+/** The environment without any OTP_* of the machine's own. */
+export function cleanEnv(more: Record<string, string> = {}): Record<string, string> {
+  const inherited = Object.entries(process.env).filter(
+    ([name, value]) => !name.startsWith("OTP_") && value !== undefined,
+  );
+  return { ...(Object.fromEntries(inherited) as Record<string, string>), ...more };
+}
+
+export interface Otpd {
+  readonly process: ChildProcess;
+  readonly url: string;
+  /** All that came on standard output, and on standard error, so far. */
+  readonly output: () => string;
+  readonly errors: () => string;
+  /** Resolves with the first match in the output, once there is one. */
+  waitFor(pattern: RegExp, where?: "output" | "errors"): Promise<RegExpMatchArray>;
+  /** Sends a signal, and resolves with the exit code once the process is gone. */
+  end(signal?: NodeJS.Signals): Promise<number | null>;
+}
+
+/**
+ * Starts `otpd serve` on a free port in `folder`, and resolves once it listens and its banner, if it has one, is here. The
+ * file and the Node that are started can be those of an installation.
+ */
+export async function startOtpd(
+  folder: string,
+  env: Record<string, string> = {},
+  args: string[] = ["serve"],
+  { file = launcher, node = process.execPath } = {},
+): Promise<Otpd> {
+  const child = spawn(node, [file, ...args], {
+    cwd: folder,
+    env: cleanEnv({ OTP_PORT: "0", ...env }),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const text = { output: "", errors: "" };
+  const waiters = new Set<() => void>();
+  const keep = (where: keyof typeof text) => (chunk: Buffer) => {
+    text[where] += chunk.toString("utf8");
+    for (const check of waiters) check();
+  };
+  child.stdout.on("data", keep("output"));
+  child.stderr.on("data", keep("errors"));
+  // Not "exit": what was written last may still be on its way.
+  const gone = once(child, "close");
+  let isOver = false;
+  void gone.then(() => {
+    isOver = true;
+    for (const check of waiters) check();
+  });
+
+  function waitFor(pattern: RegExp, where: keyof typeof text = "output"): Promise<RegExpMatchArray> {
+    return new Promise((resolve, reject) => {
+      const check = () => {
+        const found = text[where].match(pattern);
+        if (found === null && !isOver) return;
+        waiters.delete(check);
+        if (found === null) reject(new Error(`otpd ended without ${pattern}:\n${text.output}\n${text.errors}`));
+        else resolve(found);
+      };
+      waiters.add(check);
+      check();
+    });
+  }
+
+  const [, port] = await waitFor(/"port":(\d+),"msg":"listening"/, "errors");
+  // Printed before, but on a pipe of its own, which may be read later.
+  if (env["OTP_ENV"] !== "production") await waitFor(/^otpd listens on /m);
+  return {
+    process: child,
+    url: `http://127.0.0.1:${port}`,
+    output: () => text.output,
+    errors: () => text.errors,
+    waitFor,
+    async end(signal = "SIGTERM") {
+      if (child.exitCode === null && child.signalCode === null) child.kill(signal);
+      const [code] = (await gone) as [number | null];
+      return code;
+    },
+  };
+}
+
+/** Runs a command of `otpd` to its end; `nodeArgs` go to Node itself. */
+export async function runOtpd(
+  folder: string,
+  args: string[],
+  env: Record<string, string> = {},
+  nodeArgs: string[] = [],
+) {
+  const child = spawn(process.execPath, [...nodeArgs, launcher, ...args], {
+    cwd: folder,
+    env: cleanEnv(env),
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  let output = "";
+  let errors = "";
+  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString("utf8")));
+  child.stderr.on("data", (chunk: Buffer) => (errors += chunk.toString("utf8")));
+  const [code] = (await once(child, "close")) as [number | null];
+  return { code, output, errors };
+}
+
+/** The API key that a first start prints. */
+export async function firstKey(otpd: Otpd): Promise<string> {
+  const [, key] = await otpd.waitFor(/Bearer (otp_live_\w+)"/);
+  return key as string;
+}
+
+/** How much memory a process holds, in MiB. Linux only. */
+export function residentMiB(pid: number | undefined): number {
+  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kib) / 1_024;
+}

@@ -1,0 +1,252 @@
+/**
+ * The listener in a test's own process: the real server, gateway and RPC adapters, in front of acts that answer at once
+ * or hang until they are told to go on. Its limits can be made short; nothing else differs from the shipped one.
+ */
+import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
+import type { ApiKey } from "../../../src/otp/api-key.ts";
+import { ok, refuse } from "../../../src/otp/reason.ts";
+import type { Call } from "../../../src/server/call.ts";
+import { createAddressOf, createAdmission } from "../../../src/server/admission.ts";
+import { createClientAddress, createShareOf, type AddressRange } from "../../../src/server/client-address.ts";
+import { createCors } from "../../../src/server/cors.ts";
+import { createConnections, type ConnectionLimits, type Connections } from "../../../src/server/connections.ts";
+import { createGateway, type Gateway } from "../../../src/server/gateway.ts";
+import { createHealth } from "../../../src/server/health.ts";
+import { openRpcBudgets, withOpenRpcs, type OpenRpcBudgets } from "../../../src/server/open-rpcs.ts";
+import { createOtpService } from "../../../src/server/otp-service.ts";
+import { createRpcs } from "../../../src/server/rpcs.ts";
+import {
+  connectionLimits,
+  serverLimits,
+  startServer,
+  type Certificate,
+  type RunningServer,
+} from "../../../src/server/server.ts";
+import type { Visit } from "../../../src/server/visits.ts";
+import { createQuotas } from "../../../src/service/quotas.ts";
+import type { Verifications } from "../../../src/service/verifications.ts";
+import { createManualSystem, testEpochMs } from "./system.ts";
+
+export interface ListenerWish {
+  readonly limits?: Partial<ConnectionLimits & typeof serverLimits>;
+  readonly deadlineMs?: number;
+  readonly callsMax?: number;
+  readonly openRpcs?: Partial<OpenRpcBudgets>;
+  /** Addresses that many callers share. */
+  readonly shared?: readonly AddressRange[];
+  readonly visitOf?: (path: string) => Visit | undefined;
+  readonly readCertificate?: () => Certificate;
+}
+
+export interface Listener {
+  readonly server: RunningServer;
+  readonly gateway: Gateway;
+  readonly connections: Connections;
+  readonly port: number;
+  readonly url: string;
+  /** Every call that was answered, and with what status. */
+  readonly calls: { readonly call: Call; readonly status: number }[];
+  readonly faults: unknown[];
+  /** Every request that was refused before it became a call: the reason, and the RPC it led to. */
+  readonly turnedAway: readonly (readonly [reason: string, rpc: string | undefined])[];
+  /** From now on acts hang, until `letGo`. */
+  hang(): void;
+  letGo(): void;
+  /** Resolves once so many acts hang at once. */
+  hanging(count: number): Promise<void>;
+  /** Resolves once so many requests, calls or not, were answered to their end. */
+  answered(count: number): Promise<void>;
+  /** Resolves once so many connections are open. */
+  open(count: number): Promise<void>;
+  /** Stops. Rejects if anything went wrong that callers were told nothing about. */
+  stop(graceMs?: number): Promise<void>;
+}
+
+/** The two keys that a listener knows: a backend's, and a page's. */
+export const testKey = "otp_test_key";
+export const pageKey = "otp_page_key";
+
+const apiKey: ApiKey = {
+  id: "testkey",
+  kind: "live",
+  tenant: "default",
+  name: "test",
+  digest: new Uint8Array(32),
+  scopes: ["send", "verify", "read", "cancel"],
+  origins: [],
+  isApp: false,
+  createMs: testEpochMs,
+  expireMs: null,
+  revokeMs: null,
+  lastUseMs: null,
+};
+
+const keys: Readonly<Record<string, ApiKey>> = {
+  [`Bearer ${testKey}`]: apiKey,
+  [`Bearer ${pageKey}`]: { ...apiKey, id: "pagekey", kind: "pub", isApp: true },
+};
+
+/** Starts a listener on a free port. Limits that are not given are the shipped ones. */
+export async function startListener(wish: ListenerWish = {}): Promise<Listener> {
+  const system = createManualSystem();
+  const calls: { call: Call; status: number }[] = [];
+  const faults: unknown[] = [];
+  const turnedAway: [reason: string, rpc: string | undefined][] = [];
+  let holding: PromiseWithResolvers<void> | undefined;
+  let hangingNow = 0;
+  let answered = 0;
+  const waiters = new Set<() => void>();
+  const changed = () => {
+    for (const check of waiters) check();
+  };
+  const until = (condition: () => boolean) =>
+    new Promise<void>((resolve) => {
+      const check = () => {
+        if (!condition()) return;
+        waiters.delete(check);
+        resolve();
+      };
+      waiters.add(check);
+      check();
+    });
+
+  async function act(): Promise<void> {
+    if (holding === undefined) return;
+    hangingNow += 1;
+    changed();
+    await holding.promise;
+    hangingNow -= 1;
+    changed();
+  }
+
+  const verifications: Pick<Verifications, "send" | "get"> = {
+    async send() {
+      await act();
+      return { result: ok(sent), replayed: false };
+    },
+    async get() {
+      await act();
+      return { result: refuse("REQUEST_NOT_FOUND"), replayed: false };
+    },
+  };
+  const sent = {
+    id: "A".repeat(22),
+    state: "PENDING",
+    delivery: "ACCEPTED",
+    digits: 6,
+    expireMs: testEpochMs + 600_000,
+    nextResendMs: null,
+    resendsRemaining: 0,
+    at: testEpochMs,
+  } as const;
+
+  const quotas = createQuotas(() => system.now(), undefined);
+  const rpcs = createRpcs({
+    service: createOtpService(verifications as Verifications, quotas),
+    messageBytesMax: 16_384,
+    onFault: (_, error) => faults.push(error),
+  });
+  const shareOf = createShareOf(wish.shared ?? []);
+  const connections = createConnections({
+    ...connectionLimits,
+    idleMs: 1_800_000,
+    maxAgeMs: 0,
+    tickMs: 50,
+    connectionsMax: 10_000,
+    shareOf,
+    ...wish.limits,
+  });
+  const book: Connections = {
+    ...connections,
+    get count() {
+      return connections.count;
+    },
+    callBegan(...call) {
+      const ended = connections.callBegan(...call);
+      return () => {
+        ended();
+        answered += 1;
+        changed();
+      };
+    },
+    opened(socket) {
+      const isTaken = connections.opened(socket);
+      socket.once("close", changed);
+      changed();
+      return isTaken;
+    },
+  };
+  const addressOf = createAddressOf(createClientAddress([]));
+  const health = createHealth([OtpService.typeName]);
+  const gateway = withOpenRpcs(
+    createGateway({
+      rpcs,
+      system,
+      admit: createAdmission({
+        authenticate: (header = "") => {
+          const key = keys[header];
+          return Promise.resolve(key === undefined ? refuse("API_KEY_INVALID") : ok(key));
+        },
+        addressOf,
+        quotas,
+        now: () => system.now(),
+        warn: () => {},
+      }),
+      addressOf,
+      cors: createCors(() => Promise.resolve(false)),
+      onAuthenticated: connections.authenticated,
+      visitOf: wish.visitOf ?? (() => undefined),
+      bodyBytesMax: 16_384,
+      deadlineMs: wish.deadlineMs ?? 15_000,
+      callsMax: wish.callsMax ?? 1_024,
+      onCall: (call, status) => calls.push({ call, status }),
+      onTurnedAway: ({ reason }) => turnedAway.push([reason, undefined]),
+      onNoRoom: (rpc) => turnedAway.push(["STORE_UNAVAILABLE", rpc]),
+      onFault: (error) => faults.push(error),
+    }),
+    {
+      routes: health.routes,
+      messageBytesMax: 4_096,
+      deadlineMs: wish.deadlineMs ?? 15_000,
+      watchMs: 1_800_000,
+      budgets: { ...openRpcBudgets, ...wish.openRpcs },
+      shareOf,
+      onFault: (error) => faults.push(error),
+    },
+  );
+  const server = await startServer({
+    connections: book,
+    limits: { ...serverLimits, checkMs: 50, ...wish.limits },
+    host: "127.0.0.1",
+    port: 0,
+    readCertificate: wish.readCertificate,
+    onFault: (error) => faults.push(error),
+    gateway,
+  });
+  return {
+    server,
+    gateway,
+    connections,
+    port: server.port,
+    url: `${server.scheme}://127.0.0.1:${server.port}`,
+    calls,
+    faults,
+    turnedAway,
+    hang() {
+      holding ??= Promise.withResolvers<void>();
+    },
+    letGo() {
+      holding?.resolve();
+      holding = undefined;
+    },
+    hanging: (count) => until(() => hangingNow >= count),
+    answered: (count) => until(() => answered >= count),
+    open: (count) => until(() => connections.count === count),
+    async stop(graceMs = 2_000) {
+      holding?.resolve();
+      health.drain();
+      await server.stop(graceMs);
+      if (faults.length > 0) throw new AggregateError(faults, "the listener had faults of its own");
+    },
+  };
+}

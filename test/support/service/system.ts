@@ -1,0 +1,44 @@
+/**
+ * A system for tests: a clock that stands still until it is told to move, and chance that repeats from a seed.
+ */
+import type { Instant, System } from "../../../src/system.ts";
+
+export interface ManualSystem extends System {
+  /** Moves the clock on. */
+  advance(ms: number): void;
+}
+
+/** A moment in the past on a whole minute, so that failures read well. */
+export const testEpochMs = Date.UTC(2026, 0, 1, 12, 0, 0);
+
+export function createManualSystem(seed = 1, startMs: Instant = testEpochMs): ManualSystem {
+  let now = startMs;
+  const random = seededRandom(seed);
+  return {
+    now: () => now,
+    monotonicMs: () => now,
+    resumeFrom: (instant) => {
+      now = Math.max(now, instant);
+    },
+    advance: (ms) => {
+      now += ms;
+    },
+    // Real waits: what runs under this clock in a test is a server with real sockets.
+    after: (ms, act) => {
+      const timer = setTimeout(act, ms);
+      return () => clearTimeout(timer);
+    },
+    randomBytes: (count) => Uint8Array.from({ length: count }, () => Math.floor(random() * 256)),
+  };
+}
+
+/** mulberry32: numbers in [0, 1) that depend on the seed alone. */
+export function seededRandom(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}
