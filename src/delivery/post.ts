@@ -7,6 +7,8 @@ import { lookup, Resolver } from "node:dns/promises";
 import { request as requestHttp, type IncomingMessage, type RequestOptions } from "node:http";
 import { request as requestHttps } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
+import { boundAnswer } from "../http-answer.ts";
+import { isTlsFailure } from "./tls-trouble.ts";
 
 export interface PostOptions {
   /** Whether an address may be connected to. */
@@ -87,14 +89,10 @@ function send(url: URL, options: RequestOptions, body: string): Promise<Posted> 
 
 /** Lets the answer's body come in, as far as it is small, and go. */
 function drain(response: IncomingMessage): void {
-  let bytes = 0;
   const cut = setTimeout(() => response.destroy(), drainMs);
   response.on("close", () => clearTimeout(cut));
   response.on("error", () => {});
-  response.on("data", (chunk: Buffer) => {
-    bytes += chunk.length;
-    if (bytes > answerBytesMax) response.destroy();
-  });
+  boundAnswer(response, answerBytesMax, () => response.destroy());
 }
 
 /** Rejects at the latest when `signal` aborts. */
@@ -139,5 +137,5 @@ function codeOf(error: unknown): string {
 function reasonOf(error: Error): string {
   const code = codeOf(error);
   if (code === "ABORT_ERR") return tooLate;
-  return /CERT|SELF_SIGNED|ERR_TLS|ERR_SSL/.test(code) ? "its certificate is not trusted" : "there was no connection";
+  return isTlsFailure(code) ? "its certificate is not trusted" : "there was no connection";
 }

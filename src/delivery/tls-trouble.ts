@@ -16,6 +16,11 @@ const words = new Map([
   ["ERR_TLS_CERT_ALTNAME_INVALID", "its certificate is for another name"],
 ]);
 
+/** Whether an error's code is of a TLS handshake that failed. Pure. */
+export function isTlsFailure(code: string): boolean {
+  return /CERT|SELF_SIGNED|ERR_TLS|ERR_SSL/.test(code);
+}
+
 /** The rest of a sentence about the far end; undefined where the failure, or what caused it, is of another kind. */
 export function tlsTrouble(failure: unknown): string | undefined {
   for (let error = failure; error instanceof Error; error = error.cause) {

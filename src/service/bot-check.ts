@@ -3,6 +3,7 @@
  * answer the same question in the same shape ("siteverify"). Only a plain yes passes; no answer, or one that cannot be
  * read, is a no.
  */
+import { readJson } from "../http-answer.ts";
 import { refuse, type Refusal } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 
@@ -121,28 +122,12 @@ async function answerOf(response: Response): Promise<Answer | undefined> {
     await response.body?.cancel();
     return undefined;
   }
-  const json = await smallJson(response);
+  const json = await readJson(response.body, answerBytesMax);
   if (typeof json !== "object" || json === null || !("success" in json)) return undefined;
   const { success } = json;
   if (typeof success !== "boolean" || (success && status !== 200)) return undefined;
   const codes: unknown = "error-codes" in json ? json["error-codes"] : [];
   return { success, codes: Array.isArray(codes) ? codes.filter((code) => typeof code === "string") : [] };
-}
-
-async function smallJson(response: Response): Promise<unknown> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of response.body ?? []) {
-    bytes += chunk.length;
-    // Leaving the loop ends the connection.
-    if (bytes > answerBytesMax) return undefined;
-    chunks.push(chunk);
-  }
-  try {
-    return JSON.parse(Buffer.concat(chunks).toString("utf8"));
-  } catch {
-    return undefined;
-  }
 }
 
 /** What went wrong with a call, in a word that is no text of anybody's: a code of Node's, or TIMEOUT, or NO_ANSWER. */

@@ -4,6 +4,7 @@
  * what happened for whoever made the call.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
+import { readAnswer } from "../../http-answer.ts";
 
 /** What is seen of one call. */
 export interface Sighting {
@@ -39,13 +40,8 @@ export function watchedFetch(fetch: typeof globalThis.fetch): typeof globalThis.
   };
 }
 
-async function bodyOf(body: ReadableStream<Uint8Array>): Promise<Uint8Array<ArrayBuffer>> {
-  const chunks: Uint8Array[] = [];
-  let bytes = 0;
-  for await (const chunk of body) {
-    bytes += chunk.length;
-    if (bytes > answerBytesMax) throw new Error("the answer is too large");
-    chunks.push(chunk);
-  }
-  return Uint8Array.from(Buffer.concat(chunks));
+async function bodyOf(body: ReadableStream<Uint8Array>): Promise<Buffer<ArrayBuffer>> {
+  const read = await readAnswer(body, answerBytesMax);
+  if (read === undefined) throw new Error("the answer is too large");
+  return read;
 }

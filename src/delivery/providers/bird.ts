@@ -8,9 +8,9 @@ import * as v from "valibot";
 import type { SendOutcome } from "../../otp/message.ts";
 import { sighted, watchedFetch, type Sighting } from "./bird-fetch.ts";
 import { clockFindings } from "./clock-check.ts";
-import { neverConnected } from "../unsent.ts";
 import type { Finding, Provider, ReportReading } from "../provider.ts";
 import { describeProvider } from "./description.ts";
+import { mayBeConnected, outcomeOfAnswer, outcomeWithoutAnswer } from "./outcome.ts";
 import { httpsOrigin, originator, webhookSecret } from "./shapes.ts";
 
 export const birdProvider = describeProvider({
@@ -96,9 +96,7 @@ export function createBirdProvider(options: BirdOptions): Provider {
           : { kind: "ambiguous", detail: "an answer without a message id" };
       } catch (error) {
         if (error instanceof BirdAPIError) return outcomeOf(error);
-        return neverConnected(sighting.failure)
-          ? { kind: "unavailable", detail: "no connection" }
-          : { kind: "ambiguous", detail: "the connection ended without an answer" };
+        return outcomeWithoutAnswer(mayBeConnected(sighting.failure));
       }
     },
 
@@ -144,25 +142,11 @@ function outcomeOf(error: BirdAPIError): SendOutcome {
   const status = error.statusCode;
   // A code of theirs, never their sentence: it may quote the number or the text.
   const detail = `HTTP ${status}${/^\w{1,40}$/.test(error.code) && error.code !== "unknown" ? `: ${error.code}` : ""}`;
-  if (status >= 500) return { kind: "ambiguous", detail };
-  // The path for messages is fixed: whatever does not know it is a wrong way out.
-  if ((status >= 300 && status < 400) || status === 404 || status === 405) return { kind: "unavailable", detail };
-  switch (status) {
-    case 429: {
-      const seconds = error instanceof BirdRateLimitError ? error.retryAfter : undefined;
-      return { kind: "throttled", detail, ...(seconds === undefined ? {} : { retryAfterMs: seconds * 1_000 }) };
-    }
-    case 401:
-    case 403:
-      return { kind: "refused", cause: "credentials", detail };
-    // The same key came before, perhaps with other minutes in its text: that message is on its way.
-    case 409:
-      return { kind: "accepted" };
-    case 402:
-      return { kind: "refused", cause: "balance", detail };
-    default:
-      return { kind: "refused", cause: isAboutRecipient(error) ? "recipient" : "content", detail };
-  }
+  // The same key came before, perhaps with other minutes in its text: that message is on its way.
+  if (status === 409) return { kind: "accepted" };
+  const seconds = error instanceof BirdRateLimitError ? error.retryAfter : undefined;
+  const cause = isAboutRecipient(error) ? "recipient" : "content";
+  return outcomeOfAnswer({ status, detail, cause, retryAfterMs: seconds === undefined ? undefined : seconds * 1_000 });
 }
 
 function isAboutRecipient(error: BirdAPIError): boolean {

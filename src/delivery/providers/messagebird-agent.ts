@@ -10,6 +10,7 @@ import type { ClientRequest } from "node:http";
 import https, { Agent, globalAgent } from "node:https";
 import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
+import { boundAnswer } from "../../http-answer.ts";
 
 /** What is seen of one call from outside the package. */
 export interface Probe {
@@ -98,11 +99,7 @@ function watch(request: ClientRequest, probe: Probe): void {
     probe.status = response.statusCode;
     probe.retryAfter = response.headers["retry-after"];
     probe.date = response.headers.date;
-    let bytes = 0;
-    response.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes > answerBytesMax) request.destroy(new Error("the answer is too large"));
-    });
+    boundAnswer(response, answerBytesMax, () => request.destroy(new Error("the answer is too large")));
   });
 }
 

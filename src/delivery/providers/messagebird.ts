@@ -12,6 +12,7 @@ import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
 import { routeMessageBird, watched, type Probe } from "./messagebird-agent.ts";
 import { describeProvider } from "./description.ts";
+import { outcomeOfAnswer, outcomeWithoutAnswer, waitAskedMs } from "./outcome.ts";
 import { httpsOrigin, originator } from "./shapes.ts";
 import {
   reportPath,
@@ -172,29 +173,22 @@ const noBalanceCode = 25;
 
 function outcomeOf({ error, value }: PackageAnswer, probe: Probe): SendOutcome {
   const { status } = probe;
-  if (status === undefined) {
-    return probe.wasConnected
-      ? { kind: "ambiguous", detail: "the connection ended without an answer" }
-      : { kind: "unavailable", detail: "no connection" };
-  }
+  if (status === undefined) return outcomeWithoutAnswer(probe.wasConnected);
   const faults = error?.errors ?? [];
   const said = faults.map((fault) => `${fault.code} ${fault.parameter ?? ""}`.trim()).join(", ");
   const detail = `HTTP ${status}${said === "" ? "" : `: ${said}`}`;
   if (status >= 200 && status < 300 && faults.length === 0) return acceptance(value) ?? { kind: "ambiguous", detail };
-  if (status === 429) return { kind: "throttled", detail, ...waitOf(probe.retryAfter) };
-  if (status >= 500) return { kind: "ambiguous", detail };
-  // The API's path for messages is fixed: a gateway or another host that does not know it is a wrong way out.
-  if ((status >= 300 && status < 400) || status === 404 || status === 405) return { kind: "unavailable", detail };
-  const isAbout = (parameter: string) =>
-    faults.some((fault) => parameterCodes.has(fault.code ?? 0) && fault.parameter === parameter);
-  if (status === 401 || status === 403 || faults.some(({ code }) => code === notAllowedCode)) {
-    return { kind: "refused", cause: "credentials", detail };
-  }
-  if (status === 402 || faults.some(({ code }) => code === noBalanceCode))
-    return { kind: "refused", cause: "balance", detail };
-  // A success status with errors inside: the API said no, whatever the status says.
-  if (isAbout("recipients") || isAbout("recipient")) return { kind: "refused", cause: "recipient", detail };
-  return { kind: "refused", cause: "content", detail };
+  return outcomeOfAnswer({ status, detail, cause: causeOf(faults), retryAfterMs: waitAskedMs(probe.retryAfter) });
+}
+
+/** What the API's own words say. With a success status it said no all the same. */
+function causeOf(faults: NonNullable<PackageError["errors"]>): "recipient" | "credentials" | "balance" | "content" {
+  if (faults.some(({ code }) => code === notAllowedCode)) return "credentials";
+  if (faults.some(({ code }) => code === noBalanceCode)) return "balance";
+  const isAboutRecipient = faults.some(
+    ({ code, parameter }) => parameterCodes.has(code ?? 0) && (parameter === "recipients" || parameter === "recipient"),
+  );
+  return isAboutRecipient ? "recipient" : "content";
 }
 
 /** Success is a message id and at least one recipient; anything less is none. */
@@ -203,11 +197,6 @@ function acceptance(value: unknown): SendOutcome | undefined {
   const { id, recipients } = value as { id?: unknown; recipients?: { totalCount?: unknown } | null };
   if (typeof id !== "string" || id === "" || typeof recipients?.totalCount !== "number") return undefined;
   return recipients.totalCount >= 1 ? { kind: "accepted", providerMessageId: id } : undefined;
-}
-
-/** `Retry-After` in seconds; the API sends no dates. */
-function waitOf(header: string | undefined): { retryAfterMs?: number } {
-  return header !== undefined && /^\d{1,6}$/.test(header) ? { retryAfterMs: Number(header) * 1_000 } : {};
 }
 
 /**

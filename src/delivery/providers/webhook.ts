@@ -6,13 +6,14 @@
  * 2xx takes the message. 409 says "taken before". 400 and 422 refuse it (with `{"reason":"recipient"}`, the recipient);
  * 401 and 403 refuse us; 402 is an empty purse; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
  */
+import { readJson } from "../../http-answer.ts";
 import type { SendOutcome } from "../../otp/message.ts";
 import { localHosts } from "../../otp/origin.ts";
 import type { Finding, Provider } from "../provider.ts";
 import { describeProvider } from "./description.ts";
+import { mayBeConnected, outcomeOfAnswer, outcomeWithoutAnswer, waitAskedMs } from "./outcome.ts";
 import { httpUrl, webhookSecret } from "./shapes.ts";
 import { signatureHeaders } from "../signature.ts";
-import { neverConnected } from "../unsent.ts";
 
 export const webhookProvider = describeProvider({
   name: "webhook",
@@ -73,9 +74,7 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
         });
         return outcomeOf(response.status, response.headers.get("retry-after"), await answerOf(response));
       } catch (error) {
-        return neverConnected(error)
-          ? { kind: "unavailable", detail: "no connection" }
-          : { kind: "ambiguous", detail: "the connection ended without an answer" };
+        return outcomeWithoutAnswer(mayBeConnected(error));
       }
     },
 
@@ -92,40 +91,23 @@ interface Answer {
 }
 
 /** The answer's JSON, as far as it is small and there. */
-async function answerOf(response: Response): Promise<Answer> {
-  let text = "";
-  const decoder = new TextDecoder();
-  for await (const chunk of response.body ?? []) {
-    text += decoder.decode(chunk, { stream: true });
-    if (text.length > answerBytesMax) return {};
-  }
-  try {
-    const answer: unknown = JSON.parse(text);
-    return typeof answer === "object" && answer !== null ? answer : {};
-  } catch {
-    return {};
-  }
+async function answerOf({ body }: Response): Promise<Answer> {
+  const answer = await readJson(body, answerBytesMax);
+  return typeof answer === "object" && answer !== null ? answer : {};
 }
 
 function outcomeOf(status: number, retryAfter: string | null, answer: Answer): SendOutcome {
-  const detail = `HTTP ${status}`;
   if ((status >= 200 && status < 300) || status === 409) {
     return {
       kind: "accepted",
       ...(typeof answer.id === "string" ? { providerMessageId: answer.id } : {}),
     };
   }
-  if (status === 429) {
-    return {
-      kind: "throttled",
-      detail,
-      ...(/^\d{1,6}$/.test(retryAfter ?? "") ? { retryAfterMs: Number(retryAfter) * 1_000 } : {}),
-    };
-  }
-  if (status === 401 || status === 403) return { kind: "refused", cause: "credentials", detail };
-  if (status === 402) return { kind: "refused", cause: "balance", detail };
-  if (status === 400 || status === 422) {
-    return { kind: "refused", cause: answer.reason === "recipient" ? "recipient" : "content", detail };
-  }
-  return status >= 500 ? { kind: "ambiguous", detail } : { kind: "unavailable", detail };
+  return outcomeOfAnswer({
+    status,
+    detail: `HTTP ${status}`,
+    retryAfterMs: waitAskedMs(retryAfter),
+    cause: answer.reason === "recipient" ? "recipient" : "content",
+    judgements: [400, 422],
+  });
 }
