@@ -48,7 +48,7 @@ export function banner(
   const key =
     keys === undefined
       ? [
-          "Your API key was shown at the first start; npx --no-install otpd keys create makes another. The commands below take it from",
+          "Your API key was shown at the first start; otpd keys create makes another. The commands below take it from",
           "the shell:",
           "",
           // Not OTP_API_KEY: the server refuses OTP_ variables that it does not know.

@@ -103,7 +103,7 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
       const until = untilMs === null ? undefined : new Date(untilMs).toISOString();
       log.warn(
         { tenant, prefix, matured, verified, until, enforced },
-        "few of a prefix's codes are typed, as when somebody pumps messages: npx --no-install otpd destinations explain tells more",
+        "few of a prefix's codes are typed, as when somebody pumps messages: otpd destinations explain tells more",
       );
     },
     clockJump(jumpMs) {

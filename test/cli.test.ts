@@ -149,7 +149,7 @@ describe("keys", () => {
     const { code, output } = await runOtpd(elsewhere, ["keys", "list"]);
     expect({ code, output }).toEqual({
       code: 0,
-      output: "There are no API keys. Make one: npx --no-install otpd keys create --name me\n",
+      output: "There are no API keys. Make one: otpd keys create --name me\n",
     });
   });
 });

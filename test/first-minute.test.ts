@@ -155,7 +155,7 @@ test("who sends to one number again and again is told why its code is longer, wh
   for (let i = 0; i < 4; i += 1) expect(await digits()).toBe(6);
   expect(otpd.output()).not.toContain("phones reset");
   expect(await digits()).toBe(8);
-  const cure = String.raw`npx --no-install otpd phones reset \+14•{7}71`;
+  const cure = String.raw`otpd phones reset \+14•{7}71`;
   const [longer = ""] = await otpd.waitFor(
     new RegExp(
       `┌─ SMS to .*\n│ \\d{8} is .*│\n└─ longer: many codes to this number are not verified yet, or were typed wrong ─+┘\n`,
@@ -172,7 +172,7 @@ test("who sends to one number again and again is told why its code is longer, wh
   expect(await paste(send)).toMatchObject({ reason: "PHONE_RATE_LIMITED" });
   await otpd.waitFor(new RegExp(`^No SMS to \\+14•{7}71: PHONE_RATE_LIMITED. For a fresh start: ${cure}$`, "m"));
   const [, ...readme] = readFileSync(join(import.meta.dirname, "../README.md"), "utf8").match(
-    /npx --no-install otpd (phones reset \+14155552671)/,
+    /otpd (phones reset \+14155552671)/,
   ) ?? [""];
   expect((await runOtpd(place, String(readme[0]).split(" "))).code).toBe(0);
   // The five that are open still count for the length.

@@ -3,16 +3,16 @@
  * what the code says.
  */
 import { execFile } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defaults, secretNames } from "../src/config/variables.ts";
 import { codeOf, reasons, type Reason } from "../src/otp/reason.ts";
 import { httpStatus } from "../src/server/status.ts";
 import { readDocument } from "./support/readers/document.ts";
-import { cleanEnv, startOtpd, type Otpd } from "./support/processes/process.ts";
+import { cleanEnv, launcher, startOtpd, type Otpd } from "./support/processes/process.ts";
 
 const root = join(import.meta.dirname, "..");
 const { text: readme, blocks, table } = readDocument("README.md");
@@ -22,6 +22,7 @@ let otpd: Otpd;
 let key: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "otpd-readme-"));
+  symlinkSync(launcher, join(folder, "otpd"));
   // Everything in the README is for one number.
   otpd = await startOtpd(folder, { OTP_PHONE_LIMITS: "1000@1s" });
   [key = ""] = await otpd.waitFor(/otp_live_\w{10}_\w{38}/);
@@ -49,7 +50,9 @@ async function run(command: string, values: Record<string, string> = {}): Promis
     (line, [from, to]) => line.replaceAll(from, to),
     command,
   );
-  const env = cleanEnv({ API_KEY: key, OTP_DATABASE_URL: `file:${folder}/data/otp.db` });
+  // As an installation has the command.
+  const path = `${folder}${delimiter}${process.env["PATH"]}`;
+  const env = cleanEnv({ API_KEY: key, OTP_DATABASE_URL: `file:${folder}/data/otp.db`, PATH: path });
   const { stdout } = await promisify(execFile)("bash", ["-c", filled], { cwd: root, env });
   return JSON.parse(stdout) as Json;
 }
@@ -120,7 +123,7 @@ describe("the README's commands", () => {
   });
 
   test("the operator's commands work beside the server", async () => {
-    const lines = only(commandsWith("npx --no-install otpd keys create")).command.trimEnd().split("\n");
+    const lines = only(commandsWith("otpd keys create")).command.trimEnd().split("\n");
     const [create = "", list = "", migrate = "", prune = "", phones = "", doctor = "", _, ...more] = lines;
     expect(more).toEqual([]);
     const made = await run(create);
@@ -136,8 +139,8 @@ describe("the README's commands", () => {
   });
 
   test("the operator's command makes a tenant", async () => {
-    const [line = ""] = /^npx --no-install otpd tenants create .*$/m.exec(readme) ?? [];
-    expect(await run(`${line} >/dev/null && npx --no-install otpd tenants show acme --json`)).toMatchObject({
+    const [line = ""] = /^otpd tenants create .*$/m.exec(readme) ?? [];
+    expect(await run(`${line} >/dev/null && otpd tenants show acme --json`)).toMatchObject({
       name: "acme",
       settings: { brand: { value: "Acme", from: "tenant" }, countries: { value: "NL,BE", from: "tenant" } },
     });
@@ -161,7 +164,7 @@ describe("the README's commands", () => {
     const known = new Set([
       "npm ci && npm start\n",
       "export API_KEY=otp_live_...\n",
-      ...["/v1/otp/send", "/v1/otp/verify", "OtpService/", "npx --no-install otpd keys create"].flatMap((text) =>
+      ...["/v1/otp/send", "/v1/otp/verify", "OtpService/", "otpd keys create"].flatMap((text) =>
         commandsWith(text).map(({ command }) => command),
       ),
     ]);

@@ -110,7 +110,7 @@ async function create(args: string[]): Promise<void> {
       return keeping(name, settings, null, config);
     });
     report(told);
-    say(`Made the tenant ${name}. Make a key for it: npx --no-install otpd keys create --tenant ${name}`);
+    say(`Made the tenant ${name}. Make a key for it: otpd keys create --tenant ${name}`);
   });
 }
 

@@ -171,8 +171,7 @@ async function list(args: string[]): Promise<void> {
       disable_time: timeOf(e.disableMs),
     }));
     if (values.json) return say(JSON.stringify(listed));
-    if (listed.length === 0)
-      return say("There are no endpoints. Make one: npx --no-install otpd webhooks add https://shop.example/otp");
+    if (listed.length === 0) return say("There are no endpoints. Make one: otpd webhooks add https://shop.example/otp");
     const head = ["ID", "TENANT", "STATE", "WAITING", "SECRETS", "PHONES", "EVENTS", "URL"];
     const lines = listed.map((e) => [
       e.id,

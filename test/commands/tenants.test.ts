@@ -49,7 +49,7 @@ describe("tenants create and show", () => {
   test("make a tenant, and tell what holds for it and where each setting is from", async () => {
     expect(
       await succeed("tenants", "create", name, "--brand", "Acme", "--texts", texts, "--origin", "https://a.example"),
-    ).toBe(`Made the tenant ${name}. Make a key for it: npx --no-install otpd keys create --tenant ${name}\n`);
+    ).toBe(`Made the tenant ${name}. Make a key for it: otpd keys create --tenant ${name}\n`);
     expect(await succeed("tenants", "show", name)).toBe(`${name}, active. What is set here wins over the environment.
 
 SETTING          VALUE                 FROM
@@ -168,7 +168,7 @@ describe("keys and phones of a tenant", () => {
   test("keys are made for it and listed by it", async () => {
     await succeed("tenants", "create", name);
     expect(await succeed("keys", "list", "--tenant", name)).toBe(
-      `There are no API keys of ${name}. Make one: npx --no-install otpd keys create --tenant ${name} --name me\n`,
+      `There are no API keys of ${name}. Make one: otpd keys create --tenant ${name} --name me\n`,
     );
     const made = JSON.parse(await succeed("keys", "create", "--tenant", name, "--json")) as {
       id: string;

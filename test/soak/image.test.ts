@@ -5,13 +5,14 @@
  */
 import { execFileSync, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { chmodSync, chownSync, cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { commandOf, environmentOf, readDockerfile } from "../support/readers/dockerfile.ts";
 import { production } from "../support/service/environment.ts";
+import { bytesBelow } from "../support/processes/packages.ts";
 import { cleanEnv } from "../support/processes/process.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -59,6 +60,9 @@ test("what the steps make serves from a folder that it cannot write to, and the 
   const isRoot = process.getuid?.() === 0;
   const user = isRoot ? { uid: 65_534, gid: 65_534 } : {};
   if (isRoot) chownSync(data, 65_534, 65_534);
+  const packages = join(app, "node_modules");
+  expect(readdirSync(packages).filter((name) => /^@?typescript$|^node-linux/.test(name))).toEqual([]);
+  expect(bytesBelow(packages)).toBeLessThanOrEqual(80_000_000);
   const written = spawnSync("touch", [join(app, "src", "new")], user);
   expect(written.status).toBe(1);
 

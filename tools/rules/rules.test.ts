@@ -165,10 +165,16 @@ describe("nobody is told to run a package that a stranger may own", () => {
     ["docs/integrate.md", "npx buf generate proto"],
     ["src/commands/keys.ts", "say(`Make one: npx otpd keys create`);"],
     [".github/CONTRIBUTING.md", "`npx --yes buf build`"],
+    ["README.md", "npm install --global @otpd/server"],
+    ["docs/integrate.md", "npm i @connectrpc/connect @otpd/client@0.1.0"],
+    ["docs/operate.md", "`npm install -g otpd`"],
   ])("%s may not say: %s", (path, text) => expect(found(nobodysPackage, path, text)).toBe(1));
 
   test.each([
     ["README.md", "npx --no-install otpd keys list"],
+    ["README.md", "npm install --global ./otpd-server-0.1.0.tgz"],
+    ["docs/operate.md", "npm install --global --prefix /opt/otpd ./otpd-server-0.1.0.tgz\nsudo otpd"],
+    ["docs/operate.md", "npm pack && otpd doctor"],
     ["docs/operate.md", "`npx` serves the owner of the files alone"],
     ["docs/decisions.md", "which npm scripts and npx find first."],
     ["test/fuzz/fire.ts", "npx vitest run"],

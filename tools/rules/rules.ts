@@ -189,13 +189,18 @@ export const ownWords: Rule = ({ path, text }) => {
 
 const toldToPeople = /^(README\.md|(src|docs|\.github)\/.*)$/;
 
-/** What people are told to type fetches no package by its name: outside the repository it would be a stranger's. */
+/** What people are told to type fetches no package by a name that a stranger may own: `otpd`'s own are tarballs. */
 export const nobodysPackage: Rule = ({ path, text }) => {
   if (!toldToPeople.test(path)) return [];
-  const found = text.match(/\bnpx +(?!--no-install )[^\s`"',;.)]+/g) ?? [];
-  return found
-    .filter((command) => command !== "npx find")
-    .map((command) => `${path} says "${command}": npx fetches a package of that name; write npx --no-install`);
+  const run = text.match(/\bnpx +(?!--no-install )[^\s`"',;.)]+/g) ?? [];
+  const installed =
+    text.match(/\bnpm (?:i|install|add|exec) [^\n`]*?(?<=\s)(?:@otpd\/[\w-]+|otpd)(?=[\s`"',;)@]|$)/gm) ?? [];
+  return [
+    ...run
+      .filter((command) => command !== "npx find")
+      .map((command) => `${path} says "${command}": npx fetches a package of that name; write npx --no-install`),
+    ...installed.map((command) => `${path} says "${command}": that name is nobody's; install the tarball`),
+  ];
 };
 
 export const rules: readonly Rule[] = [

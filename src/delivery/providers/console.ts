@@ -40,5 +40,5 @@ export function createConsoleProvider(write: (text: string) => void): Provider {
 /** Says, where its SMS would be printed, that a phone gets none, and how it gets some again. */
 export function limitedLine(phone: E164, tenant: string): string {
   const whose = tenant === "default" ? "" : ` --tenant ${tenant}`;
-  return `No SMS to ${maskPhone(phone)}: PHONE_RATE_LIMITED. For a fresh start: npx --no-install otpd phones reset ${maskPhone(phone)}${whose}\n\n`;
+  return `No SMS to ${maskPhone(phone)}: PHONE_RATE_LIMITED. For a fresh start: otpd phones reset ${maskPhone(phone)}${whose}\n\n`;
 }
