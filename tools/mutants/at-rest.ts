@@ -3,13 +3,11 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const databaseFile = "src/store/sqlite/database-file.ts";
-
 export const atRestMutants: readonly Mutant[] = [
   {
     name: "provider's NUL stored",
     breaks: "PostgreSQL refuses to note the answer, and the text is sent again",
-    file: "src/otp/provider-text.ts",
+    place: "src/otp/provider-text.ts#cleaned",
     text: `.replace(unprintable, "\\uFFFD")`,
     replacement: ``,
     suites: ["test/store/postgres.test.ts"],
@@ -17,7 +15,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "bare digest stored",
     breaks: "a thief of the database tries every number in Idempotency-Keys",
-    file: "src/otp/idempotency.ts",
+    place: "src/otp/idempotency.ts#slotsUnder",
     text: `...keys.all.map((key) => hmac(key.idempotencySlot, bare).subarray(0, nameBytes)), bare`,
     replacement: `bare, ...keys.all.map((key) => hmac(key.idempotencySlot, bare).subarray(0, nameBytes))`,
     suites: ["test/server/stolen.test.ts"],
@@ -25,7 +23,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "bare digests left at the start",
     breaks: "what an earlier version stored can be tried for a day more",
-    file: "src/main.ts",
+    place: "src/main.ts#startService",
     text: `    await keyThrough(store, slotOf);`,
     replacement: ``,
     suites: ["test/server/stolen.test.ts"],
@@ -33,7 +31,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "bare digest not looked up",
     breaks: "a repeat of a call that an instance of an earlier version answered texts again",
-    file: "src/otp/idempotency.ts",
+    place: "src/otp/idempotency.ts#slotsUnder",
     text: `subarray(0, nameBytes)), bare],`,
     replacement: `subarray(0, nameBytes))],`,
     suites: ["test/store/sqlite.test.ts"],
@@ -41,7 +39,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "lock by the keyed name",
     breaks: "instances in the middle of a rotation send twice for one Idempotency-Key",
-    file: "src/store/postgres/load.ts",
+    place: "src/store/postgres/load.ts#load",
     text: `slot?.digest));`,
     replacement: `slot?.names[0]));`,
     suites: ["test/store/postgres.test.ts"],
@@ -49,7 +47,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "demo without its token",
     breaks: "a stranger behind a proxy that rewrites Host gets the demo's key and the codes in its inbox",
-    file: "src/server/demo.ts",
+    place: "src/server/demo.ts#guarded.answer",
     text: `timingSafeEqual(digest(brought), expected))) return answer;`,
     replacement: `timingSafeEqual(digest(brought), expected)) || brought !== 0) return answer;`,
     suites: ["test/demo/demo.test.ts"],
@@ -57,7 +55,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "lock beside the link",
     breaks: "a second server serves the same file, and restore takes it away under a server",
-    file: databaseFile,
+    place: "src/store/sqlite/database-file.ts#realPath",
     text: `    return realpathSync.native(path);`,
     replacement: `    return path;`,
     suites: ["test/store/database-file.test.ts"],
@@ -65,7 +63,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "hard link opened",
     breaks: "two servers write to one file, each with a log of its own, and destroy it",
-    file: databaseFile,
+    place: "src/store/sqlite/database-file.ts#otherNames",
     text: `found.nlink <= 1`,
     replacement: `found.nlink > 0`,
     suites: ["test/store/database-file.test.ts"],

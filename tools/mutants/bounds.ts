@@ -7,7 +7,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a place is kept while the body is on its way",
     breaks: "a few kilobytes of calls without an end refuse everybody else's",
-    file: "src/server/gateway.ts",
+    place: "src/server/gateway.ts#readWithoutPlace",
     text: `    place.lend();`,
     replacement: ``,
     suites,
@@ -15,7 +15,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a place is given back when the answer is written",
     breaks: "answers that nobody takes are held without a bound",
-    file: "src/server/gateway.ts",
+    place: "src/server/gateway.ts#serve",
     text: `if (call.reached && !isGone(request))`,
     replacement: `if (call.reached && isGone(request))`,
     suites,
@@ -23,7 +23,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a refusal keeps its place until it was taken",
     breaks: "strangers who take no answer refuse everybody else's calls",
-    file: "src/server/gateway.ts",
+    place: "src/server/gateway.ts#serve",
     text: `if (call.reached && !isGone(request))`,
     replacement: `if (!isGone(request))`,
     suites,
@@ -31,7 +31,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a page's caller has no share",
     breaks: "whoever copies a page's key takes the places of all",
-    file: "src/server/gateway.ts",
+    place: "src/server/gateway.ts#takeShare",
     text: `if (caller === undefined || !isPublishable(caller.kind)) return undefined;`,
     replacement: `if (caller === undefined || isPublishable(caller.kind)) return undefined;`,
     suites,
@@ -39,7 +39,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "the stream of an answered page stays open",
     breaks: "requests without an end are held for as long as their client likes",
-    file: "src/server/request-body.ts",
+    place: "src/server/request-body.ts#answerAtOnce",
     text: `  if (!stream.endAfterHeaders && !isGone(request)) stream.close(constants.NGHTTP2_NO_ERROR);`,
     replacement: ``,
     suites,

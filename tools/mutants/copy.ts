@@ -3,7 +3,6 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const copy = "src/store/move/copy.ts";
 const faults = ["test/postgres/copy.test.ts"];
 const installation = ["test/postgres/copied-installation.test.ts"];
 
@@ -11,7 +10,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy beside a server",
     breaks: "what the server writes from then on is lost, used codes among it",
-    file: copy,
+    place: "src/store/move/copy.ts#copyToPostgres",
     text: "lockFile(`${file}.lock`, 0)",
     replacement: "lockFile(`${file}.copy`, 0)",
     suites: installation,
@@ -19,7 +18,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy beside a command",
     breaks: "a key that is revoked meanwhile works on the other side",
-    file: copy,
+    place: "src/store/move/copy.ts#copyToPostgres",
     text: `db.exec("BEGIN IMMEDIATE");`,
     replacement: `db.exec("BEGIN");`,
     suites: faults,
@@ -27,7 +26,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy to a database in use",
     breaks: "two installations' keys and limits are mixed",
-    file: copy,
+    place: "src/store/move/copy.ts#occupiedTable",
     text: `if (found.length > 0) return table;`,
     replacement: `if (found.length > 1_000_000) return table;`,
     suites: faults,
@@ -35,7 +34,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy in many transactions",
     breaks: "a copy that breaks off leaves a part behind, which a server would take for all there is",
-    file: copy,
+    place: "src/store/move/copy.ts#copyRows",
     text: `      await transaction.query(insert, asColumns(batch));`,
     replacement: `      await transaction.query(insert, asColumns(batch));
       await transaction.query(once("COMMIT"), []);
@@ -45,7 +44,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy uncounted",
     breaks: "rows that did not arrive are noticed when they are missed",
-    file: copy,
+    place: "src/store/move/copy.ts#compare",
     text: `if (arrived !== rows) throw`,
     replacement: `if (arrived > rows) throw`,
     suites: faults,
@@ -53,7 +52,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy to a slow clock",
     breaks: "codes that have expired live again",
-    file: copy,
+    place: "src/store/move/copy.ts#refuseEarlierClock",
     text: `if (seen <= now) return now;`,
     replacement: `if (seen <= now || now > 0) return now;`,
     suites: faults,
@@ -61,7 +60,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy of what it knows alone",
     breaks: "a table of a later version is left behind without a word",
-    file: copy,
+    place: "src/store/move/copy.ts#plan",
     text: `if (unknown.length > 0) throw`,
     replacement: `if (unknown.length > 99) throw`,
     suites: faults,
@@ -69,7 +68,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy not marked",
     breaks: "a server on the old file verifies codes that were used on the new database",
-    file: copy,
+    place: "src/store/move/copy.ts#copy",
     text: `      markMoved(db, {`,
     replacement: `      if (now < 0) markMoved(db, {`,
     suites: faults,
@@ -77,7 +76,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy marked for those who look",
     breaks: "a command that had opened the file before revokes a key where nobody sees it",
-    file: "src/store/sqlite/moved.ts",
+    place: "src/store/sqlite/moved.ts#markMoved",
     text: `for (const table of tables) {`,
     replacement: `for (const table of tables.slice(99)) {`,
     suites: faults,
@@ -85,7 +84,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "lost commit of a copy taken for none",
     breaks: "the file goes on being used beside the copy that was made",
-    file: copy,
+    place: "src/store/move/copy.ts#wasCommitted",
     text: `return (await occupiedTable(transaction)) !== undefined;`,
     replacement: `return (await occupiedTable(transaction)) === "none";`,
     suites: faults,
@@ -93,7 +92,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy in doubt not marked",
     breaks: "the file goes on being used beside a copy that may have been made",
-    file: copy,
+    place: "src/store/move/copy.ts#wasCommitted",
     text: `    // Marked, so that it is not used on both sides; a marked file can be copied again.
     db.exec("COMMIT");`,
     replacement: ``,
@@ -102,7 +101,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy shows the password",
     breaks: "the password is in terminals and logs",
-    file: copy,
+    place: "src/store/move/copy.ts#withoutCredentials",
     text: "return `postgres://${host}${pathname}`;",
     replacement: "return url + host + pathname;",
     suites: installation,

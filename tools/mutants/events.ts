@@ -3,8 +3,6 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const events = "src/otp/event.ts";
-const post = "src/delivery/post.ts";
 const contract = ["test/store/sqlite.test.ts"];
 const delivery = ["test/delivery/events"];
 
@@ -12,7 +10,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "whole phone for everyone",
     breaks: "numbers go out that the tenant did not ask for",
-    file: events,
+    place: "src/otp/event.ts#bodyOf",
     text: `phone: showPhones ? phone : maskPhone(phone)`,
     replacement: `phone`,
     suites: delivery,
@@ -20,7 +18,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "every report is news",
     breaks: "an acceptance that is noted twice is told twice",
-    file: events,
+    place: "src/otp/event.ts#verificationEvents",
     text: `outcomeOf(message.before) !== became`,
     replacement: `true`,
     suites: contract,
@@ -28,7 +26,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "undelivered while it goes on",
     breaks: "a tenant gives up on an SMS that another provider is about to send",
-    file: events,
+    place: "src/otp/event.ts#isOver",
     text: `(delivery === "UNDELIVERED" || delivery === "REJECTED") && dueMs === null`,
     replacement: `delivery === "UNDELIVERED" || delivery === "REJECTED" || delivery === "QUEUED"`,
     suites: contract,
@@ -36,7 +34,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "silent sweep",
     breaks: "nobody hears of a verification that nobody asks about any more",
-    file: "src/store/sweep.ts",
+    place: "src/store/sweep.ts#endLapsed",
     text: `const isHeard = await engine.hasEndpoints();`,
     replacement: `const isHeard = false;`,
     suites: contract,
@@ -44,7 +42,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "events of everyone to everyone",
     breaks: "one tenant hears of another's users",
-    file: "src/store/sqlite/statements.ts",
+    place: "src/store/sqlite/statements.ts#prepare",
     text: `WHERE e.tenant = ? AND e.disable_ms IS NULL AND`,
     replacement: `WHERE (e.tenant = ? OR true) AND e.disable_ms IS NULL AND`,
     suites: contract,
@@ -52,7 +50,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "event without its act",
     breaks: "an event tells of what was taken back",
-    file: "src/store/sqlite/unit-of-work.ts",
+    place: "src/store/sqlite/unit-of-work.ts#owe",
     text: `    putEvent(this.#sql, event, this.now);`,
     replacement: `    setImmediate(() => putEvent(this.#sql, event, this.now));`,
     suites: contract,
@@ -60,7 +58,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "claim without a lease",
     breaks: "an event is posted over and over while its first POST is under way",
-    file: "src/store/sqlite/events.ts",
+    place: "src/store/sqlite/events.ts#claimEvents",
     text: `sql.putEventDue.run(row.tries, now + eventLeaseMs, row.endpoint_id, row.id);`,
     replacement: ``,
     suites: contract,
@@ -68,7 +66,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "an endpoint's key is dropped",
     breaks: "after the old master key is taken out of the list no event can be signed",
-    file: "src/store/sqlite/statements.ts",
+    place: "src/store/sqlite/statements.ts#prepare",
     text: `OR EXISTS (SELECT 1 FROM webhook_endpoints WHERE kid = @kid)`,
     replacement: ``,
     suites: contract,
@@ -76,7 +74,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "address of the name not looked at",
     breaks: "a tenant reads the cloud's metadata through a name that leads there",
-    file: post,
+    place: "src/delivery/post.ts#createPost",
     text: `if (!addresses.every(({ address }) => isAllowed(address)))`,
     replacement: `if (family !== 0 && !isAllowed(host))`,
     suites: delivery,
@@ -84,7 +82,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "resolved again for the connection",
     breaks: "a name that leads elsewhere the second time reaches what the first look refuses",
-    file: post,
+    place: "src/delivery/post.ts#createPost",
     text: `      lookup: checked,
 `,
     replacement: ``,
@@ -93,7 +91,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "410 is one more failure",
     breaks: "an endpoint that wants nothing any more is asked for three days",
-    file: "src/delivery/event-worker.ts",
+    place: "src/delivery/event-worker.ts#outcomeOf",
     text: `if (posted.status === 410) return "gone";`,
     replacement: ``,
     suites: delivery,
@@ -101,7 +99,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "signed with the newest secret alone",
     breaks: "a receiver that has not been told of the new secret refuses everything",
-    file: "src/otp/endpoint.ts",
+    place: "src/otp/endpoint.ts#signingSecrets",
     text: `endpoint.secrets.filter((secret) => isSigning(secret, now))`,
     replacement: `endpoint.secrets.slice(0, 1)`,
     suites: delivery,
@@ -109,7 +107,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "old secrets sign for ever",
     breaks: "whoever has a secret that was rotated away forges events",
-    file: "src/otp/endpoint.ts",
+    place: "src/otp/endpoint.ts#isSigning",
     text: `return endMs === null || now < endMs;`,
     replacement: `return true;`,
     suites: delivery,
@@ -117,7 +115,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "stop counts as a failure",
     breaks: "every restart puts off what is under way",
-    file: "src/delivery/event-worker.ts",
+    place: "src/delivery/event-worker.ts#carry",
     text: `if (stopping && posted.kind === "unanswered")`,
     replacement: `if (posted.kind === "answered" && posted.status === 0)`,
     suites: delivery,
@@ -125,7 +123,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "one endpoint takes all places",
     breaks: "an endpoint that hangs holds up every other tenant's events",
-    file: "src/delivery/event-worker.ts",
+    place: "src/delivery/event-worker.ts#look",
     text: `perEndpointMax: postsPerEndpointMax,`,
     replacement: `perEndpointMax: postsMax,`,
     suites: delivery,

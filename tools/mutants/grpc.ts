@@ -7,7 +7,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "headers before a refusal",
     breaks: "no client's library ever retries, since the headers are an answer begun",
-    file: "src/server/answer.ts",
+    place: "src/server/answer.ts#writeWhole",
     text: `if ("stream" in response && trailers !== undefined && body.length === 0) return`,
     replacement: `if ("stream" in response && trailers !== undefined && body.length < 0) return`,
     suites: ["test/server/trailers-only.test.ts"],
@@ -15,7 +15,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "a lost commit is taken for none",
     breaks: "a client's library repeats a send that took effect, and its user gets two codes",
-    file: "src/store/postgres/connections.ts",
+    place: "src/store/postgres/connections.ts#inDoubt",
     text: `{ cause: error, mayBeDone: true }`,
     replacement: `{ cause: error }`,
     suites: ["test/postgres/lost-commits.test.ts"],
@@ -23,7 +23,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "a late call may be retried without a key",
     breaks: "a client's library repeats a send that went on behind its deadline",
-    file: "src/server/guard.ts",
+    place: "src/server/guard.ts#createGuard",
     text: `const doubt = isHarmlessTwice(call) ? {} : { mayBeDone: true };`,
     replacement: `const doubt: { mayBeDone?: boolean } = {};`,
     suites: ["test/server/outages.test.ts"],

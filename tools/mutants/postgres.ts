@@ -4,17 +4,13 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const connections = "src/store/postgres/connections.ts";
-const loading = "src/store/postgres/load.ts";
-const opening = "src/store/postgres/open.ts";
-const migrations = "src/store/postgres/migrations.ts";
 const suite = (name: string) => [`test/postgres/${name}.test.ts`];
 
 export const postgresMutants: readonly Mutant[] = [
   {
     name: "answer before the commit is known",
     breaks: "a guess is told right or wrong, and costs nothing if its COMMIT is lost",
-    file: connections,
+    place: "src/store/postgres/connections.ts#once",
     text: `const { command } = await committed.catch((error: unknown) => {
         throw codeOf(error) === undefined ? inDoubt(error) : error;
       });
@@ -26,7 +22,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "commit tried again",
     breaks: "an act whose COMMIT was done unheard is done twice",
-    file: connections,
+    place: "src/store/postgres/connections.ts#transact",
     text: `if (triesLeft === 0 || !deadlock.has(codeOf(error) ?? "")) throw unavailable(error);`,
     replacement: `if (triesLeft === 0 || isFaultOfData(error)) throw unavailable(error);`,
     suites: suite("lost-commits"),
@@ -34,7 +30,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "BEGIN not waited for",
     breaks: "where BEGIN fails each write is kept by itself, and no lock outlasts its statement",
-    file: connections,
+    place: "src/store/postgres/connections.ts#once.query",
     text: `const [{ rows }] = await Promise.all([send({ ...statement, values: values as unknown[] }), begun]);`,
     replacement: `const { rows } = await send({ ...statement, values: values as unknown[] });`,
     suites: suite("connections"),
@@ -42,7 +38,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "deadlock behind another failure",
     breaks: "the victim of a deadlock is refused instead of run again",
-    file: connections,
+    place: "src/store/postgres/connections.ts#once",
     text: `const cause = codeOf(error) === alreadyFailed ? firstFault : error;`,
     replacement: `const cause = error;`,
     suites: suite("connections"),
@@ -50,7 +46,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "lost connection unheard",
     breaks: "a connection that is lost while it is used ends the process",
-    file: connections,
+    place: "src/store/postgres/connections.ts#createPool",
     text: `client.on("error", () => {});`,
     replacement: ``,
     suites: suite("outages"),
@@ -58,7 +54,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "silence not noticed",
     breaks: "a network that swallows packets keeps calls waiting for as long as each statement may take",
-    file: "src/store/postgres/watch.ts",
+    place: "src/store/postgres/watch.ts#stay",
     text: `if (!isAnswered && silentTicks() >= silentTicksMax) return noteSilence();`,
     replacement: ``,
     suites: suite("watch"),
@@ -66,7 +62,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "given up for refused",
     breaks: "in a long silence calls are let through again and again, to wait for nothing",
-    file: "src/store/postgres/watch.ts",
+    place: "src/store/postgres/watch.ts#begin",
     text: `if (clients.includes(client)) told(undefined);`,
     replacement: `told(undefined);`,
     suites: suite("watch"),
@@ -74,7 +70,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "transaction idle for ever",
     breaks: "an instance that vanishes keeps its locks, and a tenant's day with them",
-    file: connections,
+    place: "src/store/postgres/connections.ts#createConnections",
     text: `idle_in_transaction_session_timeout: idleTransactionTimeoutMs,`,
     replacement: ``,
     suites: suite("connections"),
@@ -82,7 +78,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "verification not locked",
     breaks: "guesses through two instances see the same count",
-    file: "src/store/postgres/statements.ts",
+    place: "src/store/postgres/statements.ts#statements",
     text: `ORDER BY id FOR UPDATE`,
     replacement: `ORDER BY id`,
     suites: suite("clocks"),
@@ -90,7 +86,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "phone not locked",
     breaks: "each instance spends a phone's limit by itself",
-    file: loading,
+    place: "src/store/postgres/load.ts#loadBelongings",
     text: `...lockKeys(indexes),`,
     replacement: ``,
     suites: suite("clocks"),
@@ -98,7 +94,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "day not locked",
     breaks: "each instance counts the day's messages by itself, and the cap is exceeded",
-    file: loading,
+    place: "src/store/postgres/load.ts#loadBelongings",
     text: `...lockKeys(capped.map((tenant) => digest("day", tenant))),`,
     replacement: ``,
     suites: suite("clocks"),
@@ -106,7 +102,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "locks in the order of arrival",
     breaks: "two batches wait for each other",
-    file: loading,
+    place: "src/store/postgres/load.ts#lockKeys",
     text: `.toSorted((a, b) => (a < b ? -1 : a > b ? 1 : 0))`,
     replacement: ``,
     suites: suite("lock-order"),
@@ -114,7 +110,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "each instance's own clock",
     breaks: "limits and lifetimes depend on who is asked",
-    file: opening,
+    place: "src/store/postgres/open.ts#openPostgres",
     text: `whose === "system" ? clockOf(system) : databaseClock(system);`,
     replacement: `whose === "system" ? clockOf(system) : clockOf(system);`,
     suites: suite("clocks"),
@@ -122,7 +118,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "clock that can be set",
     breaks: "setting a machine's clock moves the limits of its instance",
-    file: opening,
+    place: "src/store/postgres/open.ts#openPostgres",
     text: `: databaseClock(system);`,
     replacement: `: databaseClock({ ...system, monotonicMs: system.now });`,
     suites: suite("opening"),
@@ -130,7 +126,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "commits that are not flushed",
     breaks: "an acknowledged send is lost with the power",
-    file: opening,
+    place: "src/store/postgres/open.ts#refuseUnsafe",
     text: `if (row?.commit === "off") {`,
     replacement: `if (row?.commit === "never") {`,
     suites: suite("opening"),
@@ -138,7 +134,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "first keys unlocked",
     breaks: "instances that start together make a key each",
-    file: "src/store/postgres/registry.ts",
+    place: "src/store/postgres/registry.ts#addFirstApiKeys",
     text: `transaction.send(sql.lockApiKeys, []);`,
     replacement: ``,
     suites: suite("first-start"),
@@ -146,7 +142,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "migrations unlocked",
     breaks: "instances that start together run a migration twice",
-    file: migrations,
+    place: "src/store/postgres/migrations.ts#migratePostgres",
     text: `SELECT pg_advisory_xact_lock($1::bigint)`,
     replacement: `SELECT $1::bigint`,
     suites: suite("migrations"),
@@ -154,7 +150,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "older version refused",
     breaks: "during an upgrade no instance of the version before can be started again",
-    file: migrations,
+    place: "src/store/postgres/migrations.ts#isUpToDate",
     text: `if (least > list.length) throw`,
     replacement: `if (version > list.length) throw`,
     suites: suite("migrations"),
@@ -162,7 +158,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "older version let in",
     breaks: "a version runs without what it reads and writes",
-    file: migrations,
+    place: "src/store/postgres/migrations.ts#isUpToDate",
     text: `if (least > list.length) throw`,
     replacement: `if (least > 999_999) throw`,
     suites: suite("migrations"),
@@ -170,7 +166,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "nobody nudged",
     breaks: "what one instance gives back waits for the others' next look",
-    file: "src/store/acts.ts",
+    place: "src/store/acts.ts#releaseMessages",
     text: `await engine.announceMessages();`,
     replacement: ``,
     suites: suite("nudges"),

@@ -3,15 +3,11 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const decisions = "src/otp/decisions.ts";
-const applying = "src/store/apply.ts";
-const guard = "src/otp/pumping-guard.ts";
-
 export const pumpingMutants: readonly Mutant[] = [
   {
     name: "outcome not counted at its prefix",
     breaks: "a block waits for ever for outcomes, and pumping is never noticed",
-    file: applying,
+    place: "src/store/apply.ts#apply",
     text: `recordOutcome(unit, after, ref?.prefix);`,
     replacement: ``,
     suites: ["test/simulation/pumping.test.ts"],
@@ -19,7 +15,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "expiry not counted at its prefix",
     breaks: "of codes that nobody types the guard hears nothing",
-    file: "src/store/sweep.ts",
+    place: "src/store/sweep.ts#run",
     text: `recordOutcome(unit, expired, phoneOf?.(expired).prefix);`,
     replacement: ``,
     suites: ["test/simulation/pumping.test.ts"],
@@ -27,7 +23,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "outcome counted with every change",
     breaks: "one send fills a block by itself",
-    file: applying,
+    place: "src/store/apply.ts#apply",
     text: `if (before?.state === "PENDING" && after !== undefined`,
     replacement: `if (after !== undefined`,
     suites: ["test/simulation/pumping.test.ts"],
@@ -35,7 +31,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "fourth probe",
     breaks: "a blocked prefix takes more than its probes",
-    file: guard,
+    place: "src/otp/pumping-guard.ts#admitSend",
     text: `record.sent >= probesMax`,
     replacement: `record.sent > probesMax`,
     suites: ["test/simulation/pumping.test.ts"],
@@ -43,7 +39,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "what would be refused counts",
     breaks: "a guard that observes sees something else than one that enforces",
-    file: decisions,
+    place: "src/otp/decisions.ts#decideSend",
     text: `tally: admission?.kind === "admitted" ? admission.tally : "none",`,
     replacement: `tally: admission === undefined ? "none" : "block",`,
     suites: ["test/simulation/pumping.test.ts"],
@@ -51,7 +47,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "guard without force",
     breaks: "what the guard blocks is sent all the same",
-    file: decisions,
+    place: "src/otp/decisions.ts#prefixRefused",
     text: `policy.fraudGuard === "observe") return undefined;`,
     replacement: `policy.fraudGuard.length > 0) return undefined;`,
     suites: ["test/simulation/pumping.test.ts"],
@@ -59,7 +55,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "doubling forgotten by luck",
     breaks: "a pump that gets one code typed in seven rounds of probes starts anew with an hour",
-    file: guard,
+    place: "src/otp/pumping-guard.ts#mature",
     text: `...clean, ...noneRefused }`,
     replacement: `...clean, ...noneRefused, trips: 0 }`,
     suites: ["test/otp/pumping-guard.test.ts"],

@@ -4,14 +4,13 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const sqlite = "src/store/sqlite/engine.ts";
 const suites = ["test/store/recent.test.ts"];
 
 export const recentMutants: readonly Mutant[] = [
   {
     name: "others' writes are not seen",
     breaks: "the server decides about rows as they were before the command line changed them",
-    file: sqlite,
+    place: "src/store/sqlite/engine.ts#onBegin",
     text: `onBegin: () => this.#forgetIfOthersWrote(),`,
     replacement: `onBegin: () => {},`,
     suites,
@@ -19,7 +18,7 @@ export const recentMutants: readonly Mutant[] = [
   {
     name: "what was taken back is remembered",
     breaks: "an attempt that was never committed counts, and one that was is forgotten",
-    file: sqlite,
+    place: "src/store/sqlite/engine.ts#onUndo",
     text: `onUndo: () => this.#unit.forget(),`,
     replacement: `onUndo: () => {},`,
     suites,
@@ -27,7 +26,7 @@ export const recentMutants: readonly Mutant[] = [
   {
     name: "what a sweep ended is remembered as pending",
     breaks: "an erased salt stays in memory, and its code works",
-    file: "src/store/sqlite/unit-of-work.ts",
+    place: "src/store/sqlite/unit-of-work.ts##remember",
     text: `else this.#verifications.delete(verification.id);`,
     replacement: ``,
     suites,
@@ -35,7 +34,7 @@ export const recentMutants: readonly Mutant[] = [
   {
     name: "half an act is committed",
     breaks: "an act that failed half way is there in part",
-    file: "src/store/postgres/batches.ts",
+    place: "src/store/postgres/batches.ts#performed",
     text: `if (unit.changesMade !== changesMade) throw new HalfDone(error);`,
     replacement: ``,
     suites: ["test/store/postgres.test.ts"],

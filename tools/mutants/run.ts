@@ -8,6 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { mutants, type Mutant } from "./mutants.ts";
+import { fileOf, withMistake } from "./places.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const wanted = process.argv.slice(2);
@@ -45,16 +46,12 @@ try {
   rmSync(folder, { recursive: true, force: true });
 }
 
-function runWith({ file, text, replacement, suites = simulation }: Mutant): Caught | undefined {
-  const path = join(folder, file);
+function runWith(mutant: Mutant): Caught | undefined {
+  const path = join(folder, fileOf(mutant));
   const source = readFileSync(path, "utf8");
-  if (source.split(text).length !== 2) throw new Error(`${file} does not hold the mutant's text exactly once`);
-  writeFileSync(
-    path,
-    source.replace(text, () => replacement),
-  );
+  writeFileSync(path, withMistake(source, mutant));
   try {
-    return runTests(suites);
+    return runTests(mutant.suites ?? simulation);
   } finally {
     writeFileSync(path, source);
   }

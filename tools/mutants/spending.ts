@@ -4,14 +4,13 @@
  */
 import type { Mutant } from "./mutants.ts";
 
-const cap = "src/otp/daily-cap.ts";
 const store = ["test/store/sqlite.test.ts"];
 
 export const spendingMutants: readonly Mutant[] = [
   {
     name: "blocks of outcomes",
     breaks: "every rush of people ends in failures alone, and blocks its prefix",
-    file: "src/otp/pumping-guard.ts",
+    place: "src/otp/pumping-guard.ts#admitSend",
     text: `const isOfBlock = record.sent < blockSends;`,
     replacement: `const isOfBlock = true;`,
     suites: ["test/otp/pumping-guard.test.ts"],
@@ -19,7 +18,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "resend promised in vain",
     breaks: "a caller waits for a resend that is refused when it is due, while the code it has runs out",
-    file: "src/otp/verification.ts",
+    place: "src/otp/verification.ts#resendsLeft",
     text: `while (resends + count < policy.resendGapsMs.length && atMs <= lastMs) {`,
     replacement: `while (resends + count < policy.resendGapsMs.length && now <= lastMs) {`,
     suites: ["test/otp/resends.test.ts"],
@@ -27,7 +26,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "pass for another number",
     breaks: "one solved bot check texts any number",
-    file: "src/otp/bot-pass.ts",
+    place: "src/otp/bot-pass.ts#passOf",
     text: `return mine !== undefined && Buffer.compare(mine.mac, record.fingerprint) === 0 ? record.expireMs : undefined;`,
     replacement: `return mine !== undefined ? record.expireMs : undefined;`,
     suites: store,
@@ -35,7 +34,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "pass renewed by failing",
     breaks: "one solved bot check is good for as long as providers fail",
-    file: "src/otp/bot-pass.ts",
+    place: "src/otp/bot-pass.ts#decidePassBack",
     text: `newPass(claim, untilMs, view.now)`,
     replacement: `newPass(claim, Math.max(untilMs, view.now + passKeptMs), view.now)`,
     suites: store,
@@ -43,7 +42,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "pass kept beside the send",
     breaks: "one solved bot check is good for more than one accepted send",
-    file: "src/otp/decisions.ts",
+    place: "src/otp/decisions.ts#decideSend",
     text: `...recordOf(claim, verification.id, null, now),`,
     replacement: `...(door.passUntilMs === undefined ? recordOf(claim, verification.id, null, now) : {}),`,
     suites: store,
@@ -51,7 +50,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "pass forgotten",
     breaks: "a send that is to be retried unchanged fails the bot check that it has passed",
-    file: "src/service/bot-gate.ts",
+    place: "src/service/bot-gate.ts#ask",
     text: `if (claim !== undefined) await store`,
     replacement: `if (claim !== undefined && brought.reveal() === "") await store`,
     suites: store,
@@ -59,21 +58,21 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "resend to a blocked number",
     breaks: "a number that was blocked while its request is open goes on costing money",
-    file: "src/otp/decisions.ts",
+    place: "src/otp/decisions.ts#decideResend",
     text: `if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });`,
     replacement: ``,
   },
   {
     name: "shortest entry counts",
     breaks: "a customer's number in a blocked range cannot be allowed",
-    file: "src/store/sqlite/statements.ts",
+    place: "src/store/sqlite/statements.ts#prepare",
     text: `ORDER BY length(prefix) DESC LIMIT 1`,
     replacement: `ORDER BY length(prefix) LIMIT 1`,
   },
   {
     name: "stale plans have the last word",
     breaks: "a range that is newer than the metadata gets no code, whatever the operator says",
-    file: "src/otp/destination.ts",
+    place: "src/otp/destination.ts#refusalOf",
     text: `if (isSandbox(tenant) || verdict === "allow") return undefined;
   if (phone.objection !== undefined) return phone.objection;`,
     replacement: `if (phone.objection !== undefined) return phone.objection;
@@ -82,7 +81,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "allowed and guarded",
     breaks: "a number that the operator allows waits for the guard's hour to pass",
-    file: "src/otp/decisions.ts",
+    place: "src/otp/decisions.ts#isJudged",
     text: `return view.prefix !== undefined && view.verdict !== "allow";`,
     replacement: `return view.prefix !== undefined;`,
     suites: ["test/otp/destination.test.ts"],
@@ -90,42 +89,42 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "one message over the cap",
     breaks: "the bill of a day is not what the operator said",
-    file: cap,
+    place: "src/otp/daily-cap.ts#takePlace",
     text: `const isLeft = daily.count < max;`,
     replacement: `const isLeft = daily.count <= max;`,
   },
   {
     name: "a call after a crash is free",
     breaks: "SMS that were sent twice are counted once",
-    file: cap,
+    place: "src/otp/daily-cap.ts#hasPlace",
     text: `return message.delivery === "QUEUED" && message.placeDay === dayOf(now);`,
     replacement: `return message.placeDay === dayOf(now);`,
   },
   {
     name: "a call after a lost answer is free",
     breaks: "a provider that loses its answers takes the bill over the cap",
-    file: "src/otp/message.ts",
+    place: "src/otp/message.ts#failed",
     text: `placeDay: outcome.kind === "ambiguous" ? null : message.placeDay,`,
     replacement: `placeDay: message.placeDay,`,
   },
   {
     name: "worker without a cap",
     breaks: "second calls are on the bill and not in the count",
-    file: "src/delivery/worker.ts",
+    place: "src/delivery/worker.ts#look",
     text: `store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate, capOf)`,
     replacement: `store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate, () => undefined)`,
   },
   {
     name: "warned at every send",
     breaks: "the log is full of one warning",
-    file: cap,
+    place: "src/otp/daily-cap.ts#takePlace",
     text: `const isNews = share > (isRaised ? 0 : daily.warned);`,
     replacement: `const isNews = share > 0;`,
   },
   {
     name: "a raised cap is reached without a word",
     breaks: "an operator who raised the cap hears of the next one when sends are refused",
-    file: cap,
+    place: "src/otp/daily-cap.ts#takePlace",
     text: `const isNews = share > (isRaised ? 0 : daily.warned);`,
     replacement: `const isNews = share > daily.warned;`,
   },
