@@ -97,20 +97,22 @@ function mayBeTorn({ transport, changes, path }: Input): boolean {
 const brokenGrpcStatuses = new Set(["2", "14", "15"]);
 
 function faultOf(input: Input, response: Response, target: Target): string | undefined {
-  const { status, headers } = response;
+  const { status } = response;
   if (!target.isAlive()) return "the server is gone";
   if (target.faults.length > 0) return `the server had a fault: ${target.faults[0]}`;
   if (status !== undefined && status >= 500 && !isLate(response)) return `status ${status}`;
   if (status === undefined && !mayBeTorn(input)) return "no answer";
   if (input.mustFail && isSuccess(response)) return "success for what can only be refused";
   if (input.protocol !== "gRPC" || status !== 200) return undefined;
-  const grpcStatus = headers.get("grpc-status");
+  const grpcStatus = grpcStatusOf(response);
   if (grpcStatus === undefined) return "no grpc-status";
   return brokenGrpcStatuses.has(grpcStatus) ? `grpc-status ${grpcStatus}` : undefined;
 }
 
 function grpcStatusOf({ headers, body }: Response): string | undefined {
-  return headers.get("grpc-status") ?? /grpc-status: *(\d+)/i.exec(body.toString("latin1"))?.[1];
+  const isText = headers.get("content-type")?.startsWith("application/grpc-web-text") === true;
+  const frames = isText ? Buffer.from(body.toString("latin1"), "base64") : body;
+  return headers.get("grpc-status") ?? /grpc-status: *(\d+)/i.exec(frames.toString("latin1"))?.[1];
 }
 
 /** A deadline that the input itself has set. */

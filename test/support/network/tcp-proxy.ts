@@ -20,8 +20,11 @@ export interface TcpProxy {
    * was held back, as packets that are sent again do; the others stay silent for good.
    */
   restore(arrivesLate: () => boolean): void;
-  /** Cuts the connection on which a text is seen next, on its way there or back, and keeps the text. Resolves then. */
-  cutAt(direction: Direction, text: string): Promise<void>;
+  /**
+   * Cuts the connection on which a text is seen next, on its way there or back, and keeps the text. Resolves then. With
+   * `after`, of connections on which that went there before: others may say the same of something else.
+   */
+  cutAt(direction: Direction, text: string, after?: RegExp): Promise<void>;
   /** Puts another text of the same length in the place of the next one seen. Resolves then. */
   replace(direction: Direction, text: string, by: string): Promise<void>;
   stop(): Promise<void>;
@@ -42,12 +45,15 @@ interface Link {
   far: Socket | undefined;
   held: (() => void)[] | undefined;
   isSilenced: boolean;
+  /** True once the trap's `after` went there. */
+  isMeant: boolean;
 }
 
 /** What happens to the next text of its kind: its connection is cut, or another text takes its place. */
 interface Trap {
   readonly direction: Direction;
   readonly text: string;
+  readonly after: RegExp | undefined;
   readonly by: string | undefined;
   readonly spring: () => void;
 }
@@ -60,7 +66,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   let trap: Trap | undefined;
 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
-    const link: Link = { near, far: undefined, held: swallowing ? [] : undefined, isSilenced: false };
+    const link: Link = { near, far: undefined, held: swallowing ? [] : undefined, isSilenced: false, isMeant: false };
     links.add(link);
     most = Math.max(most, links.size);
     const pass = (step: () => void) => {
@@ -76,7 +82,10 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     };
     const join = (direction: Direction, from: Socket, to: Socket) => {
       from.on("data", (chunk: Buffer) => {
-        if (trap?.direction !== direction || !chunk.includes(trap.text)) return pass(() => to.write(chunk));
+        if (direction === "there" && trap?.after?.test(chunk.toString("latin1")) === true) link.isMeant = true;
+        const isSprung =
+          trap?.direction === direction && chunk.includes(trap.text) && (trap.after === undefined || link.isMeant);
+        if (trap === undefined || !isSprung) return pass(() => to.write(chunk));
         const { text, by, spring } = trap;
         trap = undefined;
         spring();
@@ -126,13 +135,14 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
         if (!link.isSilenced) for (const step of held) step();
       }
     },
-    cutAt: (direction, text) =>
+    cutAt: (direction, text, after) =>
       new Promise((resolve) => {
-        trap = { direction, text, by: undefined, spring: resolve };
+        for (const link of links) link.isMeant = false;
+        trap = { direction, text, after, by: undefined, spring: resolve };
       }),
     replace: (direction, text, by) =>
       new Promise((resolve) => {
-        trap = { direction, text, by, spring: resolve };
+        trap = { direction, text, after: undefined, by, spring: resolve };
       }),
     async stop() {
       const closed = once(server, "close");
