@@ -36,6 +36,7 @@ import { createConnections } from "./server/connections.ts";
 import { createCors } from "./server/cors.ts";
 import { createDemo } from "./server/demo.ts";
 import { createGateway } from "./server/gateway.ts";
+import { boundHeap } from "./server/heap.ts";
 import { createHealth } from "./server/health.ts";
 import { openRpcBudgets, withOpenRpcs } from "./server/open-rpcs.ts";
 import { createOperations } from "./server/operations.ts";
@@ -285,6 +286,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       rpcs,
       system,
       addressOf,
+      shareOf,
       onAuthenticated: connections.authenticated,
       visitOf: (path) => operations(path) ?? publicDocument(path) ?? reportVisit(path) ?? demo?.visitOf(path),
       admit: createAdmission({
@@ -335,6 +337,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       },
       onFault: onFault("server"),
     });
+    boundHeap();
     worker.start();
     eventWorker.start();
     sweeper.start();

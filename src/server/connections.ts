@@ -8,12 +8,16 @@
  * Room for newcomers is made at the cost of whoever holds the most without having shown a secret key. Above three quarters
  * of all connections the address that has the most strangers gives its oldest idle one for each newcomer. Nobody whom we owe an
  * answer goes; one who owes us the rest of a request, or does not take an answer, or watches, goes when there is no idle one.
+ * What strangers have us hold in memory is bounded by itself (holdings.ts).
  *
  * Time is counted in ticks of one timer for all of them: a timer per connection would cost more than the connection.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
+import { isOwed, untaken } from "./answers-due.ts";
+import { collect } from "./heap.ts";
+import { createHoldings, takenFor } from "./holdings.ts";
 import { sendShutdownNotice } from "./shutdown-notice.ts";
 import { createStrangers } from "./strangers.ts";
 
@@ -58,6 +62,11 @@ interface Connection {
   /** What it may still send without asking for anything, in bytes, and what of its bytes was charged so far. */
   credit: number;
   bytesCharged: number;
+  /** Whose it is among what strangers have us hold. */
+  readonly holder: string;
+  /** What came since its last request and asks for nothing yet, as far as it is in that book. */
+  bytesUnasked: number;
+  bytesReadAtRequest: number;
 }
 
 export interface Connections {
@@ -76,6 +85,8 @@ export interface Connections {
     response: ServerResponse | Http2ServerResponse,
     mayLast?: boolean,
   ): () => void;
+  /** Tells whether a request's client is a stranger who leaves so many answers untaken that it is to get no further one. */
+  isSated(request: IncomingMessage | Http2ServerRequest): boolean;
   /** Notes that a call brought a valid key. */
   authenticated(request: IncomingMessage | Http2ServerRequest): void;
   /** Tells every connection to go once its calls are done, as far as it can be told. Safe to repeat. */
@@ -94,6 +105,17 @@ const farewellMs = 1_000;
 const lastAnswerMs = 5_000;
 /** An HTTP/2 connection that cannot be told in advance ends at the first quiet moment, or after so long without one. */
 const quietMs = 10_000;
+
+/** What strangers may have us hold, by estimate. */
+const strangersBytesMax = 4_194_304;
+/** What a connection leaves behind beside that. */
+const connectionBytes = 4_096;
+/** Answers given and not taken, on one connection of a stranger, beyond which it gets no further one. */
+const untakenMax = 16;
+/** The most that a connection can have sent ahead: what is read at once. */
+const bytesUnaskedMax = 65_536;
+/** All who share an address with many others. */
+const manyCallers = "many";
 
 /** How long a closing that the client has to read may take before the socket is destroyed. */
 const lingerMs = 1_000;
@@ -124,6 +146,19 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     isNewcomer: ({ activeTick }) => tick - activeTick < newcomerTicks,
     isOwed: ({ answersDue }) => answersDue !== undefined && [...answersDue].some(isOwed),
   });
+  const holdings = createHoldings<Connection>({
+    bytesMax: strangersBytesMax,
+    // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up.
+    mayGo: ({ answersDue }) => answersDue === undefined || 2 * untaken(answersDue) >= answersDue.size,
+    evict({ session, socket }, bytes) {
+      bytesLeft += bytes;
+      // Without an error, which every single stream would have to hear.
+      session?.destroy();
+      socket.destroy();
+    },
+  });
+  /** What strangers who have gone have left behind. */
+  let bytesLeft = 0;
   let tick = 0;
   const ticking = setInterval(onTick, limits.tickMs);
   ticking.unref();
@@ -131,11 +166,17 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   function onTick(): void {
     tick += 1;
     for (const connection of bySocket.values()) {
+      noteUnasked(connection);
       if (isNoise(connection)) cut(connection);
       else if (connection.callsUnderWay === 0 && tick - connection.activeTick > allowedTicks(connection))
         close(connection);
       else if (tick >= connection.lastTick) retire(connection, tick >= connection.lastTick + quietTicks);
     }
+    // Answers that were ours to give at the last look may have been given since.
+    holdings.makeRoom();
+    if (bytesLeft < strangersBytesMax) return;
+    bytesLeft = 0;
+    collect();
   }
 
   function allowedTicks({ hasBroughtKey, hasBroughtRequest, isRetiring }: Connection): number {
@@ -151,6 +192,18 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     if (connection.credit < 0) return true;
     connection.credit = Math.min(creditMax, connection.credit + creditPerTick);
     return false;
+  }
+
+  function hold(connection: Connection, bytes: number): void {
+    if (!connection.hasBroughtKey && !connection.socket.destroyed) holdings.add(connection, connection.holder, bytes);
+  }
+
+  /** Half a head, half a header block, requests ahead of their turn: whatever came since the last request. */
+  function noteUnasked(connection: Connection): void {
+    const bytes = Math.min(connection.socket.bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax);
+    if (bytes === connection.bytesUnasked) return;
+    hold(connection, bytes - connection.bytesUnasked);
+    connection.bytesUnasked = bytes;
   }
 
   function onControlFrame(connection: Connection): void {
@@ -198,6 +251,8 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   function forget(connection: Connection): void {
     bySocket.delete(connection.socket);
     strangers.remove(connection);
+    // Much of it is freed by the collector alone, which does not know how much that is.
+    if (!connection.hasBroughtKey) bytesLeft += connectionBytes + holdings.remove(connection, connection.holder);
   }
 
   /** Closes a connection that does harm. */
@@ -229,6 +284,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       const ageTicks = limits.maxAgeMs === 0 ? Number.POSITIVE_INFINITY : inTicks(limits.maxAgeMs);
       // Spread by arrival, for want of a need for chance: neighbours end up to a tenth of the age apart.
       const spread = Number.isFinite(ageTicks) ? Math.floor((ageTicks * (bySocket.size % 10)) / 100) : 0;
+      const address = limits.shareOf(socket.remoteAddress);
       const connection: Connection = {
         socket,
         session: undefined,
@@ -242,9 +298,11 @@ export function createConnections(limits: ConnectionsOptions): Connections {
         isRetiring: false,
         credit: creditMax,
         bytesCharged: 0,
+        holder: address ?? manyCallers,
+        bytesUnasked: 0,
+        bytesReadAtRequest: 0,
       };
       bySocket.set(socket, connection);
-      const address = limits.shareOf(socket.remoteAddress);
       if (address !== undefined) strangers.add(connection, address);
       makeRoom();
       if (bySocket.size > limits.connectionsMax) {
@@ -267,6 +325,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       connection.activeTick = tick;
       connection.credit = creditMax;
       connection.bytesCharged = 0;
+      connection.bytesReadAtRequest = 0;
       secure.once("close", () => forget(connection));
     },
     upgraded(socket, session) {
@@ -283,7 +342,12 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       if (connection.callsUnderWay === 0) strangers.becameBusy(connection);
       connection.callsUnderWay += 1;
       if (!mayLast && !connection.hasBroughtKey) (connection.answersDue ??= new Set()).add(response);
-      connection.credit += creditPerCall;
+      // Beyond a few of a stranger's it comes when the answer was taken: whoever takes none is not to send for ever.
+      const isCredited = connection.hasBroughtKey || connection.callsUnderWay <= untakenMax;
+      if (isCredited) connection.credit += creditPerCall;
+      const bytes = connection.hasBroughtKey || mayLast ? 0 : takenFor(request);
+      if (bytes > 0) hold(connection, bytes);
+      connection.bytesReadAtRequest = connection.socket.bytesRead;
       connection.hasBroughtRequest = true;
       if (!("stream" in response)) {
         connection.response = response;
@@ -294,10 +358,16 @@ export function createConnections(limits: ConnectionsOptions): Connections {
         clearTimeout(timer);
         connection.callsUnderWay -= 1;
         connection.answersDue?.delete(response);
+        if (!isCredited) connection.credit += creditPerCall;
+        if (bytes > 0) hold(connection, -bytes);
         if (connection.callsUnderWay === 0) strangers.becameIdle(connection);
         connection.activeTick = tick;
         if (connection.response === response) connection.response = undefined;
       };
+    },
+    isSated(request) {
+      const { answersDue } = find(request) ?? {};
+      return answersDue !== undefined && answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax;
     },
     authenticated(request) {
       const connection = find(request);
@@ -305,6 +375,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       connection.hasBroughtKey = true;
       connection.answersDue = undefined;
       strangers.remove(connection);
+      holdings.remove(connection, connection.holder);
     },
     retireAll() {
       for (const connection of bySocket.values()) retire(connection, false);
@@ -326,12 +397,4 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       return bySocket.size;
     },
   };
-}
-
-/** Whether an answer is ours to give: the request has come whole, and not all of the answer is handed to the connection. */
-function isOwed(response: ServerResponse | Http2ServerResponse): boolean {
-  if (!("stream" in response)) return response.req.complete && !response.writableEnded;
-  const { stream } = response;
-  if (stream.destroyed || stream.writableEnded || response.writableEnded) return false;
-  return stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
 }

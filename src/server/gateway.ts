@@ -42,6 +42,8 @@ export interface GatewayOptions {
   readonly cors: Cors;
   /** Finds what limits know a client by. */
   readonly addressOf: (request: Request) => ClientAddress;
+  /** Finds the address whose share a client's requests count in, by its whole address; undefined for one that many have. */
+  readonly shareOf: (address: string | undefined) => string | undefined;
   /** Finds the visit of a path that is no RPC. */
   readonly visitOf: (path: string) => Visit | undefined;
   /** Told of a request that brought a valid secret key. Everybody can read a publishable one: it proves nobody. */
@@ -104,10 +106,11 @@ export function createGateway(options: GatewayOptions): Gateway {
   const places = createPlaces(callsMax);
   const pageCalls = createBudget(pageCallsOf(callsMax));
   const secretBodies = createBudget({ max: callsMax });
-  const { receive, withPlace } = createReception({
+  const shareOfClient = (request: Request) => options.shareOf(options.addressOf(request).text);
+  const { receive } = createReception({
     places,
     turnAway,
-    addressOf: (request) => options.addressOf(request).name,
+    shareOf: shareOfClient,
     bodies: reportBodies,
     bodyBytesMax,
     bodyMs: deadlineMs,
@@ -246,7 +249,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   function takeShare(entry: Entry): Refusal | undefined {
     const { caller, address } = entry.call;
     if (caller === undefined || !isPublishable(caller.kind)) return undefined;
-    const giveBack = pageCalls.take(address?.name);
+    const giveBack = pageCalls.take(address === undefined ? undefined : options.shareOf(address.text));
     if (typeof giveBack === "string") return refuse(reasonOf(giveBack), { retryAfterMs }).refusal;
     entry.giveBack = giveBack;
     return undefined;
@@ -340,17 +343,28 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
   }
 
-  /** Answers what a browser asks before it sends a page's call. There is no key yet. */
+  /**
+   * Answers what a browser asks before it sends a page's call. There is no key yet, so while the origin is looked up it has a
+   * page's share, and no place of a call.
+   */
   async function preflight(request: Request, response: Response): Promise<void> {
-    if (places.isDraining) {
+    const giveBack = places.isDraining ? undefined : pageCalls.take(shareOfClient(request));
+    if (giveBack === undefined || typeof giveBack === "string") {
       discard(request);
-      return turnAway(request, response, refuse("SHUTTING_DOWN", { retryAfterMs }).refusal);
+      const reason = giveBack === undefined ? "SHUTTING_DOWN" : reasonOf(giveBack);
+      return turnAway(request, response, refuse(reason, { retryAfterMs }).refusal);
     }
+    const place = places.begin();
     const answer = async () => {
-      const refusal = await cors.answerPreflight(request, response);
+      const refusal = await cors.answerPreflight(request, response).catch(faultRefusal);
       if (refusal !== undefined) turnAway(request, response, refusal);
     };
-    await answerAtOnce(request, () => withPlace(request, response, answer));
+    try {
+      await answerAtOnce(request, answer);
+    } finally {
+      place.end();
+      giveBack();
+    }
   }
 
   /** What a caller is told of a fault that only the operator is to know. */

@@ -24,6 +24,8 @@ export interface OperationsOptions {
 
 /** A stranger gets metrics that are at most so old: to render them costs more than a call. */
 const strangersMetricsMs = 1_000;
+/** This machine gets fresh ones, at most so many in that time: each is held for as long as somebody is slow to take it. */
+const ownRendersMax = 8;
 
 /** Makes the function that finds the visit of a path. */
 export function createOperations({
@@ -69,11 +71,20 @@ function metricsVisit(
 ): Visit {
   let latest: { readonly atMs: Instant; readonly page: Promise<Page> } | undefined;
   let underWay: Promise<Page> | undefined;
+  let own = { sinceMs: now(), renders: 0 };
 
-  /** Renders once for all who ask meanwhile. */
+  /** Renders once for all who ask meanwhile. As bytes it is in memory once, however many are slow to take it. */
   function renderOnce(): Promise<Page> {
-    underWay ??= render().finally(() => (underWay = undefined));
+    underWay ??= render()
+      .then(({ type, body }) => ({ type, body: Buffer.from(body) }))
+      .finally(() => (underWay = undefined));
     return underWay;
+  }
+
+  function mayRenderAgain(): boolean {
+    if (now() - own.sinceMs >= strangersMetricsMs) own = { sinceMs: now(), renders: 0 };
+    own.renders += 1;
+    return own.renders <= ownRendersMax;
   }
 
   return {
@@ -83,7 +94,7 @@ function metricsVisit(
       const isOurs = peer !== undefined && isLoopback(peer);
       const named = headers[":authority"] ?? headers["host"];
       if (access === "loopback" && !(isOurs && isOwnName(named?.toString()))) return refuse("ROUTE_NOT_FOUND");
-      if (isOurs) return { ok: true, value: await renderOnce() };
+      if (isOurs && mayRenderAgain()) return { ok: true, value: await renderOnce() };
       const isFresh = latest !== undefined && now() - latest.atMs < strangersMetricsMs;
       if (!isFresh) latest = { atMs: now(), page: renderOnce() };
       return { ok: true, value: (await latest?.page) ?? (await renderOnce()) };

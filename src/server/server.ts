@@ -7,6 +7,7 @@
  */
 import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
 import {
+  constants,
   createSecureServer,
   createServer as createHttp2Server,
   type Http2SecureServer,
@@ -19,7 +20,9 @@ import { invalid } from "../otp/reason.ts";
 import type { Request, Response } from "./answer.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import type { Gateway } from "./gateway.ts";
+import { createPipelines } from "./pipeline.ts";
 import { discard } from "./request-body.ts";
+import { tellApart } from "./tell-apart.ts";
 import { answerUnreadable } from "./unreadable.ts";
 
 export interface ServerOptions {
@@ -62,6 +65,8 @@ export interface ServerLimits {
   readonly checkMs: number;
   readonly headerBytesMax: number;
   readonly headersMax: number;
+  /** Requests under way on one HTTP/1 connection; the next one is read when an answer was taken. */
+  readonly pipelinedMax: number;
   /** Calls at once on one HTTP/2 connection. */
   readonly streamsMax: number;
 }
@@ -71,6 +76,7 @@ export const serverLimits: ServerLimits = {
   checkMs: 1_000,
   headerBytesMax: 16_384,
   headersMax: 100,
+  pipelinedMax: 16,
   streamsMax: 100,
 };
 
@@ -126,14 +132,37 @@ const http2Options = ({ headerBytesMax, headersMax, streamsMax }: ServerLimits) 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { gateway, connections, host, readCertificate, onFault, limits = serverLimits } = options;
 
+  const pipelines = createPipelines(limits.pipelinedMax);
+
   function onRequest(request: Request, response: Response): void {
-    response.once("close", connections.callBegan(request, response, gateway.mayLast?.(request)));
+    if (connections.isSated(request)) setImmediate(beginOrRefuse, request, response);
+    else begin(request, response);
+  }
+
+  /** A turn later, when whoever takes answers has taken some. */
+  function beginOrRefuse(request: Request, response: Response): void {
+    // To a client this means that it may try again, since nothing was done.
+    if ("stream" in request && connections.isSated(request)) request.stream.close(constants.NGHTTP2_REFUSED_STREAM);
+    else begin(request, response);
+  }
+
+  function begin(request: Request, response: Response): void {
+    noteCall(request, response, gateway.mayLast?.(request));
     gateway.handle(request, response);
+  }
+
+  function noteCall(request: Request, response: Response, mayLast?: boolean): void {
+    const ended = connections.callBegan(request, response, mayLast);
+    const taken = pipelines.began(request);
+    response.once("close", () => {
+      ended();
+      taken?.();
+    });
   }
 
   /** Node would answer an Expect other than 100-continue by itself, with nothing in it. */
   function onExpectation(request: Request, response: Response): void {
-    response.once("close", connections.callBegan(request, response));
+    noteCall(request, response);
     discard(request);
     const { refusal } = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
     gateway.turnAway(request, response, refusal, { status: 417 });
@@ -141,8 +170,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
 
   const listener =
     readCertificate === undefined
-      ? cleartext(connections, { onRequest, onExpectation }, limits)
-      : secure(connections, { onRequest, onExpectation }, limits, readCertificate());
+      ? cleartext(connections, { onRequest, onExpectation, takePiecewise: pipelines.take }, limits)
+      : secure(connections, { onRequest, onExpectation, takePiecewise: pipelines.take }, limits, readCertificate());
   let connectionsTaken = 0;
   listener.prependListener("connection", () => (connectionsTaken += 1));
 
@@ -192,11 +221,13 @@ type OnRequest = (request: Request, response: Response) => void;
 interface Listeners {
   readonly onRequest: OnRequest;
   readonly onExpectation: OnRequest;
+  /** Has an HTTP/1 connection read a request at a time, once node:http has it. */
+  readonly takePiecewise: (socket: Socket) => void;
 }
 
 function cleartext(
   connections: Connections,
-  { onRequest, onExpectation }: Listeners,
+  { onRequest, onExpectation, takePiecewise }: Listeners,
   limits: ServerLimits,
 ): Http1Server {
   const http1 = createHttp1Server(http1Options(limits), onRequest);
@@ -210,6 +241,7 @@ function cleartext(
       http2.once("session", (session) => connections.upgraded(socket, session));
       http2.emit("connection", socket);
     },
+    takePiecewise,
     connections,
   );
   return http1;
@@ -225,7 +257,7 @@ function tlsOptions({ cert, key }: Certificate) {
 
 function secure(
   connections: Connections,
-  { onRequest, onExpectation }: Listeners,
+  { onRequest, onExpectation, takePiecewise }: Listeners,
   limits: ServerLimits,
   certificate: Certificate,
 ): Http2SecureServer {
@@ -263,6 +295,10 @@ function secure(
     connections.secured(handshakes.get(endsOf(socket)), socket);
     socket.on("error", () => socket.destroy());
   });
+  // And after it, which hands the socket to HTTP/1.
+  server.on("secureConnection", (socket) => {
+    if (socket.alpnProtocol !== "h2" && !socket.destroyed) takePiecewise(socket);
+  });
   server.on("session", (session) => {
     if (latest !== undefined) connections.upgraded(latest, session);
   });
@@ -279,43 +315,6 @@ function watchSessions(server: Http2Server | Http2SecureServer): void {
     session.on("error", () => session.destroy());
   });
   server.on("sessionError", () => {});
-}
-
-const preface = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "latin1");
-
-/** Puts a look at the first bytes before the HTTP/1 server's own handling of a connection. */
-function tellApart(http1: Http1Server, takeHttp2: (socket: Socket) => void, connections: Connections): void {
-  const [takeHttp1] = http1.listeners("connection") as ((socket: Socket) => void)[];
-  if (takeHttp1 === undefined) throw new Error("node:http no longer listens for its own connections");
-  http1.removeAllListeners("connection");
-  http1.on("connection", (socket: Socket) => {
-    if (!connections.opened(socket)) return;
-    socket.setNoDelay(true);
-    const onGone = () => socket.destroy();
-    socket.once("error", onGone);
-    socket.once("end", onGone);
-    let seen: Buffer = Buffer.alloc(0);
-    const onReadable = () => {
-      const chunk = socket.read() as Buffer | null;
-      if (chunk === null) return;
-      seen = seen.length === 0 ? chunk : Buffer.concat([seen, chunk]);
-      const compared = Math.min(seen.length, preface.length);
-      const isHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
-      if (isHttp2 && compared < preface.length) return;
-      socket.off("readable", onReadable);
-      socket.off("error", onGone);
-      socket.off("end", onGone);
-      socket.unshift(seen);
-      if (isHttp2) {
-        takeHttp2(socket);
-      } else {
-        takeHttp1.call(http1, socket);
-        // Reading by hand has stopped the flow.
-        socket.resume();
-      }
-    };
-    socket.on("readable", onReadable);
-  });
 }
 
 async function listen(

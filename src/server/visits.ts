@@ -34,8 +34,8 @@ export interface Visit {
 export interface ReceptionOptions {
   readonly places: Places;
   readonly turnAway: TurnAway;
-  /** Finds what limits know a client by. */
-  readonly addressOf: (request: Request) => string;
+  /** Finds the address whose share a client's bodies count in; undefined for one that many have. */
+  readonly shareOf: (request: Request) => string | undefined;
   /** How many bodies are read at once. */
   readonly bodies: BudgetLimits;
   readonly bodyBytesMax: number;
@@ -48,8 +48,6 @@ export interface ReceptionOptions {
 export interface Reception {
   /** Answers a request to a path that is no RPC. */
   receive(visit: Visit, request: Request, response: Response): Promise<void>;
-  /** Does what takes a place and has no body, or refuses it. */
-  withPlace(request: Request, response: Response, act: () => Promise<void>): Promise<void>;
 }
 
 /** A full house is worth another try so much later. */
@@ -57,7 +55,7 @@ const retryAfterMs = 1_000;
 const empty = new Uint8Array();
 
 export function createReception(options: ReceptionOptions): Reception {
-  const { places, turnAway, addressOf, bodyBytesMax, bodyMs, faultRefusal } = options;
+  const { places, turnAway, shareOf, bodyBytesMax, bodyMs, faultRefusal } = options;
   const bodies = createBudget(options.bodies);
 
   /** Sends a request away that may come again a little later. */
@@ -97,7 +95,7 @@ export function createReception(options: ReceptionOptions): Reception {
     response: Response,
     show: (body: Uint8Array) => Promise<void>,
   ): Promise<void> {
-    const giveBack = bodies.take(addressOf(request));
+    const giveBack = bodies.take(shareOf(request));
     if (typeof giveBack === "string") return sendAway(request, response, reasonOf(giveBack));
     const place = places.begin();
     try {
@@ -129,5 +127,5 @@ export function createReception(options: ReceptionOptions): Reception {
     }
   }
 
-  return { receive, withPlace };
+  return { receive };
 }

@@ -15,9 +15,11 @@ const read = (name: string) => readFileSync(join(import.meta.dirname, "../../doc
 /** What a stop takes at most: docs/probes.md. */
 const stopSeconds = 10;
 
+/** glibc's own, which bound the memory that it keeps. */
+const ofGlibc = new Set(["MALLOC_ARENA_MAX", "MALLOC_TRIM_THRESHOLD_"]);
 /** What is no variable, or not one that may come as a file. */
 const strange = (names: readonly string[]) =>
-  names.filter((name) => !(name in defaults()) && !secretNames.has(name.replace(/_FILE$/, "")));
+  names.filter((name) => !(name in defaults()) && !ofGlibc.has(name) && !secretNames.has(name.replace(/_FILE$/, "")));
 
 /** The files of secrets, by their names, as they are made. */
 const secrets: Readonly<Record<string, string>> = {

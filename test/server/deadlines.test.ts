@@ -92,6 +92,7 @@ async function startImpatient() {
         ? { key: undefined, result: refuse("API_KEY_MISSING") }
         : { key, result: { ok: true, value: { key, address: undefined } } },
     addressOf: () => ({ name: "127.0.0.1", text: "127.0.0.1" }),
+    shareOf: () => undefined,
     cors: createCors(() => Promise.resolve(false)),
     visitOf: () => undefined,
     onAuthenticated: connections.authenticated,

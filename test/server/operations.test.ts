@@ -104,6 +104,17 @@ test("when they are on, everybody reads them; strangers get what is up to a seco
   expect(await read("192.0.2.7")).toBe(4);
 });
 
+test("this machine gets eight fresh ones a second, and what is up to a second old beyond that", async () => {
+  const read = visitFor("on");
+  rendered = 0;
+  nowMs = 20_000;
+  const seen = [];
+  for (let i = 0; i < 12; i += 1) seen.push(await read("127.0.0.1"));
+  expect(seen).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 9, 9]);
+  nowMs += 1_000;
+  expect(await read("127.0.0.1")).toBe(10);
+});
+
 test("without metrics there is no such path", () => {
   expect(
     createOperations({ metrics: undefined, judge: async () => ({}), isOwnName: () => true, now: () => 0 })("/metrics"),

@@ -118,6 +118,47 @@ test("a preflight without an end is answered at once, and its stream closed", as
   expect(bodiesIn(connection).join("")).toContain("ORIGIN_NOT_ALLOWED");
 });
 
+test("a stranger who takes none of 16 answers gets no further one on that connection, and may ask again", async () => {
+  await listenWith({});
+  const get = (stream: number) =>
+    frame(frameType.headers, flag.endHeaders | flag.endStream, stream, headersOf("GET", "/page"));
+  const connection = await open(...shut, ...times(40, get));
+  await whenFrames(connection, 16, isHead);
+  connection.write(get(81));
+  const [refused] = await whenFrames(connection, 1, (one) => isReset(one) && one.stream === 81);
+  expect(refused?.payload.readUInt32BE(0)).toBe(constants.NGHTTP2_REFUSED_STREAM);
+  const reading = await open(...hello, ...times(100, get));
+  await whenFrames(reading, 100, (one) => one.type === frameType.data && one.payload.toString() === "here");
+});
+
+test("100 calls at once on a fresh connection are all let in, though its key is known to none before the first", async () => {
+  await listenWith({});
+  listener.hang();
+  const connection = await open(...hello, ...times(100, (stream) => callFrames(listener.port, stream, testKey)));
+  await listener.hanging(100);
+  listener.letGo();
+  const statuses = await whenFrames(connection, 100, isHead);
+  expect([statuses.length, listener.calls.filter(({ status }) => status === 200).length]).toEqual([100, 100]);
+});
+
+test("a preflight takes no place of a call while its origin is looked up", async () => {
+  await listenWith({ callsMax: 1 });
+  listener.hang();
+  await open(callText(testKey));
+  await listener.hanging(1);
+  const asked = { origin: "https://a.example", "access-control-request-method": "POST" };
+  const { text } = await overHttp1(listener.url, { method: "OPTIONS", path: "/v1/otp/send", headers: asked });
+  expect(text).toContain("ORIGIN_NOT_ALLOWED");
+});
+
+test("an address that many callers share has no share of reports", async () => {
+  await listenWith({ shared: [{ address: "127.0.0.0", bits: 8 }] });
+  const connection = await open(...hello, ...times(10, unfinished("POST", "/report")));
+  connection.write(frame(frameType.data, flag.endStream, 19, Buffer.from("{}")));
+  const [answered] = await whenFrames(connection, 1, isHead);
+  expect([answered?.stream, bodiesIn(connection)]).toEqual([19, ["taken"]]);
+});
+
 test("a page is answered on HTTP/1 before the body that its head promises", async () => {
   await listenWith({ callsMax: 1 });
   const connection = await open("GET /page HTTP/1.1\r\nhost: otpd\r\ncontent-length: 5\r\n\r\n");

@@ -44,4 +44,39 @@ export const boundsMutants: readonly Mutant[] = [
     replacement: ``,
     suites,
   },
+  {
+    name: "HTTP/1 requests are parsed as they come",
+    breaks: "a few connections of pipelined requests fill the memory",
+    place: "src/server/server.ts#serverLimits",
+    text: `pipelinedMax: 16,`,
+    replacement: `pipelinedMax: 100_000,`,
+    suites: ["test/server/pipelining.test.ts"],
+  },
+  {
+    name: "a stranger gets answers however few it takes",
+    breaks: "each connection has us hold 100 answers",
+    place: "src/server/connections.ts#isSated",
+    text: `answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax`,
+    replacement: `answersDue.size > 100`,
+    suites,
+  },
+  {
+    name: "whoever waits for us pays as everybody does",
+    breaks: "an honest caller's first calls are cut off because of what strangers hold",
+    place: "src/server/holdings.ts#makeRoom",
+    text: `        if (!mayGo(holder)) continue;`,
+    replacement: ``,
+    suites: ["test/server/holdings.test.ts"],
+  },
+  {
+    name: "a preflight takes a call's place",
+    breaks: "preflights refuse calls while origins are looked up",
+    place: "src/server/gateway.ts#preflight",
+    text: `    const place = places.begin();
+    const answer`,
+    replacement: `    const place = places.begin();
+    if (!place.take()) throw new Error("no place");
+    const answer`,
+    suites,
+  },
 ];

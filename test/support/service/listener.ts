@@ -193,6 +193,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
         warn: () => {},
       }),
       addressOf,
+      shareOf,
       cors: createCors(() => Promise.resolve(false)),
       onAuthenticated: connections.authenticated,
       visitOf: wish.visitOf ?? (() => undefined),

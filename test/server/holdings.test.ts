@@ -1,0 +1,73 @@
+/** Who pays when strangers hold too much. */
+import { beforeEach, expect, test } from "vitest";
+import { createHoldings, type Holdings } from "../../src/server/holdings.ts";
+
+interface Stranger {
+  readonly name: string;
+}
+let gone: string[];
+let waiting: Set<string>;
+let holdings: Holdings<Stranger>;
+beforeEach(() => {
+  gone = [];
+  waiting = new Set();
+  holdings = createHoldings<Stranger>({
+    bytesMax: 1_000,
+    mayGo: ({ name }) => !waiting.has(name),
+    evict: ({ name }) => gone.push(name),
+  });
+});
+
+const stranger = (name: string) => ({ name });
+
+test("nobody pays as long as all of it is within the budget", () => {
+  holdings.add(stranger("a"), "192.0.2.1", 600);
+  holdings.add(stranger("b"), "192.0.2.2", 400);
+  expect([gone, holdings.bytes]).toEqual([[], 1_000]);
+});
+
+test("the address that holds the most pays, with what holds the most", () => {
+  holdings.add(stranger("small"), "192.0.2.1", 100);
+  holdings.add(stranger("large"), "192.0.2.1", 500);
+  holdings.add(stranger("neighbour"), "192.0.2.2", 401);
+  expect(gone).toEqual(["large"]);
+  expect(holdings.bytes).toBe(501);
+});
+
+test("of those who hold as much the oldest go, and no more than it takes", () => {
+  for (let i = 0; i < 10; i += 1) holdings.add(stranger(`${i}`), "192.0.2.1", 100);
+  holdings.add(stranger("other"), "192.0.2.2", 1);
+  expect(gone).toEqual(["0", "1"]);
+});
+
+test("addresses that hold as much pay in turn, down to the same", () => {
+  for (const address of ["192.0.2.1", "192.0.2.2"])
+    for (let i = 0; i < 10; i += 1) holdings.add(stranger(address), address, 51);
+  expect(new Set(gone)).toEqual(new Set(["192.0.2.1", "192.0.2.2"]));
+  expect(holdings.bytes).toBeLessThanOrEqual(875);
+});
+
+test("what is given back, and who has left, count no more", () => {
+  const [a, b] = [stranger("a"), stranger("b")];
+  holdings.add(a, "192.0.2.1", 900);
+  holdings.add(a, "192.0.2.1", -500);
+  holdings.add(b, "192.0.2.1", 500);
+  holdings.remove(b, "192.0.2.1");
+  holdings.remove(b, "192.0.2.1");
+  holdings.add(stranger("c"), "192.0.2.1", 600);
+  expect([gone, holdings.bytes]).toEqual([[], 1_000]);
+});
+
+test("nobody pays who waits for us, and the next one does instead", () => {
+  waiting.add("waits");
+  holdings.add(stranger("waits"), "192.0.2.1", 900);
+  holdings.add(stranger("stays"), "192.0.2.1", 10);
+  holdings.add(stranger("goes"), "192.0.2.2", 150);
+  expect(gone).toEqual(["stays", "goes"]);
+  waiting.add("late");
+  holdings.add(stranger("late"), "192.0.2.2", 110);
+  expect([gone, holdings.bytes]).toEqual([["stays", "goes"], 1_010]);
+  waiting.clear();
+  holdings.makeRoom();
+  expect(gone).toEqual(["stays", "goes", "waits"]);
+});

@@ -1,0 +1,24 @@
+/**
+ * What strangers have the real process hold in memory: a bounded number of bytes, whatever they do, while an honest caller is
+ * served all along.
+ */
+import {
+  halfBlocks,
+  halfHeads,
+  pipelined,
+  unfinished,
+  windowless,
+  windowlessLong,
+} from "../support/clients/attacks.ts";
+import { measure } from "../support/service/held.ts";
+
+measure([
+  unfinished(11),
+  pipelined(20),
+  pipelined(60),
+  windowless(50, "/metrics"),
+  windowless(60, "/livez"),
+  windowlessLong(40),
+  halfHeads(1_000),
+  halfBlocks(500),
+]);

@@ -1,0 +1,101 @@
+/** HTTP/1 requests sent without waiting for answers: a few are under way at a time, and none is lost. */
+import { connect as connectTls } from "node:tls";
+import { afterEach, describe, expect, test } from "vitest";
+import type { Visit } from "../../src/server/visits.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
+import { callText, openRaw, type RawConnection } from "../support/clients/raw.ts";
+import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+
+let listener: Listener;
+const opened: RawConnection[] = [];
+afterEach(async () => {
+  for (const connection of opened.splice(0)) connection.destroy();
+  await listener.stop(0);
+});
+
+/** A page that says which request it answers. */
+const echo: Visit = {
+  methods: ["GET"],
+  answer: async ({ target }) => ({ ok: true, value: { type: "text/plain", body: `<${target.split("?")[1]}>` } }),
+};
+const certificate = makeCertificate("pipelining");
+
+async function listenWith(wish: ListenerWish = {}): Promise<void> {
+  listener = await startListener({ visitOf: (path) => (path === "/echo" ? echo : undefined), ...wish });
+}
+
+async function open(isSecure: boolean): Promise<RawConnection> {
+  const socket = isSecure
+    ? connectTls({
+        port: listener.port,
+        host: "127.0.0.1",
+        ca: certificate.cert,
+        ALPNProtocols: ["http/1.1"],
+      })
+    : undefined;
+  const connection = await openRaw(listener.port, socket);
+  opened.push(connection);
+  return connection;
+}
+
+const get = (n: number) => `GET /echo?${n} HTTP/1.1\r\nhost: otpd\r\n\r\n`;
+const numbers = (count: number) => Array.from({ length: count }, (_, i) => i);
+const echoesIn = (text: string) => [...text.matchAll(/<(\d+)>/g)].map(([, n]) => Number(n));
+
+describe.each([
+  ["cleartext", false],
+  ["TLS", true],
+])("over %s", (_, isSecure) => {
+  const wish = isSecure ? { readCertificate: () => certificate } : {};
+
+  test("5,000 requests of a client that reads are all answered, in order", async () => {
+    await listenWith(wish);
+    const connection = await open(isSecure);
+    connection.write(numbers(5_000).map(get).join(""));
+    await connection.until((bytes) => (bytes.includes("<4999>") ? true : undefined));
+    expect(echoesIn(connection.text())).toEqual(numbers(5_000));
+  });
+
+  test("at most 16 of a connection are under way, and another connection's are not held up", async () => {
+    await listenWith(wish);
+    listener.hang();
+    const connection = await open(isSecure);
+    connection.write(callText(testKey).repeat(40));
+    await listener.hanging(16);
+    const other = await open(isSecure);
+    other.write(get(1));
+    await other.until((bytes) => (bytes.includes("<1>") ? true : undefined));
+    other.write(callText(testKey));
+    await listener.hanging(17);
+    const isMore = await Promise.race([
+      listener.hanging(18).then(() => true),
+      new Promise((done) => setImmediate(done)),
+    ]);
+    expect(isMore).toBeUndefined();
+    listener.letGo();
+    await listener.answered(42);
+    const statuses = listener.calls.map(({ status }) => status);
+    expect(statuses).toEqual(Array.from({ length: 41 }, () => 200));
+  });
+});
+
+test("requests that come a byte at a time, and bodies with empty lines in them, are read as they are", async () => {
+  await listenWith();
+  const connection = await open(false);
+  const body = '\r\n\r\n{"phone":\r\n\r\n"+31612345678"}\r\n\r\n';
+  for (const char of get(1) + callText(testKey, body) + get(2)) connection.write(char);
+  connection.write(callText(testKey, body) + get(3) + callText(testKey, body).repeat(20) + get(4));
+  await connection.until((bytes) => (bytes.includes("<4>") ? true : undefined));
+  expect(echoesIn(connection.text())).toEqual([1, 2, 3, 4]);
+  expect(listener.calls.map(({ status }) => status)).toEqual(Array.from({ length: 22 }, () => 200));
+});
+
+test("what comes with the client's end is answered still", async () => {
+  await listenWith();
+  const connection = await open(false);
+  connection.socket.end(numbers(100).map(get).join(""));
+  await connection.closed;
+  // A client that has ended takes no more; what it is owed until then comes in order.
+  const echoes = echoesIn(connection.text());
+  expect(echoes).toEqual(numbers(echoes.length));
+});

@@ -1,0 +1,109 @@
+/**
+ * Strangers who have the server hold things: requests without an end, answers that nobody takes, heads half sent. None of
+ * them has a key.
+ */
+import { connect, type Socket } from "node:net";
+import { flag, frame, frameType, headerBlock, preface, settings } from "./raw.ts";
+
+export interface Attack {
+  readonly name: string;
+  /** What each connection sends. */
+  readonly bytes: Buffer;
+  readonly connections: number;
+  /** Whether the attacker reads what it is sent. */
+  readonly reads?: boolean;
+}
+
+const latin1 = (text: string) => Buffer.from(text, "latin1");
+const get = (path: string, more = "") => `GET ${path} HTTP/1.1\r\nhost: otpd\r\n${more}\r\n`;
+const stream =
+  (path: string, flags: number, more: Record<string, string> = {}) =>
+  (_: unknown, i: number) =>
+    frame(
+      frameType.headers,
+      flags,
+      2 * i + 1,
+      headerBlock({ ":method": "GET", ":scheme": "http", ":path": path, ":authority": "127.0.0.1", ...more }),
+    );
+const streams = (first: readonly [number, number][], count: number, make: (_: unknown, i: number) => Buffer) =>
+  Buffer.concat([latin1(preface), settings(...first), ...Array.from({ length: count }, make)]);
+const whole = flag.endHeaders | flag.endStream;
+const long = "x".repeat(12_000);
+
+/** Requests one after the other, whose answers are never read. */
+export const pipelined = (connections: number, path = "/livez"): Attack => ({
+  name: `${connections} connections of 5,000 pipelined requests for ${path}, never read`,
+  bytes: latin1(get(path).repeat(5_000)),
+  connections,
+});
+
+/** Streams whose answers have no window. */
+export const windowless = (connections: number, path: string): Attack => ({
+  name: `${connections} connections of 100 streams for ${path} without a window`,
+  bytes: streams([[4, 0]], 100, stream(path, whole)),
+  connections,
+  reads: true,
+});
+
+export const windowlessLong = (connections: number): Attack => ({
+  name: `${connections} connections of 50 streams with 12 kB of headers without a window`,
+  bytes: streams([[4, 0]], 50, stream("/nowhere", whole, { "x-long": long })),
+  connections,
+  reads: true,
+});
+
+/** GETs that never end. */
+export const unfinished = (connections: number): Attack => ({
+  name: `${connections} connections of 100 GETs without an end`,
+  bytes: streams([], 100, stream("/.well-known/jwks.json", flag.endHeaders)),
+  connections,
+  reads: true,
+});
+
+export const halfHeads = (connections: number): Attack => ({
+  name: `${connections} connections of half a head`,
+  bytes: latin1(get("/livez", `x-long: ${long}`)),
+  connections,
+});
+
+export const halfBlocks = (connections: number): Attack => ({
+  name: `${connections} connections of half a header block`,
+  bytes: streams([], 1, stream("/livez", flag.endStream, { "x-long": long })),
+  connections,
+});
+
+export const idle = (connections: number, speaks: "nothing" | "HTTP/1" | "HTTP/2"): Attack => ({
+  name: `${connections} idle connections that have spoken ${speaks}`,
+  bytes:
+    speaks === "nothing"
+      ? latin1("")
+      : speaks === "HTTP/1"
+        ? latin1(get("/livez"))
+        : streams([], 1, stream("/livez", whole)),
+  connections,
+  reads: true,
+});
+
+/** Makes the attack's connections and sends; resolves once all are open or were refused. */
+export async function begin({ bytes, connections, reads = false }: Attack, port: number): Promise<() => void> {
+  const sockets: Socket[] = [];
+  const open = () =>
+    new Promise<void>((resolve) => {
+      const socket = connect(port, "127.0.0.1", () => {
+        socket.write(bytes);
+        resolve();
+      });
+      if (reads) socket.resume();
+      else socket.pause();
+      // Whoever is cut has had what there was.
+      socket.on("error", () => resolve()).on("close", () => resolve());
+      sockets.push(socket);
+    });
+  const some = async () => {
+    while (sockets.length < connections) await open();
+  };
+  await Promise.all(Array.from({ length: 50 }, some));
+  return () => {
+    for (const socket of sockets) socket.destroy();
+  };
+}

@@ -1,0 +1,57 @@
+/**
+ * Runs attacks against the real process, one after the other, and demands of each that memory stays within its bound and
+ * that an honest caller with a key is served meanwhile.
+ */
+import { rmSync } from "node:fs";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { begin, type Attack } from "../clients/attacks.ts";
+import { firstKey, residentMiB, startOtpd, type Otpd } from "../processes/process.ts";
+import { temporaryFolder } from "./world.ts";
+
+/** As the image and the units set them. */
+const mallocSettings = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" };
+/** docs/security.md promises this. */
+const growthMiBMax = 64;
+/** Honest calls for which an attack is kept up. */
+const callsDuring = 25;
+
+/** Makes a test of each attack. All are on one process, so what one leaves behind counts with the next. */
+export function measure(attacks: readonly Attack[]): void {
+  const folder = temporaryFolder();
+  let otpd: Otpd;
+  let key: string;
+  let restingMiB: number;
+
+  /** An honest call, on a connection of its own. */
+  const call = async () => {
+    const headers = { authorization: `Bearer ${key}`, connection: "close" };
+    const answer = await fetch(`${otpd.url}/v1/otp/${"A".repeat(22)}`, { headers });
+    return [answer.status, ((await answer.json()) as { reason: string }).reason];
+  };
+  const read = async (path: string) => (await fetch(`${otpd.url}${path}`)).text();
+
+  beforeAll(async () => {
+    otpd = await startOtpd(folder, { OTP_METRICS: "on", ...mallocSettings });
+    key = await firstKey(otpd);
+    for (let i = 0; i < 300; i += 1) {
+      await call();
+      await read(i % 2 === 0 ? "/metrics" : "/livez");
+    }
+    restingMiB = residentMiB(otpd.process.pid);
+  });
+  afterAll(async () => {
+    await otpd.end();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  test.each(attacks)("$name leave memory within its bound and honest calls answered", async (attack) => {
+    const end = await begin(attack, Number(new URL(otpd.url).port));
+    let mostMiB = 0;
+    for (let i = 0; i < callsDuring; i += 1) {
+      expect(await call()).toEqual([404, "REQUEST_NOT_FOUND"]);
+      mostMiB = Math.max(mostMiB, residentMiB(otpd.process.pid));
+    }
+    end();
+    expect(mostMiB - restingMiB).toBeLessThan(growthMiBMax);
+  });
+}
