@@ -2,7 +2,8 @@
  * A function is found by its name, whatever stands around it, and a mistake is made within it alone.
  */
 import { describe, expect, test } from "vitest";
-import { declaredIn, fileOf, withMistake } from "./places.ts";
+import { declaredIn } from "../declared.ts";
+import { fileOf, withMistake } from "./places.ts";
 
 const source = `/** A file. */
 import { call } from "./call.ts";
