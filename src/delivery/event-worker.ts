@@ -16,7 +16,8 @@ import type { KeyRing } from "../otp/key-ring.ts";
 import { readPhone } from "../otp/phone-number.ts";
 import type { EventJob } from "../store/events.ts";
 import type { Store } from "../store/store.ts";
-import { inTime, recurring, type Recurring, type System } from "../system.ts";
+import { recurring, type Recurring, type System } from "../system.ts";
+import { createPoller } from "./poller.ts";
 import type { Post, Posted } from "./post.ts";
 import { signatureHeaders } from "./signature.ts";
 
@@ -50,7 +51,9 @@ const postsMax = 256;
 export const postsPerEndpointMax = 16;
 /** What has not answered by then has not taken it. The specification asks for 15 to 30 s. */
 export const postTimeoutMs = 15_000;
-const pollMs = 1_000;
+const unanswered: Posted = { kind: "unanswered", why: "it did not answer in time" };
+/** What is due for endpoints without a place left is looked at when a POST ends, or so much later. */
+const idleLookMs = 1_000;
 const releaseGraceMs = 1_000;
 /** How often long backlogs are cut, and by how many rows in one act. */
 const trimEveryMs = 15_000;
@@ -83,16 +86,19 @@ export function outcomeOf(posted: Posted): TryOutcome {
 }
 
 export function createEventWorker(options: EventWorkerOptions): EventWorker {
-  const { store, system, keys, onDisabled, onTried, onDropped, onFault } = options;
+  const { store, system, onDropped, onFault } = options;
   /** POSTs under way, by endpoint. */
   const busy = new Map<string, number>();
   let posts = 0;
-  const underWay = new Set<Promise<void>>();
-  const openPosts = new Set<AbortController>();
-  let stopping = false;
-  let wakeAtMs = Number.POSITIVE_INFINITY;
-  let callOffLook = () => {};
-
+  const poller = createPoller({
+    system,
+    now: () => store.now(),
+    nextDue: () => store.events.nextEventDue(),
+    hasRoom: () => posts < postsMax,
+    claim,
+    nextLookMs: () => idleLookMs,
+    onFault,
+  });
   const trimmer: Recurring = recurring(
     system,
     trimEveryMs,
@@ -105,104 +111,75 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
     onFault,
   );
 
-  function begin(task: Promise<void>): void {
-    const done = task.catch(onFault).finally(() => underWay.delete(done));
-    underWay.add(done);
+  async function claim(): Promise<void> {
+    // One with a place left may get all of them: what it then has in hand is bounded by twice its share.
+    const full = [...busy].filter(([, count]) => count >= postsPerEndpointMax).map(([id]) => id);
+    const jobs = await store.events.claimEvents({
+      max: postsMax - posts,
+      perEndpointMax: postsPerEndpointMax,
+      busy: full,
+    });
+    for (const job of jobs) poller.begin(carry(job));
   }
 
   async function carry(job: EventJob): Promise<void> {
-    const { endpoint } = job;
+    const { endpoint, event } = job;
     posts += 1;
     busy.set(endpoint.id, (busy.get(endpoint.id) ?? 0) + 1);
-    const late = new AbortController();
-    openPosts.add(late);
-    const callOff = system.after(postTimeoutMs, () => late.abort());
     try {
-      const posted = await postEvent(options, job.event, endpoint, store.now(), late.signal);
+      const post = (signal: AbortSignal) => postEvent(options, event, endpoint, store.now(), signal);
+      const posted = await poller.bounded(postTimeoutMs, post, unanswered);
       // Cut short by our own stop, it says nothing of the endpoint.
-      if (stopping && posted.kind === "unanswered") await store.events.releaseEvents([job]);
-      else await settle(job, outcomeOf(posted));
+      if (poller.isStopping() && posted.kind === "unanswered") await store.events.releaseEvents([job]);
+      else await settle(options, job, outcomeOf(posted));
     } finally {
-      callOff();
-      openPosts.delete(late);
       posts -= 1;
       const left = (busy.get(endpoint.id) ?? 1) - 1;
       if (left === 0) busy.delete(endpoint.id);
       else busy.set(endpoint.id, left);
-      wakeIn(0);
-    }
-  }
-
-  async function settle(job: EventJob, outcome: TryOutcome): Promise<void> {
-    const [byte = 0] = system.randomBytes(1);
-    let wasEnabled = false;
-    let isGivenUp = false;
-    const endpoint = await store.events.settleEvent(job, (current, now) => {
-      wasEnabled = current.disableMs === null;
-      const after = afterTry(job.tries, current, outcome, now, byte / 256);
-      isGivenUp = outcome === "failed" && after.retry === null;
-      return after;
-    });
-    onTried(outcome);
-    if (isGivenUp && endpoint !== undefined) onDropped(1);
-    if (wasEnabled && endpoint !== undefined && endpoint.disableMs !== null) onDisabled(endpoint);
-  }
-
-  async function look(): Promise<void> {
-    wakeAtMs = Number.POSITIVE_INFINITY;
-    let nextMs = pollMs;
-    try {
-      const due = await store.events.nextEventDue();
-      if (!stopping && due !== undefined && due <= store.now() && posts < postsMax) {
-        // One with a place left may get all of them: what it then has in hand is bounded by twice its share.
-        const full = [...busy].filter(([, count]) => count >= postsPerEndpointMax).map(([id]) => id);
-        const jobs = await store.events.claimEvents({
-          max: postsMax - posts,
-          perEndpointMax: postsPerEndpointMax,
-          busy: full,
-        });
-        for (const job of jobs) begin(carry(job));
-      } else if (due !== undefined) {
-        nextMs = Math.max(0, Math.min(pollMs, due - store.now()));
-      }
-    } catch (error) {
-      onFault(error);
-    }
-    wakeIn(nextMs === 0 ? pollMs : nextMs);
-  }
-
-  function wakeIn(ms: number): void {
-    if (stopping) return;
-    const at = store.now() + ms;
-    if (at >= wakeAtMs) return;
-    callOffLook();
-    wakeAtMs = at;
-    callOffLook = system.after(ms, () => begin(look()));
-  }
-
-  /** Secrets move to the current master key, so that an older one can be dropped. */
-  async function reseal(): Promise<void> {
-    const nonceOf = () => system.randomBytes(secretNonceBytes);
-    for (const { endpoint } of await store.events.listEndpoints()) {
-      if (endpoint.kid === keys.current.kid) continue;
-      await store.events.changeEndpoint(endpoint.id, (current) => resealed(keys, current, nonceOf));
+      poller.lookIn(0);
     }
   }
 
   return {
     start() {
-      begin(reseal());
+      poller.begin(reseal(options));
       trimmer.start();
-      wakeIn(0);
+      poller.lookIn(0);
     },
     async stop(graceMs) {
-      stopping = true;
-      callOffLook();
-      await inTime(system, graceMs, Promise.all(underWay));
+      poller.stop();
+      await poller.drained(graceMs);
       // What is cut short gives its event back, as far as there is time; the rest is left to the end of its lease.
-      for (const open of openPosts) open.abort();
-      await inTime(system, releaseGraceMs, Promise.all(underWay));
+      poller.cutShort();
+      await poller.drained(releaseGraceMs);
       await trimmer.stop();
     },
   };
+}
+
+/** Notes what a try came to, and tells whom it concerns. */
+async function settle(options: EventWorkerOptions, job: EventJob, outcome: TryOutcome): Promise<void> {
+  const { store, system, onTried, onDropped, onDisabled } = options;
+  const [byte = 0] = system.randomBytes(1);
+  let wasEnabled = false;
+  let isGivenUp = false;
+  const endpoint = await store.events.settleEvent(job, (current, now) => {
+    wasEnabled = current.disableMs === null;
+    const after = afterTry(job.tries, current, outcome, now, byte / 256);
+    isGivenUp = outcome === "failed" && after.retry === null;
+    return after;
+  });
+  onTried(outcome);
+  if (isGivenUp && endpoint !== undefined) onDropped(1);
+  if (wasEnabled && endpoint !== undefined && endpoint.disableMs !== null) onDisabled(endpoint);
+}
+
+/** Secrets move to the current master key, so that an older one can be dropped. */
+async function reseal({ store, system, keys }: EventWorkerOptions): Promise<void> {
+  const nonceOf = () => system.randomBytes(secretNonceBytes);
+  for (const { endpoint } of await store.events.listEndpoints()) {
+    if (endpoint.kid === keys.current.kid) continue;
+    await store.events.changeEndpoint(endpoint.id, (current) => resealed(keys, current, nonceOf));
+  }
 }

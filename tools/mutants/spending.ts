@@ -110,9 +110,9 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "worker without a cap",
     breaks: "second calls are on the bill and not in the count",
-    place: "src/delivery/worker.ts#look",
-    text: `store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate, capOf)`,
-    replacement: `store.claimMessages(Math.min(free, callsMax), phoneOf, decideLate, () => undefined)`,
+    place: "src/delivery/worker.ts#claim",
+    text: `store.claimMessages(Math.min(turns.free(), callsMax), phoneOf, decideLate, capOf)`,
+    replacement: `store.claimMessages(Math.min(turns.free(), callsMax), phoneOf, decideLate, () => undefined)`,
   },
   {
     name: "warned at every send",

@@ -1,0 +1,100 @@
+/**
+ * The carrier takes one claimed message to its provider and notes the answer: call, outside any transaction → settle.
+ */
+import type { Channel } from "../otp/channel.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import { isInHand, type EndedCall, type SendOutcome } from "../otp/message.ts";
+import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
+import { decideSettle, type Settled } from "../otp/settlement.ts";
+import type { TenantOf } from "../otp/tenant.ts";
+import { stateAt } from "../otp/verification.ts";
+import type { Job, PhoneOf, Store } from "../store/store.ts";
+import type { Instant } from "../system.ts";
+import { outgoingOf } from "./outgoing.ts";
+import type { Poller } from "./poller.ts";
+import type { Provider } from "./provider.ts";
+
+export interface CarrierOptions {
+  readonly store: Store;
+  readonly keys: KeyRing;
+  readonly tenantOf: TenantOf;
+  /** The providers of a channel, in the order they are tried. */
+  readonly providersOf: (channel: Channel) => readonly Provider[];
+  readonly phoneOf: PhoneOf;
+  /** Told of each provider call that began at `startMs`, for logs and metrics. */
+  readonly onCall: (provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant) => void;
+}
+
+export interface Carrier {
+  /** Calls the provider whose turn it is, and notes what it answered. Resolves with undefined where the message is gone. */
+  carry(job: Job): Promise<Settled | undefined>;
+  /** Whether a message that had to wait is still owed, and its claim outlasts a call. */
+  isStillOwed(job: Job): Promise<boolean>;
+}
+
+/** The only way out of the sandbox: nowhere. */
+const sandboxOnly: readonly Provider[] = [{ name: "sandbox", send: async (sms) => sandboxSend(sms.to) }];
+
+/** Where a message goes whose channel has no provider here: it is of an instance that has one. */
+const nobody: Provider = {
+  name: "none",
+  send: async () => ({ kind: "refused", cause: "content", detail: "no provider of this channel is configured" }),
+};
+
+/** A provider that has not answered by then may have sent the text or not. */
+const callTimeoutMs = 5_000;
+const noAnswer: SendOutcome = { kind: "ambiguous", detail: "no answer in time" };
+/** The store is asked again to note an answer after this wait, then after twice as long, and so on. */
+const firstRetryMs = 50;
+
+export function createCarrier(options: CarrierOptions, poller: Poller): Carrier {
+  const { store, keys, tenantOf, providersOf, phoneOf, onCall } = options;
+
+  async function call(provider: Provider, job: Job): Promise<SendOutcome> {
+    const startMs = store.now();
+    const outgoing = outgoingOf(job, keys, tenantOf(job.verification.tenant), startMs);
+    if ("kind" in outgoing) return outgoing;
+    let outcome: SendOutcome;
+    try {
+      outcome = await poller.bounded(callTimeoutMs, (signal) => provider.send(outgoing, signal), noAnswer);
+    } catch {
+      // What a provider throws may quote the request, so its text goes nowhere.
+      outcome = { kind: "ambiguous", detail: "the provider's adapter failed" };
+    }
+    onCall(provider.name, outcome, store.now() - startMs, job, startMs);
+    return outcome;
+  }
+
+  /** Notes an outcome. While the store is unavailable the message stays claimed, and is tried for until its lease ends. */
+  async function settle(job: Job, ended: EndedCall): Promise<Settled | undefined> {
+    const { policy } = tenantOf(job.verification.tenant);
+    for (let waitMs = firstRetryMs; ; waitMs *= 2) {
+      try {
+        return await store.settleMessage(job.message, phoneOf, (view) =>
+          ended.outcome.kind === "accepted" || isInHand(job.message, view.message)
+            ? decideSettle(view, ended, policy)
+            : { writes: {}, result: view },
+        );
+      } catch (error) {
+        if (poller.isStopping() || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;
+        await poller.pause(waitMs);
+      }
+    }
+  }
+
+  return {
+    async carry(job) {
+      const { channel, providerIndex } = job.message;
+      const providers = isSandbox(job.verification.tenant) ? sandboxOnly : providersOf(channel);
+      const provider = providers[providerIndex % providers.length] ?? nobody;
+      const outcome = await call(provider, job);
+      return settle(job, { outcome, provider: provider.name, providers: providers.length });
+    },
+    async isStillOwed({ message, verification }) {
+      const current = await store.readVerification(verification.tenant, verification.id);
+      const now = store.now();
+      const isOwed = current !== undefined && stateAt(current, now) === "PENDING" && now < message.deadlineMs;
+      return isOwed && now + callTimeoutMs < (message.dueMs ?? 0);
+    },
+  };
+}
