@@ -8,7 +8,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { fileFindings } from "../../src/commands/file-findings.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { added, endpointOf } from "../store/endpoints.ts";
-import { hasOpenssl, makeCertificate } from "../support/network/certificate.ts";
+import { lacks } from "../support/machine.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
 import { keyText, olderKeyText, webhookSecret } from "../support/service/environment.ts";
 import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/fakes/gateway.ts";
 import { runOtpd, startOtpd } from "../support/processes/process.ts";
@@ -141,7 +142,7 @@ test("a configuration with faults is told whole, and nothing else is examined", 
   expect(errors).not.toContain("secret");
 });
 
-describe.runIf(hasOpenssl())("MessageBird", () => {
+describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => {
   let gateway: Gateway;
   let folderOfTrust: string;
   let env: Record<string, string>;
@@ -289,7 +290,7 @@ describe.runIf(hasOpenssl())("MessageBird", () => {
   });
 });
 
-describe.runIf(hasOpenssl())("files", () => {
+describe.skipIf(lacks("doctor of files", "openssl"))("files", () => {
   const place = (days: number) => {
     const { cert, key } = makeCertificate("otpd", days);
     const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];

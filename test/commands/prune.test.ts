@@ -1,9 +1,10 @@
 /** `otpd prune`, as an operator runs it: by hand, on a terminal, from a script, beside a server. */
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { lacks } from "../support/machine.ts";
 import { addEnded, addLapsed } from "../support/databases/backlog.ts";
 import { readBook } from "../support/databases/book.ts";
 import { countRows } from "../support/databases/rows.ts";
@@ -95,24 +96,26 @@ describe("prune", () => {
   });
 });
 
-const script = commandExists("script");
-if (!script) console.log("skipped: prune on a terminal: there is no `script` to make one");
+const lacksTerminal = lacks("prune on a terminal", "script");
 
-test.skipIf(!script)("prune on a terminal shows how far it is on one line, and leaves only the result", async () => {
-  await addEnded(path, 450, 73);
-  const { code, shown } = await onTerminal(["prune"]);
-  expect(code).toBe(0);
-  const clear = "\r\u001B[K";
-  const lines = shown.split(clear);
-  // Three batches of 200 at most, each over the one before; then the line is cleared for the result.
-  expect(lines).toEqual([
-    "",
-    "200 rows deleted",
-    "400 rows deleted",
-    "450 rows deleted",
-    "Deleted 450 rows, and noted 0 verifications as expired.\r\n",
-  ]);
-});
+test.skipIf(lacksTerminal)(
+  "prune on a terminal shows how far it is on one line, and leaves only the result",
+  async () => {
+    await addEnded(path, 450, 73);
+    const { code, shown } = await onTerminal(["prune"]);
+    expect(code).toBe(0);
+    const clear = "\r\u001B[K";
+    const lines = shown.split(clear);
+    // Three batches of 200 at most, each over the one before; then the line is cleared for the result.
+    expect(lines).toEqual([
+      "",
+      "200 rows deleted",
+      "400 rows deleted",
+      "450 rows deleted",
+      "Deleted 450 rows, and noted 0 verifications as expired.\r\n",
+    ]);
+  },
+);
 
 /** Runs a command with a pseudo-terminal for its output. */
 async function onTerminal(args: string[]): Promise<{ code: number | null; shown: string }> {
@@ -125,13 +128,4 @@ async function onTerminal(args: string[]): Promise<{ code: number | null; shown:
   child.stdout.on("data", (chunk: Buffer) => (shown += chunk.toString("utf8")));
   const [code] = (await once(child, "close")) as [number | null];
   return { code, shown };
-}
-
-function commandExists(command: string): boolean {
-  try {
-    execFileSync(command, ["--version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
 }

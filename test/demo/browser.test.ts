@@ -3,12 +3,11 @@
  */
 import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { focused, messagesToCome, startBrowser, visit, whyNoBrowser, type Visitor } from "../support/pages/browser.ts";
+import { focused, messagesToCome, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
+import { lacks } from "../support/machine.ts";
 import { faintTexts } from "../support/pages/contrast.ts";
 import { startDemo, type DemoServer } from "../support/service/demo.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
-
-if (whyNoBrowser !== undefined) console.warn(`test/demo/browser.test.ts ${whyNoBrowser}`);
 
 type Sms = PromiseWithResolvers<{ code: string }>;
 interface Asked {
@@ -50,7 +49,7 @@ async function expectAnnounced(sentences: string[]): Promise<void> {
 
 const expectProven = () => page.getByRole("heading", { name: "This number is proven" }).waitFor();
 
-describe.skipIf(whyNoBrowser !== undefined)("the demo page", () => {
+describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
   beforeAll(async () => {
     [browser, demo, strict] = await Promise.all([
       startBrowser(),

@@ -19,14 +19,15 @@ import {
 import { wrongCode } from "../support/data/phones.ts";
 import { runOtpd } from "../support/processes/process.ts";
 import { temporaryFolder } from "../support/service/world.ts";
-import { failingDisks, fillUp, missingTmpfs, mountTmpfs, remount, unmount } from "./failing-disk.ts";
+import { failingDisks, fillUp, mountTmpfs, remount, unmount } from "./failing-disk.ts";
+import { lacks } from "../support/machine.ts";
 
 const tmpfsKib = 4_096;
 /** The log's last page and its unused part take a few more sends on a full disk. */
 const sendsUntilFullMax = 500;
 
 describe.each(failingDisks)("$name", (disk) => {
-  if (disk.missing !== undefined) console.log(`skipped: ${disk.name}: ${disk.missing}`);
+  const lacksTool = lacks(disk.name, disk.needs);
   let folder: string;
   let estate: Estate;
   let service: Crashable;
@@ -74,83 +75,76 @@ describe.each(failingDisks)("$name", (disk) => {
     expect(Number(answer?.headers.get("retry-after"))).toBeGreaterThanOrEqual(1);
   }
 
-  test.skipIf(disk.missing !== undefined)(
-    "refuses what cannot be stored, and serves again once it is well",
-    async () => {
-      const [right, guessed] = [await open(), await open()];
-      await fail();
+  test.skipIf(lacksTool)("refuses what cannot be stored, and serves again once it is well", async () => {
+    const [right, guessed] = [await open(), await open()];
+    await fail();
 
-      // Sends are taken for as long as they can be stored, and refused from then on.
-      const sends: { phone: string; answer: Answered | undefined }[] = [];
-      do {
-        const phone = nextPhone();
-        sends.push({ phone, answer: await send(phone) });
-      } while (sends.at(-1)?.answer?.status === 200 && sends.length < sendsUntilFullMax);
-      expectUnavailable(sends.at(-1)?.answer);
-      expect(await readiness()).toMatchObject({ status: "not_ready", checks: { database: "failing" } });
-      const together = Array.from({ length: 24 }, nextPhone);
-      sends.push(...(await Promise.all(together.map(async (phone) => ({ phone, answer: await send(phone) })))));
-      const accepted = sends.filter(({ answer }) => answer?.status === 200);
-      const refused = sends.filter(({ answer }) => answer?.status !== 200);
-      for (const { answer } of refused) expectUnavailable(answer);
-      for (const { phone } of refused) expect(estate.inbox.has(phone), phone).toBe(false);
-
-      // No success that is not stored, no attempt either; what is stored can be read.
-      expectUnavailable(await verify(right.id, right.code));
-      expectUnavailable(await verify(guessed.id, wrongCode(guessed.code)));
-      for (const { id } of [right, guessed]) {
-        expect(await get(id)).toMatchObject({ status: 200, body: { state: "STATE_PENDING", attempts_remaining: 5 } });
-      }
-
-      await heal();
-      expect(await verify(right.id, right.code)).toMatchObject({ status: 200 });
-      expect(await verify(guessed.id, wrongCode(guessed.code))).toMatchObject({ body: { attempts_remaining: 4 } });
-      const { id: afterwards } = await open();
-      for (const { phone } of refused) expect(await send(phone), phone).toMatchObject({ status: 200, replayed: false });
-
-      const well = { status: "ready", checks: { database: "ok" } };
-      await expect.poll(readiness).toMatchObject(well);
-
-      await service.killed();
-      const book = readBook(estate.databasePath);
-      expect(book.integrity).toBe("ok");
-      expect(book.entries.get(right.id)).toMatchObject({ state: "VERIFIED", attempts: 1, hasSalt: false });
-      expect(book.entries.get(guessed.id)).toMatchObject({ state: "PENDING", attempts: 1 });
-      expect(book.entries.has(afterwards)).toBe(true);
-      for (const { answer } of accepted) expect(book.entries.has(String(answer?.body["request_id"]))).toBe(true);
-      expect(book.entries.size).toBe(3 + sends.length);
-    },
-  );
-
-  test.skipIf(disk.missing !== undefined)(
-    "an answer of the provider is noted once it is well, and not asked for twice",
-    async () => {
-      const arrived = Promise.withResolvers<void>();
-      const answered = Promise.withResolvers<{ kind: "accepted" }>();
-      estate.respond = () => {
-        arrived.resolve();
-        return answered.promise;
-      };
+    // Sends are taken for as long as they can be stored, and refused from then on.
+    const sends: { phone: string; answer: Answered | undefined }[] = [];
+    do {
       const phone = nextPhone();
-      const sending = service.call("/v1/otp/send", { phone });
-      await arrived.promise;
-      await fail();
-      answered.resolve({ kind: "accepted" });
-      const sent = await sending;
-      const id = String(sent?.body["request_id"]);
-      expect(sent).toMatchObject({ status: 200, body: { delivery: "DELIVERY_SENDING" } });
-      await heal();
-      await service.until(() => dueIn(estate.databasePath) === 0);
-      expect(await get(id)).toMatchObject({ body: { state: "STATE_PENDING", delivery: "DELIVERY_ACCEPTED" } });
-      expect(estate.inbox.get(phone)).toHaveLength(1);
-      expect(await verify(id, codeIn(estate.inbox.get(phone)?.[0] ?? ""))).toMatchObject({ status: 200 });
-    },
-  );
+      sends.push({ phone, answer: await send(phone) });
+    } while (sends.at(-1)?.answer?.status === 200 && sends.length < sendsUntilFullMax);
+    expectUnavailable(sends.at(-1)?.answer);
+    expect(await readiness()).toMatchObject({ status: "not_ready", checks: { database: "failing" } });
+    const together = Array.from({ length: 24 }, nextPhone);
+    sends.push(...(await Promise.all(together.map(async (phone) => ({ phone, answer: await send(phone) })))));
+    const accepted = sends.filter(({ answer }) => answer?.status === 200);
+    const refused = sends.filter(({ answer }) => answer?.status !== 200);
+    for (const { answer } of refused) expectUnavailable(answer);
+    for (const { phone } of refused) expect(estate.inbox.has(phone), phone).toBe(false);
+
+    // No success that is not stored, no attempt either; what is stored can be read.
+    expectUnavailable(await verify(right.id, right.code));
+    expectUnavailable(await verify(guessed.id, wrongCode(guessed.code)));
+    for (const { id } of [right, guessed]) {
+      expect(await get(id)).toMatchObject({ status: 200, body: { state: "STATE_PENDING", attempts_remaining: 5 } });
+    }
+
+    await heal();
+    expect(await verify(right.id, right.code)).toMatchObject({ status: 200 });
+    expect(await verify(guessed.id, wrongCode(guessed.code))).toMatchObject({ body: { attempts_remaining: 4 } });
+    const { id: afterwards } = await open();
+    for (const { phone } of refused) expect(await send(phone), phone).toMatchObject({ status: 200, replayed: false });
+
+    const well = { status: "ready", checks: { database: "ok" } };
+    await expect.poll(readiness).toMatchObject(well);
+
+    await service.killed();
+    const book = readBook(estate.databasePath);
+    expect(book.integrity).toBe("ok");
+    expect(book.entries.get(right.id)).toMatchObject({ state: "VERIFIED", attempts: 1, hasSalt: false });
+    expect(book.entries.get(guessed.id)).toMatchObject({ state: "PENDING", attempts: 1 });
+    expect(book.entries.has(afterwards)).toBe(true);
+    for (const { answer } of accepted) expect(book.entries.has(String(answer?.body["request_id"]))).toBe(true);
+    expect(book.entries.size).toBe(3 + sends.length);
+  });
+
+  test.skipIf(lacksTool)("an answer of the provider is noted once it is well, and not asked for twice", async () => {
+    const arrived = Promise.withResolvers<void>();
+    const answered = Promise.withResolvers<{ kind: "accepted" }>();
+    estate.respond = () => {
+      arrived.resolve();
+      return answered.promise;
+    };
+    const phone = nextPhone();
+    const sending = service.call("/v1/otp/send", { phone });
+    await arrived.promise;
+    await fail();
+    answered.resolve({ kind: "accepted" });
+    const sent = await sending;
+    const id = String(sent?.body["request_id"]);
+    expect(sent).toMatchObject({ status: 200, body: { delivery: "DELIVERY_SENDING" } });
+    await heal();
+    await service.until(() => dueIn(estate.databasePath) === 0);
+    expect(await get(id)).toMatchObject({ body: { state: "STATE_PENDING", delivery: "DELIVERY_ACCEPTED" } });
+    expect(estate.inbox.get(phone)).toHaveLength(1);
+    expect(await verify(id, codeIn(estate.inbox.get(phone)?.[0] ?? ""))).toMatchObject({ status: 200 });
+  });
 });
 
 describe("a disk that is full or read-only from the start", () => {
-  const missing = missingTmpfs();
-  if (missing !== undefined) console.log(`skipped: starts on a full or read-only disk: ${missing}`);
+  const lacksTmpfs = lacks("starts on a full or read-only disk", "a tmpfs that may be mounted");
   let folder: string;
   let path: string;
 
@@ -166,7 +160,7 @@ describe("a disk that is full or read-only from the start", () => {
 
   const command = (...args: string[]) => runOtpd(folder, args, { OTP_DATABASE_URL: `file:${path}`, OTP_PORT: "0" });
 
-  test.skipIf(missing !== undefined)("stops a start with a sentence, and does no harm", async () => {
+  test.skipIf(lacksTmpfs)("stops a start with a sentence, and does no harm", async () => {
     await addEnded(path, 5, 100);
     const free = fillUp(folder);
     const full = await command("serve");
@@ -182,7 +176,7 @@ describe("a disk that is full or read-only from the start", () => {
     expect(readBook(path).integrity).toBe("ok");
   });
 
-  test.skipIf(missing !== undefined)("does not matter where only temporary files would be", async () => {
+  test.skipIf(lacksTmpfs)("does not matter where only temporary files would be", async () => {
     const free = fillUp(folder);
     const elsewhere = temporaryFolder();
     const otherPath = join(elsewhere, "otp.db");

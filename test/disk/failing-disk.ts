@@ -1,30 +1,20 @@
 /**
  * Disks that fail for real, and get well again while the service runs: a small tmpfs that is filled up, a limit on the
- * size of files, and system calls that strace makes fail. Each says whether this machine allows it.
+ * size of files, and system calls that strace makes fail. Each says what it needs of the machine.
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ToolName } from "../support/machine.ts";
 
 export interface FailingDisk {
   readonly name: string;
-  /** Why it cannot be had on this machine; undefined when it can. */
-  readonly missing: string | undefined;
+  readonly needs: ToolName;
   /** Whether the folder has to be on the small tmpfs. */
   readonly onTmpfs: boolean;
   /** Makes it fail for a process; resolves once it does, with what makes it well again. */
   fail(pid: number, folder: string): Promise<() => Promise<void>>;
-}
-
-function lacks(command: string, ...args: string[]): string | undefined {
-  try {
-    execFileSync(command, args, { stdio: "ignore" });
-    return undefined;
-  } catch {
-    return `${command} ${args.join(" ")} does not work here`;
-  }
 }
 
 /** Mounts a tmpfs of `kibibytes` on a folder. */
@@ -39,20 +29,6 @@ export function remount(folder: string, mode: "ro" | "rw"): void {
 
 export function unmount(folder: string): void {
   execFileSync("umount", [folder]);
-}
-
-/** Why no tmpfs can be mounted; undefined when it can. Found by trying. */
-export function missingTmpfs(): string | undefined {
-  const folder = join(tmpdir(), `otpd-test-mount-${process.pid}`);
-  try {
-    mountTmpfs(folder, 64);
-    unmount(folder);
-    return undefined;
-  } catch {
-    return "mounting a tmpfs is not allowed here";
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
 }
 
 /** Takes all the space that is left on a folder's disk; returns what gives it back. */
@@ -70,7 +46,7 @@ export function fillUp(folder: string): () => void {
 
 const full: FailingDisk = {
   name: "a full disk",
-  missing: missingTmpfs(),
+  needs: "a tmpfs that may be mounted",
   onTmpfs: true,
   async fail(_pid, folder) {
     const free = fillUp(folder);
@@ -80,7 +56,7 @@ const full: FailingDisk = {
 
 const limited: FailingDisk = {
   name: "a limit on the size of files",
-  missing: lacks("prlimit", "--version"),
+  needs: "prlimit",
   onTmpfs: false,
   async fail(pid) {
     const limit = (bytes: string) => void execFileSync("prlimit", ["--pid", `${pid}`, `--fsize=${bytes}:unlimited`]);
@@ -93,7 +69,7 @@ const limited: FailingDisk = {
 function failingCalls(name: string, calls: string, error: string): FailingDisk {
   return {
     name,
-    missing: lacks("strace", "-o", "/dev/null", "true"),
+    needs: "strace",
     onTmpfs: false,
     async fail(pid) {
       const inject = ["-e", `trace=${calls}`, "-e", `inject=${calls}:error=${error}`];

@@ -2,7 +2,7 @@
  * docs/integrate.md is true: its programs are made and run as they stand against the running service, with the answer to
  * their first call lost on the way.
  */
-import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
@@ -15,7 +15,8 @@ import { build } from "esbuild";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
 import { publishableScopes } from "../../src/otp/api-key.ts";
-import { startBrowser, whyNoBrowser } from "../support/pages/browser.ts";
+import { startBrowser } from "../support/pages/browser.ts";
+import { lacks, python } from "../support/machine.ts";
 import { converse, type Conversation } from "../support/processes/conversation.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { layLine, type Line } from "../support/network/line.ts";
@@ -145,24 +146,10 @@ async function startBackend(stage: Stage, { onTestFinished }: TestContext): Prom
   return `http://localhost:${(server.address() as AddressInfo).port}`;
 }
 
-/** A Python that has what the document asks for, and what generates its code, if this machine has them. */
-const python = ["/usr/bin/python3", "python3"].find((command) => {
-  try {
-    execFileSync(command, ["-c", "import grpc, jwt, cryptography; jwt.PyJWKClient"], { stdio: "ignore" });
-    execFileSync("bash", ["-c", "command -v protoc && command -v grpc_python_plugin"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
-if (python === undefined)
-  console.warn("docs/integrate.md: no Python with grpcio, PyJWT and protoc's plugin, so its client is not run");
-const noTools = ["curl", "jq", "openssl"].some((tool) => spawnSync(tool, ["--version"]).error !== undefined);
-if (noTools) console.warn("docs/integrate.md: curl, jq and openssl are not all here, so its client is not run");
-if (whyNoBrowser !== undefined) console.warn(`docs/integrate.md: its page is ${whyNoBrowser}`);
+const forPython = ["Python's grpcio", "Python's PyJWT", "protoc", "grpc_python_plugin"] as const;
 
 describe.concurrent("the clients", () => {
-  test.skipIf(noTools)("curl", async (context) => {
+  test.skipIf(lacks("the client of docs/integrate.md in a shell", "curl", "jq", "openssl"))("curl", async (context) => {
     const stage = await setStage(context);
     stage.write("otp.sh", doc.file("otp.sh"));
     const start = (phone: string, key: string) =>
@@ -185,7 +172,7 @@ describe.concurrent("the clients", () => {
     );
   });
 
-  test.skipIf(whyNoBrowser !== undefined)("TypeScript, a page", async (context) => {
+  test.skipIf(lacks("the page of docs/integrate.md", "chromium"))("TypeScript, a page", async (context) => {
     // Chromium tries once more by itself when a connection breaks that had been of use.
     const stage = await setStage(context, 1);
     copyShared(stage);
@@ -217,13 +204,13 @@ describe.concurrent("the clients", () => {
     expect(await say("123456")).toBe("start over: OTP_ALREADY_VERIFIED");
   });
 
-  test.runIf(python !== undefined)("Python", async (context) => {
+  test.skipIf(lacks("the client of docs/integrate.md in Python", ...forPython))("Python", async (context) => {
     const stage = await setStage(context);
     await generate(stage, "grpc_python_plugin");
     stage.write("receipts.py", receipts.only("python"));
     stage.write("client.py", doc.file("client.py"));
     await expectComplete(stage, (phone, key) =>
-      converse(String(python), ["client.py", phone], stage.folder, {
+      converse(python, ["client.py", phone], stage.folder, {
         API_KEY: key,
         OTPD_TARGET: new URL(stage.line.url).host,
       }),

@@ -7,6 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reasons } from "../../src/otp/reason.ts";
+import { lacks } from "../support/machine.ts";
 import { parseExposition, scrape, type Exposition } from "../support/readers/exposition.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { readQuery, type Query } from "../support/readers/promql.ts";
@@ -229,17 +230,7 @@ describe("docs/metrics.md", () => {
 });
 
 describe("Prometheus' own promtool", () => {
-  const missing = (() => {
-    try {
-      execFileSync("promtool", ["--version"], { stdio: "ignore" });
-      return undefined;
-    } catch {
-      return "there is no promtool on this machine";
-    }
-  })();
-  if (missing !== undefined) console.log(`skipped: rules and metrics by promtool: ${missing}`);
-
-  test.skipIf(missing !== undefined)("reads the rules, and a scrape", () => {
+  test.skipIf(lacks("rules and metrics by promtool", "promtool"))("reads the rules, and a scrape", () => {
     expect(
       execFileSync("promtool", ["check", "rules", join(docs, "operate/prometheus-rules.yml")]).toString(),
     ).toContain(`SUCCESS: ${alerts.length} rules found`);

@@ -2,7 +2,7 @@
  * docs/receipts.md is true: its checks are run as they stand against the running service, and let a good receipt pass and
  * nothing else.
  */
-import { execFile, execFileSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { createHmac } from "node:crypto";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -10,6 +10,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { receiptKeys, receiptLifeSeconds } from "../../src/otp/receipt.ts";
 import { signClaims } from "../../src/otp/signing-key.ts";
+import { lacks, python } from "../support/machine.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -138,19 +139,7 @@ test("the check in Node", async () => {
   await expectJudged(process.execPath, ["--input-type=module", "-e", source], await showings());
 });
 
-/** A Python that has what the document asks for, if this machine has one. */
-const python = ["/usr/bin/python3", "python3"].find((command) => {
-  try {
-    execFileSync(command, ["-c", "import jwt, cryptography; jwt.PyJWKClient"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-});
-if (python === undefined)
-  console.warn("docs/receipts.md: no Python with PyJWT and cryptography, so its check is not run");
-
-test.runIf(python !== undefined)("the check in Python", async () => {
+test.skipIf(lacks("the check of docs/receipts.md in Python", "Python's PyJWT"))("the check in Python", async () => {
   const source = `${blockOf("python")}
 import json, sys
 def judge(case):
@@ -159,7 +148,7 @@ def judge(case):
     except Exception as error:
         return "refused: " + str(error)
 print(json.dumps([judge(case) for case in json.loads(sys.argv[1])]))`;
-  await expectJudged(String(python), ["-c", source], await showings());
+  await expectJudged(python, ["-c", source], await showings());
 });
 
 test("the document names every claim that a receipt has, and no other", async () => {

@@ -48,7 +48,7 @@ async function setStage(library: Library, { onTestFinished }: TestContext): Prom
   };
 }
 
-describe.concurrent.each(libraries.filter(({ missing }) => missing === undefined))("$name", (library) => {
+describe.concurrent.each(libraries)("$name", (library) => {
   beforeAll(() => library.prepare(), 600_000);
 
   test("tries DELIVERY_FAILED 4 times, and waits for as long as it is asked to in between", async (context) => {

@@ -2,13 +2,14 @@
  * `otpd copy`, as an operator runs it on an installation that was in use: what was begun on SQLite goes on on PostgreSQL.
  * Its refusals and its faults are in test/postgres/copy.test.ts.
  */
-import { execFileSync, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
 import { copiedTables } from "../../src/store/move/copy.ts";
 import type { Database } from "../../src/store/open.ts";
+import { lacks } from "../support/machine.ts";
 import { addEnded } from "../support/databases/backlog.ts";
 import { runHere } from "../support/service/command-line.ts";
 import { select } from "../support/databases/rows.ts";
@@ -196,10 +197,9 @@ test("on a pipe it prints a line for each tenth, and the counts", async () => {
   rmSync(folder, { recursive: true });
 });
 
-const script = hasScript();
-if (!script) console.log("skipped: copy on a terminal: there is no `script` to make one");
+const lacksTerminal = lacks("copy on a terminal", "script");
 
-test.skipIf(!script)("on a terminal it shows a bar on one line, and leaves only the result", async () => {
+test.skipIf(lacksTerminal)("on a terminal it shows a bar on one line, and leaves only the result", async () => {
   const folder = temporaryFolder();
   await addEnded(join(folder, "otp.db"), 600, 1);
   writeFileSync(join(folder, "target"), await emptyTarget());
@@ -253,12 +253,3 @@ test("between two servers in processes of their own, by the database's own clock
   await after.end();
   rmSync(folder, { recursive: true });
 });
-
-function hasScript(): boolean {
-  try {
-    execFileSync("script", ["--version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}

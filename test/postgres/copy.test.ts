@@ -15,7 +15,8 @@ import { openPostgres } from "../../src/store/postgres/open.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
-import { fillUp, missingTmpfs, mountTmpfs, unmount } from "../disk/failing-disk.ts";
+import { fillUp, mountTmpfs, unmount } from "../disk/failing-disk.ts";
+import { lacks } from "../support/machine.ts";
 import { addEnded } from "../support/databases/backlog.ts";
 import { runHere } from "../support/service/command-line.ts";
 import { countRows, inDatabase, select } from "../support/databases/rows.ts";
@@ -281,10 +282,9 @@ describe("a copy that breaks off", () => {
     },
   );
 
-  const missing = missingTmpfs();
-  if (missing !== undefined) console.log(`skipped: a mark that the disk has no room for: ${missing}`);
+  const lacksTmpfs = lacks("a mark that the disk has no room for", "a tmpfs that may be mounted");
 
-  test.skipIf(missing !== undefined)("for want of room for the mark says so", async () => {
+  test.skipIf(lacksTmpfs)("for want of room for the mark says so", async () => {
     const small = join(folder, "small");
     mkdirSync(small);
     mountTmpfs(small, 2_048);

@@ -13,7 +13,8 @@ import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/g
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { startListener, testKey, type Listener } from "../support/service/listener.ts";
 import { firstKey, startOtpd } from "../support/processes/process.ts";
-import { missingGrpcio, runPython } from "../support/clients/grpc/python.ts";
+import { runPython } from "../support/clients/grpc/python.ts";
+import { lacks } from "../support/machine.ts";
 import { callText, flag, frame, framesIn, frameType, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { headersFrame, hello, hold } from "../support/clients/strangers.ts";
 import { overHttp1 } from "../support/clients/wire.ts";
@@ -109,8 +110,7 @@ describe("while the server serves", () => {
     expect((await raw.closed).toString("latin1")).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\{"status":"SERVING"\}$/);
   });
 
-  if (missingGrpcio !== undefined) console.log(`skipped: health by Python's client: ${missingGrpcio}`);
-  test.skipIf(missingGrpcio !== undefined)("Python's client hears it", async () => {
+  test.skipIf(lacks("health by Python's client", "Python's grpcio"))("Python's client hears it", async () => {
     const script = `
 import grpc, sys
 channel = grpc.insecure_channel(sys.argv[1])

@@ -12,7 +12,8 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServerReflection, type ServerReflectionRequestSchema } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as V1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
-import { missingGrpcio, runPython } from "../support/clients/grpc/python.ts";
+import { runPython } from "../support/clients/grpc/python.ts";
+import { lacks } from "../support/machine.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
@@ -137,9 +138,10 @@ describe.each([
   });
 });
 
-if (missingGrpcio !== undefined) console.log(`skipped: reflection by Python's client: ${missingGrpcio}`);
-test.skipIf(missingGrpcio !== undefined)("Python's client lists what there is, in both versions", async () => {
-  const script = `
+test.skipIf(lacks("reflection by Python's client", "Python's grpcio"))(
+  "Python's client lists what there is, in both versions",
+  async () => {
+    const script = `
 import grpc, sys
 channel = grpc.insecure_channel(sys.argv[1])
 for version in ("v1", "v1alpha"):
@@ -148,8 +150,9 @@ for version in ("v1", "v1alpha"):
     answer = next(iter(call(iter([b"\\x3a\\x00"]), timeout=60)))
     print(answer.count(b"otp.v1.OtpService"), answer.count(b"grpc.health.v1.Health"))
 `;
-  expect(await runPython(script, [new URL(world.url).host])).toEqual(["1 1", "1 1"]);
-});
+    expect(await runPython(script, [new URL(world.url).host])).toEqual(["1 1", "1 1"]);
+  },
+);
 
 test("when it is off there is no such path, and health is still there", async () => {
   await world.restart({ OTP_REFLECTION: "off" });

@@ -9,7 +9,8 @@ import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { hasOpenssl, makeCertificate } from "../support/network/certificate.ts";
+import { lacks } from "../support/machine.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
 import { firstKey, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { openRaw, preface, settings, type RawConnection } from "../support/clients/raw.ts";
 import { headersFrame, hello, hold, livezText, watchFrames, whenTold } from "../support/clients/strangers.ts";
@@ -145,9 +146,8 @@ test("headers from OTP_SHARED_NETWORKS are not believed", async () => {
   expect(statuses).toEqual([401, 401, 401, 401, 401, 429]);
 });
 
-const canRun = hasOpenssl();
-if (!canRun) console.warn("TLS is not tested: there is no openssl to make certificates with");
-test.skipIf(!canRun)("handshakes that are never ended count as connections, and make room like them", async () => {
+const lacksOpenssl = lacks("handshakes that are never ended", "openssl");
+test.skipIf(lacksOpenssl)("handshakes that are never ended count as connections, and make room like them", async () => {
   const { cert, key: pem } = makeCertificate("first");
   const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   writeFileSync(certFile, cert);

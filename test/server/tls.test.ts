@@ -12,15 +12,15 @@ import { join } from "node:path";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { GetOtpRequestSchema, OtpService, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
-import { hasOpenssl, makeCertificate } from "../support/network/certificate.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
+import { lacks } from "../support/machine.ts";
 import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
 import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { callFrames, callText, framesIn, frameType, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
-const canRun = hasOpenssl();
-if (!canRun) console.warn("TLS is not tested: there is no openssl to make certificates with");
-const first = canRun ? makeCertificate("first") : { cert: "", key: "" };
+const lacksOpenssl = lacks("TLS", "openssl");
+const first = lacksOpenssl ? { cert: "", key: "" } : makeCertificate("first");
 
 async function handshake(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
   const socket = connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, ...options });
@@ -29,7 +29,7 @@ async function handshake(port: number, options: ConnectionOptions = {}): Promise
   return socket;
 }
 
-describe.skipIf(!canRun)("with a certificate", () => {
+describe.skipIf(lacksOpenssl)("with a certificate", () => {
   let listener: Listener;
   afterEach(() => listener.stop(0));
   const listen = async (wish: ListenerWish = {}) => {
@@ -152,7 +152,7 @@ describe.skipIf(!canRun)("with a certificate", () => {
   });
 });
 
-describe.skipIf(!canRun)("the certificate of a running service", () => {
+describe.skipIf(lacksOpenssl)("the certificate of a running service", () => {
   const folder = temporaryFolder();
   const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
   let otpd: Otpd;

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { lacks } from "../support/machine.ts";
 import { cleanEnv, launcher, runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { createManualSystem, testEpochMs } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
@@ -67,8 +68,7 @@ describe("durability", () => {
     await store.close();
   });
 
-  const missing = spawnSync("strace", ["-f", "-o", "/dev/null", "true"]).status !== 0;
-  if (missing) console.log("not run: counting fsyncs, because strace is not here or may not trace");
+  const lacksStrace = lacks("counting fsyncs", "strace");
 
   /** Runs a mode of the program under strace; resolves with its acks and syncs in the order they came, `.` and `s`. */
   function trace(mode: string, sends: number): string {
@@ -82,13 +82,13 @@ describe("durability", () => {
       .join("");
   }
 
-  test.skipIf(missing)("every acknowledged act has been synced to disk before its acknowledgement", () => {
+  test.skipIf(lacksStrace)("every acknowledged act has been synced to disk before its acknowledgement", () => {
     const events = trace("sequential", 40);
     expect(events.match(/\./g)).toHaveLength(40);
     expect(events).toMatch(/^(s+\.){40}s*$/);
   });
 
-  test.skipIf(missing)("acts that come together share their syncs", () => {
+  test.skipIf(lacksStrace)("acts that come together share their syncs", () => {
     const events = trace("together", 200);
     expect(events.match(/\./g)).toHaveLength(200);
     expect(events).toMatch(/^s+\.+s*$/);

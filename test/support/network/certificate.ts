@@ -6,16 +6,6 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "../service/world.ts";
 
-/** Whether this machine can make certificates. */
-export function hasOpenssl(): boolean {
-  try {
-    execFileSync("openssl", ["version"], { stdio: "ignore" });
-    return true;
-  } catch {
-    return false;
-  }
-}
-
 /** Makes a certificate and its key, both PEM. */
 export function makeCertificate(name: string, days = 2): { cert: string; key: string } {
   const folder = temporaryFolder();

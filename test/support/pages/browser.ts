@@ -2,22 +2,20 @@
  * A real browser for the demo page: Debian's Chromium, without a window, driven by playwright. Every page writes down what
  * it should not have done.
  */
-import { existsSync } from "node:fs";
 import { chromium, type Browser, type Locator, type Page } from "playwright-core";
-
-const path = process.env["CHROMIUM_PATH"] ?? "/usr/bin/chromium";
-
-/** Why there is no browser here; undefined when there is one. */
-export const whyNoBrowser = existsSync(path)
-  ? undefined
-  : `skipped: no chromium at ${path}; apt-get install chromium, or say where it is by CHROMIUM_PATH`;
+import { chromiumPath } from "../machine.ts";
 
 /** Starts the browser. It asks nobody for anything but what a page asks for. */
 export function startBrowser(): Promise<Browser> {
   const quiet = ["--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"];
   const args = [...quiet, "--disable-component-update", "--disable-sync"];
   // Chromium has no sandbox for root.
-  return chromium.launch({ executablePath: path, args, chromiumSandbox: process.getuid?.() !== 0, timeout: 120_000 });
+  return chromium.launch({
+    executablePath: chromiumPath,
+    args,
+    chromiumSandbox: process.getuid?.() !== 0,
+    timeout: 120_000,
+  });
 }
 
 export interface Visitor {

@@ -2,14 +2,14 @@
  * gRPC clients that share no code with ours, each a program of its own that makes calls by its language's library and
  * leaves retries to a service config: grpcio, and grpc-go from Debian's packages.
  */
-import { execFile, execFileSync, spawn } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, renameSync } from "node:fs";
+import { mkdirSync, renameSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { create, toBinary, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
-import { missingGrpcio } from "./python.ts";
+import { gopath, lacks, python, type ToolName } from "../../machine.ts";
 
 export interface Report {
   /** The gRPC code's number; 0 for a success. */
@@ -36,8 +36,7 @@ export interface Caller {
 
 export interface Library {
   readonly name: string;
-  /** Why it cannot be used here; undefined when it can. */
-  readonly missing: string | undefined;
+  readonly needs: readonly ToolName[];
   /** Makes its program, once for all. It takes a minute where nothing of it is compiled yet. */
   prepare(): Promise<void>;
   /** Starts its program. `hosts` are `127.0.0.1:PORT`, taken in turns where the service config says so. */
@@ -80,13 +79,11 @@ const listOf = (hosts: readonly string[]) => `ipv4:${hosts.join(",")}`;
 
 const grpcio: Library = {
   name: "grpcio",
-  missing: missingGrpcio,
+  needs: ["Python's grpcio"],
   prepare: () => Promise.resolve(),
-  start: (hosts, config) => run("/usr/bin/python3", [join(here, "caller.py"), listOf(hosts), config]),
+  start: (hosts, config) => run(python, [join(here, "caller.py"), listOf(hosts), config]),
 };
 
-/** Where Debian puts the sources of Go's packages. */
-const gopath = "/usr/share/gocode";
 const program = join(cache, "caller");
 const goEnvironment = {
   PATH: `${process.env["PATH"]}`,
@@ -100,7 +97,7 @@ const goEnvironment = {
 
 const grpcGo: Library = {
   name: "grpc-go",
-  missing: whyNoGo(),
+  needs: ["go", "grpc-go", "Go's protobuf"],
   async prepare() {
     mkdirSync(cache, { recursive: true });
     // Another test may be running it, or making it too.
@@ -111,16 +108,5 @@ const grpcGo: Library = {
   start: (hosts, config) => run(program, [listOf(hosts), config], { GRPC_GO_RETRY: "on" }),
 };
 
-function whyNoGo(): string | undefined {
-  try {
-    execFileSync("go", ["version"], { stdio: "ignore" });
-  } catch {
-    return "there is no Go on this machine";
-  }
-  return ["google.golang.org/grpc", "google.golang.org/protobuf"].every((name) => existsSync(join(gopath, "src", name)))
-    ? undefined
-    : "Go is here without golang-google-grpc-dev";
-}
-
-export const libraries: readonly Library[] = [grpcio, grpcGo];
-for (const { name, missing } of libraries) if (missing !== undefined) console.warn(`${name}: ${missing}: not run`);
+/** Those that this machine can run. */
+export const libraries: readonly Library[] = [grpcio, grpcGo].filter(({ name, needs }) => !lacks(name, ...needs));

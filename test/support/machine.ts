@@ -1,0 +1,98 @@
+/**
+ * What tests ask of the machine beyond Node, in one place: each tool with Debian's packages for it, and how it is looked
+ * for. A test that lacks one says so and is skipped. As a program it prints the packages that would bring what is not here,
+ * one a line, which is what `.ci/run` installs.
+ */
+import { execFileSync } from "node:child_process";
+import { existsSync, mkdtempSync, rmdirSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+export const chromiumPath = process.env["CHROMIUM_PATH"] ?? "/usr/bin/chromium";
+export const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "python3";
+/** Where Debian puts the sources of Go's packages. */
+export const gopath = "/usr/share/gocode";
+
+interface Tool {
+  /** None where no package alone brings it: it takes rights, or is more than a test of its size is worth. */
+  readonly packages: readonly string[];
+  isHere(): boolean;
+}
+
+const command = (packages: readonly string[], name: string, ...args: string[]): Tool => ({
+  packages,
+  isHere: () => works(name, ...args),
+});
+const goPackage = (packages: readonly string[], name: string): Tool => ({
+  packages,
+  isHere: () => existsSync(join(gopath, "src", name)),
+});
+
+export const tools = {
+  chromium: { packages: ["chromium"], isHere: () => existsSync(chromiumPath) },
+  curl: command(["curl"], "curl", "--version"),
+  jq: command(["jq"], "jq", "--version"),
+  openssl: command(["openssl"], "openssl", "version"),
+  "Python's grpcio": command(["python3-grpcio"], python, "-c", "import grpc"),
+  "Python's PyJWT": command(
+    ["python3-jwt", "python3-cryptography"],
+    python,
+    "-c",
+    "import jwt, cryptography; jwt.PyJWKClient",
+  ),
+  protoc: command(["protobuf-compiler"], "protoc", "--version"),
+  grpc_python_plugin: command(["protobuf-compiler-grpc"], "bash", "-c", "command -v grpc_python_plugin"),
+  go: command(["golang-go"], "go", "version"),
+  "grpc-go": goPackage(["golang-google-grpc-dev"], "google.golang.org/grpc"),
+  // grpc-go by itself comes with a protobuf that is too old for it.
+  "Go's protobuf": goPackage(["golang-github-golang-protobuf-1-5-dev"], "google.golang.org/protobuf"),
+  promtool: command([], "promtool", "--version"),
+  script: command([], "script", "--version"),
+  prlimit: command([], "prlimit", "--version"),
+  strace: command([], "strace", "-f", "-o", "/dev/null", "true"),
+  "a tmpfs that may be mounted": { packages: [], isHere: canMount },
+} satisfies Record<string, Tool>;
+
+export type ToolName = keyof typeof tools;
+
+const found = new Map<ToolName, boolean>();
+
+/** Whether a test has to be skipped for want of a tool; prints why. */
+export function lacks(tested: string, ...wanted: ToolName[]): boolean {
+  const missing = wanted.filter((name) => !isHere(name));
+  if (missing.length === 0) return false;
+  const packages = missing.flatMap((name) => tools[name].packages);
+  const hint = packages.length === 0 ? "" : `: apt-get install ${packages.join(" ")}`;
+  console.warn(`skipped: ${tested}: this machine lacks ${missing.join(", ")}${hint}`);
+  return true;
+}
+
+function isHere(name: ToolName): boolean {
+  const known = found.get(name) ?? tools[name].isHere();
+  found.set(name, known);
+  return known;
+}
+
+function works(name: string, ...args: string[]): boolean {
+  try {
+    execFileSync(name, args, { stdio: "ignore" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Found by trying: root may not everywhere. */
+function canMount(): boolean {
+  const folder = mkdtempSync(join(tmpdir(), "otpd-test-mount-"));
+  try {
+    return works("mount", "-t", "tmpfs", "-o", "size=64k", "otpd-test", folder) && works("umount", folder);
+  } finally {
+    rmdirSync(folder);
+  }
+}
+
+if (import.meta.main) {
+  const missing = (Object.keys(tools) as ToolName[]).filter((name) => !isHere(name));
+  for (const name of missing.flatMap((one) => tools[one].packages)) console.log(name);
+}
