@@ -274,6 +274,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       store,
       ownKeys,
       failureLimit: config.authFailureLimit,
+      isShared: ({ text }) => shareOf(text) === undefined,
       onFault: onFault("api-keys"),
     });
     const turnedAwayLog = createTurnedAwayLog({

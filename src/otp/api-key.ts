@@ -104,8 +104,8 @@ export interface PresentedKey {
 /** Reads `Authorization`: API_KEY_MISSING without a key, API_KEY_INVALID unless it is a bearer key with a right checksum. */
 export function parseAuthorization(header: string | undefined): Result<PresentedKey> {
   if (header === undefined || ["", "bearer"].includes(header.trim().toLowerCase())) return refuse("API_KEY_MISSING");
-  if (!/^bearer /i.test(header)) return refuse("API_KEY_INVALID", { message: withoutScheme });
-  const text = /^bearer +(\S+) *$/i.exec(header)?.[1];
+  if (!/^bearer[ \t]/i.test(header)) return refuse("API_KEY_INVALID", { message: withoutScheme });
+  const text = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(header)?.[1];
   const parts = text === undefined ? null : shape.exec(text);
   const [whole, kind, id, secret, crc] = parts ?? [];
   if (whole === undefined || id === undefined || secret === undefined || crc !== checksum(whole.slice(0, -crcChars))) {

@@ -20,7 +20,7 @@ export interface Admitted {
 }
 
 export interface AdmissionOptions {
-  readonly authenticate: (authorization: string | undefined, addressOf: () => string) => Promise<Result<ApiKey>>;
+  readonly authenticate: (authorization: string | undefined, addressOf: () => ClientAddress) => Promise<Result<ApiKey>>;
   /** Finds the caller's address. */
   readonly addressOf: (request: Request) => ClientAddress;
   readonly quotas: Pick<Quotas, "key" | "call" | "attempt">;
@@ -83,7 +83,7 @@ export function createAdmission(options: AdmissionOptions): Admit {
   }
 
   return async function admit(request, rpc) {
-    const found = await authenticate(request.headers.authorization, () => addressOf(request).name);
+    const found = await authenticate(request.headers.authorization, () => addressOf(request));
     if (!found.ok) return { key: undefined, result: found };
     const key = found.value;
     const address = isPublishable(key.kind) ? addressOf(request) : undefined;

@@ -23,7 +23,7 @@ export const unknownEncoding: Refusal = {
 /** How messages are compressed, by the headers: not at all, by gzip, or by something that is not served. */
 export function encodingOf(surface: Surface, headers: IncomingHttpHeaders): "identity" | "gzip" | "unknown" {
   const name = surface === "grpc" || surface === "grpc-web" ? "grpc-encoding" : "content-encoding";
-  const given = headers[name] ?? "identity";
+  const given = String(headers[name] ?? "identity").toLowerCase();
   return given === "identity" || given === "gzip" ? given : "unknown";
 }
 

@@ -7,6 +7,8 @@ import { innerType, mediaTypeOf } from "./media-type.ts";
 
 /** What says how a body is to be read. A GET has none, so there they say nothing. */
 const bodyHeaders = new Set(["content-type", "content-encoding", "content-length"]);
+/** Names without case, which Connect knows in small letters. */
+const codingHeaders = new Set(["content-encoding", "grpc-encoding"]);
 const timeoutHeaders = { grpc: "grpc-timeout", connect: "connect-timeout-ms" };
 /** What is not as the client meant it by the time that Connect reads it. */
 const dropped = new Set([...Object.values(timeoutHeaders), "content-length"]);
@@ -23,6 +25,7 @@ export function headersOf({ method, headers: given }: Headed, surface: Surface, 
     if (value === undefined || name.startsWith(":") || dropped.has(name)) continue;
     if (method === "GET" && bodyHeaders.has(name)) continue;
     if (name === "content-type") headers.set(name, innerType(mediaTypeOf(String(value)).type));
+    else if (codingHeaders.has(name)) headers.set(name, String(value).toLowerCase());
     else headers.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
   if (deadlineMs === undefined) return headers;

@@ -123,8 +123,8 @@ function refusalOfType(
 ): Refusal | undefined {
   const unsupported = (message: string) => refuse("MEDIA_TYPE_UNSUPPORTED", { message }).refusal;
   if (surface === "rest") {
-    const encoding = request.headers["content-encoding"] ?? "identity";
-    if (type !== "application/json" || encoding !== "identity") return refuse("MEDIA_TYPE_UNSUPPORTED").refusal;
+    if (type !== "application/json" || encodingOf(surface, request.headers) !== "identity")
+      return refuse("MEDIA_TYPE_UNSUPPORTED").refusal;
   } else {
     const isOther = type.startsWith("application/grpc-web-text") && !isGrpcWebText(type);
     if (isOther || !handler.supportedContentType(innerType(type))) return unsupported(rpcTypes);

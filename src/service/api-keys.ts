@@ -74,7 +74,15 @@ export interface AuthenticateOptions {
   readonly ownKeys?: OwnKeys;
   /** Refused keys from one address. */
   readonly failureLimit: Limit;
+  /** Whether an address stands for many callers, who cannot be told apart. */
+  readonly isShared: (address: CallerAddress) => boolean;
   readonly onFault: (error: unknown) => void;
+}
+
+/** Where a call comes from: what limits know it by, and the whole address where it is known. */
+export interface CallerAddress {
+  readonly name: string;
+  readonly text: string | undefined;
 }
 
 /**
@@ -84,9 +92,10 @@ export interface AuthenticateOptions {
  *
  * Every refused key counts for the address it came from, and beyond the limit keys from there are IP_RATE_LIMITED, again
  * before any look-up; but never one that was valid in the last five minutes, or a stranger behind the same address could
- * have a backend refused.
+ * have a backend refused. From an address that many share, a well-formed key is looked up beyond the limit too, and only a
+ * wrong one is refused: there a stranger and a backend that has just started look the same.
  */
-export function createAuthenticate({ store, ownKeys, failureLimit, onFault }: AuthenticateOptions) {
+export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onFault }: AuthenticateOptions) {
   const failures = createQuota(failureLimit, "IP_RATE_LIMITED", () => store.now());
   /** Until when a key counts as seen valid, by its digest. */
   const seenValid = createMoments(seenValidMax);
@@ -112,11 +121,14 @@ export function createAuthenticate({ store, ownKeys, failureLimit, onFault }: Au
     return judged;
   }
 
-  return async function authenticate(header: string | undefined, addressOf: () => string): Promise<Result<ApiKey>> {
+  return async function authenticate(
+    header: string | undefined,
+    addressOf: () => CallerAddress,
+  ): Promise<Result<ApiKey>> {
     const presented = parseAuthorization(header);
     if (!presented.ok) {
       const isKey = presented.refusal.reason !== "API_KEY_MISSING";
-      const tooMany = isKey ? failures.take(addressOf()).refusal : undefined;
+      const tooMany = isKey ? failures.take(addressOf().name).refusal : undefined;
       return tooMany === undefined ? presented : { ok: false, refusal: tooMany };
     }
     const now = store.now();
@@ -124,19 +136,20 @@ export function createAuthenticate({ store, ownKeys, failureLimit, onFault }: Au
     if (seenValid.get(name) > now) {
       const judged = await look(presented.value, now);
       seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
-      if (!judged.ok) failures.take(addressOf());
+      if (!judged.ok) failures.take(addressOf().name);
       return judged;
     }
     const others = looking.get(name) ?? 0;
-    const place = others === 0 ? failures.take(addressOf()) : unlimited;
-    if (place.refusal !== undefined) return { ok: false, refusal: place.refusal };
+    const place = others === 0 ? failures.take(addressOf().name) : unlimited;
+    if (place.refusal !== undefined && !isShared(addressOf())) return { ok: false, refusal: place.refusal };
     looking.set(name, others + 1);
     let isRefused = false;
     try {
       const judged = await look(presented.value, now);
       isRefused = !judged.ok;
       if (judged.ok) seenValid.set(name, now + seenValidMs, now);
-      else if (place === unlimited) failures.take(addressOf());
+      else if (place.refusal !== undefined) return { ok: false, refusal: place.refusal };
+      else if (place === unlimited) failures.take(addressOf().name);
       return judged;
     } finally {
       // A look-up that failed says nothing of the key.

@@ -118,6 +118,8 @@ describe("Authorization", () => {
     ["BEARER in capitals", `BEARER ${text}`],
     ["several spaces", `Bearer   ${text}`],
     ["spaces at the end", `Bearer ${text}  `],
+    ["a tab", `Bearer\t${text}`],
+    ["spaces and tabs on both sides", `Bearer \t ${text}\t `],
   ])("is read with %s", (_, header) => {
     expect(parseAuthorization(header)).toEqual({ ok: true, value: { id: made.id, digest: made.digest } });
   });

@@ -47,6 +47,8 @@ const wires: [string, Wire][] = [
   ["HTTP/2", overHttp2],
 ];
 
+const unknown = JSON.stringify({ request_id: "unknown" });
+
 /** What every answer must have, whatever it says. */
 function expectHygiene(answer: WireAnswer): void {
   expect(answer.headers.get("cache-control")).toBe("no-store");
@@ -191,6 +193,15 @@ describe.each(wires)("over %s", (_, wire) => {
       json("/v1/otp/verify", { request_id: id, code: "1" }, { "content-type": type }),
     );
     expectPlain(answer, 400, "CODE_MALFORMED");
+  });
+
+  test.each([
+    ["/v1/otp/cancel", "Identity", unknown],
+    [`${service}/CancelOtp`, "IDENTITY", unknown],
+    [`${service}/CancelOtp`, "GZip", gzipSync(unknown)],
+  ])("%s takes the coding %j, in capitals or not", async (path, coding, body) => {
+    const headers = { ...bearer(), "content-type": "application/json", "content-encoding": coding };
+    expectPlain(await wire(world.url, { path, headers, body }), 404, "REQUEST_NOT_FOUND");
   });
 
   test.each<[string, () => Partial<WireRequest>]>([

@@ -32,6 +32,7 @@ beforeEach(async () => {
   authenticate = createAuthenticate({
     store: { now: () => store.now(), registry: { ...registry, findApiKey } },
     failureLimit: { burst: 60, intervalMs: 1_000 },
+    isShared: ({ text }) => text === balancer,
     onFault: (error) => expect.unreachable(String(error)),
   });
 });
@@ -50,8 +51,13 @@ async function makeKey(): Promise<{ id: string; text: string }> {
 const stranger = (kind: KeyKind = "live") => makeApiKey(kind, system.randomBytes(128)).text.reveal();
 
 const attacker = "203.0.113.9";
+/** An address that stands for many callers. */
+const balancer = "203.0.113.99";
 async function ask(key: string | undefined, address = attacker): Promise<string> {
-  const judged = await authenticate(key === undefined ? undefined : `Bearer ${key}`, () => address);
+  const judged = await authenticate(key === undefined ? undefined : `Bearer ${key}`, () => ({
+    name: address,
+    text: address,
+  }));
   return judged.ok ? "ok" : judged.refusal.reason;
 }
 
@@ -72,7 +78,7 @@ test("a malformed key, or one with a wrong checksum, reaches no database, and co
 test("of 1,000 keys tried at once from one address 60 are looked for, and then one a second", async () => {
   const outcomes = await Promise.all(Array.from({ length: 1_000 }, () => ask(stranger())));
   expect([reads, outcomes.filter((outcome) => outcome === "API_KEY_INVALID").length]).toEqual([60, 60]);
-  expect(await authenticate(`Bearer ${stranger()}`, () => attacker)).toEqual({
+  expect(await authenticate(`Bearer ${stranger()}`, () => ({ name: attacker, text: attacker }))).toEqual({
     ok: false,
     refusal: { reason: "IP_RATE_LIMITED", retryAfterMs: 1_000 },
   });
@@ -96,6 +102,19 @@ test("a key seen valid goes on working beside it, for five minutes after it was 
   expect(await ask(text)).toBe("IP_RATE_LIMITED");
   system.advance(1_000);
   expect(await ask(text)).toBe("ok");
+});
+
+test("wrong keys keep no right one out of an address that many share, and are limited there as well", async () => {
+  const [{ text }, { text: atOnce }] = [await makeKey(), await makeKey()];
+  await exhaust(balancer);
+  expect(await ask(text, balancer)).toBe("ok");
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => ask(atOnce, balancer)));
+  expect(new Set(outcomes)).toEqual(new Set(["ok"]));
+  const readsBefore = reads;
+  expect(await ask("nonsense", balancer)).toBe("IP_RATE_LIMITED");
+  expect(reads).toBe(readsBefore);
+  expect(await ask(stranger(), balancer)).toBe("IP_RATE_LIMITED");
+  expect(reads).toBe(readsBefore + 1);
 });
 
 test("a right key spends nothing, and neither does a call without one", async () => {

@@ -193,11 +193,14 @@ describe("a database of the first schema", () => {
     const authenticate = createAuthenticate({
       store,
       failureLimit: { burst: 1, intervalMs: 1_000 },
+      isShared: () => false,
       onFault: (error) => expect.unreachable(String(error)),
     });
-    expect(await authenticate(`Bearer ${fixtureApiKey}`, () => "192.0.2.1")).toMatchObject({
-      ok: true,
-      value: { name: "first" },
-    });
+    expect(await authenticate(`Bearer ${fixtureApiKey}`, () => ({ name: "192.0.2.1", text: undefined }))).toMatchObject(
+      {
+        ok: true,
+        value: { name: "first" },
+      },
+    );
   });
 });

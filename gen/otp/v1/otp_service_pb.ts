@@ -1139,7 +1139,8 @@ export const ReasonSchema: GenEnum<Reason> = /*@__PURE__*/
  * Every mutating RPC accepts an `Idempotency-Key` header or metadata entry of 1 to 255 visible ASCII characters, kept
  * for 24 hours and scoped to the API key and the RPC. A repeat answers the same, with `Idempotency-Replayed: true`,
  * success or refusal: a header of REST and Connect, trailing metadata of gRPC and gRPC-web. It spends nothing. The same key with another body is IDEMPOTENCY_KEY_REUSED; while the first call is still running
- * it is IDEMPOTENCY_IN_PROGRESS.
+ * it is IDEMPOTENCY_IN_PROGRESS. With a publishable API key, which all visitors of a page share, it must be random, such as
+ * a UUID of version 4: who guesses another visitor's, and his number, is answered his request_id.
  *
  * @generated from service otp.v1.OtpService
  */
