@@ -123,6 +123,8 @@ describe("the webhook's answer, in one call", () => {
     ["202 that is no JSON", { status: 202, body: "queued" }, { kind: "accepted" }],
     ["200 that is null", { status: 200, body: "null" }, { kind: "accepted" }],
     ["an answer without an end: its status is read", oddReplies.endless, { kind: "accepted" }],
+    ["half an answer: its status is read", oddReplies.cut, { kind: "accepted" }],
+    ["an answer that dawdles: its status is read", oddReplies.dawdle, { kind: "accepted" }],
     ["409, taken before", { status: 409 }, { kind: "accepted" }],
     ["400", { status: 400 }, refused("content", 400)],
     ["422", { status: 422, body: { reason: "text" } }, refused("content", 422)],
@@ -147,7 +149,6 @@ describe("the webhook's answer, in one call", () => {
     ["500", { status: 500 }, { kind: "ambiguous", detail: "HTTP 500" }],
     ["503", { status: 503, body: { id: "sm-1" } }, { kind: "ambiguous", detail: "HTTP 503" }],
     ["a reset connection", oddReplies.reset, unanswered],
-    ["half an answer", oddReplies.cut, unanswered],
   ])("%s", async (_, reply, outcome) => {
     gateway.reply = reply;
     const signal = patience();

@@ -46,6 +46,8 @@ export interface WebhookOptions {
 
 /** The longest answer read. */
 const answerBytesMax = 16_384;
+/** What has taken the message need not say under which name: that is waited for only so long. */
+const nameWaitMs = 1_000;
 
 export function createWebhookProvider(options: WebhookOptions): Provider {
   const { url, secret, now, fetch = globalThis.fetch } = options;
@@ -64,15 +66,18 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
         dlt_template_id: sms.dltTemplateId,
         dlt_entity_id: sms.dltEntityId,
       });
+      const ending = new AbortController();
       try {
         const response = await fetch(url, {
           method: "POST",
           headers: { "content-type": "application/json", ...signatureHeaders(sms.reference, body, [secret], now()) },
           body,
           redirect: "manual",
-          signal,
+          signal: AbortSignal.any([signal, ending.signal]),
         });
-        return outcomeOf(response.status, response.headers.get("retry-after"), await answerOf(response));
+        const { status, headers } = response;
+        if (isTaken(status)) return taken(await nameOf(response, ending));
+        return outcomeOf(status, headers.get("retry-after"), await answerOf(response));
       } catch (error) {
         return outcomeWithoutAnswer(mayBeConnected(error));
       }
@@ -96,13 +101,27 @@ async function answerOf({ body }: Response): Promise<Answer> {
   return typeof answer === "object" && answer !== null ? answer : {};
 }
 
-function outcomeOf(status: number, retryAfter: string | null, answer: Answer): SendOutcome {
-  if ((status >= 200 && status < 300) || status === 409) {
-    return {
-      kind: "accepted",
-      ...(typeof answer.id === "string" ? { providerMessageId: answer.id } : {}),
-    };
+function isTaken(status: number): boolean {
+  return (status >= 200 && status < 300) || status === 409;
+}
+
+function taken({ id }: Answer): SendOutcome {
+  return { kind: "accepted", ...(typeof id === "string" ? { providerMessageId: id } : {}) };
+}
+
+/** The answer of what has taken the message, or nothing where that breaks off or dawdles. */
+async function nameOf(response: Response, ending: AbortController): Promise<Answer> {
+  const timer = setTimeout(() => ending.abort(), nameWaitMs);
+  try {
+    return await answerOf(response);
+  } catch {
+    return {};
+  } finally {
+    clearTimeout(timer);
   }
+}
+
+function outcomeOf(status: number, retryAfter: string | null, answer: Answer): SendOutcome {
   return outcomeOfAnswer({
     status,
     detail: `HTTP ${status}`,

@@ -67,6 +67,8 @@ export const oddReplies = {
     response.write('{"id":');
     setImmediate(() => response.socket?.resetAndDestroy());
   }) as Reply,
+  /** A status, and never a body. */
+  dawdle: ((response) => response.writeHead(200, { "content-type": "application/json" }).flushHeaders()) as Reply,
   /** Without an end: whoever reads it all never comes back. */
   endless: ((response) => {
     response.writeHead(200, { "content-type": "application/json" });
