@@ -15,9 +15,11 @@ import { build } from "esbuild";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
 import { publishableScopes } from "../../src/otp/api-key.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
 import { startBrowser } from "../support/pages/browser.ts";
 import { lacks, python } from "../support/machine.ts";
 import { converse, type Conversation } from "../support/processes/conversation.ts";
+import { deadOrigin } from "../support/fakes/gateway.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { layLine, type Line } from "../support/network/line.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
@@ -105,6 +107,45 @@ async function expectComplete(stage: Stage, start: (phone: string, key: string) 
   expect(await unlucky.ended).toBe(1);
 }
 
+type Start = (phone: string, key: string, url?: string) => Conversation;
+
+/** Holds a program to the sentence that it ends with where nobody can be proven. */
+async function expectPlainEnds({ world }: Stage, start: Start): Promise<void> {
+  const isDown: SendOutcome = { kind: "refused", cause: "balance", detail: "no credit" };
+  world.network.script.push(isDown, isDown, isDown, isDown);
+  const unsent = start(newPhone(), world.key);
+  const unheard = start(newPhone(), world.key, await deadOrigin());
+  const staged = start("+14155550100", (await world.makeKey({ kind: "test" })).text);
+
+  expect(await staged.heard()).toBe(greeting);
+  expect(await staged.say("123456")).toMatch(/^start over: .*\breceipt\b/);
+  expect(await staged.ended).toBe(1);
+  expect(await unheard.heard()).toMatch(/^no answer: ./);
+  expect(await unheard.ended).toBe(1);
+  expect(await unsent.heard()).toBe("refused: DELIVERY_FAILED");
+  expect(await unsent.ended).toBe(1);
+}
+
+/** Stands before the service, and puts another's signature under each receipt. */
+async function startForger(url: string, { onTestFinished }: TestContext): Promise<string> {
+  const server = createServer((request, response) => {
+    void text(request).then(async (body) => {
+      const { authorization = "" } = request.headers;
+      const headers = { authorization, "content-type": "application/json" };
+      const answer = await fetch(`${url}${request.url}`, { method: "POST", headers, body });
+      const json = (await answer.json()) as { receipt?: string };
+      const forged = json.receipt?.replace(/[^.]+$/, Buffer.alloc(64, 7).toString("base64url"));
+      response.writeHead(answer.status).end(JSON.stringify({ ...json, ...(forged && { receipt: forged }) }));
+    });
+  }).listen(0, "127.0.0.1");
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  await once(server, "listening");
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+}
+
 /** Generates the code of a language as the document's command that holds these words says. */
 async function generate({ folder }: Pick<Stage, "folder">, words: string): Promise<void> {
   for (const name of ["proto", "node_modules"]) symlinkSync(join(root, name), join(folder, name));
@@ -152,14 +193,16 @@ describe.concurrent("the clients", () => {
   test.skipIf(lacks("the client of docs/integrate.md in a shell", "curl", "jq", "openssl"))("curl", async (context) => {
     const stage = await setStage(context);
     stage.write("otp.sh", doc.file("otp.sh"));
-    const start = (phone: string, key: string) =>
-      converse("bash", ["otp.sh", phone], stage.folder, { API_KEY: key, OTPD_URL: stage.line.url });
+    const start: Start = (phone, key, url = stage.line.url) =>
+      converse("bash", ["otp.sh", phone], stage.folder, { API_KEY: key, OTPD_URL: url });
     await expectComplete(stage, start);
     // The other clients have the checks of receipts that docs/receipts.md is tested for.
-    const staged = start("+14155550100", (await stage.world.makeKey({ kind: "test" })).text);
-    expect(await staged.heard()).toBe(greeting);
-    await expect(staged.say("123456")).rejects.toThrow("it ended");
-    expect(await staged.ended).not.toBe(0);
+    const phone = newPhone();
+    const deceived = start(phone, stage.world.key, await startForger(stage.world.url, context));
+    expect(await deceived.heard()).toBe(greeting);
+    expect(await deceived.say(stage.world.network.codeFor(phone))).toMatch(/^start over: the receipt /);
+    expect(await deceived.ended).toBe(1);
+    await expectPlainEnds(stage, start);
   });
 
   test("TypeScript, a server", async (context) => {
@@ -167,9 +210,10 @@ describe.concurrent("the clients", () => {
     copyShared(stage);
     stage.write("receipts.js", receipts.only("js"));
     for (const file of ["calls.ts", "client.ts"]) stage.write(file, doc.file(file));
-    await expectComplete(stage, (phone, key) =>
-      converse(process.execPath, ["client.ts", phone], stage.folder, { API_KEY: key, OTPD_URL: stage.line.url }),
-    );
+    const start: Start = (phone, key, url = stage.line.url) =>
+      converse(process.execPath, ["client.ts", phone], stage.folder, { API_KEY: key, OTPD_URL: url });
+    await expectComplete(stage, start);
+    await expectPlainEnds(stage, start);
   });
 
   test.skipIf(lacks("the page of docs/integrate.md", "chromium"))("TypeScript, a page", async (context) => {
@@ -209,11 +253,9 @@ describe.concurrent("the clients", () => {
     await generate(stage, "grpc_python_plugin");
     stage.write("receipts.py", receipts.only("python"));
     stage.write("client.py", doc.file("client.py"));
-    await expectComplete(stage, (phone, key) =>
-      converse(python, ["client.py", phone], stage.folder, {
-        API_KEY: key,
-        OTPD_TARGET: new URL(stage.line.url).host,
-      }),
-    );
+    const start: Start = (phone, key, url = stage.line.url) =>
+      converse(python, ["client.py", phone], stage.folder, { API_KEY: key, OTPD_TARGET: new URL(url).host });
+    await expectComplete(stage, start);
+    await expectPlainEnds(stage, start);
   });
 });
