@@ -1,7 +1,7 @@
 /**
  * What the log says of requests that were answered without having become a call: a wrong path, method or type, a page of an
- * origin that no key lists. Anybody can make them, so there is a bound on their lines, and a path is told without what may
- * be a number, a code, an id or a key in it.
+ * origin that no key lists. Anybody can make them, so there is a bound on their lines, which calls without a valid key share,
+ * and a path is told without what may be a number, a code, an id or a key in it.
  */
 import type { Reason } from "../otp/reason.ts";
 import type { System } from "../system.ts";
@@ -22,6 +22,8 @@ export interface TurnedAway {
 export interface TurnedAwayLog {
   /** Tells of a request, or counts it where too many were told of lately. */
   tell(request: TurnedAway): void;
+  /** Takes one of this second's lines for a call without a valid key, or counts it where there is none left. */
+  hasRoom(): boolean;
   /** Tells at once how many were counted since the last line. */
   end(): void;
 }
@@ -50,28 +52,32 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
     rest = 0;
   }
 
+  function hasRoom(): boolean {
+    const now = system.monotonicMs();
+    if (now - beginMs >= secondMs) {
+      end();
+      beginMs = now;
+      lines = 0;
+    }
+    lines += 1;
+    if (lines <= linesPerSecond) return true;
+    rest += 1;
+    if (rest === 1) callOff = system.after(beginMs + secondMs - now, end);
+    return false;
+  }
+
   return {
     tell(request) {
-      const now = system.monotonicMs();
-      if (now - beginMs >= secondMs) {
-        end();
-        beginMs = now;
-        lines = 0;
-      }
-      if (lines < linesPerSecond) {
-        lines += 1;
-        const { origin } = request;
-        write({
-          ...request,
-          method: /^[A-Z]{1,20}$/.test(request.method) ? request.method : "?",
-          path: maskedPath(request.path),
-          ...(origin === undefined ? {} : { origin: printable(origin) }),
-        });
-        return;
-      }
-      rest += 1;
-      if (rest === 1) callOff = system.after(beginMs + secondMs - now, end);
+      if (!hasRoom()) return;
+      const { origin } = request;
+      write({
+        ...request,
+        method: /^[A-Z]{1,20}$/.test(request.method) ? request.method : "?",
+        path: maskedPath(request.path),
+        ...(origin === undefined ? {} : { origin: printable(origin) }),
+      });
     },
+    hasRoom,
     end,
   };
 }

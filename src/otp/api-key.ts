@@ -97,13 +97,19 @@ const withoutScheme = "The API key has to come with its scheme: send the header 
 
 /** A key that a caller presented, well-formed but not yet compared. */
 export interface PresentedKey {
+  readonly kind: KeyKind;
   readonly id: string;
   readonly digest: Uint8Array;
 }
 
+/** True where `Authorization` names any key, whatever it is worth. Pure. */
+export function hasKey(header: string | undefined): header is string {
+  return header !== undefined && !["", "bearer"].includes(header.trim().toLowerCase());
+}
+
 /** Reads `Authorization`: API_KEY_MISSING without a key, API_KEY_INVALID unless it is a bearer key with a right checksum. */
 export function parseAuthorization(header: string | undefined): Result<PresentedKey> {
-  if (header === undefined || ["", "bearer"].includes(header.trim().toLowerCase())) return refuse("API_KEY_MISSING");
+  if (!hasKey(header)) return refuse("API_KEY_MISSING");
   if (!/^bearer[ \t]/i.test(header)) return refuse("API_KEY_INVALID", { message: withoutScheme });
   const text = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(header)?.[1];
   const parts = text === undefined ? null : shape.exec(text);
@@ -111,7 +117,7 @@ export function parseAuthorization(header: string | undefined): Result<Presented
   if (whole === undefined || id === undefined || secret === undefined || crc !== checksum(whole.slice(0, -crcChars))) {
     return refuse("API_KEY_INVALID");
   }
-  return ok({ id, digest: digestOf(kind ?? "", secret) });
+  return ok({ kind: kind as KeyKind, id, digest: digestOf(kind ?? "", secret) });
 }
 
 /**

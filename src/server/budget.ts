@@ -1,6 +1,7 @@
 /**
  * A budget: how many of one thing there may be at once, in all and for each address. The share of an address keeps one
- * stranger from using up what is there for all of them.
+ * stranger from using up what is there for all of them. Where several do so together, the address that leaves the most undone
+ * gives the oldest of that to a newcomer who has less.
  */
 
 export interface BudgetLimits {
@@ -17,36 +18,71 @@ export function reasonOf(spent: Spent): "STORE_UNAVAILABLE" | "IP_RATE_LIMITED" 
   return spent === "full" ? "STORE_UNAVAILABLE" : "IP_RATE_LIMITED";
 }
 
+/** One of it, as long as somebody has it. */
+export interface Share {
+  /** Safe to repeat. */
+  giveBack(): void;
+  /** From now on a newcomer may have it instead, since we wait for its holder; `onLost` is run then. */
+  yieldTo(onLost: () => void): void;
+}
+
 export interface Budget {
-  /**
-   * Takes one of it for an address, or for one that has no share to keep to; what it returns gives it back, and is safe to
-   * repeat.
-   */
-  take(address?: string): (() => void) | Spent;
+  /** Takes one of it for an address, or for one that has no share to keep to and never loses what it has. */
+  take(address?: string): Share | Spent;
+}
+
+interface Group {
+  taken: number;
+  /** What a newcomer may have, the oldest first, and what is run then. */
+  readonly yielding: Map<Share, () => void>;
 }
 
 export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget {
-  const byAddress = new Map<string, number>();
+  const byAddress = new Map<string, Group>();
   let taken = 0;
+
+  /** Makes room for an address that has so many, if another has more. */
+  function makeRoom(its: number): void {
+    let most: Group | undefined;
+    for (const group of byAddress.values()) {
+      if (group.yielding.size > (most?.yielding.size ?? 0) && group.taken > its) most = group;
+    }
+    const [oldest] = most?.yielding ?? [];
+    if (oldest === undefined) return;
+    const [share, onLost] = oldest;
+    share.giveBack();
+    onLost();
+  }
 
   return {
     take(address) {
-      const its = address === undefined ? 0 : (byAddress.get(address) ?? 0);
+      const its = address === undefined ? 0 : (byAddress.get(address)?.taken ?? 0);
       // The share first: whoever has used up his own is told so, whatever others do.
       if (its >= perAddressMax) return "share spent";
+      if (taken >= max) makeRoom(its);
       if (taken >= max) return "full";
       taken += 1;
-      if (address !== undefined) byAddress.set(address, its + 1);
+      const group = address === undefined ? undefined : (byAddress.get(address) ?? { taken: 0, yielding: new Map() });
+      if (group !== undefined && address !== undefined) {
+        byAddress.set(address, group);
+        group.taken += 1;
+      }
       let isBack = false;
-      return () => {
-        if (isBack) return;
-        isBack = true;
-        taken -= 1;
-        if (address === undefined) return;
-        const left = (byAddress.get(address) ?? 1) - 1;
-        if (left === 0) byAddress.delete(address);
-        else byAddress.set(address, left);
+      const share: Share = {
+        giveBack() {
+          if (isBack) return;
+          isBack = true;
+          taken -= 1;
+          if (group === undefined || address === undefined) return;
+          group.yielding.delete(share);
+          group.taken -= 1;
+          if (group.taken === 0) byAddress.delete(address);
+        },
+        yieldTo(onLost) {
+          if (!isBack) group?.yielding.set(share, onLost);
+        },
       };
+      return share;
     },
   };
 }

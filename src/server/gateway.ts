@@ -9,29 +9,31 @@
  * an answer with one call instead of a chunk at a time, which saves a third of the CPU of a call.
  */
 import { createContextValues } from "@connectrpc/connect";
-import { isPublishable } from "../otp/api-key.ts";
+import { hasKey, isPublishable } from "../otp/api-key.ts";
 import type { TurnedAway } from "../observe/turned-away.ts";
 import { ok, refuse, type Refusal } from "../otp/reason.ts";
 import { StoreUnavailable } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { gather, write, type Request, type Response, type Sendable } from "./answer.ts";
 import type { Admit } from "./admission.ts";
-import { createBudget, reasonOf } from "./budget.ts";
+import { createBudget, reasonOf, type Share } from "./budget.ts";
 import type { ClientAddress } from "./client-address.ts";
 import { ClientGone, Late, type Call } from "./call.ts";
 import { isPreflight, type Cors } from "./cors.ts";
 import { undecodableQuery, whyRefused } from "./decoding.ts";
+import { createDoor, type Looked, type Waiting } from "./door.ts";
 import { asText, fromText, notText, unwrap } from "./frames.ts";
 import { isGrpcWebText } from "./media-type.ts";
+import { createPageAnswers } from "./page-answers.ts";
 import { createPlaces, type Place } from "./places.ts";
-import { alone, answerAtOnce, discard, isGone, readBody } from "./request-body.ts";
+import { abandon, alone, discard, isGone, readBody } from "./request-body.ts";
 import { headersOf, timeoutMsOf } from "./request-headers.ts";
 import { codeSaid, refusalOn } from "./refused.ts";
 import { allowing, createRouter, pathOf, type Routed } from "./route.ts";
 import { callKey, type Rpcs } from "./rpcs.ts";
+import { createShortRefusals } from "./short-refusals.ts";
 import { httpStatus } from "./status.ts";
 import { createTurnAway, newCallId, type TurnAway } from "./turn-away.ts";
-import { createTurns } from "./turns.ts";
 import { createReception, type Visit } from "./visits.ts";
 
 export interface GatewayOptions {
@@ -44,6 +46,8 @@ export interface GatewayOptions {
   readonly addressOf: (request: Request) => ClientAddress;
   /** Finds the address whose share a client's requests count in, by its whole address; undefined for one that many have. */
   readonly shareOf: (address: string | undefined) => string | undefined;
+  /** Tells whether a call brings a secret key that was valid lately, without looking it up. */
+  readonly wasValid: (authorization: string | undefined) => boolean;
   /** Finds the visit of a path that is no RPC. */
   readonly visitOf: (path: string) => Visit | undefined;
   /** Told of a request that brought a valid secret key. Everybody can read a publishable one: it proves nobody. */
@@ -78,15 +82,8 @@ export interface Gateway {
 
 /** Calls begun in one turn of the event loop: 5 to 10 ms of work. */
 const callsPerTurn = 32;
-/**
- * Calls refused for want of room in one turn: with 128, 4,000 streams that came again at once took a quarter of the
- * machine's time; with 32 they waited 3 s for their refusal.
- */
-const refusalsPerTurn = 64;
-/** And how many may wait for that; further ones are answered at once. */
-const refusalsWaitingMax = 4_096;
-/** One per surface and content type in use; a client can invent no more than this. */
-const fullHouseAnswersMax = 32;
+/** Keys of callers who are not known that are looked up at once. */
+const looksMax = 64;
 /** A full house is worth another try so much later. */
 const retryAfterMs = 1_000;
 /** Bodies of providers' reports that are read at once. Each is here in milliseconds, unless a stranger sends it. */
@@ -98,15 +95,22 @@ export function createGateway(options: GatewayOptions): Gateway {
   const { rpcs, system, admit, cors, onAuthenticated, bodyBytesMax, deadlineMs, callsMax, traced, onCall, onFault } =
     options;
   const router = createRouter(rpcs.handlers, bodyBytesMax);
-  const fullHouseAnswers = new Map<string, Sendable>();
-  const takeTurn = createTurns(callsPerTurn);
-  const takeRefusalTurn = createTurns(refusalsPerTurn);
-  let refusalsWaiting = 0;
   const turnAway = createTurnAway(system, options.onTurnedAway);
   const places = createPlaces(callsMax);
   const pageCalls = createBudget(pageCallsOf(callsMax));
   const secretBodies = createBudget({ max: callsMax });
   const shareOfClient = (request: Request) => options.shareOf(options.addressOf(request).text);
+  const door = createDoor({ perTurn: callsPerTurn, looksMax, knownLooksMax: callsMax, waitingMax: callsMax });
+  const { mark, markWithinShare, preflight } = createPageAnswers({
+    cors,
+    places,
+    pageCalls,
+    turnAway,
+    shareOf: shareOfClient,
+    onFault,
+    faultRefusal,
+  });
+  const refuseShortly = createShortRefusals(markWithinShare);
   const { receive } = createReception({
     places,
     turnAway,
@@ -138,23 +142,26 @@ export function createGateway(options: GatewayOptions): Gateway {
       return turnAway(request, response, refusal, routed.ok ? { surface: routed.surface } : allowing(routed));
     }
     if (!routed.ok) throw new Error("a request that leads nowhere has its refusal");
+    if (!hasKey(request.headers.authorization) && !places.isDraining) return refuseKeyless(request, response, routed);
     if (places.isFull) return refuseForWantOfRoom(request, response, routed);
     const { call, giveUp } = newCall(request, routed);
     const startMs = system.now();
     const place = places.begin();
-    place.take();
-    const entry: Entry = { call, giveUp, place };
+    const entry: Entry = { call, giveUp, place, looked: () => {} };
     try {
       // One that waits for its turn was there before a stop that begins meanwhile.
       if (places.isDraining) call.refusedAtGate = refuse("SHUTTING_DOWN", { retryAfterMs }).refusal;
-      const turn = takeTurn();
-      if (turn !== undefined) await turn;
-      if (request.headers.origin !== undefined) await mark(request, response);
+      const entered = door.enter(() => waitingOf(request));
+      const looked = typeof entered === "function" ? entered : await entered;
+      if (looked === undefined) return refuseForWantOfRoom(request, response, routed);
+      entry.looked = looked;
       const performed = () => perform(request, response, routed, entry);
       const answer = await (traced === undefined ? performed() : traced(call, request.headers, performed));
       if (answer !== undefined) {
         write(response, answer, call.id);
         onCall(call, answer.status, system.now() - startMs);
+        // It is for its client to take the answer now.
+        entry.share?.yieldTo(() => abandon(request));
       }
     } finally {
       // One that was let in keeps its place until its answer was taken; a refusal must not cost a stranger's neighbours any.
@@ -163,22 +170,24 @@ export function createGateway(options: GatewayOptions): Gateway {
     }
   }
 
-  /**
-   * Refuses a call because the house is full, a few in each turn: a client that comes again at once is slowed down by its
-   * wait for the answer, and cannot take the time of those who are served. The wait is short and the crowd is bounded.
-   */
+  /** Refuses a call that nobody can be behind: it costs us nothing but the answer, whatever else is going on. */
+  async function refuseKeyless(request: Request, response: Response, routed: Routed): Promise<void> {
+    const startMs = system.now();
+    const { call } = newCall(request, routed);
+    call.refusal = refuse("API_KEY_MISSING").refusal;
+    const status = await refuseShortly(request, response, routed, call.refusal, call.id);
+    onCall(call, status, system.now() - startMs);
+  }
+
   async function refuseForWantOfRoom(request: Request, response: Response, routed: Routed): Promise<void> {
     options.onNoRoom?.(routed.handler.method.name);
-    if (refusalsWaiting < refusalsWaitingMax) {
-      refusalsWaiting += 1;
-      const turn = takeRefusalTurn();
-      if (turn !== undefined) await turn;
-      refusalsWaiting -= 1;
-    }
-    discard(request);
-    await mark(request, response);
-    const name = `${routed.surface} ${routed.type}`;
-    write(response, fullHouseAnswers.get(name) ?? fullHouse(name, routed));
+    await refuseShortly(request, response, routed, refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal);
+  }
+
+  /** Whose turn a call waits for, until its key was looked at. */
+  function waitingOf(request: Request): Waiting {
+    const isKnown = options.wasValid(request.headers.authorization);
+    return isKnown ? { isKnown } : { isKnown, address: shareOfClient(request) };
   }
 
   /** Makes the call of a request, and what gives up on it. */
@@ -198,16 +207,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     return { call, giveUp: reject };
   }
 
-  /**
-   * What a call is told when there is no room for it. Made once for each kind of call: refusing has to be far cheaper
-   * than serving. Nothing of the request but its kind goes into it, since it is given to other callers too.
-   */
-  function fullHouse(name: string, { surface, type }: Routed): Sendable {
-    const made = refusalOn(surface, type, refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal);
-    if (fullHouseAnswers.size < fullHouseAnswersMax) fullHouseAnswers.set(name, made);
-    return made;
-  }
-
   /** Takes a routed request to its answer; undefined when the client has gone. */
   async function perform(
     request: Request,
@@ -217,7 +216,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   ): Promise<Sendable | undefined> {
     const { surface, type } = routed;
     const { call, giveUp } = entry;
-    const refusal = (await refusalAtDoor(request, call)) ?? takeShare(entry);
+    const refusal = (await refusalAtDoor(request, response, entry)) ?? takeShare(entry);
     let body: Uint8Array = routed.body ?? empty;
     if (refusal !== undefined) {
       call.refusedAtGate = refusal;
@@ -249,27 +248,27 @@ export function createGateway(options: GatewayOptions): Gateway {
   function takeShare(entry: Entry): Refusal | undefined {
     const { caller, address } = entry.call;
     if (caller === undefined || !isPublishable(caller.kind)) return undefined;
-    const giveBack = pageCalls.take(address === undefined ? undefined : options.shareOf(address.text));
-    if (typeof giveBack === "string") return refuse(reasonOf(giveBack), { retryAfterMs }).refusal;
-    entry.giveBack = giveBack;
+    const share = pageCalls.take(address === undefined ? undefined : options.shareOf(address.text));
+    if (typeof share === "string") return refuse(reasonOf(share), { retryAfterMs }).refusal;
+    entry.share = share;
     return undefined;
   }
 
   /** Reads a call's body. Its place is others' meanwhile, and taken again once the body is whole. */
   async function readWithoutPlace(
     request: Request,
-    { place, giveBack }: Entry,
+    { place, share }: Entry,
     bytesMax: number,
   ): Promise<Uint8Array | Refusal | undefined> {
     // A page's call has its share of them.
-    const bodyRead = giveBack ?? secretBodies.take();
+    const bodyRead = share ?? secretBodies.take();
     if (typeof bodyRead === "string") {
       discard(request);
       return refuse(reasonOf(bodyRead), { retryAfterMs }).refusal;
     }
     place.lend();
     const read = await readBody(request, bytesMax, deadlineMs);
-    if (bodyRead !== giveBack) bodyRead();
+    if (bodyRead !== share) bodyRead.giveBack();
     if (read === "too large") return refuse("BODY_TOO_LARGE").refusal;
     if (read === "too slow") return refuse("DEADLINE").refusal;
     return read === undefined || place.take() ? read : refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal;
@@ -316,10 +315,15 @@ export function createGateway(options: GatewayOptions): Gateway {
     return refusalOn(surface, type, refusal);
   }
 
-  /** What can be refused by the headers alone. */
-  async function refusalAtDoor(request: Request, call: Call): Promise<Refusal | undefined> {
-    if (call.refusedAtGate !== undefined) return call.refusedAtGate;
+  /** What can be refused by the headers alone. Whoever is let in has a place from then on. */
+  async function refusalAtDoor(
+    request: Request,
+    response: Response,
+    { call, place, looked }: Entry,
+  ): Promise<Refusal | undefined> {
     try {
+      if (request.headers.origin !== undefined) await mark(request, response);
+      if (call.refusedAtGate !== undefined) return call.refusedAtGate;
       const { key, result } = await admit(request, call.rpc);
       if (key !== undefined) {
         call.caller = key;
@@ -327,43 +331,11 @@ export function createGateway(options: GatewayOptions): Gateway {
       }
       if (!result.ok) return result.refusal;
       call.address = result.value.address;
-      return undefined;
+      return place.take() ? undefined : refuse("STORE_UNAVAILABLE", { retryAfterMs }).refusal;
     } catch (error) {
       return faultRefusal(error);
-    }
-  }
-
-  /** Lets a page read the answer. Whatever is wrong with the store, the call itself is told. */
-  async function mark(request: Request, response: Response): Promise<void> {
-    if (request.headers.origin === undefined) return;
-    try {
-      await cors.mark(request, response);
-    } catch (error) {
-      onFault(error);
-    }
-  }
-
-  /**
-   * Answers what a browser asks before it sends a page's call. There is no key yet, so while the origin is looked up it has a
-   * page's share, and no place of a call.
-   */
-  async function preflight(request: Request, response: Response): Promise<void> {
-    const giveBack = places.isDraining ? undefined : pageCalls.take(shareOfClient(request));
-    if (giveBack === undefined || typeof giveBack === "string") {
-      discard(request);
-      const reason = giveBack === undefined ? "SHUTTING_DOWN" : reasonOf(giveBack);
-      return turnAway(request, response, refuse(reason, { retryAfterMs }).refusal);
-    }
-    const place = places.begin();
-    const answer = async () => {
-      const refusal = await cors.answerPreflight(request, response).catch(faultRefusal);
-      if (refusal !== undefined) turnAway(request, response, refusal);
-    };
-    try {
-      await answerAtOnce(request, answer);
     } finally {
-      place.end();
-      giveBack();
+      looked();
     }
   }
 
@@ -388,11 +360,13 @@ interface NewCall {
 /** A call with what it holds of the house. */
 interface Entry extends NewCall {
   readonly place: Place;
-  /** Gives back a page's share, where it is a page's call. */
-  giveBack?: () => void;
+  /** A page's share, where it is a page's call. */
+  share?: Share;
+  /** To be run once the call's key was looked at. */
+  looked: Looked;
 }
 
-function leave({ place, giveBack }: Entry): void {
+function leave({ place, share }: Entry): void {
   place.end();
-  giveBack?.();
+  share?.giveBack();
 }

@@ -44,12 +44,13 @@ export interface OpenRpcsOptions {
   readonly onFault: (error: unknown) => void;
 }
 
-/** By how a call runs: one answer, an answer that lasts, or questions and answers for as long as the client likes. */
-export type OpenRpcBudgets = Readonly<Record<"unary" | "server_streaming" | "bidi_streaming", BudgetLimits>>;
+/**
+ * By how a call runs: an answer that lasts, or questions and answers for as long as the client likes. One that is answered
+ * once and at once, as a check is, has no bound but its connection's: its answer is a few bytes.
+ */
+export type OpenRpcBudgets = Readonly<Record<"server_streaming" | "bidi_streaming", BudgetLimits>>;
 
 export const openRpcBudgets: OpenRpcBudgets = {
-  // Answered at once: what is under way are answers that nobody takes.
-  unary: { max: 1_000, perAddressMax: 100 },
   // Health watches: 1,000 are 5 MB.
   server_streaming: { max: 1_000, perAddressMax: 100 },
   // Reflection, for people at their tools.
@@ -64,7 +65,6 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
   const { messageBytesMax, deadlineMs, watchMs, budgets, shareOf, onFault } = options;
   const { turnAway } = gateway;
   const budgetOf = {
-    unary: createBudget(budgets.unary),
     server_streaming: createBudget(budgets.server_streaming),
     bidi_streaming: createBudget(budgets.bidi_streaming),
   };
@@ -108,8 +108,9 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     }
     if (gone.signal.aborted) return;
     // Not before its body is whole: one that never ends would hold what others need.
-    const taken = budgetOf[kindOf(handler)].take(shareOf(peerOf(request)));
-    if (typeof taken !== "string") giveBack = taken;
+    const kind = kindOf(handler);
+    const taken = kind === "unary" ? undefined : budgetOf[kind].take(shareOf(peerOf(request)));
+    if (taken !== undefined && typeof taken !== "string") ({ giveBack } = taken);
     const answer = await handler({
       httpVersion: request.httpVersion,
       method: request.method ?? "POST",
@@ -142,7 +143,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
 const clientGone = new Error("the client is gone");
 
 /** What only a client streams there is none of. */
-function kindOf({ method: { methodKind } }: UniversalHandler): keyof OpenRpcBudgets {
+function kindOf({ method: { methodKind } }: UniversalHandler): "unary" | keyof OpenRpcBudgets {
   return methodKind === "client_streaming" ? "bidi_streaming" : methodKind;
 }
 

@@ -65,6 +65,12 @@ export async function answerAtOnce(request: Request, answer: () => Promise<void>
   if (!stream.endAfterHeaders && !isGone(request)) stream.close(constants.NGHTTP2_NO_ERROR);
 }
 
+/** Ends a request whose client is no longer waited for: its stream, or on HTTP/1 its connection. */
+export function abandon(request: Request): void {
+  if ("stream" in request) request.stream.close(constants.NGHTTP2_CANCEL);
+  else request.socket.destroy();
+}
+
 /** True once the client has taken its request back, or its connection has gone. */
 export function isGone(request: Request): boolean {
   return "stream" in request ? request.stream.closed || request.stream.destroyed : request.destroyed;

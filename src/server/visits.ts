@@ -8,7 +8,7 @@ import { peerOf } from "./admission.ts";
 import { answerPage, type Page, type Request, type Response } from "./answer.ts";
 import { createBudget, reasonOf, type BudgetLimits } from "./budget.ts";
 import type { Places } from "./places.ts";
-import { answerAtOnce, discard, readBody } from "./request-body.ts";
+import { abandon, answerAtOnce, discard, readBody } from "./request-body.ts";
 import { allowing, methodNotAllowed } from "./route.ts";
 import type { TurnAway } from "./turn-away.ts";
 
@@ -95,18 +95,19 @@ export function createReception(options: ReceptionOptions): Reception {
     response: Response,
     show: (body: Uint8Array) => Promise<void>,
   ): Promise<void> {
-    const giveBack = bodies.take(shareOf(request));
-    if (typeof giveBack === "string") return sendAway(request, response, reasonOf(giveBack));
+    const share = bodies.take(shareOf(request));
+    if (typeof share === "string") return sendAway(request, response, reasonOf(share));
+    share.yieldTo(() => abandon(request));
     const place = places.begin();
     try {
       const body = await readBody(request, bodyBytesMax, bodyMs);
       if (body === undefined) return;
       if (body === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
       if (body === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
-      giveBack();
+      share.giveBack();
       await withPlace(request, response, () => show(body), place);
     } finally {
-      giveBack();
+      share.giveBack();
       place.end();
     }
   }

@@ -3,6 +3,7 @@
  */
 import {
   apiKeyBytes,
+  isPublishable,
   judgeKey,
   makeApiKey,
   parseAuthorization,
@@ -86,7 +87,7 @@ export interface CallerAddress {
 }
 
 /**
- * Makes the function that authenticates a call by its `Authorization` header. A key is looked up at every call, so that
+ * Makes what authenticates a call by its `Authorization` header. A key is looked up at every call, so that
  * one revoked by another process counts at once; a malformed one is refused before any look-up. The process's own keys
  * are known to it beside those of the store.
  *
@@ -121,10 +122,7 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
     return judged;
   }
 
-  return async function authenticate(
-    header: string | undefined,
-    addressOf: () => CallerAddress,
-  ): Promise<Result<ApiKey>> {
+  async function authenticate(header: string | undefined, addressOf: () => CallerAddress): Promise<Result<ApiKey>> {
     const presented = parseAuthorization(header);
     if (!presented.ok) {
       const isKey = presented.refusal.reason !== "API_KEY_MISSING";
@@ -132,7 +130,7 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
       return tooMany === undefined ? presented : { ok: false, refusal: tooMany };
     }
     const now = store.now();
-    const name = Buffer.from(presented.value.digest).toString("base64");
+    const name = nameOf(presented.value);
     if (seenValid.get(name) > now) {
       const judged = await look(presented.value, now);
       seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
@@ -158,5 +156,20 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
       if (left === 0) looking.delete(name);
       else looking.set(name, left);
     }
+  }
+
+  return {
+    authenticate,
+    /** Tells whether this is a secret key that was valid in the last five minutes, without looking it up. */
+    wasValid(header: string | undefined): boolean {
+      const presented = parseAuthorization(header);
+      return (
+        presented.ok && !isPublishable(presented.value.kind) && seenValid.get(nameOf(presented.value)) > store.now()
+      );
+    },
   };
+}
+
+function nameOf({ digest }: PresentedKey): string {
+  return Buffer.from(digest).toString("base64");
 }

@@ -93,6 +93,7 @@ async function startImpatient() {
         : { key, result: { ok: true, value: { key, address: undefined } } },
     addressOf: () => ({ name: "127.0.0.1", text: "127.0.0.1" }),
     shareOf: () => undefined,
+    wasValid: () => false,
     cors: createCors(() => Promise.resolve(false)),
     visitOf: () => undefined,
     onAuthenticated: connections.authenticated,

@@ -206,7 +206,7 @@ describe("a check", () => {
     ["watches", "/grpc.health.v1.Health/Watch"],
   ])("is answered beside any number of %s that are not ended", async (_, path) => {
     const none = { max: 1, perAddressMax: 1 };
-    listener = await startListener({ openRpcs: { unary: none, server_streaming: none } });
+    listener = await startListener({ openRpcs: { server_streaming: none } });
     const raw = await openRaw(listener.port);
     raw.write(...hello, headersFrame("POST", path, "application/grpc"));
     // Taken after them, since frames are taken in order.
@@ -217,15 +217,22 @@ describe("a check", () => {
     raw.destroy();
   });
 
-  test("whose answer is not taken counts, and for its own address alone", async () => {
-    listener = await startListener({ openRpcs: { unary: { max: 2, perAddressMax: 1 } } });
-    const raw = await openRaw(listener.port, undefined, "127.0.0.2");
-    raw.write(preface, settings([4, 0]), headersFrame("POST", "/grpc.health.v1.Health/Check", "application/grpc"));
-    raw.write(frame(frameType.data, flag.endStream, 1, Buffer.alloc(5)));
-    await raw.until((bytes) => framesIn(bytes).find(({ type }) => type === frameType.headers));
-    expect(await codeOf(overGrpc(listener.url, { localAddress: "127.0.0.2" }).check({}))).toBe(Code.ResourceExhausted);
-    expect((await overGrpc(listener.url).check({})).status).toBe(Status.SERVING);
-    raw.destroy();
+  test("is answered beside any number whose answer is not taken, of its own address too", async () => {
+    listener = await startListener();
+    // As many on each connection as one may leave untaken.
+    const streams = Array.from({ length: 16 }, (_, i) => 2 * i + 1);
+    const check = headersFrame("POST", "/grpc.health.v1.Health/Check", "application/grpc").subarray(9);
+    const checks = streams.flatMap((stream) => [
+      frame(frameType.headers, flag.endHeaders, stream, check),
+      frame(frameType.data, flag.endStream, stream, Buffer.alloc(5)),
+    ]);
+    const held = await hold(listener.port, "127.0.0.2", 7, preface, settings([4, 0]), ...checks);
+    const answers = (bytes: Buffer) => framesIn(bytes).filter(({ type }) => type === frameType.headers).length;
+    await Promise.all(held.map((each) => each.until((bytes) => (answers(bytes) >= 16 ? true : undefined))));
+    for (const localAddress of ["127.0.0.1", "127.0.0.2"]) {
+      expect((await overGrpc(listener.url, { localAddress }).check({})).status).toBe(Status.SERVING);
+    }
+    for (const each of held) each.destroy();
   });
 });
 

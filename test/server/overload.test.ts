@@ -56,12 +56,14 @@ test("a refusal is the same for everybody, whatever the first one to be refused 
   await Promise.all(held);
 });
 
-test("a full house is refused before anybody's key is looked at, but not what is no call at all", async () => {
-  expect((await fetch(`${listener.url}${path}`)).status).toBe(503);
+test("a full house is refused before anybody's key is looked at, but not what has no key or is no call at all", async () => {
+  const wrong = { authorization: "Bearer wrong" };
+  expect((await get(path, wrong)).status).toBe(503);
+  expect((await fetch(`${listener.url}${path}`)).status).toBe(401);
   expect((await fetch(`${listener.url}/nowhere`)).status).toBe(404);
   listener.letGo();
   await Promise.all(held);
-  expect((await fetch(`${listener.url}${path}`)).status).toBe(401);
+  expect((await get(path, wrong)).status).toBe(401);
 });
 
 test("a client that goes gives its place back", async () => {

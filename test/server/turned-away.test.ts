@@ -113,6 +113,24 @@ test("of many within a second ten are told of, and of the rest how many there we
   expect([lines, due]).toEqual([[], []]);
 });
 
+test("calls without a valid key share these lines, and others have as many as there are", async () => {
+  world.system.advance(1_000);
+  world.told.splice(0);
+  const ask = (authorization: string) => fetch(`${world.url}/v1/otp/${"A".repeat(22)}`, { headers: { authorization } });
+  for (let i = 0; i < 4; i += 1) await fetch(`${world.url}/nowhere`);
+  for (let i = 0; i < 12; i += 1) await ask(["", "Bearer wrong"][i % 2] ?? "");
+  for (let i = 0; i < 12; i += 1) await ask(`Bearer ${world.key}`);
+  const events = world.told.map(({ event, with: [call] }) => [
+    event,
+    (call as { caller?: unknown }).caller !== undefined,
+  ]);
+  const count = (event: string, hasKey: boolean) => events.filter(([is, has]) => is === event && has === hasKey).length;
+  expect([count("turnedAway", false), count("call", false), count("call", true)]).toEqual([4, 6, 12]);
+  world.system.advance(1_000);
+  await fetch(`${world.url}/nowhere`);
+  expect(world.told.find(({ event }) => event === "turnedAwayRest")).toMatchObject({ with: [6] });
+});
+
 test("the real log has a line for each, without what is secret, and the rest at a stop", async () => {
   const folder = temporaryFolder();
   const otpd = await startOtpd(folder);

@@ -17,7 +17,7 @@ let system: ManualSystem;
 let store: Store;
 let reads: number;
 let isDown: boolean;
-let authenticate: ReturnType<typeof createAuthenticate>;
+let authenticate: ReturnType<typeof createAuthenticate>["authenticate"];
 beforeEach(async () => {
   folder = temporaryFolder();
   system = createManualSystem();
@@ -29,12 +29,12 @@ beforeEach(async () => {
     reads += 1;
     return isDown ? Promise.reject(new StoreUnavailable("down")) : registry.findApiKey(id);
   };
-  authenticate = createAuthenticate({
+  ({ authenticate } = createAuthenticate({
     store: { now: () => store.now(), registry: { ...registry, findApiKey } },
     failureLimit: { burst: 60, intervalMs: 1_000 },
     isShared: ({ text }) => text === balancer,
     onFault: (error) => expect.unreachable(String(error)),
-  });
+  }));
 });
 afterEach(async () => {
   await store.close();

@@ -190,7 +190,7 @@ describe("a database of the first schema", () => {
     const jobs = await acts.claim();
     expect(jobs.map(({ verification }) => verification.id)).toEqual([pending.id]);
     expect(jobs.map(({ message }) => message.channel)).toEqual(["sms"]);
-    const authenticate = createAuthenticate({
+    const { authenticate } = createAuthenticate({
       store,
       failureLimit: { burst: 1, intervalMs: 1_000 },
       isShared: () => false,

@@ -71,12 +71,103 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a preflight takes a call's place",
     breaks: "preflights refuse calls while origins are looked up",
-    place: "src/server/gateway.ts#preflight",
-    text: `    const place = places.begin();
-    const answer`,
-    replacement: `    const place = places.begin();
-    if (!place.take()) throw new Error("no place");
-    const answer`,
+    place: "src/server/page-answers.ts#createPageAnswers",
+    text: `      const place = places.begin();
+      const answer`,
+    replacement: `      const place = places.begin();
+      if (!place.take()) throw new Error("no place");
+      const answer`,
     suites,
+  },
+  {
+    name: "no key is looked at like any other",
+    breaks: "a crowd without keys takes every place, and honest calls are refused",
+    place: "src/server/gateway.ts#serve",
+    text: `    if (!hasKey(request.headers.authorization) && !places.isDraining) return refuseKeyless(request, response, routed);
+`,
+    replacement: `    hasKey(undefined);
+`,
+    suites: ["test/server/overload.test.ts"],
+  },
+  {
+    name: "a place before the key",
+    breaks: "a crowd with wrong keys takes every place, and honest calls are refused",
+    place: "src/server/gateway.ts#serve",
+    text: `    const place = places.begin();
+`,
+    replacement: `    const place = places.begin();
+    place.take();
+`,
+    suites: ["test/server/door.test.ts"],
+  },
+  {
+    name: "first come, first looked at",
+    breaks: "one address's crowd stands before everybody else's first call",
+    place: "src/server/door.ts#takeOther",
+    text: `    others.delete(address);
+    if (queue.length > 0) others.set(address, queue);`,
+    replacement: `    if (queue.length === 0) others.delete(address);`,
+    suites: ["test/server/door.test.ts"],
+  },
+  {
+    name: "a full door sends newcomers away",
+    breaks: "one address's crowd has every newcomer refused",
+    place: "src/server/door.ts#createDoor",
+    text: `othersWaiting >= waitingMax && !makeRoom(queue.length)`,
+    replacement: `othersWaiting >= waitingMax`,
+    suites: ["test/server/door.test.ts"],
+  },
+  {
+    name: "known callers leave nothing",
+    breaks: "a busy backend keeps every newcomer waiting",
+    place: "src/server/door.ts#othersPart",
+    text: `const othersPart = 1 / 4;`,
+    replacement: `const othersPart = 0;`,
+    suites: ["test/server/door.test.ts"],
+  },
+  {
+    name: "unfinished reports stay",
+    breaks: "eight addresses keep every provider's report out",
+    place: "src/server/visits.ts#readAndShow",
+    text: `    share.yieldTo(() => abandon(request));
+`,
+    replacement: `    abandon.toString();
+`,
+    suites: ["test/server/door.test.ts"],
+  },
+  {
+    name: "answers that nobody takes keep their share",
+    breaks: "16 addresses shut all visitors out of all pages",
+    place: "src/server/gateway.ts#serve",
+    text: `entry.share?.yieldTo(() => abandon(request));`,
+    replacement: `abandon.toString();`,
+    suites: ["test/server/door.test.ts"],
+  },
+  {
+    name: "what is worked on gives way",
+    breaks: "visitors lose calls that we are working on to whoever comes",
+    place: "src/server/gateway.ts#takeShare",
+    text: `    entry.share = share;
+`,
+    replacement: `    entry.share = share;
+    share.yieldTo(() => entry.giveUp(new ClientGone("gone")));
+`,
+    suites: ["test/server/door.test.ts"],
+  },
+  {
+    name: "whoever has as much gives way",
+    breaks: "strangers of one address drive their own answers out for ever, and others' with them",
+    place: "src/server/budget.ts#makeRoom",
+    text: `group.yielding.size > (most?.yielding.size ?? 0)`,
+    replacement: `most === undefined || group.yielding.size < most.yielding.size`,
+    suites: ["test/server/door.test.ts"],
+  },
+  {
+    name: "calls without a key are logged without a bound",
+    breaks: "anybody fills the log: 10 MB in 10 s",
+    place: "src/main.ts#startService",
+    text: `if (call.caller !== undefined || turnedAwayLog.hasRoom()) telemetry`,
+    replacement: `telemetry`,
+    suites: ["test/server/turned-away.test.ts"],
   },
 ];

@@ -71,9 +71,9 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "a line for each wrong path",
     breaks: "a stranger fills the log's disk as fast as he can ask",
-    place: "src/observe/turned-away.ts#tell",
-    text: `if (lines < linesPerSecond) {`,
-    replacement: `if (lines >= 0) {`,
+    place: "src/observe/turned-away.ts#hasRoom",
+    text: `if (lines <= linesPerSecond) return true;`,
+    replacement: `if (lines < Number.POSITIVE_INFINITY) return true;`,
     suites: ["test/server/turned-away.test.ts"],
   },
   {

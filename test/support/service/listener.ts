@@ -195,6 +195,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       addressOf,
       shareOf,
       cors: createCors(() => Promise.resolve(false)),
+      wasValid: (header) => header === `Bearer ${testKey}`,
       onAuthenticated: connections.authenticated,
       visitOf: wish.visitOf ?? (() => undefined),
       bodyBytesMax: 16_384,

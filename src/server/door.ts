@@ -1,0 +1,127 @@
+/**
+ * The door: calls whose key is yet to be looked at. They are begun a few in each turn of the event loop, and looked at a few
+ * at once. In overload hundreds of requests are ready together. Begun all together they would keep the event loop from
+ * everything else for a tenth of a second: from refusing what finds no place, and from new connections, of which it takes one
+ * a turn (with 320 callers the last connection waited for 10 s). A few at a time cost nothing: a transaction shared by more of
+ * them is hardly cheaper for each.
+ *
+ * Whoever has to wait does so by his address, and addresses take turns: the crowd of one never stands before another's first
+ * call. A secret key that was valid lately goes before all of them, as far as it leaves them some.
+ */
+
+export interface DoorLimits {
+  /** Calls begun in one turn of the event loop. */
+  readonly perTurn: number;
+  /** Calls that are looked at at once; as many again of known callers. */
+  readonly looksMax: number;
+  readonly knownLooksMax: number;
+  /** Calls that wait, of known callers and of all others. */
+  readonly waitingMax: number;
+}
+
+/** Who waits: somebody whose secret key was valid lately, or an address; undefined for all whose address many have. */
+export type Waiting = { readonly isKnown: true } | { readonly isKnown: false; readonly address: string | undefined };
+
+/** Tells that a call was looked at. Safe to run once. */
+export type Looked = () => void;
+
+export interface Door {
+  /**
+   * Lets a call be looked at, now or later; undefined, at once or later, where too many wait. `waiting` is asked only of
+   * one that cannot be looked at now.
+   */
+  enter(waiting: () => Waiting): Looked | Promise<Looked | undefined>;
+}
+
+type Answer = (looked: Looked | undefined) => void;
+
+/** What is left to others of a turn in which known callers wait: a quarter. */
+const othersPart = 1 / 4;
+
+export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: DoorLimits): Door {
+  const known: Answer[] = [];
+  /** The next address's turn comes first. */
+  const others = new Map<string | undefined, Answer[]>();
+  let othersWaiting = 0;
+  let begun = 0;
+  let looks = 0;
+  let knownLooks = 0;
+  let isScheduled = false;
+
+  const looked: Looked = () => {
+    looks -= 1;
+    if (othersWaiting > 0) schedule();
+  };
+  const lookedAtKnown: Looked = () => {
+    knownLooks -= 1;
+    if (known.length > 0) schedule();
+  };
+
+  function schedule(): void {
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(onTurn);
+  }
+
+  function onTurn(): void {
+    isScheduled = false;
+    const forOthers = Math.min(Math.ceil(perTurn * othersPart), othersWaiting, looksMax - looks);
+    const next = known.splice(0, Math.max(0, Math.min(perTurn - forOthers, knownLooksMax - knownLooks)));
+    begun = next.length;
+    knownLooks += begun;
+    const more: Answer[] = [];
+    for (; begun < perTurn && looks < looksMax; begun += 1) {
+      const answer = takeOther();
+      if (answer === undefined) break;
+      looks += 1;
+      more.push(answer);
+    }
+    // Once more, if only to know that a turn has passed.
+    if (begun > 0) schedule();
+    for (const answer of next) answer(lookedAtKnown);
+    for (const answer of more) answer(looked);
+  }
+
+  /** The first one of the address whose turn it is, which is last from now on. */
+  function takeOther(): Answer | undefined {
+    const [first] = others;
+    if (first === undefined) return undefined;
+    const [address, queue] = first;
+    const answer = queue.shift();
+    others.delete(address);
+    if (queue.length > 0) others.set(address, queue);
+    othersWaiting -= 1;
+    return answer;
+  }
+
+  /** Sends the last one of the longest queue away, if it is longer than this. */
+  function makeRoom(length: number): boolean {
+    let longest: Answer[] = [];
+    for (const queue of others.values()) if (queue.length > longest.length) longest = queue;
+    if (longest.length <= length) return false;
+    othersWaiting -= 1;
+    longest.pop()?.(undefined);
+    return true;
+  }
+
+  return {
+    enter(waiting) {
+      schedule();
+      if (begun < perTurn && looks < looksMax && known.length === 0 && othersWaiting === 0) {
+        begun += 1;
+        looks += 1;
+        return looked;
+      }
+      const who = waiting();
+      if (who.isKnown) {
+        if (known.length >= waitingMax) return Promise.resolve(undefined);
+        return new Promise((resolve) => known.push(resolve));
+      }
+      const queue = others.get(who.address) ?? [];
+      if (othersWaiting >= waitingMax && !makeRoom(queue.length)) return Promise.resolve(undefined);
+      others.set(who.address, queue);
+      othersWaiting += 1;
+      return new Promise((resolve) => queue.push(resolve));
+    },
+  };
+}
