@@ -2,8 +2,11 @@
  * What a first start in development gives to a first-time user: keys that may do everything, and a banner that says what
  * to type.
  */
+import { getExampleNumber, type CountryCode } from "libphonenumber-js/max";
+import examples from "libphonenumber-js/examples.mobile.json";
 import type { ProviderName } from "./delivery/providers/list.ts";
 import { publishableScopes, secretScopes } from "./otp/api-key.ts";
+import type { Policy } from "./otp/policy.ts";
 import type { Secret } from "./otp/secret.ts";
 import type { Address } from "./server/server.ts";
 import { issueFirstKeys } from "./service/api-keys.ts";
@@ -34,11 +37,25 @@ export async function firstKeys(store: Store, system: System): Promise<FirstKeys
   return secret && publishable && { secret: secret.text, publishable: publishable.text };
 }
 
+/** By what messages go out, and where to. */
+interface Ways {
+  readonly providers: readonly ProviderName[];
+  readonly policy: Pick<Policy, "allowedCountries">;
+}
+
+/** The phone of the banner's command: one that is allowed, and nobody's whom a real message would reach. */
+function examplePhone({ providers, policy: { allowedCountries } }: Ways): string {
+  if (!providers.includes("console")) return "YOUR_NUMBER";
+  if (allowedCountries === undefined || allowedCountries.has("US")) return "+14155552671";
+  const found = [...allowedCountries].map((country) => getExampleNumber(country as CountryCode, examples));
+  return found.find((number) => number !== undefined)?.number ?? "YOUR_NUMBER";
+}
+
 /** What a first-time user reads. Plain text, every command on a line of its own. */
 export function banner(
   { scheme, host, port }: Address,
   keys: FirstKeys | undefined,
-  providers: readonly ProviderName[],
+  { providers, policy }: Ways,
   demoUrl: string | undefined,
 ): string {
   const at = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
@@ -74,7 +91,7 @@ export function banner(
     "",
     "Send a code:",
     "",
-    curl("/v1/otp/send", '{"phone":"+14155552671"}'),
+    curl("/v1/otp/send", JSON.stringify({ phone: examplePhone({ providers, policy }) })),
     "",
     "Check it, with the request_id from that answer and the code from the SMS:",
     "",

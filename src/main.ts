@@ -336,7 +336,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onBound: async (address) => {
         // The first keys are made last: those of a start that then failed would never be shown.
         const demoUrl = demo?.open(address);
-        if (isDevelopment) print(banner(address, await firstKeys(store, system), config.providers, demoUrl));
+        if (isDevelopment) print(banner(address, await firstKeys(store, system), config, demoUrl));
       },
       onFault: onFault("server"),
     });

@@ -35,7 +35,10 @@ async function examine(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
   const config = configuration();
   const findings = [
-    { ok: true, sentence: "The configuration has no faults." },
+    {
+      ok: true,
+      sentence: "The configuration in the environment of this shell, which need not be the service's, has no faults.",
+    },
     ...fileFindings(config, createSystem().now()),
     ...(await databaseFindings(config)),
     ...(await providerFindings(config)),

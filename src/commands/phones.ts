@@ -2,12 +2,15 @@
  * `otpd phones`: the answer to "the customer says no SMS came".
  */
 import { parseArgs } from "node:util";
+import type { Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import type { Destination } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
+import type { Tenant } from "../otp/tenant.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
-import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import type { Store } from "../store/store.ts";
+import { say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
 export const phoneCommands: Commands = {
@@ -26,10 +29,10 @@ is and why, and whether a list of destinations blocks or allows it. PHONE is in 
     summary: "give a phone a fresh start",
     help: `Usage: otpd phones reset PHONE [--tenant NAME]
 
-Fills the phone's message limits and forgets its wrong codes, so that its next code has the usual length. Live requests
-stay as they are.
+Forgets the messages that count against the phone's limits, and its wrong codes, so that its next code has the usual
+length. Live requests stay as they are.
 
-  --tenant NAME   with this tenant; default unless given`,
+  --tenant NAME   with this tenant; unless given, with each tenant that knows it`,
     run: reset,
   },
 };
@@ -50,9 +53,8 @@ async function show(args: string[]): Promise<void> {
       return say(values.json ? JSON.stringify(asJson(id, phone, report)) : describe(phone, report));
     }
     const reports: [tenant: string, report: PhoneReport][] = [];
-    for (const record of await store.registry.listTenants(-1)) {
-      const { policy } = readTenant(record, config).tenant;
-      reports.push([record.id, await showPhone({ store, keys, policy }, record.id, phone)]);
+    for (const { id, policy } of await allTenants(store, config)) {
+      reports.push([id, await showPhone({ store, keys, policy }, id, phone)]);
     }
     const known = reports.filter(([, report]) => isKnown(report));
     const told = known.length > 0 ? known : reports.filter(([tenant]) => tenant === "default");
@@ -71,15 +73,32 @@ function isKnown({ requests, wrongCodes, entry, allowances }: PhoneReport): bool
 }
 
 async function reset(args: string[]): Promise<void> {
-  const { values, positionals } = parseArgs({ args, options: { tenant: tenantOption }, allowPositionals: true });
+  const { values, positionals } = parseArgs({ args, options: { tenant: { type: "string" } }, allowPositionals: true });
   const phone = onePhone(positionals);
   const config = configuration();
   const keys = keyRingOf(config);
   await withStore(async (store) => {
-    const { id, policy } = await tenantAsRead(store, values.tenant, config);
-    await resetPhone({ store, keys, policy }, id, phone);
-    say(`${maskPhone(phone.e164)} starts afresh: its message limits are full, and its wrong codes are forgotten.`);
+    const asked = values.tenant;
+    const tenants = asked === undefined ? await allTenants(store, config) : [await tenantAsRead(store, asked, config)];
+    const freshAt: string[] = [];
+    for (const { id, policy } of tenants) {
+      if (!isKnown(await showPhone({ store, keys, policy }, id, phone))) continue;
+      await resetPhone({ store, keys, policy }, id, phone);
+      freshAt.push(id);
+    }
+    const shown = maskPhone(phone.e164);
+    if (freshAt.length === 0)
+      return say(
+        `${asked ?? "No tenant"} ${asked === undefined ? "knows" : "knows nothing of"} ${shown}: nothing was reset.`,
+      );
+    say(
+      `${shown} starts afresh with ${freshAt.join(", ")}: no message counts against its limits, and its wrong codes are forgotten.`,
+    );
   });
+}
+
+async function allTenants(store: Store, config: Config): Promise<Tenant[]> {
+  return (await store.registry.listTenants(-1)).map((record) => readTenant(record, config).tenant);
 }
 
 function onePhone(positionals: readonly string[]): PhoneNumber {

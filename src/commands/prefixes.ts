@@ -3,7 +3,8 @@
  * printed never holds more of a number than its prefix.
  */
 import { parseArgs } from "node:util";
-import { parsePhoneNumber } from "../otp/phone-number.ts";
+import { isPrefix } from "../otp/destination.ts";
+import { maskPhone, parsePhoneNumber } from "../otp/phone-number.ts";
 import {
   allowance,
   blockSends,
@@ -23,10 +24,10 @@ import { configuration, tenantAsRead } from "./setup.ts";
 
 export const prefixCommands: Commands = {
   "destinations explain": {
-    summary: "tell why the pumping guard blocks a prefix, or would",
+    summary: "tell why a prefix is blocked, or would be",
     help: `Usage: otpd destinations explain PHONE [--tenant NAME] [--json]
 
-Shows what the pumping guard knows of a prefix, that is, of the numbers that differ in their last four digits, and every
+Tells which entry of the tenant's lists blocks or allows it, and what the pumping guard knows of its prefix, that is, of the numbers that differ in their last four digits, and every
 decision it kept, with the numbers that decided. PHONE is a number such as +31612345678, or the prefix itself.
 
   --tenant  whose prefix; default unless given
@@ -51,11 +52,35 @@ async function explain(args: string[]): Promise<void> {
     options: { tenant: tenantOption, json: { type: "boolean", default: false } },
     allowPositionals: true,
   });
-  await withPrefix(positionals, values.tenant, async (store, name, mode) => {
+  const text = onePhone(positionals);
+  const config = configuration();
+  await withStore(async (store) => {
+    const { id, policy } = await tenantAsRead(store, values.tenant, config);
+    const entry = await entryOf(store, id, text);
+    const name = await findPrefix(store, id, text, entry !== undefined);
     const report = await explainPrefix(store, name);
-    if (report === undefined) return say(values.json ? JSON.stringify({ known: false }) : nothingKnown);
-    say(values.json ? JSON.stringify(asJson(report, mode)) : describe(report, mode));
+    const guard = report === undefined ? { known: false } : asJson(report, policy.fraudGuard);
+    if (values.json) return say(JSON.stringify({ ...guard, destination: entry ?? null }));
+    const known = report === undefined ? nothingKnown : describe(report, policy.fraudGuard);
+    say(entry === undefined ? known : `${entryLine(entry)}\n\n${known}`);
   });
+}
+
+/** The entry of the tenant's lists that speaks for a number or a prefix, with no more of a number than its prefix. */
+async function entryOf(store: Store, tenant: string, text: string) {
+  const parsed = parsePhoneNumber(text);
+  const number = parsed.ok ? parsed.value.e164 : bare(text);
+  if (!isPrefix(number)) return undefined;
+  const entry = await store.registry.findDestination(tenant, number);
+  if (entry === undefined) return undefined;
+  const { prefix, verdict, note, createMs } = entry;
+  const isWhole = parsed.ok && prefix.length > number.length - 4;
+  return { prefix: isWhole ? maskPhone(prefix) : prefix, verdict, note, create_time: timeOf(createMs) };
+}
+
+function entryLine({ prefix, verdict, note, create_time }: NonNullable<Awaited<ReturnType<typeof entryOf>>>): string {
+  const why = note === "" ? "" : ` (${note})`;
+  return `The entry ${prefix}${why} of the lists ${verdict}s it since ${create_time}: ${verdict === "block" ? "nothing is sent" : "the guard is not asked"}.`;
 }
 
 async function unblock(args: string[]): Promise<void> {
@@ -72,7 +97,7 @@ async function withPrefix(
   tenant: string,
   act: (store: Store, name: PrefixName, mode: GuardMode) => Promise<void>,
 ): Promise<void> {
-  const text = single(positionals, "Give one phone in international form, or a prefix.");
+  const text = onePhone(positionals);
   const config = configuration();
   await withStore(async (store) => {
     const { id, policy } = await tenantAsRead(store, tenant, config);
@@ -80,15 +105,24 @@ async function withPrefix(
   });
 }
 
+function onePhone(positionals: readonly string[]): string {
+  return single(positionals, "Give one phone in international form, or a prefix.");
+}
+
+/** What was typed, without what may stand between digits. */
+function bare(text: string): string {
+  return text.replaceAll(/[ ().-]/g, "");
+}
+
 const nothingKnown = "Nothing is known of this prefix: no send to it was judged in the last 30 days.";
 
 /** A number's prefix, or the text itself where it is a prefix that is known. */
-async function findPrefix(store: Store, tenant: string, text: string): Promise<PrefixName> {
+async function findPrefix(store: Store, tenant: string, text: string, isListed = false): Promise<PrefixName> {
   const parsed = parsePhoneNumber(text);
   const refusal = parsed.ok ? parsed.value.objection : parsed.refusal;
   if (parsed.ok && refusal === undefined) return prefixName(tenant, parsed.value.e164);
-  const name = { tenant, prefix: text.replaceAll(/[ ().-]/g, "") };
-  if ((await store.readPrefix(name)) !== undefined) return name;
+  const name = { tenant, prefix: bare(text) };
+  if (isListed || (await store.readPrefix(name)) !== undefined) return name;
   // Whether it is a prefix of which nothing is known or no number at all, it cannot be told.
   throw new Unusable(
     `${nothingKnown} If it is meant to be a number: ${refusal === undefined ? "" : sentenceOf(refusal)}`,

@@ -21,10 +21,13 @@ function parsed(): Parsed<Config> {
   return parseConfig(process.env, readText);
 }
 
+const noMasterKey =
+  "There is no master key: set OTP_MASTER_KEY or OTP_MASTER_KEY_FILE as the service has it, whose environment a command does not get; or, in development, start the service once.";
+
 /** The keys that the configuration brings, or those of a development setup. */
 export function keyRingOf(config: Config): KeyRing {
   const ring = keysAtHand(config);
-  if (ring === undefined) throw new Unusable("There is no master key: set OTP_MASTER_KEY, or start the service once.");
+  if (ring === undefined) throw new Unusable(noMasterKey);
   return ring;
 }
 

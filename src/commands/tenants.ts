@@ -107,7 +107,7 @@ async function create(args: string[]): Promise<void> {
       if (tenant !== undefined) return { result: { trouble: `There is already a tenant ${name}.` } };
       if (count >= tenantsMax)
         return { result: { trouble: `There are ${tenantsMax} tenants, and no more may be made.` } };
-      return keeping(name, settings, null, config);
+      return keeping(name, settings, null, config, textsFileIn(values));
     });
     report(told);
     say(`Made the tenant ${name}. Make a key for it: otpd keys create --tenant ${name}`);
@@ -130,7 +130,7 @@ async function change(args: string[]): Promise<void> {
       if (tenant === undefined) return { result: { trouble: noTenant(name).message } };
       const merged = { ...settingsOf(tenant).settings, ...given };
       for (const setting of dropped) delete merged[setting];
-      return keeping(name, merged, tenant.disableMs, config);
+      return keeping(name, merged, tenant.disableMs, config, textsFileIn(flags));
     });
     report(told);
     say(`Changed ${name}. It counts from the next call on.`);
@@ -144,10 +144,20 @@ interface Told {
 }
 
 /** Keeps settings, if a server will be able to read them all. */
-function keeping(id: string, settings: TenantSettings, disableMs: number | null, config: Config): TenantDecided<Told> {
+function keeping(
+  id: string,
+  settings: TenantSettings,
+  disableMs: number | null,
+  config: Config,
+  textsFile: string | undefined,
+): TenantDecided<Told> {
   const keep = { settings: recordedSettings(settings), disableMs };
   const { tenant, faults } = readTenant({ id, ...keep }, config);
-  const sentences = faults.map(({ setting, rest }) => `--${flagOf(setting as SettingName)} ${rest}.`);
+  const sentences = faults.map(({ setting, rest }) =>
+    setting === "texts" && textsFile !== undefined
+      ? `${textsFile}: ${rest}. What such a file has: docs/templates.md.`
+      : `--${flagOf(setting as SettingName)} ${rest}.`,
+  );
   if (settings.brand !== undefined && settings.texts === undefined) {
     sentences.push(
       ...faultsOfOperatorTexts(tenant.brand).map((rest) => `--brand is too much for the operator's ${rest}.`),
@@ -178,6 +188,10 @@ function givenSettings(flags: Readonly<Record<string, unknown>>): TenantSettings
     settings[name] = name === "texts" ? contentOf(text) : text;
   }
   return settings;
+}
+
+function textsFileIn(flags: Readonly<Record<string, unknown>>): string | undefined {
+  return flags["texts"] as string | undefined;
 }
 
 function contentOf(path: string): string {

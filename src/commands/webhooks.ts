@@ -1,6 +1,7 @@
 /**
  * `otpd webhooks`: where a tenant's events are posted, and with which secrets they are signed.
  */
+import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
 import { outcomeOf, postEvent, postTimeoutMs } from "../delivery/event-worker.ts";
@@ -116,6 +117,13 @@ async function add(args: string[]): Promise<void> {
       "URL must begin with https:// and have no user in it (http only for this machine, in development).",
     );
   }
+  const isAllowed = eventAddresses(config.environment === "development", config.eventNetworks);
+  const address = literalAddress(url);
+  if (address !== undefined && !isAllowed(address)) {
+    throw new Unusable(
+      `${url.href} would take no event: its address is not public. OTP_EVENT_NETWORKS names networks of yours that may be posted to.`,
+    );
+  }
   const keys = keyRingOf(config);
   await withStore(async (store, system) => {
     const { id: tenant } = await findTenant(store, values.tenant);
@@ -126,6 +134,13 @@ async function add(args: string[]): Promise<void> {
     if (values.json) say(JSON.stringify({ id: made.id, secret: made.secret.reveal(), tenant, url: url.href }));
     else say(`${shown(made)}\n\nid ${made.id}, of ${tenant}, ${types.length === 0 ? "all events" : types.join(", ")}`);
   });
+}
+
+/** The address that a URL leads to where no look-up has to tell; undefined for a name. */
+function literalAddress({ hostname }: URL): string | undefined {
+  const host = hostname.replace(/^\[|\]$/g, "");
+  if (/(?:^|\.)localhost\.?$/.test(host)) return "127.0.0.1";
+  return isIP(host) === 0 ? undefined : host;
 }
 
 async function rotate(args: string[]): Promise<void> {

@@ -74,7 +74,7 @@ describe("a development setup", () => {
     try {
       expect(await runOtpd(folder, ["doctor"])).toEqual({
         code: 0,
-        output: `ok   The configuration has no faults.
+        output: `ok   The configuration in the environment of this shell, which need not be the service's, has no faults.
 ok   The database can be written.
 ok   The master key is the one the database was written with.
 ok   Messages are printed on the console, and sent to nobody.
@@ -96,7 +96,7 @@ ok   Messages are printed on the console, and sent to nobody.
 
   test("without its master key is told how to get one", async () => {
     expect((await findings({})).bad).toEqual([
-      "There is no master key: set OTP_MASTER_KEY, or start the service once.",
+      "There is no master key: set OTP_MASTER_KEY or OTP_MASTER_KEY_FILE as the service has it, whose environment a command does not get; or, in development, start the service once.",
     ]);
   });
 });
@@ -188,7 +188,7 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
     expect(await findings(env)).toEqual({
       bad: [],
       good: [
-        "The configuration has no faults.",
+        "The configuration in the environment of this shell, which need not be the service's, has no faults.",
         "The database can be written.",
         "The master key is the one the database was written with.",
         "MessageBird accepts the access key.",

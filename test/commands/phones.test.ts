@@ -171,7 +171,7 @@ describe("phones reset", () => {
 
     expect(await runOtpd(world.folder, ["phones", "reset", phone], env)).toEqual({
       code: 0,
-      output: `${masked()} starts afresh: its message limits are full, and its wrong codes are forgotten.\n`,
+      output: `${masked()} starts afresh with default: no message counts against its limits, and its wrong codes are forgotten.\n`,
       errors: "",
     });
     const after = await shown();
@@ -190,10 +190,34 @@ describe("phones reset", () => {
     for (let i = 0; i < 5; i++) await send();
     phone = newPhone();
     for (let i = 0; i < 5; i++) await send({ known_user: true });
-    await runOtpd(world.folder, ["phones", "reset", phone], env);
+    const { output } = await runOtpd(world.folder, ["phones", "reset", phone], env);
+    expect(output).toMatch(/ starts afresh with default: /);
     expect((await shown()).limits.map(({ available }) => available)).toEqual([5, 6, 5, 6]);
     phone = other;
     expect((await shown()).limits.map(({ available }) => available)).toEqual([0, 1, 5, 6]);
+  });
+});
+
+describe("phones reset without a tenant", () => {
+  test("resets the phone in every tenant that knows it, and names them", async () => {
+    const acts = (...args: string[]) => runOtpd(world.folder, args, env);
+    await acts("tenants", "create", "acme");
+    await acts("tenants", "create", "idle");
+    const made = await acts("keys", "create", "--tenant", "acme");
+    const key = /otp_live_\w+/.exec(made.output)?.[0] ?? "";
+    expect((await rest.call(world.url, "SendOtp", { phone }, { key })).reason).toBeUndefined();
+    await send();
+    expect((await acts("phones", "reset", phone, "--tenant", "idle")).output).toBe(
+      `idle knows nothing of ${masked()}: nothing was reset.\n`,
+    );
+    expect((await acts("phones", "reset", phone)).output).toMatch(/ starts afresh with default, acme: /);
+    const { output } = await acts("phones", "show", phone, "--tenant", "acme", "--json");
+    expect((JSON.parse(output) as Shown).limits.map(({ available }) => available)).toEqual([5, 6, 5, 6]);
+  });
+
+  test("says of a phone that it never saw that nothing was reset", async () => {
+    const { output } = await runOtpd(world.folder, ["phones", "reset", phone], env);
+    expect(output).toBe(`No tenant knows ${masked()}: nothing was reset.\n`);
   });
 });
 

@@ -61,6 +61,25 @@ describe("destinations explain", () => {
     });
   });
 
+  test("tells of the entry of the lists that speaks for a number or a prefix, beside what the guard knows", async () => {
+    await otpd("destinations", "block", "+31655", "--note", "roaming test");
+    for (const asked of ["+31655512345", "+31655", "+316551"]) {
+      const { code, output } = await otpd("destinations", "explain", asked);
+      expect(code).toBe(0);
+      expect(output).toMatch(
+        /^The entry \+31655 \(roaming test\) of the lists blocks it since \S+Z: nothing is sent\.\n\nNothing is known/,
+      );
+      const json = await otpd("destinations", "explain", asked, "--json");
+      expect(JSON.parse(json.output)).toMatchObject({
+        known: false,
+        destination: { prefix: "+31655", verdict: "block", note: "roaming test" },
+      });
+    }
+    await otpd("destinations", "allow", "+31655598765");
+    const whole = await otpd("destinations", "explain", "+31655598765");
+    expect(whole.output).toMatch(/^The entry \+31•+65 of the lists allows it since \S+Z: the guard is not asked\.\n/);
+  });
+
   test("says so where nothing is known, or where there is no such tenant, and does not repeat what it was given", async () => {
     const elsewhere = await otpd("destinations", "explain", "+31687654321");
     expect(elsewhere).toEqual({

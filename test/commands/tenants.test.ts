@@ -112,6 +112,16 @@ describe("tenants set", () => {
     expect(own).toEqual([["brand", { value: "Bolt", from: "tenant" }]]);
   });
 
+  test("names a file of texts that cannot be read as one, and where it is told what it has", async () => {
+    const bad = join(folder, "bad.json");
+    writeFileSync(bad, '{"text":[]}');
+    await succeed("tenants", "create", name);
+    const { code, errors } = await runHere(["tenants", "set", name, "--texts", bad]);
+    expect(code).toBe(1);
+    expect(errors).toContain(`\n  - ${bad}: `);
+    expect(errors).toMatch(/ What such a file has: docs\/templates\.md\.\n$/);
+  });
+
   test("measures the texts that are there with a brand that is new", async () => {
     const long = join(folder, "long.json");
     const text = `{code} {brand}${" {brand}".repeat(11)}`;
@@ -188,7 +198,7 @@ describe("keys and phones of a tenant", () => {
     const args = ["+31612345678", "--tenant", name];
     const report = JSON.parse(await succeed("phones", "show", ...args, "--json")) as object;
     expect(report).toMatchObject({ country_allowed: false, code_length: 9, limits: [{ burst: 2 }, { burst: 2 }] });
-    expect(await succeed("phones", "reset", ...args)).toContain("starts afresh");
+    expect(await succeed("phones", "reset", ...args)).toContain(`${name} knows nothing of `);
     expect(JSON.parse(await succeed("phones", "show", "+31612345678", "--tenant", "default", "--json"))).toMatchObject({
       code_length: 7,
     });

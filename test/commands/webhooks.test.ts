@@ -124,6 +124,30 @@ test.each([
   expect(run.errors).toContain(says);
 });
 
+const notPublic = /^\S+ would take no event: its address is not public\. OTP_EVENT_NETWORKS /;
+test.each([
+  ["https://127.0.0.1:9000/", 1, notPublic],
+  ["https://localhost/", 1, notPublic],
+  ["https://events.localhost./", 1, notPublic],
+  ["https://[::1]/", 1, notPublic],
+  ["https://169.254.169.254/", 1, notPublic],
+  ["https://10.8.0.7/", 0, /^$/],
+  ["https://192.0.78.24/", 0, /^$/],
+])("in production otpd webhooks add %s ends with %i", async (url, expected, says) => {
+  for (const [name, value] of Object.entries(production)) vi.stubEnv(name, value);
+  vi.stubEnv("OTP_MASTER_KEY", keyText);
+  vi.stubEnv("OTP_DATABASE_URL", `file:${world.databasePath}`);
+  vi.stubEnv("OTP_EVENT_NETWORKS", "10.8.0.0/16");
+  const { code, output, errors } = await otpd("add", url, "--json");
+  const made = code === 0 ? (JSON.parse(output) as { id: string }) : undefined;
+  if (made !== undefined) await done("remove", made.id);
+  for (const setting of [...Object.keys(production), "OTP_EVENT_NETWORKS"]) vi.stubEnv(setting, undefined);
+  vi.stubEnv("OTP_MASTER_KEY", keyText);
+  vi.stubEnv("OTP_DATABASE_URL", `file:${world.databasePath}`);
+  expect(code).toBe(expected);
+  expect(errors).toMatch(says);
+});
+
 test("a test event that is not taken is told of, and in production nothing private is connected to", async () => {
   const { id } = JSON.parse(await done("add", `${gateway.url}/`, "--json")) as { id: string };
   const refusedFor = async (why: string) => {
