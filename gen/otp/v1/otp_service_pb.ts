@@ -160,7 +160,8 @@ export type SendOtpResponse = Message<"otp.v1.SendOtpResponse"> & {
   expiresInSeconds: number;
 
   /**
-   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left. The limits on the number itself
+   * may still refuse it, as PHONE_RATE_LIMITED.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 6;
    */
@@ -366,7 +367,8 @@ export type ResendOtpResponse = Message<"otp.v1.ResendOtpResponse"> & {
   expiresInSeconds: number;
 
   /**
-   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left. The limits on the number itself
+   * may still refuse it, as PHONE_RATE_LIMITED.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 6;
    */
@@ -562,7 +564,8 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left or it ended.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left or it ended. The limits on the number itself
+   * may still refuse it, as PHONE_RATE_LIMITED.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 12;
    */
