@@ -235,6 +235,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
     });
     // All callers of a proxy come from its address.
+    const proxyShareOf = createShareOf(config.trustedProxies);
     const shareOf = createShareOf([...config.sharedNetworks, ...config.trustedProxies]);
     const connections = createConnections({
       ...connectionLimits,
@@ -242,6 +243,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
       maxAgeMs: config.connectionMaxAgeMs,
       connectionsMax: config.connectionsMax,
       shareOf,
+      isProxy: (peer) => proxyShareOf(peer) === undefined,
     });
 
     const publicDocument = createPublicDocuments(receiptKeys(keys));

@@ -43,6 +43,8 @@ export interface ConnectionLimits {
 export interface ConnectionsOptions extends ConnectionLimits {
   /** Finds the address whose share a connection counts in, by its peer; undefined for one that many callers have. */
   readonly shareOf: (peer: string | undefined) => string | undefined;
+  /** Whether a peer is a proxy, whose connections carry calls of many. */
+  readonly isProxy: (peer: string | undefined) => boolean;
 }
 
 interface Connection {
@@ -105,7 +107,6 @@ const farewellMs = 1_000;
 const lastAnswerMs = 5_000;
 /** An HTTP/2 connection that cannot be told in advance ends at the first quiet moment, or after so long without one. */
 const quietMs = 10_000;
-
 /** What strangers may have us hold, by estimate. */
 const strangersBytesMax = 4_194_304;
 /** What a connection leaves behind beside that. */
@@ -116,10 +117,8 @@ const untakenMax = 16;
 const bytesUnaskedMax = 65_536;
 /** All who share an address with many others. */
 const manyCallers = "many";
-
 /** How long a closing that the client has to read may take before the socket is destroyed. */
 const lingerMs = 1_000;
-
 /** What a connection may send beyond its calls: this much at once, and so much a second. */
 const creditMax = 524_288;
 const creditPerSecond = 16_384;
@@ -127,7 +126,6 @@ const creditPerSecond = 16_384;
 const creditPerCall = 65_536;
 /** A PING is 17 bytes to send, but it has to be answered. gRPC clients send some with every call, hardly any without. */
 const controlFrameBytes = 1_024;
-
 /** The part of all connections above which room is made for newcomers. */
 const roomyPart = 3 / 4;
 
@@ -160,8 +158,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   /** What strangers who have gone have left behind. */
   let bytesLeft = 0;
   let tick = 0;
-  const ticking = setInterval(onTick, limits.tickMs);
-  ticking.unref();
+  const ticking = setInterval(onTick, limits.tickMs).unref();
 
   function onTick(): void {
     tick += 1;
@@ -186,11 +183,12 @@ export function createConnections(limits: ConnectionsOptions): Connections {
 
   /** Charges a connection for what it sent since the last tick, and tells whether it sent far more than it asked for. */
   function isNoise(connection: Connection): boolean {
-    const { bytesRead } = connection.socket;
+    const { bytesRead, remoteAddress } = connection.socket;
     connection.credit -= bytesRead - connection.bytesCharged;
     connection.bytesCharged = bytesRead;
-    if (connection.credit < 0) return true;
-    connection.credit = Math.min(creditMax, connection.credit + creditPerTick);
+    // Where one carries calls of many, a stranger's body ends its own stream (request-body.ts).
+    if (connection.credit < 0 && !connection.hasBroughtKey && !limits.isProxy(remoteAddress)) return true;
+    connection.credit = connection.credit < 0 ? creditMax : Math.min(creditMax, connection.credit + creditPerTick);
     return false;
   }
 

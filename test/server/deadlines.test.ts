@@ -82,6 +82,7 @@ async function startImpatient() {
     maxAgeMs: 0,
     connectionsMax: 100,
     shareOf: createShareOf([]),
+    isProxy: () => false,
   });
   const onFault = (error: unknown) => void faults.push(error);
   const gateway = createGateway({

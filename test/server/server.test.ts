@@ -20,6 +20,7 @@ function listenWith(handle: Gateway["handle"]) {
     maxAgeMs: 0,
     connectionsMax: 100,
     shareOf: createShareOf([]),
+    isProxy: () => false,
   });
   const onFault = (error: unknown) => void faults.push(error);
   return startServer({ gateway, connections, host: "127.0.0.1", port: 0, onFault });

@@ -163,6 +163,14 @@ export const boundsMutants: readonly Mutant[] = [
     suites: ["test/server/door.test.ts"],
   },
   {
+    name: "everybody pays for a stranger's bodies",
+    breaks: "a stranger behind a proxy that speaks HTTP/2 to us has everybody's connection cut",
+    place: "src/server/connections.ts#isNoise",
+    text: `if (connection.credit < 0 && !connection.hasBroughtKey && !limits.isProxy(remoteAddress)) return true;`,
+    replacement: `if (connection.credit < 0) return true;`,
+    suites: ["test/server/shared-connections.test.ts"],
+  },
+  {
     name: "calls without a key are logged without a bound",
     breaks: "anybody fills the log: 10 MB in 10 s",
     place: "src/main.ts#startService",

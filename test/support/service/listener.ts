@@ -34,6 +34,8 @@ export interface ListenerWish {
   readonly openRpcs?: Partial<OpenRpcBudgets>;
   /** Addresses that many callers share. */
   readonly shared?: readonly AddressRange[];
+  /** Whether every connection is a proxy's. */
+  readonly isBehindProxy?: boolean;
   readonly visitOf?: (path: string) => Visit | undefined;
   readonly readCertificate?: () => Certificate;
 }
@@ -154,6 +156,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     tickMs: 50,
     connectionsMax: 10_000,
     shareOf,
+    isProxy: () => wish.isBehindProxy === true,
     ...wish.limits,
   });
   const book: Connections = {
