@@ -87,7 +87,7 @@ export const boundsMutants: readonly Mutant[] = [
 `,
     replacement: `    hasKey(undefined);
 `,
-    suites: ["test/server/overload.test.ts"],
+    suites: ["test/server/overload.test.ts", "test/server/door.test.ts"],
   },
   {
     name: "a place before the key",
