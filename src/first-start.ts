@@ -8,7 +8,7 @@ import type { ProviderName } from "./delivery/providers/list.ts";
 import { publishableScopes, secretScopes } from "./otp/api-key.ts";
 import type { Policy } from "./otp/policy.ts";
 import type { Secret } from "./otp/secret.ts";
-import type { Address } from "./server/server.ts";
+import type { Address } from "./server/listener/server.ts";
 import { issueFirstKeys } from "./service/api-keys.ts";
 import type { Store } from "./store/store.ts";
 import type { System } from "./system.ts";

@@ -10,7 +10,7 @@ import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { defaults, secretNames } from "../src/config/variables.ts";
 import { codeOf, reasons, type Reason } from "../src/otp/reason.ts";
-import { httpStatus } from "../src/server/status.ts";
+import { httpStatus } from "../src/server/rpc/errors.ts";
 import { readDocument } from "./support/readers/document.ts";
 import { cleanEnv, launcher, startOtpd, type Otpd } from "./support/processes/process.ts";
 

@@ -5,7 +5,7 @@
 import { rmSync } from "node:fs";
 import { beforeAll, describe, expect, test, vi, type TestContext } from "vitest";
 import { SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
-import type { Call } from "../../src/server/call.ts";
+import type { Call } from "../../src/server/rpc/call.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { libraries, type Library } from "../support/clients/grpc/callers.ts";
 import { layLine, type Line } from "../support/network/line.ts";

@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { parseAddressRange } from "../../src/config/shapes.ts";
-import { canonicalAddress, createClientAddress } from "../../src/server/client-address.ts";
+import { canonicalAddress, createClientAddress } from "../../src/server/http/client-address.ts";
 
 const trusting = (...ranges: string[]) =>
   createClientAddress(

@@ -6,7 +6,7 @@ import { connect, constants } from "node:http2";
 import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
-import { connectionLimits, serverLimits } from "../../src/server/server.ts";
+import { connectionLimits, serverLimits } from "../../src/server/listener/server.ts";
 import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
 import {
   callFrames,

@@ -4,8 +4,8 @@
  */
 import { afterEach, describe, expect, test } from "vitest";
 import { refuse } from "../../src/otp/reason.ts";
-import { createDoor, type Looked, type Waiting } from "../../src/server/door.ts";
-import type { Visit } from "../../src/server/visits.ts";
+import { createDoor, type Looked, type Waiting } from "../../src/server/rpc/door.ts";
+import type { Visit } from "../../src/server/pages/pages.ts";
 import {
   callFrames,
   flag,

@@ -1,6 +1,6 @@
 /** Who pays when strangers hold too much. */
 import { beforeEach, expect, test } from "vitest";
-import { createHoldings, type Holdings } from "../../src/server/holdings.ts";
+import { createHoldings, type Holdings } from "../../src/server/listener/holdings.ts";
 
 interface Stranger {
   readonly name: string;

@@ -2,7 +2,7 @@
  * Who makes room for a newcomer, one connection after the other. No limit of time is near: nothing else closes any.
  */
 import { afterEach, describe, expect, test } from "vitest";
-import { createShareOf } from "../../src/server/client-address.ts";
+import { createShareOf } from "../../src/server/http/client-address.ts";
 import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
 import { callFrames, callText, framesIn, frameType, openRaw, type RawConnection } from "../support/clients/raw.ts";
 import { hello, livezText } from "../support/clients/strangers.ts";

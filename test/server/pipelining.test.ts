@@ -1,7 +1,7 @@
 /** HTTP/1 requests sent without waiting for answers: a few are under way at a time, and none is lost. */
 import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Visit } from "../../src/server/visits.ts";
+import type { Visit } from "../../src/server/pages/pages.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { callText, openRaw, type RawConnection } from "../support/clients/raw.ts";
 import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";

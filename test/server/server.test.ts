@@ -5,10 +5,10 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { createConnection } from "node:net";
 import { expect, test } from "vitest";
-import type { Gateway } from "../../src/server/gateway.ts";
-import { createShareOf } from "../../src/server/client-address.ts";
-import { createConnections } from "../../src/server/connections.ts";
-import { connectionLimits, startServer } from "../../src/server/server.ts";
+import type { Gateway } from "../../src/server/rpc/gateway.ts";
+import { createShareOf } from "../../src/server/http/client-address.ts";
+import { createConnections } from "../../src/server/listener/connections.ts";
+import { connectionLimits, startServer } from "../../src/server/listener/server.ts";
 
 const faults: unknown[] = [];
 

@@ -3,7 +3,7 @@
  */
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { createStrangers } from "../../src/server/strangers.ts";
+import { createStrangers } from "../../src/server/listener/strangers.ts";
 
 interface Stranger {
   readonly name: number;

@@ -5,7 +5,7 @@
 import { constants } from "node:http2";
 import { afterEach, expect, test } from "vitest";
 import { refuse } from "../../src/otp/reason.ts";
-import type { Visit } from "../../src/server/visits.ts";
+import type { Visit } from "../../src/server/pages/pages.ts";
 import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
 import {
   callFrames,

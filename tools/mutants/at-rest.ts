@@ -47,7 +47,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "demo without its token",
     breaks: "a stranger behind a proxy that rewrites Host gets the demo's key and the codes in its inbox",
-    place: "src/server/demo.ts#guarded.answer",
+    place: "src/server/pages/demo.ts#guarded.answer",
     text: `timingSafeEqual(digest(brought), expected))) return answer;`,
     replacement: `timingSafeEqual(digest(brought), expected)) || brought !== 0) return answer;`,
     suites: ["test/demo/demo.test.ts"],

@@ -7,7 +7,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a place is kept while the body is on its way",
     breaks: "a few kilobytes of calls without an end refuse everybody else's",
-    place: "src/server/gateway.ts#readWithoutPlace",
+    place: "src/server/rpc/gateway.ts#readWithoutPlace",
     text: `    place.lend();`,
     replacement: ``,
     suites,
@@ -15,7 +15,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a place is given back when the answer is written",
     breaks: "answers that nobody takes are held without a bound",
-    place: "src/server/gateway.ts#serve",
+    place: "src/server/rpc/gateway.ts#serve",
     text: `if (call.reached && !isGone(request))`,
     replacement: `if (call.reached && isGone(request))`,
     suites,
@@ -23,7 +23,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a refusal keeps its place until it was taken",
     breaks: "strangers who take no answer refuse everybody else's calls",
-    place: "src/server/gateway.ts#serve",
+    place: "src/server/rpc/gateway.ts#serve",
     text: `if (call.reached && !isGone(request))`,
     replacement: `if (!isGone(request))`,
     suites,
@@ -31,7 +31,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a page's caller has no share",
     breaks: "whoever copies a page's key takes the places of all",
-    place: "src/server/gateway.ts#takeShare",
+    place: "src/server/rpc/gateway.ts#takeShare",
     text: `if (caller === undefined || !isPublishable(caller.kind)) return undefined;`,
     replacement: `if (caller === undefined || isPublishable(caller.kind)) return undefined;`,
     suites,
@@ -39,7 +39,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "the stream of an answered page stays open",
     breaks: "requests without an end are held for as long as their client likes",
-    place: "src/server/request-body.ts#answerAtOnce",
+    place: "src/server/http/body.ts#answerAtOnce",
     text: `  if (!stream.endAfterHeaders && !isGone(request)) stream.close(constants.NGHTTP2_NO_ERROR);`,
     replacement: ``,
     suites,
@@ -47,7 +47,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "HTTP/1 requests are parsed as they come",
     breaks: "a few connections of pipelined requests fill the memory",
-    place: "src/server/server.ts#serverLimits",
+    place: "src/server/listener/server.ts#serverLimits",
     text: `pipelinedMax: 16,`,
     replacement: `pipelinedMax: 100_000,`,
     suites: ["test/server/pipelining.test.ts"],
@@ -55,7 +55,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a stranger gets answers however few it takes",
     breaks: "each connection has us hold 100 answers",
-    place: "src/server/connections.ts#isSated",
+    place: "src/server/listener/connections.ts#isSated",
     text: `answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax`,
     replacement: `answersDue.size > 100`,
     suites,
@@ -63,7 +63,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "whoever waits for us pays as everybody does",
     breaks: "an honest caller's first calls are cut off because of what strangers hold",
-    place: "src/server/holdings.ts#makeRoom",
+    place: "src/server/listener/holdings.ts#makeRoom",
     text: `        if (!mayGo(holder)) continue;`,
     replacement: ``,
     suites: ["test/server/holdings.test.ts"],
@@ -71,7 +71,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a preflight takes a call's place",
     breaks: "preflights refuse calls while origins are looked up",
-    place: "src/server/page-answers.ts#createPageAnswers",
+    place: "src/server/rpc/page-answers.ts#createPageAnswers",
     text: `      const place = places.begin();
       const answer`,
     replacement: `      const place = places.begin();
@@ -82,7 +82,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "no key is looked at like any other",
     breaks: "a crowd without keys takes every place, and honest calls are refused",
-    place: "src/server/gateway.ts#serve",
+    place: "src/server/rpc/gateway.ts#serve",
     text: `    if (!hasKey(request.headers.authorization) && !places.isDraining) return refuseKeyless(request, response, routed);
 `,
     replacement: `    hasKey(undefined);
@@ -92,7 +92,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a place before the key",
     breaks: "a crowd with wrong keys takes every place, and honest calls are refused",
-    place: "src/server/gateway.ts#serve",
+    place: "src/server/rpc/gateway.ts#serve",
     text: `    const place = places.begin();
 `,
     replacement: `    const place = places.begin();
@@ -103,7 +103,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "first come, first looked at",
     breaks: "one address's crowd stands before everybody else's first call",
-    place: "src/server/door.ts#takeOther",
+    place: "src/server/rpc/door.ts#takeOther",
     text: `    others.delete(address);
     if (queue.length > 0) others.set(address, queue);`,
     replacement: `    if (queue.length === 0) others.delete(address);`,
@@ -112,7 +112,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a full door sends newcomers away",
     breaks: "one address's crowd has every newcomer refused",
-    place: "src/server/door.ts#createDoor",
+    place: "src/server/rpc/door.ts#createDoor",
     text: `othersWaiting >= waitingMax && !makeRoom(queue.length)`,
     replacement: `othersWaiting >= waitingMax`,
     suites: ["test/server/door.test.ts"],
@@ -120,7 +120,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "known callers leave nothing",
     breaks: "a busy backend keeps every newcomer waiting",
-    place: "src/server/door.ts#othersPart",
+    place: "src/server/rpc/door.ts#othersPart",
     text: `const othersPart = 1 / 4;`,
     replacement: `const othersPart = 0;`,
     suites: ["test/server/door.test.ts"],
@@ -128,7 +128,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "unfinished reports stay",
     breaks: "eight addresses keep every provider's report out",
-    place: "src/server/visits.ts#readAndShow",
+    place: "src/server/pages/pages.ts#readAndShow",
     text: `    share.yieldTo(() => abandon(request));
 `,
     replacement: `    abandon.toString();
@@ -138,7 +138,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "answers that nobody takes keep their share",
     breaks: "16 addresses shut all visitors out of all pages",
-    place: "src/server/gateway.ts#serve",
+    place: "src/server/rpc/gateway.ts#serve",
     text: `entry.share?.yieldTo(() => abandon(request));`,
     replacement: `abandon.toString();`,
     suites: ["test/server/door.test.ts"],
@@ -146,7 +146,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "what is worked on gives way",
     breaks: "visitors lose calls that we are working on to whoever comes",
-    place: "src/server/gateway.ts#takeShare",
+    place: "src/server/rpc/gateway.ts#takeShare",
     text: `    entry.share = share;
 `,
     replacement: `    entry.share = share;
@@ -157,7 +157,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "whoever has as much gives way",
     breaks: "strangers of one address drive their own answers out for ever, and others' with them",
-    place: "src/server/budget.ts#makeRoom",
+    place: "src/server/rpc/budget.ts#makeRoom",
     text: `group.yielding.size > (most?.yielding.size ?? 0)`,
     replacement: `most === undefined || group.yielding.size < most.yielding.size`,
     suites: ["test/server/door.test.ts"],

@@ -7,7 +7,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "headers before a refusal",
     breaks: "no client's library ever retries, since the headers are an answer begun",
-    place: "src/server/answer.ts#writeWhole",
+    place: "src/server/http/response.ts#writeWhole",
     text: `if ("stream" in response && trailers !== undefined && body.length === 0) return`,
     replacement: `if ("stream" in response && trailers !== undefined && body.length < 0) return`,
     suites: ["test/server/trailers-only.test.ts"],
@@ -23,7 +23,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "a late call may be retried without a key",
     breaks: "a client's library repeats a send that went on behind its deadline",
-    place: "src/server/guard.ts#createGuard",
+    place: "src/server/rpc/guard.ts#createGuard",
     text: `const doubt = isHarmlessTwice(call) ? {} : { mayBeDone: true };`,
     replacement: `const doubt: { mayBeDone?: boolean } = {};`,
     suites: ["test/server/outages.test.ts"],

@@ -7,7 +7,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "metrics by any name",
     breaks: "a site that points its name at 127.0.0.1 reads the metrics by the browser of somebody on the machine",
-    place: "src/server/operations.ts#metricsVisit.answer",
+    place: "src/server/pages/operations.ts#metricsVisit.answer",
     text: `!(isOurs && isOwnName(named?.toString()))`,
     replacement: `!isOurs`,
     suites: ["test/server/operations.test.ts"],
@@ -15,7 +15,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "a page's key earns a connection",
     breaks: "whoever copies a page's key has all connections for half an hour each, and nobody can make him go",
-    place: "src/server/gateway.ts#refusalAtDoor",
+    place: "src/server/rpc/gateway.ts#refusalAtDoor",
     text: `if (!isPublishable(key.kind)) onAuthenticated(request);`,
     replacement: `onAuthenticated(request);`,
     suites: ["test/server/newcomers.test.ts"],
@@ -23,7 +23,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "the cap for all alike",
     breaks: "one address holds every connection, and honest callers and probes are reset",
-    place: "src/server/connections.ts#opened",
+    place: "src/server/listener/connections.ts#opened",
     text: `if (address !== undefined) strangers.add(connection, address);`,
     replacement: ``,
     suites: ["test/server/newcomers.test.ts"],
@@ -31,7 +31,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "shared networks in shares",
     breaks: "callers behind NAT or a balancer drive each other out",
-    place: "src/server/client-address.ts#createShareOf",
+    place: "src/server/http/client-address.ts#createShareOf",
     text: `return isShared(address) ? undefined : address.name;`,
     replacement: `return address.name;`,
     suites: ["test/server/newcomers.test.ts"],
@@ -39,7 +39,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "an owed answer is no call",
     breaks: "a page's visitor loses his call to whoever opens connections beside him",
-    place: "src/server/connections.ts#createConnections.isOwed",
+    place: "src/server/listener/connections.ts#createConnections.isOwed",
     text: `[...answersDue].some(isOwed)`,
     replacement: `[...answersDue].length < 0`,
     suites: ["test/server/newcomers.test.ts"],
@@ -47,7 +47,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "an unfinished request is a call",
     breaks: "whoever never ends a request cannot be closed, and holds every connection",
-    place: "src/server/connections.ts#createConnections.isOwed",
+    place: "src/server/listener/connections.ts#createConnections.isOwed",
     text: `[...answersDue].some(isOwed)`,
     replacement: `answersDue.size > 0`,
     suites: ["test/server/shares.test.ts"],
@@ -55,7 +55,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "newcomers have no moment",
     breaks: "callers behind one address who come back at once drive each other out",
-    place: "src/server/strangers.ts#leaver",
+    place: "src/server/listener/strangers.ts#leaver",
     text: `oldest === undefined || isNewcomer(oldest) ? undefined : oldest`,
     replacement: `oldest`,
     suites: ["test/server/newcomers.test.ts"],
@@ -79,7 +79,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "slashes folded for every path",
     breaks: "what a proxy hides by its path is read with a slash more",
-    place: "src/server/route.ts#pathOf",
+    place: "src/server/rpc/route.ts#pathOf",
     text: `return target.startsWith("/") ? target :`,
     replacement: `return target.startsWith("/") ? foldSlashes(target) :`,
     suites: ["test/server/spellings.test.ts"],
@@ -87,7 +87,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "watches without shares",
     breaks: "one address holds every health watch, and gRPC clients of the others take us for ill",
-    place: "src/server/open-rpcs.ts#serve",
+    place: "src/server/rpc/open-rpcs.ts#serve",
     text: `.take(shareOf(peerOf(request)))`,
     replacement: `.take(undefined)`,
     suites: ["test/server/health.test.ts"],

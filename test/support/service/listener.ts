@@ -5,24 +5,28 @@
 import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { ApiKey } from "../../../src/otp/api-key.ts";
 import { ok, refuse } from "../../../src/otp/reason.ts";
-import type { Call } from "../../../src/server/call.ts";
-import { createAddressOf, createAdmission } from "../../../src/server/admission.ts";
-import { createClientAddress, createShareOf, type AddressRange } from "../../../src/server/client-address.ts";
-import { createCors } from "../../../src/server/cors.ts";
-import { createConnections, type ConnectionLimits, type Connections } from "../../../src/server/connections.ts";
-import { createGateway, type Gateway } from "../../../src/server/gateway.ts";
-import { createHealth } from "../../../src/server/health.ts";
-import { openRpcBudgets, withOpenRpcs, type OpenRpcBudgets } from "../../../src/server/open-rpcs.ts";
-import { createOtpService } from "../../../src/server/otp-service.ts";
-import { createRpcs } from "../../../src/server/rpcs.ts";
+import type { Call } from "../../../src/server/rpc/call.ts";
+import { createAddressOf, createAdmission } from "../../../src/server/rpc/authorize.ts";
+import { createClientAddress, createShareOf, type AddressRange } from "../../../src/server/http/client-address.ts";
+import { createCors } from "../../../src/server/http/cors.ts";
+import {
+  createConnections,
+  type ConnectionLimits,
+  type Connections,
+} from "../../../src/server/listener/connections.ts";
+import { createGateway, type Gateway } from "../../../src/server/rpc/gateway.ts";
+import { createHealth } from "../../../src/server/rpc/health.ts";
+import { openRpcBudgets, withOpenRpcs, type OpenRpcBudgets } from "../../../src/server/rpc/open-rpcs.ts";
+import { createOtpService } from "../../../src/server/rpc/handlers.ts";
+import { createRpcs } from "../../../src/server/rpc/rpcs.ts";
 import {
   connectionLimits,
   serverLimits,
   startServer,
   type Certificate,
   type RunningServer,
-} from "../../../src/server/server.ts";
-import type { Visit } from "../../../src/server/visits.ts";
+} from "../../../src/server/listener/server.ts";
+import type { Visit } from "../../../src/server/pages/pages.ts";
 import { createQuotas } from "../../../src/service/quotas.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
 import { createManualSystem, testEpochMs } from "./system.ts";

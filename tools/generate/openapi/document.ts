@@ -5,7 +5,7 @@ import type { DescFile, DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import { getPackageComments } from "@bufbuild/protoplugin";
 import { isDeepStrictEqual } from "node:util";
-import { restRoutes } from "../../../src/server/rest-routes.ts";
+import { restRoutes } from "../../../src/server/rpc/rest-routes.ts";
 import { examples } from "./examples.ts";
 import { callHeaders, errorSchema, frame, idempotencyKey, keySetOperation, keySetSchema, replayed } from "./frame.ts";
 import { errorExamples, reasonRows, refusals, type ReasonRow } from "./refusals.ts";

@@ -1,0 +1,94 @@
+/**
+ * A request's body: read whole within bounds of size and time, or thrown away within bounds of both. A client that takes
+ * its request back, or never ends it, must not keep its place in here.
+ */
+import { constants } from "node:http2";
+import type { Request } from "./response.ts";
+
+/** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
+const discardBytesMax = 1_048_576;
+/** And for how long, where HTTP/2 is spoken. */
+const discardMs = 2_000;
+
+/** Reads a whole body: "too large" past `bytesMax`, "too slow" past `timeoutMs`, undefined when the client has gone. */
+export function readBody(
+  request: Request,
+  bytesMax: number,
+  timeoutMs: number,
+): Promise<Uint8Array | "too large" | "too slow" | undefined> {
+  // Its end was told already: nothing more will be.
+  if (isGone(request)) return Promise.resolve(undefined);
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const giveUp = (verdict: "too large" | "too slow") => {
+      request.off("data", onData);
+      discard(request);
+      finish(verdict);
+    };
+    const timer = setTimeout(giveUp, timeoutMs, "too slow");
+    const finish = (verdict: Uint8Array | "too large" | "too slow" | undefined) => {
+      clearTimeout(timer);
+      resolve(verdict);
+    };
+    const onData = (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes > bytesMax) giveUp("too large");
+      else chunks.push(chunk);
+    };
+    request.on("data", onData);
+    request.once("end", () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.once("error", () => finish(undefined));
+    request.once("close", () => finish(undefined));
+  });
+}
+
+/** A whole body as Connect takes it: piece by piece, of which it is the only one. */
+export async function* alone(body: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield body;
+}
+
+/**
+ * Answers a request without waiting for its end: what may yet come of it is thrown away, and on HTTP/2 its stream is closed
+ * as soon as the answer is out.
+ */
+export async function answerAtOnce(request: Request, answer: () => Promise<void>): Promise<void> {
+  if (!("stream" in request)) {
+    discard(request);
+    return answer();
+  }
+  const { stream } = request;
+  request.resume();
+  request.once("error", () => {});
+  await answer();
+  // It waits for the answer's last byte.
+  if (!stream.endAfterHeaders && !isGone(request)) stream.close(constants.NGHTTP2_NO_ERROR);
+}
+
+/** Ends a request whose client is no longer waited for: its stream, or on HTTP/1 its connection. */
+export function abandon(request: Request): void {
+  if ("stream" in request) request.stream.close(constants.NGHTTP2_CANCEL);
+  else request.socket.destroy();
+}
+
+/** True once the client has taken its request back, or its connection has gone. */
+export function isGone(request: Request): boolean {
+  return "stream" in request ? request.stream.closed || request.stream.destroyed : request.destroyed;
+}
+
+/**
+ * Lets a client finish what it is sending, within bounds, so that it gets to read the answer. On HTTP/1 the listener's
+ * own time limit for a request still holds; on HTTP/2 the stream is closed once the answer is out.
+ */
+export function discard(request: Request): void {
+  let bytes = 0;
+  request.on("data", (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > discardBytesMax) request.destroy();
+  });
+  request.once("error", () => {});
+  if (!("stream" in request) || request.stream.endAfterHeaders || isGone(request)) return;
+  const { stream } = request;
+  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), discardMs);
+  stream.once("close", () => clearTimeout(timer));
+}

@@ -1,0 +1,20 @@
+/**
+ * What a stranger has asked for: whether it waits for us, or we for it.
+ */
+import { constants } from "node:http2";
+import type { Response } from "../http/response.ts";
+
+/** Whether an answer is ours to give: the request has come whole, and not all of the answer is handed to the connection. */
+export function isOwed(response: Response): boolean {
+  if (!("stream" in response)) return response.req.complete && !response.writableEnded;
+  const { stream } = response;
+  if (stream.destroyed || stream.writableEnded || response.writableEnded) return false;
+  return stream.state.state === constants.NGHTTP2_STREAM_STATE_HALF_CLOSED_REMOTE;
+}
+
+/** How many of these answers were given in full, and are there because nobody takes them. */
+export function untaken(answers: ReadonlySet<Response>): number {
+  let count = 0;
+  for (const answer of answers) if (answer.writableEnded) count += 1;
+  return count;
+}

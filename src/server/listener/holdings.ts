@@ -1,0 +1,103 @@
+/**
+ * What strangers have us hold in memory, in bytes by estimate: answers that nobody takes, requests that are not whole. All of
+ * them together have a budget. When it is spent the address that has the most in it pays, with the connections that have
+ * the most, the oldest first; nobody pays for having many neighbours that hold little.
+ */
+import type { Request } from "../http/response.ts";
+
+export interface HoldingsOptions<Holder> {
+  /** Bytes that all may hold together. */
+  readonly bytesMax: number;
+  /** Whether a holder may go at this moment. */
+  readonly mayGo: (holder: Holder) => boolean;
+  /** Takes everything from a holder, which was so much. It is forgotten already. */
+  readonly evict: (holder: Holder, bytes: number) => void;
+}
+
+export interface Holdings<Holder extends object> {
+  /** Adds to what a holder of an address has; less than nothing gives back. Makes room where that is too much. */
+  add(holder: Holder, address: string, bytes: number): void;
+  /** Forgets a holder, and tells how much it had. Safe to repeat. */
+  remove(holder: Holder, address: string): number;
+  /** Evicts until what is left is within the budget, as far as there is anybody who may go. */
+  makeRoom(): void;
+  readonly bytes: number;
+}
+
+interface AddressHoldings<Holder> {
+  bytes: number;
+  /** In the order in which they came. */
+  readonly byHolder: Map<Holder, number>;
+}
+
+/** Once the budget is spent this part of it is made free, so that one look at all holders serves for many evictions. */
+const freedPart = 1 / 8;
+/** What a request is taken for beside its headers, which are held as bytes and as texts. */
+const http1RequestBytes = 4_096;
+const http2RequestBytes = 12_288;
+
+/** Tells what a request is taken for until its answer was taken, in bytes. */
+export function takenFor(request: Request): number {
+  let chars = 0;
+  for (const text of request.rawHeaders) chars += text.length;
+  return 2 * chars + ("stream" in request ? http2RequestBytes : http1RequestBytes);
+}
+
+export function createHoldings<Holder extends object>(options: HoldingsOptions<Holder>): Holdings<Holder> {
+  const { bytesMax, mayGo, evict } = options;
+  const byAddress = new Map<string, AddressHoldings<Holder>>();
+  const enough = bytesMax * (1 - freedPart);
+  let bytes = 0;
+  /** Where nobody may go, looking again is worth it only when there is more. */
+  let nextLookBytes = bytesMax;
+
+  function remove(holder: Holder, address: string): number {
+    const its = byAddress.get(address);
+    const held = its?.byHolder.get(holder);
+    if (its === undefined || held === undefined) return 0;
+    its.byHolder.delete(holder);
+    its.bytes -= held;
+    bytes -= held;
+    if (its.byHolder.size === 0) byAddress.delete(address);
+    return held;
+  }
+
+  function makeRoom(): void {
+    if (bytes <= bytesMax) return;
+    const leavers: [Holder, bytes: number][] = [];
+    const seen = new Set<string>();
+    while (bytes > enough) {
+      const [most, next] = [...byAddress].filter(([it]) => !seen.has(it)).toSorted(([, a], [, b]) => b.bytes - a.bytes);
+      if (most === undefined) break;
+      const [address, its] = most;
+      // Down to the next address, and somewhat further, lest two of them take turns.
+      const leave = (next?.[1].bytes ?? 0) * (1 - freedPart);
+      for (const [holder] of [...its.byHolder].toSorted(([, a], [, b]) => b - a)) {
+        if (bytes <= enough || its.bytes < leave) break;
+        if (!mayGo(holder)) continue;
+        leavers.push([holder, remove(holder, address)]);
+      }
+      if (its.bytes >= leave) seen.add(address);
+    }
+    nextLookBytes = Math.max(bytesMax, bytes + bytesMax * freedPart);
+    for (const [holder, held] of leavers) evict(holder, held);
+  }
+
+  return {
+    add(holder, address, more) {
+      let its = byAddress.get(address);
+      if (its === undefined) byAddress.set(address, (its = { bytes: 0, byHolder: new Map() }));
+      its.byHolder.set(holder, (its.byHolder.get(holder) ?? 0) + more);
+      its.bytes += more;
+      bytes += more;
+      if (its.byHolder.get(holder) === 0) remove(holder, address);
+      else if (bytes > nextLookBytes) makeRoom();
+      if (bytes <= bytesMax) nextLookBytes = bytesMax;
+    },
+    remove,
+    makeRoom,
+    get bytes() {
+      return bytes;
+    },
+  };
+}

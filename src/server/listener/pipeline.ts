@@ -1,0 +1,110 @@
+/**
+ * HTTP/1 requests that are sent without waiting for answers: at most so many of a connection are under way, and the next is
+ * read when an answer was taken.
+ *
+ * node:http parses all that it is handed before anything can stop it, which is thousands of requests in one chunk, each with
+ * its objects. So its parser is handed a request's head at a time: a chunk is cut behind each empty line, and what does not
+ * fit stays with the socket.
+ */
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import type { Request } from "../http/response.ts";
+
+/** node:http's own note that it has paused a socket, and will resume it. */
+function isHeldByNode(socket: Socket & { _paused?: boolean }): boolean {
+  // oxlint-disable-next-line no-underscore-dangle -- undocumented; its parser must not be fed meanwhile
+  return socket._paused === true;
+}
+
+/** What ends a head. The same bytes in a body only make for a smaller piece. */
+const headEnd = Buffer.from("\r\n\r\n", "latin1");
+
+interface Pipeline {
+  /** Notes that a request has come. */
+  began(request: IncomingMessage): void;
+  /** Notes that a request's answer was taken, or never will be. */
+  ended(): void;
+}
+
+export interface Pipelines {
+  /** Takes an HTTP/1 connection that node's parser has already. */
+  take(socket: Socket): void;
+  /** Notes that a request has come; what it returns is to be run once its answer was taken, or never will be. */
+  began(request: Request): (() => void) | undefined;
+}
+
+/** `requestsMax` under way on each connection. */
+export function createPipelines(requestsMax: number): Pipelines {
+  const bySocket = new WeakMap<Socket, Pipeline>();
+  return {
+    take(socket) {
+      bySocket.set(socket, createPipeline(socket, requestsMax));
+    },
+    began(request) {
+      if ("stream" in request) return undefined;
+      const pipeline = bySocket.get(request.socket);
+      pipeline?.began(request);
+      return pipeline?.ended;
+    },
+  };
+}
+
+/** Puts itself between a socket and node's HTTP/1 parser, which has to have the socket already. */
+function createPipeline(socket: Socket, requestsMax: number): Pipeline {
+  const [feed] = socket.listeners("data") as ((chunk: Buffer) => void)[];
+  if (feed === undefined) throw new Error("node:http no longer listens to its sockets' data");
+  // With a listener beside its own, node:http no longer reads past the socket's events.
+  socket.on("data", onData);
+  socket.off("data", feed);
+  let underWay = 0;
+  let isFull = false;
+  let last: IncomingMessage | undefined;
+  let bodyBytesSeen = 0;
+
+  function onData(chunk: Buffer): void {
+    for (let at = 0; at < chunk.length;) {
+      // The body of the last one is let through, which is under way and could not end without it.
+      const bodyBytes = bodyBytesDue();
+      if (underWay >= requestsMax && bodyBytes === 0) isFull = true;
+      // node:http pauses the socket too, for an answer that its client is slow to take, and resumes it.
+      if (isFull || socket.isPaused() || isHeldByNode(socket)) {
+        socket.pause();
+        socket.unshift(at === 0 ? chunk : chunk.subarray(at));
+        return;
+      }
+      const cut = chunk.indexOf(headEnd, at);
+      const wanted = bodyBytes === 0 ? chunk.length : at + bodyBytes;
+      const end = Math.min(cut < 0 ? chunk.length : cut + headEnd.length, wanted, chunk.length);
+      bodyBytesSeen += end - at;
+      feed?.call(socket, at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
+      if (socket.destroyed) return;
+      at = end;
+    }
+  }
+
+  /** What is to come of the last request's body: 0 for nothing, and no bound where it comes in chunks, which end as a head does. */
+  function bodyBytesDue(): number {
+    if (last === undefined || last.complete) return 0;
+    const length = last.headers["content-length"];
+    return length === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(length) - bodyBytesSeen);
+  }
+
+  function goOn(): void {
+    if (!socket.destroyed && !isHeldByNode(socket)) socket.resume();
+  }
+
+  return {
+    began(request) {
+      underWay += 1;
+      last = request;
+      bodyBytesSeen = 0;
+    },
+    ended() {
+      underWay -= 1;
+      if (!isFull || underWay >= requestsMax) return;
+      isFull = false;
+      // In a turn of its own: answers that are ready at once would keep everybody else waiting for the whole chunk.
+      setImmediate(goOn);
+    },
+  };
+}

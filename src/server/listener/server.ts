@@ -1,0 +1,373 @@
+/**
+ * The listener: HTTP/1.1 and HTTP/2 on one port. Without TLS they are told apart by a connection's first bytes: a client
+ * that speaks HTTP/2 opens with a fixed preface, and whatever differs from it is HTTP/1.1. With a certificate the two
+ * sides agree in the handshake (ALPN).
+ *
+ * By hand, because the library for it loses the slow-loris timeouts, the peer's address on HTTP/2 and a clean close.
+ */
+import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
+import {
+  constants,
+  createSecureServer,
+  createServer as createHttp2Server,
+  type Http2SecureServer,
+  type Http2Server,
+  type ServerHttp2Session,
+} from "node:http2";
+import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
+import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
+import { invalid } from "../../otp/reason.ts";
+import type { Request, Response } from "../http/response.ts";
+import type { ConnectionLimits, Connections } from "./connections.ts";
+import type { Gateway } from "../rpc/gateway.ts";
+import { createPipelines } from "./pipeline.ts";
+import { discard } from "../http/body.ts";
+import { tellApart } from "./tell-apart.ts";
+import { answerUnreadable } from "../rpc/unreadable.ts";
+
+export interface ServerOptions {
+  readonly gateway: Gateway;
+  readonly connections: Connections;
+  readonly host: string;
+  /** 0 for one that is free. */
+  readonly port: number;
+  /** Reads the certificate chain and its key, both PEM; absent for cleartext. It may throw. */
+  readonly readCertificate?: (() => Certificate) | undefined;
+  readonly limits?: ServerLimits;
+  /** Runs when the address is ours, and before the server counts as started. */
+  readonly onBound?: (address: Address) => Promise<void>;
+  readonly onFault: (error: unknown) => void;
+}
+
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface Address {
+  readonly scheme: "http" | "https";
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface RunningServer extends Address {
+  /** Reads the certificate again; connections from now on get the new one. Throws, and keeps the old one, if it is no good. */
+  reloadCertificate(): void;
+  /** Takes no more connections, lets calls under way finish, then closes what is left after `graceMs`. */
+  stop(graceMs: number): Promise<void>;
+}
+
+/** What one connection may do. */
+export interface ServerLimits {
+  /** A request's headers, a whole request, and a TLS handshake must be here by then. */
+  readonly requestMs: number;
+  /** How often that is looked at on HTTP/1. */
+  readonly checkMs: number;
+  readonly headerBytesMax: number;
+  readonly headersMax: number;
+  /** Requests under way on one HTTP/1 connection; the next one is read when an answer was taken. */
+  readonly pipelinedMax: number;
+  /** Calls at once on one HTTP/2 connection. */
+  readonly streamsMax: number;
+}
+
+export const serverLimits: ServerLimits = {
+  requestMs: 15_000,
+  checkMs: 1_000,
+  headerBytesMax: 16_384,
+  headersMax: 100,
+  pipelinedMax: 16,
+  streamsMax: 100,
+};
+
+/** How connections are limited by default; the rest is the operator's. */
+export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs" | "connectionsMax"> = {
+  halfOpenMs: 15_000,
+  strangerIdleMs: 60_000,
+  // The body's 15 s, the call's own 15 s, and as long again for an answer of a few hundred bytes.
+  callMs: 45_000,
+  // A TLS handshake and the first call, by a phone in the countryside.
+  newcomerMs: 5_000,
+  tickMs: 500,
+};
+
+/**
+ * At a stop, what was sent before it is still taken: it may be in the system's buffers yet. A turn of the event loop takes
+ * one of the connections that wait and reads from those it has, so it turns until no new one has shown up for a few steps,
+ * at most for `settleMs`.
+ */
+const settleMs = 1_000;
+const settleStepMs = 5;
+const settleSteps = 3;
+/** At a stop, for how long new calls on old connections are told why they are refused, before they are just not taken. */
+const refusalsMs = 300;
+/** Connections that wait to be taken. Beyond this, or the system's own bound, a client is left to try again. */
+const backlogMax = 4_096;
+/** How long last answers have to leave, and clients to close in their own time. */
+const lastAnswersMs = 1_000;
+
+const http1Options = ({ requestMs, checkMs, headerBytesMax }: ServerLimits) => ({
+  headersTimeout: requestMs,
+  requestTimeout: requestMs,
+  connectionsCheckingInterval: checkMs,
+  // Idle connections are looked after by connections.ts.
+  keepAliveTimeout: 0,
+  maxHeaderSize: headerBytesMax,
+});
+
+const http2Options = ({ headerBytesMax, headersMax, streamsMax }: ServerLimits) => ({
+  settings: { maxConcurrentStreams: streamsMax, maxHeaderListSize: headerBytesMax, enablePush: false },
+  maxHeaderListPairs: headersMax,
+  // Megabytes a connection may hold.
+  maxSessionMemory: 1,
+  maxSettings: 32,
+  maxSessionInvalidFrames: 50,
+  maxSessionRejectedStreams: 100,
+  // Rapid reset: a client may open and drop this many streams at once, and so many more a second.
+  streamResetBurst: 400,
+  streamResetRate: 50,
+});
+
+/** Starts to listen. Rejects when the address cannot be had. */
+export async function startServer(options: ServerOptions): Promise<RunningServer> {
+  const { gateway, connections, host, readCertificate, onFault, limits = serverLimits } = options;
+
+  const pipelines = createPipelines(limits.pipelinedMax);
+
+  function onRequest(request: Request, response: Response): void {
+    if (connections.isSated(request)) setImmediate(beginOrRefuse, request, response);
+    else begin(request, response);
+  }
+
+  /** A turn later, when whoever takes answers has taken some. */
+  function beginOrRefuse(request: Request, response: Response): void {
+    // To a client this means that it may try again, since nothing was done.
+    if ("stream" in request && connections.isSated(request)) request.stream.close(constants.NGHTTP2_REFUSED_STREAM);
+    else begin(request, response);
+  }
+
+  function begin(request: Request, response: Response): void {
+    noteCall(request, response, gateway.mayLast?.(request));
+    gateway.handle(request, response);
+  }
+
+  function noteCall(request: Request, response: Response, mayLast?: boolean): void {
+    const ended = connections.callBegan(request, response, mayLast);
+    const taken = pipelines.began(request);
+    response.once("close", () => {
+      ended();
+      taken?.();
+    });
+  }
+
+  /** Node would answer an Expect other than 100-continue by itself, with nothing in it. */
+  function onExpectation(request: Request, response: Response): void {
+    noteCall(request, response);
+    discard(request);
+    const { refusal } = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
+    gateway.turnAway(request, response, refusal, { status: 417 });
+  }
+
+  const listener =
+    readCertificate === undefined
+      ? cleartext(connections, { onRequest, onExpectation, takePiecewise: pipelines.take }, limits)
+      : secure(connections, { onRequest, onExpectation, takePiecewise: pipelines.take }, limits, readCertificate());
+  let connectionsTaken = 0;
+  listener.prependListener("connection", () => (connectionsTaken += 1));
+
+  async function settle(): Promise<void> {
+    let isLate = false;
+    const timer = setTimeout(() => (isLate = true), settleMs);
+    for (let quietSteps = 0; quietSteps < settleSteps && !isLate;) {
+      const taken = connectionsTaken;
+      await sleep(settleStepMs);
+      await nextTurn();
+      await nextTurn();
+      quietSteps = taken === connectionsTaken ? quietSteps + 1 : 0;
+    }
+    clearTimeout(timer);
+  }
+
+  const scheme = readCertificate === undefined ? "http" : "https";
+  await listen(listener, options, scheme);
+  listener.on("error", onFault);
+  const { port } = listener.address() as AddressInfo;
+  return {
+    scheme,
+    host,
+    port,
+    reloadCertificate() {
+      if (readCertificate !== undefined)
+        (listener as Http2SecureServer).setSecureContext(tlsOptions(readCertificate()));
+    },
+    async stop(graceMs) {
+      // Those who listen move on; what was sent before the stop is still taken.
+      connections.retireAll();
+      await settle();
+      // node:http's own close() would at once cut idle connections on which a call may be on its way.
+      const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
+      connections.retireAll();
+      const dismissal = setTimeout(connections.dismissAll, Math.min(graceMs, refusalsMs));
+      await within(gateway.drain(), graceMs);
+      await within(closed, Math.min(graceMs, lastAnswersMs));
+      clearTimeout(dismissal);
+      connections.destroyAll();
+      await closed;
+    },
+  };
+}
+
+type OnRequest = (request: Request, response: Response) => void;
+interface Listeners {
+  readonly onRequest: OnRequest;
+  readonly onExpectation: OnRequest;
+  /** Has an HTTP/1 connection read a request at a time, once node:http has it. */
+  readonly takePiecewise: (socket: Socket) => void;
+}
+
+function cleartext(
+  connections: Connections,
+  { onRequest, onExpectation, takePiecewise }: Listeners,
+  limits: ServerLimits,
+): Http1Server {
+  const http1 = createHttp1Server(http1Options(limits), onRequest);
+  const http2 = createHttp2Server(http2Options(limits), onRequest);
+  for (const server of [http1, http2]) server.on("checkExpectation", onExpectation);
+  http1.on("clientError", answerUnreadable);
+  watchSessions(http2);
+  tellApart(
+    http1,
+    (socket) => {
+      http2.once("session", (session) => connections.upgraded(socket, session));
+      http2.emit("connection", socket);
+    },
+    takePiecewise,
+    connections,
+  );
+  return http1;
+}
+
+/** Throws where there is no certificate in it: TLS would take an empty one, and then fail every handshake. */
+function tlsOptions({ cert, key }: Certificate) {
+  if (!cert.includes("-----BEGIN ") || !key.includes("-----BEGIN ")) {
+    throw Object.assign(new Error("the certificate or its key is not in PEM form"), { code: "ERR_NOT_PEM" });
+  }
+  return { cert, key, minVersion: "TLSv1.2" } as const;
+}
+
+function secure(
+  connections: Connections,
+  { onRequest, onExpectation, takePiecewise }: Listeners,
+  limits: ServerLimits,
+  certificate: Certificate,
+): Http2SecureServer {
+  const server = createSecureServer(
+    {
+      ...http1Options(limits),
+      ...http2Options(limits),
+      ...tlsOptions(certificate),
+      allowHTTP1: true,
+      handshakeTimeout: limits.requestMs,
+    },
+    onRequest,
+  );
+  watchSessions(server);
+  server.on("checkExpectation", onExpectation);
+  server.on("clientError", answerUnreadable);
+  // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
+  server.prependListener("tlsClientError", (_, socket) => socket.destroy());
+  // Node does not tell which connection a finished handshake was on.
+  const handshakes = new Map<string, Socket>();
+  server.on("connection", (socket: Socket) => {
+    socket.setNoDelay(true);
+    socket.on("error", () => socket.destroy());
+    if (!connections.opened(socket)) return;
+    const ends = endsOf(socket);
+    handshakes.set(ends, socket);
+    socket.once("close", () => {
+      if (handshakes.get(ends) === socket) handshakes.delete(ends);
+    });
+  });
+  // Before node's own listener, which makes the session from the same event.
+  let latest: Socket | undefined;
+  server.prependListener("secureConnection", (socket) => {
+    latest = socket;
+    connections.secured(handshakes.get(endsOf(socket)), socket);
+    socket.on("error", () => socket.destroy());
+  });
+  // And after it, which hands the socket to HTTP/1.
+  server.on("secureConnection", (socket) => {
+    if (socket.alpnProtocol !== "h2" && !socket.destroyed) takePiecewise(socket);
+  });
+  server.on("session", (session) => {
+    if (latest !== undefined) connections.upgraded(latest, session);
+  });
+  return server;
+}
+
+/** What no two open connections have in common. */
+function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`;
+}
+
+function watchSessions(server: Http2Server | Http2SecureServer): void {
+  server.on("session", (session: ServerHttp2Session) => {
+    session.on("error", () => session.destroy());
+  });
+  server.on("sessionError", () => {});
+}
+
+async function listen(
+  server: Http1Server | Http2SecureServer,
+  options: ServerOptions,
+  scheme: Address["scheme"],
+): Promise<void> {
+  const { host, onBound } = options;
+  await open(server, host, options.port).catch((error: unknown) => {
+    throw new Error(whyNotBound(error, host, options.port), { cause: error });
+  });
+  const { port } = server.address() as AddressInfo;
+  try {
+    await onBound?.({ scheme, host, port });
+  } catch (error) {
+    NetServer.prototype.close.call(server);
+    throw error;
+  }
+}
+
+/** Why an address could not be had, with the variable that names it. */
+function whyNotBound(error: unknown, host: string, port: number): string {
+  const at = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const { code, message } = error as NodeJS.ErrnoException;
+  switch (code ?? "") {
+    case "EADDRINUSE":
+      return `${at} is taken by another process; OTP_PORT picks another`;
+    case "EADDRNOTAVAIL":
+      return `OTP_HOST must be an address of this machine, and ${host} is none; 0.0.0.0 stands for all of them`;
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `OTP_HOST must be an address of this machine or its name, and ${host} is not known`;
+    case "EACCES":
+      return `${at} is not open to this user, as ports below 1024 mostly are; OTP_PORT picks another`;
+    default:
+      return `${at} cannot be listened on; OTP_HOST and OTP_PORT pick another: ${message}`;
+  }
+}
+
+function open(server: Http1Server | Http2SecureServer, host: string, port: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ port, host, backlog: backlogMax }, () => {
+      server.off("error", reject);
+      resolve();
+    });
+  });
+}
+
+/** Waits for a promise, but not for longer than `ms`. */
+async function within(promise: Promise<unknown>, ms: number): Promise<void> {
+  const { promise: late, resolve } = Promise.withResolvers<void>();
+  const timer = setTimeout(resolve, ms);
+  await Promise.race([promise, late]);
+  clearTimeout(timer);
+}

@@ -1,0 +1,167 @@
+/**
+ * The demo page, in development only: GET /demo with its script and style, and GET /demo/inbox, what the console
+ * provider printed. The page calls the service as any web client would, with a publishable key that this process makes
+ * for it and forgets; nothing private is in it.
+ *
+ * What tells a key or a code asks for the token in the URL that the server prints: a proxy in front of it that rewrites
+ * Host, as nginx does by default, makes everybody look like a browser on this machine. The page brings the token as a
+ * header to the inbox, so it is in one URL alone. The inbox is there only while nobody but this machine can ask: the
+ * server listens on a loopback address, and no SMS leaves. The Host that a browser names must be this machine too, else a
+ * foreign site could point its own name here (DNS rebinding).
+ */
+import { timingSafeEqual } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Inbox } from "../../delivery/inbox.ts";
+import { digest } from "../../otp/key-ring.ts";
+import { invalid, ok, refuse } from "../../otp/reason.ts";
+import type { Secret } from "../../otp/secret.ts";
+import type { Visit } from "./pages.ts";
+import type { Address } from "../listener/server.ts";
+
+export interface DemoOptions {
+  /** What was sent; undefined when the provider is no console. */
+  readonly inbox: Inbox | undefined;
+  /** The address that is listened on. */
+  readonly host: string;
+  /** Makes the page's key, for these origins. */
+  readonly makeKey: (origins: readonly string[]) => Secret;
+  /** At least 128 random bits, in characters that a URL takes as they are. */
+  readonly token: Secret;
+}
+
+export interface Demo {
+  readonly visitOf: (path: string) => Visit | undefined;
+  /** Makes the page's key, once the port is known. Returns the page's URL. */
+  open(address: Address): string;
+}
+
+/** Nothing from elsewhere, nothing inline, in nobody's frame; the icon is all that is neither script nor style. */
+const headers = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+  "cache-control": "no-store",
+};
+
+/** Makes the demo, for whoever has its URL. */
+export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
+  const isLocal = isLoopback(host);
+  const readable = isLocal ? inbox : undefined;
+  const inboxState = readable !== undefined ? "open" : inbox === undefined ? "sent" : "exposed";
+  const template = read("../demo/index.html").replace("{{inbox}}", inboxState).replace("{{token}}", token.reveal());
+  let page = "";
+
+  const visits = new Map([
+    [
+      "/demo",
+      guarded(
+        (target) => queryOf(target).get("token"),
+        token,
+        visit("text/html", () => page),
+      ),
+    ],
+    ["/demo/page.js", fixed("text/javascript", read("../../gen/demo/page.js"))],
+    ["/demo/style.css", fixed("text/css", read("../demo/style.css"))],
+    ["/demo/form.css", fixed("text/css", read("../demo/form.css"))],
+    ["/demo/icon.svg", fixed("image/svg+xml", read("../demo/icon.svg"))],
+  ]);
+  if (readable !== undefined) {
+    visits.set(
+      "/demo/inbox",
+      guarded((_, asked) => asked["x-demo-token"], token, inboxVisit(readable)),
+    );
+  }
+
+  return {
+    visitOf: (path) => visits.get(path),
+    open({ scheme, port }) {
+      const names = new Set(["127.0.0.1", "localhost", "[::1]", ...(isLocal ? [inUrl(host)] : [])]);
+      // As a browser writes them: without a default port.
+      const origins = [...names].map((name) => new URL(`${scheme}://${name}:${port}`).origin);
+      page = template.replace("{{key}}", makeKey(origins).reveal());
+      return `${scheme}://${isLocal ? inUrl(host) : "localhost"}:${port}/demo?token=${token.reveal()}`;
+    },
+  };
+}
+
+function inboxVisit(inbox: Inbox): Visit {
+  return visit("application/json", (target) => {
+    const since = queryOf(target).get("since") ?? "0";
+    if (!/^\d{1,15}$/.test(since)) return undefined;
+    const { latest, messages } = inbox.since(Number(since));
+    const shown = messages.map(({ time, ...message }) => ({ ...message, time: new Date(time).toISOString() }));
+    return JSON.stringify({ latest, messages: shown });
+  });
+}
+
+type Asked = Parameters<Visit["answer"]>[0];
+
+/** A visit for those alone who bring the token. */
+function guarded(
+  broughtBy: (target: string, headers: Asked["headers"]) => unknown,
+  token: Secret,
+  inner: Visit,
+): Visit {
+  const expected = digest(token.reveal());
+  return {
+    ...inner,
+    async answer(asked) {
+      const answer = await inner.answer(asked);
+      const brought = broughtBy(asked.target, asked.headers);
+      if (!answer.ok || (typeof brought === "string" && timingSafeEqual(digest(brought), expected))) return answer;
+      return ok({
+        status: 403,
+        type: "text/plain; charset=utf-8",
+        body: "Open the link that the server printed.\n",
+        headers,
+      });
+    },
+  };
+}
+
+function queryOf(target: string): URLSearchParams {
+  return new URLSearchParams(target.split("?", 2)[1]);
+}
+
+function fixed(type: string, body: string): Visit {
+  return visit(type, () => body);
+}
+
+/** A visit by a browser that calls this machine by its name; undefined from `bodyOf` is a query that cannot be read. */
+function visit(type: string, bodyOf: (target: string) => string | undefined): Visit {
+  return {
+    methods: ["GET", "HEAD"],
+    async answer({ target, headers: asked }) {
+      const authority = asked["host"] ?? asked[":authority"];
+      const [, name] = /^(\[[0-9a-f:]+\]|[^:]+)(?::\d+)?$/i.exec(String(authority)) ?? [];
+      if (name === undefined || !isLoopback(name.replace(/^\[|\]$/g, ""))) return refuse("ROUTE_NOT_FOUND");
+      const body = bodyOf(target);
+      if (body === undefined) return invalid(undefined, "since must be a whole number, 0 or more.");
+      return ok({ type: `${type}; charset=utf-8`, body, headers });
+    },
+  };
+}
+
+/** Whether an address, or the one name for it, is this machine's own. */
+function isLoopback(host: string): boolean {
+  return /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/i.test(host);
+}
+
+function inUrl(host: string): string {
+  return host.includes(":") ? `[${host}]` : host;
+}
+
+/** One of the page's files. They are read at the start, so that a missing one is found there. */
+function read(path: string): string {
+  return readFileSync(new URL(path, import.meta.url), "utf8");
+}

@@ -1,0 +1,42 @@
+/**
+ * What anybody may read, from any page and without a key: the public keys of receipts, GET /.well-known/jwks.json, and the
+ * description of the REST paths, GET /openapi.json. Neither changes while the service runs, so caches may keep both for as
+ * long as a receipt is good for, and then ask by their ETag whether there is a new one.
+ */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { PublicJwk } from "../../otp/signing-key.ts";
+import type { Page } from "../http/response.ts";
+import type { Visit } from "./pages.ts";
+
+/** Makes the visits. */
+export function createPublicDocuments(keySet: {
+  readonly keys: readonly PublicJwk[];
+}): (path: string) => Visit | undefined {
+  const openApi = readFileSync(new URL("../../../gen/openapi.json", import.meta.url), "utf8");
+  const visits = new Map([
+    ["/.well-known/jwks.json", visitOf(keySet)],
+    // Read and written again, which takes out the half of it that is indentation.
+    ["/openapi.json", visitOf(JSON.parse(openApi))],
+  ]);
+  return (path) => visits.get(path);
+}
+
+function visitOf(json: unknown): Visit {
+  const body = Buffer.from(JSON.stringify(json));
+  const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+  const headers = { etag, "cache-control": "public, max-age=300", "access-control-allow-origin": "*" };
+  const whole: Page = { type: "application/json", body, headers };
+  const unchanged: Page = { ...whole, unchanged: true };
+  return {
+    methods: ["GET", "HEAD"],
+    answer: (request) =>
+      Promise.resolve({ ok: true, value: knows(request.headers["if-none-match"], etag) ? unchanged : whole }),
+  };
+}
+
+/** Whether a client says that it has this one already. A weak tag names it too (RFC 9110, 13.1.2). */
+function knows(ifNoneMatch: string | string[] | undefined, etag: string): boolean {
+  const tags = [ifNoneMatch ?? ""].flat().flatMap((header) => header.split(","));
+  return tags.some((tag) => tag.trim() === "*" || tag.trim().replace(/^W\//, "") === etag);
+}

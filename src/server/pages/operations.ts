@@ -1,0 +1,103 @@
+/**
+ * What operators ask of the server, by GET or HEAD and without a key: /livez, whether the process answers at all; /readyz,
+ * whether it should be sent calls; and /metrics, which not everybody may read. All three are answered at a full house and
+ * during a stop, since that is when they are needed.
+ */
+import { isLoopback } from "../../delivery/public-address.ts";
+import { readinessChecks, type CheckResult, type ReadinessCheck } from "../../observe/readiness.ts";
+import { invalid, refuse } from "../../otp/reason.ts";
+import type { Instant } from "../../system.ts";
+import type { Page } from "../http/response.ts";
+import type { Visit } from "./pages.ts";
+
+export interface OperationsOptions {
+  /** Renders the metrics, and who may read them; undefined where there are none. */
+  readonly metrics:
+    | { readonly access: "loopback" | "on"; readonly render: () => Promise<{ type: string; body: string }> }
+    | undefined;
+  /** Looks at how things are. */
+  readonly judge: (checks: readonly ReadinessCheck[]) => Promise<Partial<Record<ReadinessCheck, CheckResult>>>;
+  /** Whether what a request names as its host is this machine. */
+  readonly isOwnName: (host: string | undefined) => boolean;
+  readonly now: () => Instant;
+}
+
+/** A stranger gets metrics that are at most so old: to render them costs more than a call. */
+const strangersMetricsMs = 1_000;
+/** This machine gets fresh ones, at most so many in that time: each is held for as long as somebody is slow to take it. */
+const ownRendersMax = 8;
+
+/** Makes the function that finds the visit of a path. */
+export function createOperations({
+  metrics,
+  judge,
+  isOwnName,
+  now,
+}: OperationsOptions): (path: string) => Visit | undefined {
+  const visits = new Map<string, Visit>([
+    ["/livez", { ...askedUrgently, answer: async () => ({ ok: true, value: json({ status: "alive" }) }) }],
+    ["/readyz", readyVisit(judge)],
+  ]);
+  if (metrics !== undefined) visits.set("/metrics", metricsVisit(metrics, isOwnName, now));
+  return (path) => visits.get(path);
+}
+
+const askedUrgently = { methods: ["GET", "HEAD"], isUrgent: true } as const;
+
+function json(value: unknown, status = 200): Page {
+  return { status, type: "application/json", body: JSON.stringify(value) };
+}
+
+/** The body names checks alone: it is for anybody to read. `?exclude=provider` leaves one out, and may be repeated. */
+function readyVisit(judge: OperationsOptions["judge"]): Visit {
+  return {
+    ...askedUrgently,
+    async answer({ target }) {
+      const excluded = new URLSearchParams(target.split("?", 2)[1]).getAll("exclude");
+      if (!excluded.every((name) => readinessChecks.some((check) => check === name))) {
+        return invalid(undefined, `exclude must be one of ${readinessChecks.join(", ")}.`);
+      }
+      const checks = await judge(readinessChecks.filter((check) => !excluded.includes(check)));
+      const isReady = !Object.values(checks).includes("failing");
+      return { ok: true, value: json({ status: isReady ? "ready" : "not_ready", checks }, isReady ? 200 : 503) };
+    },
+  };
+}
+
+function metricsVisit(
+  { access, render }: NonNullable<OperationsOptions["metrics"]>,
+  isOwnName: OperationsOptions["isOwnName"],
+  now: () => Instant,
+): Visit {
+  let latest: { readonly atMs: Instant; readonly page: Promise<Page> } | undefined;
+  let underWay: Promise<Page> | undefined;
+  let own = { sinceMs: now(), renders: 0 };
+
+  /** Renders once for all who ask meanwhile. As bytes it is in memory once, however many are slow to take it. */
+  function renderOnce(): Promise<Page> {
+    underWay ??= render()
+      .then(({ type, body }) => ({ type, body: Buffer.from(body) }))
+      .finally(() => (underWay = undefined));
+    return underWay;
+  }
+
+  function mayRenderAgain(): boolean {
+    if (now() - own.sinceMs >= strangersMetricsMs) own = { sinceMs: now(), renders: 0 };
+    own.renders += 1;
+    return own.renders <= ownRendersMax;
+  }
+
+  return {
+    ...askedUrgently,
+    async answer({ peer, headers }) {
+      // No header lets anybody in, since anybody can write them; but a browser on this machine may be another site's tool.
+      const isOurs = peer !== undefined && isLoopback(peer);
+      const named = headers[":authority"] ?? headers["host"];
+      if (access === "loopback" && !(isOurs && isOwnName(named?.toString()))) return refuse("ROUTE_NOT_FOUND");
+      if (isOurs && mayRenderAgain()) return { ok: true, value: await renderOnce() };
+      const isFresh = latest !== undefined && now() - latest.atMs < strangersMetricsMs;
+      if (!isFresh) latest = { atMs: now(), page: renderOnce() };
+      return { ok: true, value: (await latest?.page) ?? (await renderOnce()) };
+    },
+  };
+}

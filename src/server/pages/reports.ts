@@ -1,0 +1,32 @@
+/**
+ * Where providers bring their reports: GET and POST /webhooks/<provider>. There is no API key; the provider's own
+ * signature is what counts. A genuine report is answered 200 whatever it says, since a provider would only repeat it.
+ */
+import { reportPath, type Provider } from "../../delivery/provider.ts";
+import type { Report } from "../../otp/message.ts";
+import { refuse } from "../../otp/reason.ts";
+import type { Visit } from "./pages.ts";
+
+/** Makes the visits for all providers that report. */
+export function createReportVisits(
+  providers: readonly Provider[],
+  noteReport: (provider: string, report: Report) => Promise<void>,
+): (path: string) => Visit | undefined {
+  const byPath = new Map<string, Visit>();
+  for (const provider of providers) {
+    if (provider.readReport === undefined) continue;
+    byPath.set(reportPath(provider.name), {
+      methods: ["GET", "POST"],
+      acts: true,
+      async answer({ method, target, headers, body }) {
+        const reading = await provider.readReport?.({ method, target, headers, body });
+        if (reading === undefined || reading.kind === "forged") {
+          return refuse("API_KEY_INVALID", { message: "The signature is not valid." });
+        }
+        if (reading.kind === "report") await noteReport(provider.name, reading.report);
+        return { ok: true, value: { type: "application/json", body: "{}" } };
+      },
+    });
+  }
+  return (path) => byPath.get(path);
+}

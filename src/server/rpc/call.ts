@@ -1,0 +1,46 @@
+/**
+ * One call on its way through the server: who asks, how, and what it was refused for. It goes from the gateway that reads
+ * the headers to the handler of its RPC: as an argument on REST, in Connect's context values on the other surfaces.
+ */
+import type { ApiKey } from "../../otp/api-key.ts";
+import type { Refusal } from "../../otp/reason.ts";
+import type { ClientAddress } from "../http/client-address.ts";
+
+/** How a call reached us. */
+export type Surface = "rest" | "connect" | "grpc" | "grpc-web";
+
+export interface Call {
+  /** Names the call in logs; answered as `x-call-id`. */
+  readonly id: string;
+  readonly surface: Surface;
+  /** The RPC's name, such as "SendOtp". */
+  readonly rpc: string;
+  /** The authenticated key. */
+  caller?: ApiKey;
+  /** The address whose limits the call counts for, as far as its headers tell. */
+  address?: ClientAddress | undefined;
+  /** Set by the gateway: why the call is refused before its message is read. */
+  refusedAtGate?: Refusal;
+  /** True once the message was decoded and the call got past the gate. */
+  reached: boolean;
+  /** Its `Idempotency-Key`, as it came. */
+  readonly idempotencyKey: string | undefined;
+  /** True once it is known to be answered with what an earlier call was. */
+  isReplayed: boolean;
+  /** Rejects with Late when there is nobody any more to answer, or no time. */
+  readonly late: Promise<never>;
+  /** Why the call was refused in the end, if it was. */
+  refusal?: Refusal;
+  /** True where the client left before there was an answer. */
+  isCanceled?: boolean;
+}
+
+/** Why a call's answer is no longer waited for. */
+export class Late extends Error {
+  override readonly name: string = "Late";
+}
+
+/** The client has closed its stream or its connection. */
+export class ClientGone extends Late {
+  override readonly name = "ClientGone";
+}

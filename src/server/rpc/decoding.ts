@@ -1,0 +1,132 @@
+/**
+ * How JSON is read and written, and why a message could not be decoded, in words that name the field and never its value: the value may be a code
+ * (protobuf's own sentence would be "expected string, got 123456"). Asked only once decoding has failed.
+ */
+import { fromBinary, fromJson, fromJsonString, type DescMethod, type JsonValue } from "@bufbuild/protobuf";
+import { invalid, refuse, type Refusal, type StatusCode } from "../../otp/reason.ts";
+import { unknownEncoding } from "./frames.ts";
+
+/** Refuses what is not UTF-8. The lenient default would turn every bad byte into the same character. */
+export const strictText = new TextDecoder("utf-8", { fatal: true });
+
+/** JSON as the contract has it: snake_case, zero values written, unknown fields and bad UTF-8 refused. */
+export const jsonOptions = {
+  useProtoFieldName: true,
+  alwaysEmitImplicit: true,
+  ignoreUnknownFields: false,
+  textDecoder: strictText,
+};
+
+/**
+ * Why Connect refused a call before our guard: its message, out of whatever it was wrapped in, cannot be decoded; or there
+ * is something else about the call, which Connect gave the code `said`.
+ */
+export function whyRefused(method: DescMethod, type: string, message: Uint8Array, said?: StatusCode): Refusal {
+  const isJson = type === "application/json" || type.endsWith("+json");
+  if (decodes(method, isJson, message)) {
+    return other("The call's headers are not as its protocol has them.", said);
+  }
+  return isJson ? whyJsonUndecodable(method, message) : invalid(undefined, "The message cannot be decoded.").refusal;
+}
+
+/** The same for Connect's GET, whose message is in the query. */
+export function undecodableQuery(said?: StatusCode): Refusal {
+  if (said === "UNIMPLEMENTED") return unknownEncoding;
+  if (said === "RESOURCE_EXHAUSTED") return refuse("BODY_TOO_LARGE").refusal;
+  return other("The query does not hold a message of Connect's GET.", undefined);
+}
+
+function other(message: string, said: StatusCode | undefined): Refusal {
+  return { ...invalid(undefined, message).refusal, ...(said === undefined ? {} : { code: said }) };
+}
+
+function decodes({ input }: DescMethod, isJson: boolean, message: Uint8Array): boolean {
+  try {
+    if (isJson) fromJsonString(input, strictText.decode(message), jsonOptions);
+    else fromBinary(input, message);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** The same, for a JSON message that is whole and not compressed. */
+export function whyJsonUndecodable(method: DescMethod, body: Uint8Array): Refusal {
+  const said = (sentence: string, field?: string) => invalid(field, sentence).refusal;
+  if (body.length === 0) return said("The body is empty: it must be a JSON object.");
+  let text: string;
+  let json: JsonValue;
+  try {
+    text = strictText.decode(body);
+    json = JSON.parse(text) as JsonValue;
+  } catch {
+    return said("The body is not valid JSON in UTF-8.");
+  }
+  if (typeof json !== "object" || json === null || Array.isArray(json)) return said("The body must be a JSON object.");
+  // Field by field, so that the culprit is known without reading it out of a sentence that quotes its value.
+  const seen = new Set<string>();
+  for (const [key, value] of Object.entries(json)) {
+    const name = nameable(key);
+    const field = method.input.fields.find((known) => known.name === key || known.jsonName === key);
+    if (field === undefined)
+      return said(name === undefined ? "The body has an unknown field." : `There is no field ${name}.`, name);
+    if (seen.has(field.name)) return said(`${field.name} is given twice.`, field.name);
+    seen.add(field.name);
+    try {
+      fromJson(method.input, { [key]: value });
+    } catch {
+      if (hasHalfCharacter(value))
+        return said(`${field.name} has half a character in it: a lone surrogate.`, field.name);
+      return said(`${field.name} has the wrong type: it must be ${typeOf(field.fieldKind, field.scalar)}.`, field.name);
+    }
+  }
+  // Each by itself is fine, so one of them is there twice; parsing has kept the last alone.
+  const twice = keyGivenTwice(text);
+  if (twice === undefined) return said("The message cannot be decoded.");
+  const { name = twice.key } = method.input.fields.find(({ jsonName }) => jsonName === twice.key) ?? {};
+  return said(twice.isWithin ? `${name} has a key that is given twice.` : `${name} is given twice.`, name);
+}
+
+/** A text, or one within an object, that is not made of whole characters. */
+function hasHalfCharacter(value: JsonValue): boolean {
+  if (typeof value === "string") return !value.isWellFormed();
+  return typeof value === "object" && value !== null && Object.entries(value).flat().some(isHalfText);
+}
+
+function isHalfText(value: unknown): boolean {
+  return typeof value === "string" && !value.isWellFormed();
+}
+
+/** The field whose key valid JSON has twice, or has within it. */
+function keyGivenTwice(text: string): { readonly key: string; readonly isWithin: boolean } | undefined {
+  /** The keys of the objects around; undefined for a list. */
+  const around: (Set<string> | undefined)[] = [];
+  let field = "";
+  let isKeyNext = false;
+  for (const [token] of text.matchAll(/"(?:[^"\\]|\\.)*"|[{}[\],:]/g)) {
+    const keys = around.at(-1);
+    if (token.startsWith('"') && isKeyNext && keys !== undefined) {
+      const key = JSON.parse(token) as string;
+      if (around.length === 1) field = key;
+      if (keys.has(key)) return { key: field, isWithin: around.length > 1 };
+      keys.add(key);
+    }
+    if (token === "{") around.push(new Set());
+    if (token === "[") around.push(undefined);
+    if (token === "}" || token === "]") around.pop();
+    isKeyNext = token === "{" || (token === "," && keys !== undefined);
+  }
+  return undefined;
+}
+
+/** A key that looks like a field's name. Anything else is not repeated. */
+function nameable(key: string): string | undefined {
+  return /^[A-Za-z_][A-Za-z0-9_]{0,39}$/.test(key) ? key : undefined;
+}
+
+const boolScalar = 8;
+
+function typeOf(kind: string, scalar: number | undefined): string {
+  if (kind === "map") return "an object of strings";
+  return scalar === boolScalar ? "true or false" : "a string";
+}

@@ -1,0 +1,82 @@
+/**
+ * What a browser needs before a page may ask us, and may read what we say. The origin has to be looked up, and anybody can
+ * name one: what comes without a key is looked up within the share of pages.
+ */
+import { refuse, type Refusal } from "../../otp/reason.ts";
+import type { Request, Response } from "../http/response.ts";
+import { reasonOf, type Budget } from "./budget.ts";
+import type { Cors } from "../http/cors.ts";
+import type { Places } from "./places.ts";
+import { answerAtOnce, discard } from "../http/body.ts";
+import type { TurnAway } from "./turn-away.ts";
+
+export interface PageAnswersOptions {
+  readonly cors: Cors;
+  readonly places: Places;
+  readonly pageCalls: Budget;
+  readonly turnAway: TurnAway;
+  /** Finds the address whose share a client counts in; undefined for one that many have. */
+  readonly shareOf: (request: Request) => string | undefined;
+  readonly onFault: (error: unknown) => void;
+  /** Makes what a caller is told of a fault that only the operator is to know. */
+  readonly faultRefusal: (error: unknown) => Refusal;
+}
+
+type Answer = (request: Request, response: Response) => Promise<void>;
+
+export interface PageAnswers {
+  /** Lets a page read the answer. Whatever is wrong with the store, the call itself is told. */
+  readonly mark: Answer;
+  /** As `mark`, unless the address has used up its share. */
+  readonly markWithinShare: Answer;
+  /** Answers what a browser asks before it sends a page's call. There is no key yet, and it has no place of a call. */
+  readonly preflight: Answer;
+}
+
+/** A full house is worth another try so much later. */
+const retryAfterMs = 1_000;
+
+export function createPageAnswers(options: PageAnswersOptions): PageAnswers {
+  const { cors, places, pageCalls, turnAway, shareOf, onFault, faultRefusal } = options;
+
+  async function mark(request: Request, response: Response): Promise<void> {
+    if (request.headers.origin === undefined) return;
+    try {
+      await cors.mark(request, response);
+    } catch (error) {
+      onFault(error);
+    }
+  }
+
+  return {
+    mark,
+
+    async markWithinShare(request, response) {
+      if (request.headers.origin === undefined) return;
+      const share = pageCalls.take(shareOf(request));
+      if (typeof share === "string") return;
+      await mark(request, response);
+      share.giveBack();
+    },
+
+    async preflight(request, response) {
+      const share = places.isDraining ? undefined : pageCalls.take(shareOf(request));
+      if (share === undefined || typeof share === "string") {
+        discard(request);
+        const reason = share === undefined ? "SHUTTING_DOWN" : reasonOf(share);
+        return turnAway(request, response, refuse(reason, { retryAfterMs }).refusal);
+      }
+      const place = places.begin();
+      const answer = async () => {
+        const refusal = await cors.answerPreflight(request, response).catch(faultRefusal);
+        if (refusal !== undefined) turnAway(request, response, refusal);
+      };
+      try {
+        await answerAtOnce(request, answer);
+      } finally {
+        place.end();
+        share.giveBack();
+      }
+    },
+  };
+}

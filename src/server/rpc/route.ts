@@ -1,0 +1,151 @@
+/**
+ * Where a request leads, by its first lines: route → method → type → size, before anybody's key is looked at.
+ */
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { refuse, type Refusal } from "../../otp/reason.ts";
+import type { Request } from "../http/response.ts";
+import type { Surface } from "./call.ts";
+import { encodingOf, envelopeBytes, textBytes, unknownEncoding } from "./frames.ts";
+import { innerType, isGrpcWebText, mediaTypeOf, surfaceOf } from "../http/media-type.ts";
+import { matchRest } from "./rest-routes.ts";
+
+/** A request that leads to an RPC. */
+export interface Routed {
+  readonly ok: true;
+  readonly handler: UniversalHandler;
+  readonly surface: Surface;
+  readonly url: string;
+  /** The media type of the request, without parameters. */
+  readonly type: string;
+  /** Why the call is refused, where its headers say already that its body cannot be read. */
+  readonly refusal: Refusal | undefined;
+  /** The most bytes of its body. */
+  readonly bytesMax: number;
+  /** The message, where the path itself carries it. */
+  readonly body: Uint8Array | undefined;
+}
+
+export type RouteResult = Routed | { readonly ok: false; readonly refusal: Refusal; readonly allow?: string };
+
+/** What a refusal of the method tells beside itself. */
+export function allowing({ allow }: { readonly allow?: string }): { headers?: { allow: string } } {
+  return allow === undefined ? {} : { headers: { allow } };
+}
+
+export interface Router {
+  /** Finds the RPC. ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or MEDIA_TYPE_UNSUPPORTED without one. */
+  route(request: Request): RouteResult;
+  /** Whether a path is one of ours, when it is asked for with this method or another. */
+  knows(method: string, path: string): boolean;
+}
+
+/** `bodyBytesMax` is the most that a message may have. */
+export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax: number): Router {
+  const byPath = new Map(handlers.map((handler) => [handler.requestPath, handler]));
+  const byRpc = new Map(handlers.map((handler) => [handler.method.name, handler]));
+
+  return {
+    knows(method, path) {
+      const folded = foldSlashes(path);
+      return byPath.has(folded) || matchRest(method, folded) !== undefined;
+    },
+
+    route(request) {
+      const method = request.method ?? "";
+      const url = request.url ?? "";
+      const path = rpcPathOf(request);
+      const rest = matchRest(method, path);
+      if (rest?.kind === "method-not-allowed") return methodNotAllowed([rest.allow]);
+      const handler = rest === undefined ? byPath.get(path) : byRpc.get(rest.rpc);
+      if (handler === undefined) return refuse("ROUTE_NOT_FOUND", isOfRpc.test(path) ? { code: "UNIMPLEMENTED" } : {});
+      if (rest === undefined && !handler.allowedMethods.includes(method)) {
+        return methodNotAllowed(handler.allowedMethods);
+      }
+      const { type, otherCharset } = mediaTypeOf(request.headers["content-type"]);
+      const isRead = method === "GET";
+      const surface = rest !== undefined ? "rest" : isRead ? "connect" : surfaceOf(type);
+      if (!isRead) {
+        const refusal = refusalOfType(request, handler, surface, type, otherCharset);
+        if (refusal !== undefined) return { ok: false, refusal };
+      }
+      const bytesMax = bodyBytesOn(surface, type, bodyBytesMax);
+      const query = isRead && rest === undefined && url.includes("?") ? url.slice(url.indexOf("?")) : "";
+      return {
+        ok: true,
+        handler,
+        surface,
+        url: `http://otpd${handler.requestPath}${query}`,
+        type,
+        bytesMax,
+        refusal: isRead ? undefined : refusalOfBody(request, surface, bytesMax),
+        body: rest?.body,
+      };
+    },
+  };
+}
+
+/** The path of a request, without its query; also of one in the absolute form, which names a host before the path. */
+export function pathOf(request: Request): string {
+  const target = request.url?.split("?", 1)[0] ?? "";
+  return target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/]+(?=\/)/i, "");
+}
+
+/**
+ * The path as it may lead to an RPC: a base URL that ends in a slash leaves two of them at its front. Not so for paths that
+ * are no RPC: a proxy that keeps one from the world by its name must not be passed by with a slash more.
+ */
+export function rpcPathOf(request: Request): string {
+  return foldSlashes(pathOf(request));
+}
+
+function foldSlashes(path: string): string {
+  return path.startsWith("//") ? path.replace(/^\/+/, "/") : path;
+}
+
+/** Refuses a method, and says which ones the path takes, in words and for `Allow`. */
+export function methodNotAllowed(
+  methods: readonly string[],
+): Exclude<RouteResult, Routed> & { readonly allow: string } {
+  const message = `The path takes ${methods.join(" or ")}, and no other method.`;
+  return { ...refuse("METHOD_NOT_ALLOWED", { message }), allow: methods.join(", ") };
+}
+
+/** What only an RPC's path looks like: `/package.Service/Method`. */
+const isOfRpc = /^\/\w+(?:\.\w+)+\/\w+$/;
+
+/** Refuses a media type that a path does not take, and says which ones it does. */
+function refusalOfType(
+  request: Request,
+  handler: UniversalHandler,
+  surface: Surface,
+  type: string,
+  otherCharset: string | undefined,
+): Refusal | undefined {
+  const unsupported = (message: string) => refuse("MEDIA_TYPE_UNSUPPORTED", { message }).refusal;
+  if (surface === "rest") {
+    if (type !== "application/json" || encodingOf(surface, request.headers) !== "identity")
+      return refuse("MEDIA_TYPE_UNSUPPORTED").refusal;
+  } else {
+    const isOther = type.startsWith("application/grpc-web-text") && !isGrpcWebText(type);
+    if (isOther || !handler.supportedContentType(innerType(type))) return unsupported(rpcTypes);
+    // It needs trailers, which HTTP/1.1 clients do not read.
+    if (surface === "grpc" && request.httpVersionMajor < 2)
+      return unsupported("application/grpc is served over HTTP/2 alone; over HTTP/1.1 there is application/grpc-web.");
+  }
+  if (otherCharset === undefined) return undefined;
+  return unsupported(`The charset ${otherCharset} is not served here. Send the body in UTF-8.`);
+}
+
+const rpcTypes =
+  "This path takes application/json, application/proto, application/grpc, application/grpc-web and application/grpc-web-text.";
+
+function refusalOfBody({ headers }: Request, surface: Surface, bytesMax: number): Refusal | undefined {
+  if (encodingOf(surface, headers) === "unknown") return unknownEncoding;
+  return Number(headers["content-length"] ?? 0) > bytesMax ? refuse("BODY_TOO_LARGE").refusal : undefined;
+}
+
+function bodyBytesOn(surface: Surface, type: string, messageBytesMax: number): number {
+  if (surface !== "grpc" && surface !== "grpc-web") return messageBytesMax;
+  const framed = messageBytesMax + envelopeBytes;
+  return isGrpcWebText(type) ? textBytes(framed) : framed;
+}

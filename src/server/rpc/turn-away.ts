@@ -1,0 +1,44 @@
+/**
+ * The answer to a request that never becomes a call: as on REST or as gRPC has it, with an id of its own that the log has too.
+ */
+import type { TurnedAway } from "../../observe/turned-away.ts";
+import type { Refusal } from "../../otp/reason.ts";
+import type { System } from "../../system.ts";
+import { write, type Request, type Response } from "../http/response.ts";
+import { refusalBefore } from "./refused.ts";
+import type { Surface } from "./call.ts";
+import { pathOf } from "./route.ts";
+
+/** Answers a request with a refusal. The body is left to the caller to discard. */
+export type TurnAway = (request: Request, response: Response, refusal: Refusal, more?: More) => void;
+
+export interface More {
+  /** Beside those of the refusal. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** The surface that it came by, where it led to an RPC. */
+  readonly surface?: Surface;
+  /** Instead of that of the reason. */
+  readonly status?: number;
+}
+
+/** The id of a call, or of what was to be one: 12 characters that nobody has had before. */
+export function newCallId(system: Pick<System, "randomBytes">): string {
+  return Buffer.from(system.randomBytes(9)).toString("base64url");
+}
+
+/** `onTurnedAway` is told of each request that is answered so. */
+export function createTurnAway(
+  system: Pick<System, "randomBytes">,
+  onTurnedAway?: (request: TurnedAway) => void,
+): TurnAway {
+  return (request, response, refusal, more = {}) => {
+    const id = newCallId(system);
+    const made = refusalBefore(request, refusal, more.surface);
+    const { status = made.status } = more;
+    write(response, { ...made, status, headers: { ...more.headers, ...made.headers } }, id);
+    const { method = "" } = request;
+    const { reason } = refusal;
+    const why = reason === "ORIGIN_NOT_ALLOWED" ? { origin: request.headers.origin } : {};
+    onTurnedAway?.({ id, reason, status, method, path: pathOf(request), ...why });
+  };
+}
