@@ -45,7 +45,8 @@ import { createOtpService } from "./server/rpc/handlers.ts";
 import { createPublicDocuments } from "./server/pages/documents.ts";
 import { createOwnNames } from "./server/http/own-names.ts";
 import { reflectionRoutes } from "./server/rpc/reflection.ts";
-import { createReportVisits } from "./server/pages/reports.ts";
+import { createPages } from "./server/pages/pages.ts";
+import { createReportPages } from "./server/pages/reports.ts";
 import { connectionLimits, startServer } from "./server/listener/server.ts";
 import { createAuthenticate } from "./service/api-keys.ts";
 import { createBotCheck } from "./service/bot-check.ts";
@@ -247,7 +248,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     });
 
     const publicDocument = createPublicDocuments(receiptKeys(keys));
-    const reportVisit = createReportVisits(
+    const reportPage = createReportPages(
       providers,
       createNoteReport({
         store,
@@ -292,7 +293,11 @@ export async function startService(config: Config, surroundings: Surroundings): 
       shareOf,
       wasValid,
       onAuthenticated: connections.authenticated,
-      visitOf: (path) => operations(path) ?? publicDocument(path) ?? reportVisit(path) ?? demo?.visitOf(path),
+      pages: (house) =>
+        createPages(
+          (path) => operations(path) ?? publicDocument(path) ?? reportPage(path) ?? demo?.pageOf(path),
+          house,
+        ),
       admit: createAdmission({
         authenticate: async (header, nameOf) => tenants.admit(await authenticate(header, nameOf)),
         addressOf,
@@ -319,7 +324,7 @@ export async function startService(config: Config, surroundings: Surroundings): 
     });
     const health = createHealth([OtpService.typeName]);
     const server = await startServer({
-      gateway: withOpenRpcs(gateway, {
+      handler: withOpenRpcs(gateway, {
         routes(registry) {
           health.routes(registry);
           if (config.reflection) reflectionRoutes(registry);

@@ -96,7 +96,7 @@ async function startImpatient() {
     shareOf: () => undefined,
     wasValid: () => false,
     cors: createCors(() => Promise.resolve(false)),
-    visitOf: () => undefined,
+    pages: () => () => undefined,
     onAuthenticated: connections.authenticated,
     bodyBytesMax: 16_384,
     deadlineMs: 80,
@@ -104,7 +104,7 @@ async function startImpatient() {
     onCall: (call) => void ended.push(call.refusal?.reason),
     onFault,
   });
-  const server = await startServer({ gateway, connections, host: "127.0.0.1", port: 0, onFault });
+  const server = await startServer({ handler: gateway, connections, host: "127.0.0.1", port: 0, onFault });
   return { url: `http://127.0.0.1:${server.port}`, server, gateway, ended, faults };
 }
 

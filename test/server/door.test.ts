@@ -5,7 +5,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { refuse } from "../../src/otp/reason.ts";
 import { createDoor, type Looked, type Waiting } from "../../src/server/rpc/door.ts";
-import type { Visit } from "../../src/server/pages/pages.ts";
+import type { Page } from "../../src/server/pages/pages.ts";
 import {
   callFrames,
   flag,
@@ -22,7 +22,7 @@ import {
 import { overHttp1 } from "../support/clients/wire.ts";
 import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
 
-const report: Visit = {
+const report: Page = {
   methods: ["POST"],
   acts: true,
   answer: async ({ body }) =>
@@ -36,7 +36,7 @@ afterEach(async () => {
   await listener.stop(0);
 });
 const listenWith = async (wish: ListenerWish) => {
-  listener = await startListener({ visitOf: (path) => (path === "/report" ? report : undefined), ...wish });
+  listener = await startListener({ pageOf: (path) => (path === "/report" ? report : undefined), ...wish });
 };
 
 async function open(from: string, ...first: (string | Uint8Array)[]): Promise<RawConnection> {

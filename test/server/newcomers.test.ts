@@ -18,7 +18,7 @@ const hourMs = 3_600_000;
 async function listenWith(limits: NonNullable<ListenerWish["limits"]>): Promise<void> {
   listener = await startListener({
     limits: { halfOpenMs: hourMs, strangerIdleMs: hourMs, idleMs: hourMs, newcomerMs: hourMs, ...limits },
-    visitOf: (path) =>
+    pageOf: (path) =>
       path === "/livez" ? { methods: ["GET"], answer: async () => ({ ok: true, value: page }) } : undefined,
   });
 }

@@ -1,7 +1,7 @@
 /** HTTP/1 requests sent without waiting for answers: a few are under way at a time, and none is lost. */
 import { connect as connectTls } from "node:tls";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Visit } from "../../src/server/pages/pages.ts";
+import type { Page } from "../../src/server/pages/pages.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { callText, openRaw, type RawConnection } from "../support/clients/raw.ts";
 import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
@@ -14,14 +14,14 @@ afterEach(async () => {
 });
 
 /** A page that says which request it answers. */
-const echo: Visit = {
+const echo: Page = {
   methods: ["GET"],
   answer: async ({ target }) => ({ ok: true, value: { type: "text/plain", body: `<${target.split("?")[1]}>` } }),
 };
 const certificate = makeCertificate("pipelining");
 
 async function listenWith(wish: ListenerWish = {}): Promise<void> {
-  listener = await startListener({ visitOf: (path) => (path === "/echo" ? echo : undefined), ...wish });
+  listener = await startListener({ pageOf: (path) => (path === "/echo" ? echo : undefined), ...wish });
 }
 
 async function open(isSecure: boolean): Promise<RawConnection> {

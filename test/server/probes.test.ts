@@ -84,7 +84,7 @@ describe("when nothing else is answered", () => {
     isUrgent: true,
     answer: async () => ({ ok: true, value: { type: "text/plain", body: "alive" } }) as const,
   };
-  const visitOf = (path: string) => (path === "/livez" ? probe : undefined);
+  const pageOf = (path: string) => (path === "/livez" ? probe : undefined);
 
   const headers = { authorization: `Bearer ${testKey}`, "content-type": "application/json" };
   const probeOf = async ({ url }: Listener) => (await overHttp1(url, { method: "GET", path: "/livez" })).status;
@@ -92,7 +92,7 @@ describe("when nothing else is answered", () => {
     JSON.parse((await overHttp1(url, { path: "/v1/otp/send", headers, body: "{}" })).text) as { reason: string };
 
   test("because the house is full, probes are", async () => {
-    const listener = await startListener({ callsMax: 1, visitOf });
+    const listener = await startListener({ callsMax: 1, pageOf });
     listener.hang();
     const raw = await openRaw(listener.port);
     raw.write(callText(testKey));
@@ -106,7 +106,7 @@ describe("when nothing else is answered", () => {
   });
 
   test("because the server stops, probes are", async () => {
-    const listener = await startListener({ visitOf });
+    const listener = await startListener({ pageOf });
     await listener.gateway.drain();
     expect(await callOf(listener)).toMatchObject({ reason: "SHUTTING_DOWN" });
     expect(await probeOf(listener)).toBe(200);

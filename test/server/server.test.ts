@@ -5,15 +5,20 @@ import { once } from "node:events";
 import { connect } from "node:http2";
 import { createConnection } from "node:net";
 import { expect, test } from "vitest";
-import type { Gateway } from "../../src/server/rpc/gateway.ts";
+import type { RequestHandler } from "../../src/server/listener/exchange.ts";
 import { createShareOf } from "../../src/server/http/client-address.ts";
 import { createConnections } from "../../src/server/listener/connections.ts";
 import { connectionLimits, startServer } from "../../src/server/listener/server.ts";
 
 const faults: unknown[] = [];
 
-function listenWith(handle: Gateway["handle"]) {
-  const gateway: Gateway = { handle, turnAway() {}, drain: () => Promise.resolve() };
+function listenWith(handle: RequestHandler["handle"]) {
+  const handler: RequestHandler = {
+    handle,
+    refuseExpectation() {},
+    answerUnreadable() {},
+    drain: () => Promise.resolve(),
+  };
   const connections = createConnections({
     ...connectionLimits,
     idleMs: 60_000,
@@ -23,7 +28,7 @@ function listenWith(handle: Gateway["handle"]) {
     isProxy: () => false,
   });
   const onFault = (error: unknown) => void faults.push(error);
-  return startServer({ gateway, connections, host: "127.0.0.1", port: 0, onFault });
+  return startServer({ handler, connections, host: "127.0.0.1", port: 0, onFault });
 }
 
 test.each(["", "GET / HTTP/1.1\r\nhost: x\r\n", "POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 9\r\n\r\n", "PRI * HT"])(

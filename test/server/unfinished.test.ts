@@ -5,7 +5,7 @@
 import { constants } from "node:http2";
 import { afterEach, expect, test } from "vitest";
 import { refuse } from "../../src/otp/reason.ts";
-import type { Visit } from "../../src/server/pages/pages.ts";
+import type { Page } from "../../src/server/pages/pages.ts";
 import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
 import {
   callFrames,
@@ -32,20 +32,20 @@ afterEach(async () => {
 });
 
 /** A page, and what acts on a whole body, as a provider's report does. */
-const page: Visit = {
+const page: Page = {
   methods: ["GET", "HEAD"],
   answer: async () => ({ ok: true, value: { type: "text/plain", body: "here" } }),
 };
-const report: Visit = {
+const report: Page = {
   methods: ["GET", "POST"],
   acts: true,
   answer: async ({ body }) =>
     body.length === 2 ? { ok: true, value: { type: "text/plain", body: "taken" } } : refuse("API_KEY_INVALID"),
 };
-const visits: Readonly<Record<string, Visit>> = { "/page": page, "/report": report };
+const pages: Readonly<Record<string, Page>> = { "/page": page, "/report": report };
 
 async function listenWith(wish: ListenerWish): Promise<void> {
-  listener = await startListener({ visitOf: (path) => visits[path], ...wish });
+  listener = await startListener({ pageOf: (path) => pages[path], ...wish });
 }
 
 async function open(...first: (string | Uint8Array)[]): Promise<RawConnection> {

@@ -58,7 +58,8 @@ describe("imports follow the arrows", () => {
 
   const right: [path: string, text: string][] = [
     ["src/otp/code.ts", 'import { timingSafeEqual } from "node:crypto";\nimport type { Instant } from "../system.ts";'],
-    ["src/server/status.ts", 'import { OtpErrorSchema } from "../../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/server/rpc/errors.ts", 'import { OtpErrorSchema } from "../../../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/server/rpc/gateway.ts", 'import { discard } from "../http/body.ts";'],
     ["src/server/guard.ts", 'import { StoreUnavailable } from "../store/store.ts";'],
     ["src/main.ts", 'import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";'],
     ["src/otpd.js", 'const { run } = await import("./cli.ts");'],

@@ -45,6 +45,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   otpd: ["cli"],
 };
 
+/** Within the server: listener ← http ← rpc ← pages. `gen/` is visible in `rpc` alone. */
+const serverRooms = ["listener", "http", "rpc", "pages"];
+
 /** The rules do no I/O: a test of one needs neither files nor sockets. */
 const outsideWorld = /^(node:(child_process|cluster|dgram|dns|fs|http2?|https|net|timers|tls|worker_threads)(\/.*)?)$/;
 
@@ -64,6 +67,13 @@ export const importArrows: Rule = ({ path, text }) => {
     }
     const target = roomOf(resolve(path, from));
     if (target === undefined) return [`${path} imports ${from}, which is outside src/ and gen/`];
+    if (room === "server") {
+      const [own, other] = [path, resolve(path, from)].map((each) => serverRooms.indexOf(each.split("/")[2] ?? ""));
+      if (target === "gen" && serverRooms[own ?? -1] !== "rpc") return [`${path} imports ${from}: only rpc knows gen`];
+      if (target === room && (own ?? -1) < (other ?? -1)) {
+        return [`${path} imports ${from}: ${serverRooms[own ?? -1]} must not know ${serverRooms[other ?? -1]}`];
+      }
+    }
     if (target === room) return [];
     if (!allowed.includes(target)) return [`${path} imports ${from}: ${room} must not know ${target}`];
     const onlyService = /^\{\s*\w+Service\s*\}$/.test(names);

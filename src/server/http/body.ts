@@ -3,7 +3,7 @@
  * its request back, or never ends it, must not keep its place in here.
  */
 import { constants } from "node:http2";
-import type { Request } from "./response.ts";
+import type { Request } from "../listener/exchange.ts";
 
 /** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
 const discardBytesMax = 1_048_576;

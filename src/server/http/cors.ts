@@ -8,7 +8,8 @@
 import { cors } from "@connectrpc/connect";
 import { originCharsMax } from "../../otp/origin.ts";
 import { refuse, type Refusal } from "../../otp/reason.ts";
-import { writeWhole, type Request, type Response } from "./response.ts";
+import { writeWhole } from "./response.ts";
+import type { Request, Response } from "../listener/exchange.ts";
 
 export interface Cors {
   /** Answers a preflight, on a path that there is; or resolves with why not, which is to be answered. */

@@ -1,8 +1,8 @@
 /**
  * A request's headers as Connect is to see them, and how long they let a call take.
  */
-import type { Request } from "./response.ts";
-import type { Surface } from "../rpc/call.ts";
+import type { Request } from "../listener/exchange.ts";
+import type { Surface } from "../http/media-type.ts";
 import { innerType, mediaTypeOf } from "./media-type.ts";
 
 /** What says how a body is to be read. A GET has none, so there they say nothing. */

@@ -3,6 +3,9 @@
  * matters, and there is one; clients write the others as they like, and proxies leave a `;` behind.
  */
 
+/** How a call reached us. */
+export type Surface = "rest" | "connect" | "grpc" | "grpc-web";
+
 export interface MediaType {
   /** In lower case, without parameters; "" where there is none, or more than one. */
   readonly type: string;

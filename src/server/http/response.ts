@@ -2,11 +2,9 @@
  * An answer on its way out: gathered whole from Connect, and written with one call.
  */
 import type { UniversalServerResponse } from "@connectrpc/connect/protocol";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
-
-export type Request = IncomingMessage | Http2ServerRequest;
-export type Response = ServerResponse | Http2ServerResponse;
+import type { ServerResponse } from "node:http";
+import type { Http2ServerResponse } from "node:http2";
+import type { Response } from "../listener/exchange.ts";
 
 /** A whole answer. */
 export interface Sendable {
@@ -42,7 +40,7 @@ export function write(response: Response, { headers, ...rest }: Sendable, callId
 }
 
 /** The answer of a path that is no RPC. */
-export interface Page {
+export interface PageAnswer {
   /** 200 unless given. */
   readonly status?: number;
   readonly type: string;
@@ -55,7 +53,7 @@ export interface Page {
 }
 
 /** Writes a page, or for HEAD all of it but its body. */
-export function answerPage(response: Response, page: Page, isHead: boolean): void {
+export function answerPage(response: Response, page: PageAnswer, isHead: boolean): void {
   const { status = 200, type, body: given, headers: more } = page;
   if (page.unchanged === true) {
     return writeWhole(response, { status: 304, headers: { ...more }, body: new Uint8Array() });

@@ -2,7 +2,7 @@
  * What a stranger has asked for: whether it waits for us, or we for it.
  */
 import { constants } from "node:http2";
-import type { Response } from "../http/response.ts";
+import type { Response } from "./exchange.ts";
 
 /** Whether an answer is ours to give: the request has come whole, and not all of the answer is handed to the connection. */
 export function isOwed(response: Response): boolean {

@@ -3,7 +3,7 @@
  * them together have a budget. When it is spent the address that has the most in it pays, with the connections that have
  * the most, the oldest first; nobody pays for having many neighbours that hold little.
  */
-import type { Request } from "../http/response.ts";
+import type { Request } from "./exchange.ts";
 
 export interface HoldingsOptions<Holder> {
   /** Bytes that all may hold together. */

@@ -8,7 +8,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
-import type { Request } from "../http/response.ts";
+import type { Request } from "./exchange.ts";
 
 /** node:http's own note that it has paused a socket, and will resume it. */
 function isHeldByNode(socket: Socket & { _paused?: boolean }): boolean {

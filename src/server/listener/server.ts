@@ -16,17 +16,13 @@ import {
 } from "node:http2";
 import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
-import { invalid } from "../../otp/reason.ts";
-import type { Request, Response } from "../http/response.ts";
+import type { Request, RequestHandler, Response } from "./exchange.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
-import type { Gateway } from "../rpc/gateway.ts";
 import { createPipelines } from "./pipeline.ts";
-import { discard } from "../http/body.ts";
 import { tellApart } from "./tell-apart.ts";
-import { answerUnreadable } from "../rpc/unreadable.ts";
 
 export interface ServerOptions {
-  readonly gateway: Gateway;
+  readonly handler: RequestHandler;
   readonly connections: Connections;
   readonly host: string;
   /** 0 for one that is free. */
@@ -130,7 +126,7 @@ const http2Options = ({ headerBytesMax, headersMax, streamsMax }: ServerLimits) 
 
 /** Starts to listen. Rejects when the address cannot be had. */
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
-  const { gateway, connections, host, readCertificate, onFault, limits = serverLimits } = options;
+  const { handler, connections, host, readCertificate, onFault, limits = serverLimits } = options;
 
   const pipelines = createPipelines(limits.pipelinedMax);
 
@@ -147,8 +143,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 
   function begin(request: Request, response: Response): void {
-    noteCall(request, response, gateway.mayLast?.(request));
-    gateway.handle(request, response);
+    noteCall(request, response, handler.mayLast?.(request));
+    handler.handle(request, response);
   }
 
   function noteCall(request: Request, response: Response, mayLast?: boolean): void {
@@ -163,15 +159,22 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   /** Node would answer an Expect other than 100-continue by itself, with nothing in it. */
   function onExpectation(request: Request, response: Response): void {
     noteCall(request, response);
-    discard(request);
-    const { refusal } = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
-    gateway.turnAway(request, response, refusal, { status: 417 });
+    handler.refuseExpectation(request, response);
   }
 
   const listener =
     readCertificate === undefined
-      ? cleartext(connections, { onRequest, onExpectation, takePiecewise: pipelines.take }, limits)
-      : secure(connections, { onRequest, onExpectation, takePiecewise: pipelines.take }, limits, readCertificate());
+      ? cleartext(
+          connections,
+          { onRequest, onExpectation, takePiecewise: pipelines.take, onUnreadable: handler.answerUnreadable },
+          limits,
+        )
+      : secure(
+          connections,
+          { onRequest, onExpectation, takePiecewise: pipelines.take, onUnreadable: handler.answerUnreadable },
+          limits,
+          readCertificate(),
+        );
   let connectionsTaken = 0;
   listener.prependListener("connection", () => (connectionsTaken += 1));
 
@@ -208,7 +211,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
       connections.retireAll();
       const dismissal = setTimeout(connections.dismissAll, Math.min(graceMs, refusalsMs));
-      await within(gateway.drain(), graceMs);
+      await within(handler.drain(), graceMs);
       await within(closed, Math.min(graceMs, lastAnswersMs));
       clearTimeout(dismissal);
       connections.destroyAll();
@@ -221,19 +224,20 @@ type OnRequest = (request: Request, response: Response) => void;
 interface Listeners {
   readonly onRequest: OnRequest;
   readonly onExpectation: OnRequest;
+  readonly onUnreadable: RequestHandler["answerUnreadable"];
   /** Has an HTTP/1 connection read a request at a time, once node:http has it. */
   readonly takePiecewise: (socket: Socket) => void;
 }
 
 function cleartext(
   connections: Connections,
-  { onRequest, onExpectation, takePiecewise }: Listeners,
+  { onRequest, onExpectation, takePiecewise, onUnreadable }: Listeners,
   limits: ServerLimits,
 ): Http1Server {
   const http1 = createHttp1Server(http1Options(limits), onRequest);
   const http2 = createHttp2Server(http2Options(limits), onRequest);
   for (const server of [http1, http2]) server.on("checkExpectation", onExpectation);
-  http1.on("clientError", answerUnreadable);
+  http1.on("clientError", onUnreadable);
   watchSessions(http2);
   tellApart(
     http1,
@@ -257,7 +261,7 @@ function tlsOptions({ cert, key }: Certificate) {
 
 function secure(
   connections: Connections,
-  { onRequest, onExpectation, takePiecewise }: Listeners,
+  { onRequest, onExpectation, takePiecewise, onUnreadable }: Listeners,
   limits: ServerLimits,
   certificate: Certificate,
 ): Http2SecureServer {
@@ -273,7 +277,7 @@ function secure(
   );
   watchSessions(server);
   server.on("checkExpectation", onExpectation);
-  server.on("clientError", answerUnreadable);
+  server.on("clientError", onUnreadable);
   // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
   server.prependListener("tlsClientError", (_, socket) => socket.destroy());
   // Node does not tell which connection a finished handshake was on.

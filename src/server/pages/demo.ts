@@ -15,7 +15,7 @@ import type { Inbox } from "../../delivery/inbox.ts";
 import { digest } from "../../otp/key-ring.ts";
 import { invalid, ok, refuse } from "../../otp/reason.ts";
 import type { Secret } from "../../otp/secret.ts";
-import type { Visit } from "./pages.ts";
+import type { Page } from "./pages.ts";
 import type { Address } from "../listener/server.ts";
 
 export interface DemoOptions {
@@ -30,7 +30,7 @@ export interface DemoOptions {
 }
 
 export interface Demo {
-  readonly visitOf: (path: string) => Visit | undefined;
+  readonly pageOf: (path: string) => Page | undefined;
   /** Makes the page's key, once the port is known. Returns the page's URL. */
   open(address: Address): string;
 }
@@ -58,44 +58,44 @@ export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
   const isLocal = isLoopback(host);
   const readable = isLocal ? inbox : undefined;
   const inboxState = readable !== undefined ? "open" : inbox === undefined ? "sent" : "exposed";
-  const template = read("../demo/index.html").replace("{{inbox}}", inboxState).replace("{{token}}", token.reveal());
-  let page = "";
+  const template = read("../../demo/index.html").replace("{{inbox}}", inboxState).replace("{{token}}", token.reveal());
+  let html = "";
 
-  const visits = new Map([
+  const pages = new Map([
     [
       "/demo",
       guarded(
         (target) => queryOf(target).get("token"),
         token,
-        visit("text/html", () => page),
+        page("text/html", () => html),
       ),
     ],
-    ["/demo/page.js", fixed("text/javascript", read("../../gen/demo/page.js"))],
-    ["/demo/style.css", fixed("text/css", read("../demo/style.css"))],
-    ["/demo/form.css", fixed("text/css", read("../demo/form.css"))],
-    ["/demo/icon.svg", fixed("image/svg+xml", read("../demo/icon.svg"))],
+    ["/demo/page.js", fixed("text/javascript", read("../../../gen/demo/page.js"))],
+    ["/demo/style.css", fixed("text/css", read("../../demo/style.css"))],
+    ["/demo/form.css", fixed("text/css", read("../../demo/form.css"))],
+    ["/demo/icon.svg", fixed("image/svg+xml", read("../../demo/icon.svg"))],
   ]);
   if (readable !== undefined) {
-    visits.set(
+    pages.set(
       "/demo/inbox",
-      guarded((_, asked) => asked["x-demo-token"], token, inboxVisit(readable)),
+      guarded((_, asked) => asked["x-demo-token"], token, inboxPage(readable)),
     );
   }
 
   return {
-    visitOf: (path) => visits.get(path),
+    pageOf: (path) => pages.get(path),
     open({ scheme, port }) {
       const names = new Set(["127.0.0.1", "localhost", "[::1]", ...(isLocal ? [inUrl(host)] : [])]);
       // As a browser writes them: without a default port.
       const origins = [...names].map((name) => new URL(`${scheme}://${name}:${port}`).origin);
-      page = template.replace("{{key}}", makeKey(origins).reveal());
+      html = template.replace("{{key}}", makeKey(origins).reveal());
       return `${scheme}://${isLocal ? inUrl(host) : "localhost"}:${port}/demo?token=${token.reveal()}`;
     },
   };
 }
 
-function inboxVisit(inbox: Inbox): Visit {
-  return visit("application/json", (target) => {
+function inboxPage(inbox: Inbox): Page {
+  return page("application/json", (target) => {
     const since = queryOf(target).get("since") ?? "0";
     if (!/^\d{1,15}$/.test(since)) return undefined;
     const { latest, messages } = inbox.since(Number(since));
@@ -104,14 +104,10 @@ function inboxVisit(inbox: Inbox): Visit {
   });
 }
 
-type Asked = Parameters<Visit["answer"]>[0];
+type Asked = Parameters<Page["answer"]>[0];
 
-/** A visit for those alone who bring the token. */
-function guarded(
-  broughtBy: (target: string, headers: Asked["headers"]) => unknown,
-  token: Secret,
-  inner: Visit,
-): Visit {
+/** A page for those alone who bring the token. */
+function guarded(broughtBy: (target: string, headers: Asked["headers"]) => unknown, token: Secret, inner: Page): Page {
   const expected = digest(token.reveal());
   return {
     ...inner,
@@ -133,12 +129,12 @@ function queryOf(target: string): URLSearchParams {
   return new URLSearchParams(target.split("?", 2)[1]);
 }
 
-function fixed(type: string, body: string): Visit {
-  return visit(type, () => body);
+function fixed(type: string, body: string): Page {
+  return page(type, () => body);
 }
 
-/** A visit by a browser that calls this machine by its name; undefined from `bodyOf` is a query that cannot be read. */
-function visit(type: string, bodyOf: (target: string) => string | undefined): Visit {
+/** A page by a browser that calls this machine by its name; undefined from `bodyOf` is a query that cannot be read. */
+function page(type: string, bodyOf: (target: string) => string | undefined): Page {
   return {
     methods: ["GET", "HEAD"],
     async answer({ target, headers: asked }) {

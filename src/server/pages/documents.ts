@@ -6,28 +6,28 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { PublicJwk } from "../../otp/signing-key.ts";
-import type { Page } from "../http/response.ts";
-import type { Visit } from "./pages.ts";
+import type { PageAnswer } from "../http/response.ts";
+import type { Page } from "./pages.ts";
 
-/** Makes the visits. */
+/** Makes the pages. */
 export function createPublicDocuments(keySet: {
   readonly keys: readonly PublicJwk[];
-}): (path: string) => Visit | undefined {
+}): (path: string) => Page | undefined {
   const openApi = readFileSync(new URL("../../../gen/openapi.json", import.meta.url), "utf8");
-  const visits = new Map([
-    ["/.well-known/jwks.json", visitOf(keySet)],
+  const pages = new Map([
+    ["/.well-known/jwks.json", pageOf(keySet)],
     // Read and written again, which takes out the half of it that is indentation.
-    ["/openapi.json", visitOf(JSON.parse(openApi))],
+    ["/openapi.json", pageOf(JSON.parse(openApi))],
   ]);
-  return (path) => visits.get(path);
+  return (path) => pages.get(path);
 }
 
-function visitOf(json: unknown): Visit {
+function pageOf(json: unknown): Page {
   const body = Buffer.from(JSON.stringify(json));
   const etag = `"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
   const headers = { etag, "cache-control": "public, max-age=300", "access-control-allow-origin": "*" };
-  const whole: Page = { type: "application/json", body, headers };
-  const unchanged: Page = { ...whole, unchanged: true };
+  const whole: PageAnswer = { type: "application/json", body, headers };
+  const unchanged: PageAnswer = { ...whole, unchanged: true };
   return {
     methods: ["GET", "HEAD"],
     answer: (request) =>

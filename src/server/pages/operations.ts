@@ -7,8 +7,8 @@ import { isLoopback } from "../../delivery/public-address.ts";
 import { readinessChecks, type CheckResult, type ReadinessCheck } from "../../observe/readiness.ts";
 import { invalid, refuse } from "../../otp/reason.ts";
 import type { Instant } from "../../system.ts";
-import type { Page } from "../http/response.ts";
-import type { Visit } from "./pages.ts";
+import type { PageAnswer } from "../http/response.ts";
+import type { Page } from "./pages.ts";
 
 export interface OperationsOptions {
   /** Renders the metrics, and who may read them; undefined where there are none. */
@@ -27,29 +27,29 @@ const strangersMetricsMs = 1_000;
 /** This machine gets fresh ones, at most so many in that time: each is held for as long as somebody is slow to take it. */
 const ownRendersMax = 8;
 
-/** Makes the function that finds the visit of a path. */
+/** Makes the function that finds the page of a path. */
 export function createOperations({
   metrics,
   judge,
   isOwnName,
   now,
-}: OperationsOptions): (path: string) => Visit | undefined {
-  const visits = new Map<string, Visit>([
+}: OperationsOptions): (path: string) => Page | undefined {
+  const pages = new Map<string, Page>([
     ["/livez", { ...askedUrgently, answer: async () => ({ ok: true, value: json({ status: "alive" }) }) }],
-    ["/readyz", readyVisit(judge)],
+    ["/readyz", readyPage(judge)],
   ]);
-  if (metrics !== undefined) visits.set("/metrics", metricsVisit(metrics, isOwnName, now));
-  return (path) => visits.get(path);
+  if (metrics !== undefined) pages.set("/metrics", metricsPage(metrics, isOwnName, now));
+  return (path) => pages.get(path);
 }
 
 const askedUrgently = { methods: ["GET", "HEAD"], isUrgent: true } as const;
 
-function json(value: unknown, status = 200): Page {
+function json(value: unknown, status = 200): PageAnswer {
   return { status, type: "application/json", body: JSON.stringify(value) };
 }
 
 /** The body names checks alone: it is for anybody to read. `?exclude=provider` leaves one out, and may be repeated. */
-function readyVisit(judge: OperationsOptions["judge"]): Visit {
+function readyPage(judge: OperationsOptions["judge"]): Page {
   return {
     ...askedUrgently,
     async answer({ target }) {
@@ -64,17 +64,17 @@ function readyVisit(judge: OperationsOptions["judge"]): Visit {
   };
 }
 
-function metricsVisit(
+function metricsPage(
   { access, render }: NonNullable<OperationsOptions["metrics"]>,
   isOwnName: OperationsOptions["isOwnName"],
   now: () => Instant,
-): Visit {
-  let latest: { readonly atMs: Instant; readonly page: Promise<Page> } | undefined;
-  let underWay: Promise<Page> | undefined;
+): Page {
+  let latest: { readonly atMs: Instant; readonly page: Promise<PageAnswer> } | undefined;
+  let underWay: Promise<PageAnswer> | undefined;
   let own = { sinceMs: now(), renders: 0 };
 
   /** Renders once for all who ask meanwhile. As bytes it is in memory once, however many are slow to take it. */
-  function renderOnce(): Promise<Page> {
+  function renderOnce(): Promise<PageAnswer> {
     underWay ??= render()
       .then(({ type, body }) => ({ type, body: Buffer.from(body) }))
       .finally(() => (underWay = undefined));

@@ -3,17 +3,17 @@
  * up nothing. What acts, as a provider's report does, has a body: it is read within a budget of its own, and takes one of
  * the places of calls once it is whole.
  */
-import { refuse, type Reason, type Refusal, type Result } from "../../otp/reason.ts";
+import { refuse, type Reason, type Result } from "../../otp/reason.ts";
 import { peerOf } from "../rpc/authorize.ts";
-import { answerPage, type Page, type Request, type Response } from "../http/response.ts";
-import { createBudget, reasonOf, type BudgetLimits } from "../rpc/budget.ts";
-import type { Places } from "../rpc/places.ts";
+import { answerPage, type PageAnswer } from "../http/response.ts";
+import type { Request, Response } from "../listener/exchange.ts";
+import { createBudget, reasonOf } from "../rpc/budget.ts";
+import type { House, Pages } from "../rpc/gateway.ts";
 import { abandon, answerAtOnce, discard, readBody } from "../http/body.ts";
-import { allowing, methodNotAllowed } from "../rpc/route.ts";
-import type { TurnAway } from "../rpc/turn-away.ts";
+import { allowing, methodNotAllowed, pathOf } from "../rpc/route.ts";
 
 /** A path that is no RPC: what it answers to, and how. */
-export interface Visit {
+export interface Page {
   readonly methods: readonly string[];
   /** True for one that is answered also during a stop: it is asked how things are. */
   readonly isUrgent?: boolean;
@@ -28,35 +28,20 @@ export interface Visit {
     readonly body: Uint8Array;
     /** The address at the other end of the connection, where it is known. */
     readonly peer: string | undefined;
-  }): Promise<Result<Page>>;
+  }): Promise<Result<PageAnswer>>;
 }
 
-export interface ReceptionOptions {
-  readonly places: Places;
-  readonly turnAway: TurnAway;
-  /** Finds the address whose share a client's bodies count in; undefined for one that many have. */
-  readonly shareOf: (request: Request) => string | undefined;
-  /** How many bodies are read at once. */
-  readonly bodies: BudgetLimits;
-  readonly bodyBytesMax: number;
-  /** How long a body may take. */
-  readonly bodyMs: number;
-  /** Makes what a caller is told of a fault that only the operator is to know. */
-  readonly faultRefusal: (error: unknown) => Refusal;
-}
-
-export interface Reception {
-  /** Answers a request to a path that is no RPC. */
-  receive(visit: Visit, request: Request, response: Response): Promise<void>;
-}
+/** Bodies of providers' reports that are read at once. Each is here in milliseconds, unless a stranger sends it. */
+const reportBodies = { max: 64, perAddressMax: 8 };
 
 /** A full house is worth another try so much later. */
 const retryAfterMs = 1_000;
 const empty = new Uint8Array();
 
-export function createReception(options: ReceptionOptions): Reception {
-  const { places, turnAway, shareOf, bodyBytesMax, bodyMs, faultRefusal } = options;
-  const bodies = createBudget(options.bodies);
+/** Answers the pages that `pageOf` finds by their paths. */
+export function createPages(pageOf: (path: string) => Page | undefined, house: House): Pages {
+  const { places, turnAway, shareOf, bodyBytesMax, bodyMs, faultRefusal } = house;
+  const bodies = createBudget(reportBodies);
 
   /** Sends a request away that may come again a little later. */
   function sendAway(request: Request, response: Response, reason: Reason): void {
@@ -64,23 +49,23 @@ export function createReception(options: ReceptionOptions): Reception {
     turnAway(request, response, refuse(reason, { retryAfterMs }).refusal);
   }
 
-  async function receive(visit: Visit, request: Request, response: Response): Promise<void> {
+  async function receive(page: Page, request: Request, response: Response): Promise<void> {
     const method = request.method ?? "";
-    if (!visit.methods.includes(method)) {
+    if (!page.methods.includes(method)) {
       discard(request);
-      const refused = methodNotAllowed(visit.methods);
+      const refused = methodNotAllowed(page.methods);
       return turnAway(request, response, refused.refusal, allowing(refused));
     }
     const show = async (body: Uint8Array) => {
       const { url: target = "", headers } = request;
-      const answer = await visit.answer({ method, target, headers, body, peer: peerOf(request) });
+      const answer = await page.answer({ method, target, headers, body, peer: peerOf(request) });
       if (!answer.ok) return turnAway(request, response, answer.refusal);
       answerPage(response, answer.value, method === "HEAD");
     };
-    if (places.isDraining && visit.isUrgent !== true) return sendAway(request, response, "SHUTTING_DOWN");
+    if (places.isDraining && page.isUrgent !== true) return sendAway(request, response, "SHUTTING_DOWN");
     if (method !== "GET" && method !== "HEAD") return readAndShow(request, response, show);
     return answerAtOnce(request, async () => {
-      if (visit.acts === true) return withPlace(request, response, () => show(empty));
+      if (page.acts === true) return withPlace(request, response, () => show(empty));
       try {
         await show(empty);
       } catch (error) {
@@ -128,5 +113,8 @@ export function createReception(options: ReceptionOptions): Reception {
     }
   }
 
-  return { receive };
+  return (request, response) => {
+    const page = pageOf(pathOf(request));
+    return page === undefined ? undefined : receive(page, request, response);
+  };
 }

@@ -5,14 +5,14 @@
 import { reportPath, type Provider } from "../../delivery/provider.ts";
 import type { Report } from "../../otp/message.ts";
 import { refuse } from "../../otp/reason.ts";
-import type { Visit } from "./pages.ts";
+import type { Page } from "./pages.ts";
 
-/** Makes the visits for all providers that report. */
-export function createReportVisits(
+/** Makes the pages for all providers that report. */
+export function createReportPages(
   providers: readonly Provider[],
   noteReport: (provider: string, report: Report) => Promise<void>,
-): (path: string) => Visit | undefined {
-  const byPath = new Map<string, Visit>();
+): (path: string) => Page | undefined {
+  const byPath = new Map<string, Page>();
   for (const provider of providers) {
     if (provider.readReport === undefined) continue;
     byPath.set(reportPath(provider.name), {

@@ -9,7 +9,7 @@ import { tenantOfKey } from "../../otp/sandbox.ts";
 import { createMoments } from "../../service/moments.ts";
 import type { Quotas } from "../../service/quotas.ts";
 import type { Instant } from "../../system.ts";
-import type { Request } from "../http/response.ts";
+import type { Request } from "../listener/exchange.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 
 /** Who is behind a call that was let in. */

@@ -2,12 +2,10 @@
  * One call on its way through the server: who asks, how, and what it was refused for. It goes from the gateway that reads
  * the headers to the handler of its RPC: as an argument on REST, in Connect's context values on the other surfaces.
  */
+import type { Surface } from "../http/media-type.ts";
 import type { ApiKey } from "../../otp/api-key.ts";
 import type { Refusal } from "../../otp/reason.ts";
 import type { ClientAddress } from "../http/client-address.ts";
-
-/** How a call reached us. */
-export type Surface = "rest" | "connect" | "grpc" | "grpc-web";
 
 export interface Call {
   /** Names the call in logs; answered as `x-call-id`. */

@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { invalid, ok, refuse, type Refusal, type Result, type StatusCode } from "../../otp/reason.ts";
 import type { Sendable } from "../http/response.ts";
-import type { Surface } from "./call.ts";
+import type { Surface } from "../http/media-type.ts";
 
 /** What a gRPC frame adds to its message: a flag and a length. */
 export const envelopeBytes = 5;

@@ -11,10 +11,11 @@
 import { createContextValues } from "@connectrpc/connect";
 import { hasKey, isPublishable } from "../../otp/api-key.ts";
 import type { TurnedAway } from "../../observe/turned-away.ts";
-import { ok, refuse, type Refusal } from "../../otp/reason.ts";
+import { invalid, ok, refuse, type Refusal } from "../../otp/reason.ts";
 import { StoreUnavailable } from "../../store/store.ts";
 import type { System } from "../../system.ts";
-import { gather, write, type Request, type Response, type Sendable } from "../http/response.ts";
+import { gather, write, type Sendable } from "../http/response.ts";
+import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
 import type { Admit } from "./authorize.ts";
 import { createBudget, reasonOf, type Share } from "./budget.ts";
 import type { ClientAddress } from "../http/client-address.ts";
@@ -25,7 +26,7 @@ import { createDoor, type Looked, type Waiting } from "./door.ts";
 import { asText, fromText, notText, unwrap } from "./frames.ts";
 import { isGrpcWebText } from "../http/media-type.ts";
 import { createPageAnswers } from "./page-answers.ts";
-import { createPlaces, type Place } from "./places.ts";
+import { createPlaces, type Place, type Places } from "./places.ts";
 import { abandon, alone, discard, isGone, readBody } from "../http/body.ts";
 import { headersOf, timeoutMsOf } from "../http/headers.ts";
 import { codeSaid, refusalOn } from "./refused.ts";
@@ -33,8 +34,8 @@ import { allowing, createRouter, pathOf, type Routed } from "./route.ts";
 import { callKey, type Rpcs } from "./rpcs.ts";
 import { createShortRefusals } from "./short-refusals.ts";
 import { httpStatus } from "./errors.ts";
+import { answerUnreadable } from "./unreadable.ts";
 import { createTurnAway, newCallId, type TurnAway } from "./turn-away.ts";
-import { createReception, type Visit } from "../pages/pages.ts";
 
 export interface GatewayOptions {
   readonly rpcs: Rpcs;
@@ -48,8 +49,8 @@ export interface GatewayOptions {
   readonly shareOf: (address: string | undefined) => string | undefined;
   /** Tells whether a call brings a secret key that was valid lately, without looking it up. */
   readonly wasValid: (authorization: string | undefined) => boolean;
-  /** Finds the visit of a path that is no RPC. */
-  readonly visitOf: (path: string) => Visit | undefined;
+  /** Makes what answers the paths that are no RPC, of the same house. */
+  readonly pages: (house: House) => Pages;
   /** Told of a request that brought a valid secret key. Everybody can read a publishable one: it proves nobody. */
   readonly onAuthenticated: (request: Request) => void;
   /** The most bytes of a message, headers and envelopes apart. */
@@ -70,15 +71,25 @@ export interface GatewayOptions {
   readonly onFault: (error: unknown) => void;
 }
 
-export interface Gateway {
-  /** Answers one request. Never throws. */
-  handle(request: Request, response: Response): void;
+export interface Gateway extends RequestHandler {
   readonly turnAway: TurnAway;
-  /** Whether a request is for an answer that lasts, which nobody dawdles over. */
-  mayLast?(request: Request): boolean;
-  /** From now on every new call is refused as SHUTTING_DOWN; resolves when the last one under way is answered. */
-  drain(): Promise<void>;
 }
+
+/** What calls and pages share. */
+export interface House {
+  readonly places: Places;
+  readonly turnAway: TurnAway;
+  /** Finds the address whose share a client's bodies count in; undefined for one that many have. */
+  readonly shareOf: (request: Request) => string | undefined;
+  readonly bodyBytesMax: number;
+  /** How long a body may take. */
+  readonly bodyMs: number;
+  /** Makes what a caller is told of a fault that only the operator is to know. */
+  readonly faultRefusal: (error: unknown) => Refusal;
+}
+
+/** Answers a request to a path that is no RPC; undefined where the path is none of its own. */
+export type Pages = (request: Request, response: Response) => Promise<void> | undefined;
 
 /** Calls begun in one turn of the event loop: 5 to 10 ms of work. */
 const callsPerTurn = 32;
@@ -86,8 +97,6 @@ const callsPerTurn = 32;
 const looksMax = 64;
 /** A full house is worth another try so much later. */
 const retryAfterMs = 1_000;
-/** Bodies of providers' reports that are read at once. Each is here in milliseconds, unless a stranger sends it. */
-const reportBodies = { max: 64, perAddressMax: 8 };
 /** What all pages together have of the calls at once, and of that each address. */
 const pageCallsOf = (callsMax: number) => ({ max: Math.ceil(callsMax / 2), perAddressMax: 32 });
 
@@ -111,15 +120,20 @@ export function createGateway(options: GatewayOptions): Gateway {
     faultRefusal,
   });
   const refuseShortly = createShortRefusals(markWithinShare);
-  const { receive } = createReception({
+  const pages = options.pages({
     places,
     turnAway,
     shareOf: shareOfClient,
-    bodies: reportBodies,
     bodyBytesMax,
     bodyMs: deadlineMs,
     faultRefusal,
   });
+
+  function refuseExpectation(request: Request, response: Response): void {
+    discard(request);
+    const { refusal } = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
+    turnAway(request, response, refusal, { status: 417 });
+  }
 
   function handle(request: Request, response: Response): void {
     serve(request, response).catch((error: unknown) => {
@@ -129,8 +143,8 @@ export function createGateway(options: GatewayOptions): Gateway {
   }
 
   async function serve(request: Request, response: Response): Promise<void> {
-    const visit = options.visitOf(pathOf(request));
-    if (visit !== undefined) return receive(visit, request, response);
+    const page = pages(request, response);
+    if (page !== undefined) return page;
     if (isPreflight(request) && router.knows(request.headers["access-control-request-method"] ?? "", pathOf(request))) {
       return preflight(request, response);
     }
@@ -346,7 +360,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     return (isStore ? refuse("STORE_UNAVAILABLE", { retryAfterMs }) : refuse("INTERNAL")).refusal;
   }
 
-  return { handle, turnAway, drain: places.drain };
+  return { handle, refuseExpectation, answerUnreadable, turnAway, drain: places.drain };
 }
 
 const empty = new Uint8Array();

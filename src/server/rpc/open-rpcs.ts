@@ -18,7 +18,7 @@ import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { refuse } from "../../otp/reason.ts";
 import { peerOf } from "./authorize.ts";
-import type { Request, Response } from "../http/response.ts";
+import type { Request, Response } from "../listener/exchange.ts";
 import { createBudget, type BudgetLimits } from "./budget.ts";
 import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
@@ -124,8 +124,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
   }
 
   return {
-    turnAway,
-    drain: gateway.drain,
+    ...gateway,
     mayLast: (request) => isWatch(byPath.get(rpcPathOf(request))),
     handle(request, response) {
       if (!byPath.has(rpcPathOf(request))) return gateway.handle(request, response);

@@ -3,7 +3,7 @@
  * name one: what comes without a key is looked up within the share of pages.
  */
 import { refuse, type Refusal } from "../../otp/reason.ts";
-import type { Request, Response } from "../http/response.ts";
+import type { Request, Response } from "../listener/exchange.ts";
 import { reasonOf, type Budget } from "./budget.ts";
 import type { Cors } from "../http/cors.ts";
 import type { Places } from "./places.ts";

@@ -6,8 +6,9 @@ import { codeFromString, errorToJson } from "@connectrpc/connect/protocol-connec
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import type { Refusal, StatusCode } from "../../otp/reason.ts";
-import type { Request, Sendable } from "../http/response.ts";
-import type { Surface } from "./call.ts";
+import type { Sendable } from "../http/response.ts";
+import type { Request } from "../listener/exchange.ts";
+import type { Surface } from "../http/media-type.ts";
 import { jsonOptions } from "./decoding.ts";
 import { asText, frameOf } from "./frames.ts";
 import { isGrpcWebText, mediaTypeOf, surfaceOf } from "../http/media-type.ts";

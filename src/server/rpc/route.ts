@@ -3,8 +3,8 @@
  */
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { refuse, type Refusal } from "../../otp/reason.ts";
-import type { Request } from "../http/response.ts";
-import type { Surface } from "./call.ts";
+import type { Request } from "../listener/exchange.ts";
+import type { Surface } from "../http/media-type.ts";
 import { encodingOf, envelopeBytes, textBytes, unknownEncoding } from "./frames.ts";
 import { innerType, isGrpcWebText, mediaTypeOf, surfaceOf } from "../http/media-type.ts";
 import { matchRest } from "./rest-routes.ts";

@@ -5,7 +5,8 @@
  * is bounded.
  */
 import type { Refusal } from "../../otp/reason.ts";
-import { write, type Request, type Response, type Sendable } from "../http/response.ts";
+import { write, type Sendable } from "../http/response.ts";
+import type { Request, Response } from "../listener/exchange.ts";
 import { refusalOn } from "./refused.ts";
 import { discard } from "../http/body.ts";
 import type { Routed } from "./route.ts";

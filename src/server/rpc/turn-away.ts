@@ -4,9 +4,10 @@
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import type { Refusal } from "../../otp/reason.ts";
 import type { System } from "../../system.ts";
-import { write, type Request, type Response } from "../http/response.ts";
+import { write } from "../http/response.ts";
+import type { Request, Response } from "../listener/exchange.ts";
 import { refusalBefore } from "./refused.ts";
-import type { Surface } from "./call.ts";
+import type { Surface } from "../http/media-type.ts";
 import { pathOf } from "./route.ts";
 
 /** Answers a request with a refusal. The body is left to the caller to discard. */

@@ -26,7 +26,7 @@ import {
   type Certificate,
   type RunningServer,
 } from "../../../src/server/listener/server.ts";
-import type { Visit } from "../../../src/server/pages/pages.ts";
+import { createPages, type Page } from "../../../src/server/pages/pages.ts";
 import { createQuotas } from "../../../src/service/quotas.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
 import { createManualSystem, testEpochMs } from "./system.ts";
@@ -40,7 +40,7 @@ export interface ListenerWish {
   readonly shared?: readonly AddressRange[];
   /** Whether every connection is a proxy's. */
   readonly isBehindProxy?: boolean;
-  readonly visitOf?: (path: string) => Visit | undefined;
+  readonly pageOf?: (path: string) => Page | undefined;
   readonly readCertificate?: () => Certificate;
 }
 
@@ -204,7 +204,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       cors: createCors(() => Promise.resolve(false)),
       wasValid: (header) => header === `Bearer ${testKey}`,
       onAuthenticated: connections.authenticated,
-      visitOf: wish.visitOf ?? (() => undefined),
+      pages: (house) => createPages(wish.pageOf ?? (() => undefined), house),
       bodyBytesMax: 16_384,
       deadlineMs: wish.deadlineMs ?? 15_000,
       callsMax: wish.callsMax ?? 1_024,
@@ -230,7 +230,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     port: 0,
     readCertificate: wish.readCertificate,
     onFault: (error) => faults.push(error),
-    gateway,
+    handler: gateway,
   });
   return {
     server,
