@@ -122,7 +122,7 @@ describe.each([
     await call("VerifyOtp", { request_id: "A".repeat(22), code: "123456" });
     world.network.script.push({ kind: "refused", cause: "content", detail: "+31612345678" });
     await call("SendOtp", { phone: "+31612345678" });
-    await rest.call(world.url, "CancelOtp", { request_id: "" }, { key: null });
+    await rest.call(world.url, "CancelOtp", { request_id: "" }, { key: `${world.key}x` });
     expect(
       ["VerifyOtp", "SendOtp", "CancelOtp"].map((rpc) => {
         const [span] = rpcSpans(rpc);
@@ -131,7 +131,7 @@ describe.each([
     ).toEqual([
       ["REQUEST_NOT_FOUND", { code: SpanStatusCode.UNSET }],
       ["DELIVERY_FAILED", { code: SpanStatusCode.ERROR, message: "DELIVERY_FAILED" }],
-      ["API_KEY_MISSING", { code: SpanStatusCode.UNSET }],
+      ["API_KEY_INVALID", { code: SpanStatusCode.UNSET }],
     ]);
   });
 });

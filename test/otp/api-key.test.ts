@@ -121,7 +121,7 @@ describe("Authorization", () => {
     ["a tab", `Bearer\t${text}`],
     ["spaces and tabs on both sides", `Bearer \t ${text}\t `],
   ])("is read with %s", (_, header) => {
-    expect(parseAuthorization(header)).toEqual({ ok: true, value: { id: made.id, digest: made.digest } });
+    expect(parseAuthorization(header)).toEqual({ ok: true, value: { id: made.id, kind: "live", digest: made.digest } });
   });
 
   test.each([
