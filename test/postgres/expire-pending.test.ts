@@ -39,6 +39,7 @@ test("everything pending is ended, its messages are not due any more, and what h
   expect((await rowOf(world.database, pending.request_id)).state).toBe(stateNumbers.PENDING);
 
   await world.stop();
+  await expect.poll(() => select(world.database, serving)).toHaveLength(0);
   const { code, output, errors } = await runHere(["restore", "--expire-only"]);
   expect({ code, errors }).toEqual({ code: 0, errors: "" });
   expect(output).toContain("Ended as expired: 1 pending requests.");

@@ -21,6 +21,8 @@ export const nudgeChannel = "otpd_outbox";
 
 /** Held, shared, for as long as an instance serves: what must not happen beside one asks for it alone. Any number will do. */
 export const servingLock = 7_087_411_353;
+/** How long the database may take to let go of a connection at a stop. */
+const endMs = 500;
 
 const pulseMs = 500;
 /** So many ticks without an answer on any connection are silence. A stall of this very process is one tick. */
@@ -141,6 +143,12 @@ export function createWatch({ url, connections, ownName, onNudge }: WatchOptions
   return {
     async close() {
       isClosed = true;
+      // Once the database has let go of it, nobody takes this instance for one that serves.
+      const ended = Promise.allSettled(clients.map((client) => client.end()));
+      const { promise: late, resolve } = Promise.withResolvers<void>();
+      const timer = setTimeout(resolve, endMs);
+      await Promise.race([ended, late]);
+      clearTimeout(timer);
       endPause();
       dropAll();
       await watching;
