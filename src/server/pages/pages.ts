@@ -10,6 +10,7 @@ import type { Request, Response } from "../listener/exchange.ts";
 import { createBudget, reasonOf } from "../rpc/budget.ts";
 import type { House, Pages } from "../rpc/gateway.ts";
 import { abandon, answerAtOnce, discard, readBody } from "../http/body.ts";
+import { retryAfterMs } from "../rpc/places.ts";
 import { allowing, methodNotAllowed, pathOf } from "../rpc/route.ts";
 
 /** A path that is no RPC: what it answers to, and how. */
@@ -34,8 +35,6 @@ export interface Page {
 /** Bodies of providers' reports that are read at once. Each is here in milliseconds, unless a stranger sends it. */
 const reportBodies = { max: 64, perAddressMax: 8 };
 
-/** A full house is worth another try so much later. */
-const retryAfterMs = 1_000;
 const empty = new Uint8Array();
 
 /** Answers the pages that `pageOf` finds by their paths. */

@@ -26,7 +26,7 @@ import { createDoor, type Looked, type Waiting } from "./door.ts";
 import { asText, fromText, notText, unwrap } from "./frames.ts";
 import { isGrpcWebText } from "../http/media-type.ts";
 import { createPageAnswers } from "./page-answers.ts";
-import { createPlaces, type Place, type Places } from "./places.ts";
+import { createPlaces, retryAfterMs, type Place, type Places } from "./places.ts";
 import { abandon, alone, discard, isGone, readBody } from "../http/body.ts";
 import { headersOf, timeoutMsOf } from "../http/headers.ts";
 import { codeSaid, refusalOn } from "./refused.ts";
@@ -95,8 +95,6 @@ export type Pages = (request: Request, response: Response) => Promise<void> | un
 const callsPerTurn = 32;
 /** Keys of callers who are not known that are looked up at once. */
 const looksMax = 64;
-/** A full house is worth another try so much later. */
-const retryAfterMs = 1_000;
 /** What all pages together have of the calls at once, and of that each address. */
 const pageCallsOf = (callsMax: number) => ({ max: Math.ceil(callsMax / 2), perAddressMax: 32 });
 

@@ -6,7 +6,7 @@ import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { Request, Response } from "../listener/exchange.ts";
 import { reasonOf, type Budget } from "./budget.ts";
 import type { Cors } from "../http/cors.ts";
-import type { Places } from "./places.ts";
+import { retryAfterMs, type Places } from "./places.ts";
 import { answerAtOnce, discard } from "../http/body.ts";
 import type { TurnAway } from "./turn-away.ts";
 
@@ -32,9 +32,6 @@ export interface PageAnswers {
   /** Answers what a browser asks before it sends a page's call. There is no key yet, and it has no place of a call. */
   readonly preflight: Answer;
 }
-
-/** A full house is worth another try so much later. */
-const retryAfterMs = 1_000;
 
 export function createPageAnswers(options: PageAnswersOptions): PageAnswers {
   const { cors, places, pageCalls, turnAway, shareOf, onFault, faultRefusal } = options;

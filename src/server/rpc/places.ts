@@ -4,6 +4,9 @@
  * every call that is not over, with a place or without.
  */
 
+/** A full house is worth another try so much later. */
+export const retryAfterMs = 1_000;
+
 /** What one call holds of the house. It begins without a place. */
 export interface Place {
   /** Takes a place, unless it has one; false where there is none. */
