@@ -4,6 +4,7 @@
  */
 import { rmSync } from "node:fs";
 import { constants } from "node:http2";
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { firstKey, residentMiB, startOtpd, type Otpd } from "../support/processes/process.ts";
 import {
@@ -230,18 +231,17 @@ test.each(floods)(
     const attacker = await openRaw(Number(new URL(otpd.url).port));
     if (!reads) attacker.socket.pause();
     let over = false;
-    // The end is seen by the writing side: a paused socket does not hear of the other's.
     const ended = new Promise<void>((resolve) => attacker.socket.once("close", resolve)).then(() => (over = true));
     attacker.write(...first);
     const flood = async () => {
       for (let piece = 0, bytes = 0; !over && bytes < (bytesMax ?? floodBytesMax); piece += 1) {
         const part = next(piece);
         bytes += part.length;
-        await new Promise<void>((resolve) => {
-          if (!attacker.socket.write(part)) attacker.socket.once("drain", resolve).once("close", resolve);
-          else setImmediate(resolve);
-        });
+        if (attacker.socket.write(part)) await nextTurn();
+        else await Promise.race([new Promise((resolve) => attacker.socket.once("drain", resolve)), ended]);
       }
+      // A socket that neither reads nor writes does not hear of its end.
+      attacker.socket.resume();
       await ended;
     };
     const honest = async () => {
