@@ -33,8 +33,8 @@ export interface MetricsOptions {
   readonly store: () => Pick<Store, "readOutbox" | "readMessages" | "now"> & {
     readonly events: Pick<Store["events"], "countEvents" | "nextEventDue">;
   };
-  /** The ways out. A name that is not among them has no series. */
-  readonly providers: () => readonly WatchedProvider[];
+  /** A name that is not among them has no series. */
+  readonly providers: readonly WatchedProvider[];
   /** The names of the RPCs. */
   readonly rpcs: readonly string[];
 }
@@ -171,7 +171,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const countries = new Set<string>(getCountries());
   const countryOf = ({ region }: Verification) => (countries.has(region) ? region : unknown);
   const nameOf = (name: string | undefined) =>
-    name !== undefined && options.providers().some((provider) => provider.name === name) ? name : unknown;
+    name !== undefined && options.providers.some((provider) => provider.name === name) ? name : unknown;
 
   // A series that begins at 1 is no increase to Prometheus: what alerts look at begins at 0.
   for (const rpc of options.rpcs) {
@@ -241,7 +241,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       eventsLost().add(count);
     },
     async render() {
-      for (const { name } of options.providers()) {
+      for (const { name } of options.providers) {
         for (const outcome of providerOutcomes) for (const channel of channelsOn) providerCalls(name, outcome, channel);
       }
       await readGauges();
@@ -281,7 +281,7 @@ function gaugesOf(registry: Registry, { system, store, providers }: MetricsOptio
     registers,
   });
   return async () => {
-    for (const { name, isClosed } of providers()) breaker.set({ provider: name }, isClosed() ? 0 : 1);
+    for (const { name, isClosed } of providers) breaker.set({ provider: name }, isClosed() ? 0 : 1);
     const from = store();
     const now = from.now();
     const within = <T>(read: Promise<T>) => inTime(system, readTimeoutMs, read).catch(() => undefined);

@@ -15,7 +15,6 @@ export interface ReadinessOptions {
   readonly system: Pick<System, "now" | "after">;
   /** Resolves when the database takes a write. */
   readonly ping: () => Promise<void>;
-  /** The ways out. */
   readonly providers: () => readonly { readonly isOpen: () => boolean }[];
 }
 

@@ -39,7 +39,7 @@ const nobody = {
     readMessages: async () => [],
     events: { countEvents: async () => 7, nextEventDue: async () => 58_500 },
   }),
-  providers: () => [],
+  providers: [],
   rpcs: [],
 };
 
@@ -305,7 +305,7 @@ describe("what is only looked at when asked", () => {
 
   test("an open breaker shows, and a closed one", async () => {
     const [open, closed] = [false, true].map((isClosed) => ({ name: `closed ${isClosed}`, isClosed: () => isClosed }));
-    const metrics = createMetrics({ ...nobody, providers: () => [open, closed].flatMap((each) => each ?? []) });
+    const metrics = createMetrics({ ...nobody, providers: [open, closed].flatMap((each) => each ?? []) });
     const { value } = parseExposition((await metrics.render()).body);
     expect(value("otp_provider_breaker_open", { provider: "closed false" })).toBe(1);
     expect(value("otp_provider_breaker_open", { provider: "closed true" })).toBe(0);

@@ -1,0 +1,134 @@
+/**
+ * What all the rest is made of: the providers and the store, both as they are watched, the master keys and the tenants.
+ */
+import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
+import type { Config } from "../config/config.ts";
+import { naming } from "../config/start-trouble.ts";
+import { readTenant } from "../config/tenant-settings.ts";
+import { guarded, type GuardedProvider } from "../delivery/breaker.ts";
+import { createInbox, type Inbox } from "../delivery/inbox.ts";
+import type { Provider } from "../delivery/provider.ts";
+import { makeProvider } from "../delivery/providers/list.ts";
+import { ownMasterKey } from "../master-key.ts";
+import { createMetrics, type Metrics } from "../observe/metrics.ts";
+import { createReadiness, type Readiness } from "../observe/readiness.ts";
+import type { Tracing } from "../observe/tracing.ts";
+import type { Channel } from "../otp/channel.ts";
+import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
+import { isTrip } from "../otp/pumping-guard.ts";
+import { createTenants, type Tenants } from "../service/tenants.ts";
+import { openStore } from "../store/open.ts";
+import type { PhoneOf, Store } from "../store/store.ts";
+import { stopwatchMs, type System } from "../system.ts";
+import type { Telemetry } from "../telemetry.ts";
+
+/** What a service is given besides its configuration. */
+export interface Dependencies {
+  readonly system: System;
+  readonly telemetry: Telemetry;
+  /** Puts text on standard output. */
+  readonly print: (text: string) => void;
+  /** Providers to use instead of those that the configuration names. */
+  readonly providers?: readonly Provider[];
+  /** Opens the store; `openStore` unless given. What it opens must keep the promises of the port. */
+  readonly openStore?: typeof openStore;
+}
+
+/** A store that is watched, and what watches it. */
+export interface WatchedStore {
+  readonly store: Store;
+  readonly metrics: Metrics | undefined;
+  readonly readiness: Readiness;
+}
+
+export interface Base extends WatchedStore, Pick<Dependencies, "system" | "telemetry" | "print"> {
+  readonly config: Config;
+  readonly providers: readonly GuardedProvider[];
+  /** Those of a channel, in the order they are tried. */
+  readonly providersOf: (channel: Channel) => readonly GuardedProvider[];
+  readonly keys: KeyRing;
+  readonly tenants: Tenants;
+  readonly phoneOf: PhoneOf;
+  /** Makes what is told of a fault in a part of the service. */
+  readonly onFault: (where: string) => (error: unknown) => void;
+}
+
+export function isDevelopment({ environment }: Pick<Config, "environment">): boolean {
+  return environment === "development";
+}
+
+/** Makes the providers, and in development an inbox of what the console prints. */
+export function createProviders(
+  config: Config,
+  { system, telemetry, print, providers }: Dependencies,
+  tracing: Tracing,
+): { readonly providers: readonly GuardedProvider[]; readonly inbox: Inbox | undefined } {
+  const now = () => system.now();
+  const bare = providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, { now, print }));
+  const inbox = isDevelopment(config) && bare.every(({ name }) => name === "console") ? createInbox(now) : undefined;
+  const watched = bare.map((provider) =>
+    tracing.provider(guarded(inbox?.copying(provider) ?? provider, now, telemetry.breaker)),
+  );
+  return { providers: watched, inbox };
+}
+
+/** Opens the store. `onNudge` is told when another server has left messages for anybody to take. */
+export async function openWatchedStore(
+  config: Config,
+  { system, telemetry, openStore: open = openStore }: Dependencies,
+  tracing: Tracing,
+  providers: readonly GuardedProvider[],
+  onNudge: () => void,
+): Promise<WatchedStore> {
+  const metrics =
+    config.metrics === "off"
+      ? undefined
+      : createMetrics({ system, store: () => store, providers, rpcs: OtpService.methods.map(({ name }) => name) });
+  const readiness = createReadiness({ system, ping: () => store.ping(), providers: () => providers });
+  const opened = await naming("OTP_DATABASE_URL", () =>
+    open({
+      database: config.database,
+      system,
+      exclusive: true,
+      onPrefix: (changed) => {
+        if (isTrip(changed.decision)) telemetry.tripped(changed);
+      },
+      meter: {
+        begin: stopwatchMs,
+        end(began, acts, isDurable) {
+          metrics?.batch(acts, stopwatchMs() - began, isDurable);
+          readiness.batchEnded(isDurable);
+        },
+      },
+      onNudge,
+    }),
+  );
+  const store = tracing.store(opened, config.database.kind);
+  return { store, metrics, readiness };
+}
+
+/** Makes the key ring, and checks it against what the store was written with. */
+export function openKeys(config: Config, system: System, store: Store): Promise<KeyRing> {
+  return naming("OTP_MASTER_KEY", async () => {
+    const own = () => ownMasterKey(config.dataFolder, (count) => system.randomBytes(count));
+    const ring = createKeyRing(config.masterKeys ?? [own()], config.leakedKeys);
+    await store.registry.admitMasterKeys(ring.all);
+    return ring;
+  });
+}
+
+/** Reads the tenants, and warns of settings that do not count. */
+export async function openTenants(config: Config, telemetry: Telemetry, store: Store): Promise<Tenants> {
+  const tenants = createTenants({
+    store,
+    read: (record) => {
+      const { tenant, faults } = readTenant(record, config);
+      for (const { setting, rest } of faults) {
+        telemetry.warning(`tenant ${record.id}: ${setting} ${rest}; the operator's holds`);
+      }
+      return tenant;
+    },
+  });
+  await tenants.refresh();
+  return tenants;
+}

@@ -1,0 +1,150 @@
+/**
+ * What takes calls: the acts behind the RPCs, who may call them, and the gateway in front.
+ */
+import { limitedLine } from "../delivery/providers/console.ts";
+import type { Worker } from "../delivery/worker.ts";
+import type { Tracing } from "../observe/tracing.ts";
+import { createTurnedAwayLog } from "../observe/turned-away.ts";
+import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
+import { createCors } from "../server/http/cors.ts";
+import { createConnections, type Connections } from "../server/listener/connections.ts";
+import { connectionLimits } from "../server/listener/server.ts";
+import { createPages } from "../server/pages/pages.ts";
+import { createAddressOf, createAdmission } from "../server/rpc/authorize.ts";
+import { createGateway, type Gateway, type GatewayOptions } from "../server/rpc/gateway.ts";
+import { createOtpService, type OtpHandlers } from "../server/rpc/handlers.ts";
+import { createRpcs } from "../server/rpc/rpcs.ts";
+import { createAuthenticate } from "../service/api-keys.ts";
+import { createBotCheck } from "../service/bot-check.ts";
+import { tellingLimited } from "../service/limited.ts";
+import type { OwnKeys } from "../service/own-keys.ts";
+import { createQuotas, type Quotas } from "../service/quotas.ts";
+import { createVerifications } from "../service/verifications.ts";
+import { isDevelopment, type Base } from "./base.ts";
+import type { SitePages } from "./pages.ts";
+import { shareTeller } from "./workers.ts";
+
+const bodyBytesMax = 16_384;
+const callsMax = 1_024;
+/** A call is answered by then. */
+export const deadlineMs = 15_000;
+/** Who vouches in receipts, where no public URL says it. */
+const ownName = "otpd";
+
+/** What tells callers apart: whole addresses, but one share for all behind a proxy or in a network that many share. */
+export type ShareOf = ReturnType<typeof createShareOf>;
+
+export function createShares({ config }: Base): ShareOf {
+  return createShareOf([...config.sharedNetworks, ...config.trustedProxies]);
+}
+
+export function createBoundConnections({ config }: Base, shareOf: ShareOf): Connections {
+  // All callers of a proxy come from its address.
+  const proxyShareOf = createShareOf(config.trustedProxies);
+  return createConnections({
+    ...connectionLimits,
+    idleMs: config.idleMs,
+    maxAgeMs: config.connectionMaxAgeMs,
+    connectionsMax: config.connectionsMax,
+    shareOf,
+    isProxy: (peer) => proxyShareOf(peer) === undefined,
+  });
+}
+
+/** The acts, as OtpService has them. */
+function createHandlers(base: Base, worker: Worker, quotas: Quotas): OtpHandlers {
+  const { config, metrics, onFault, print } = base;
+  const verifications = createVerifications({
+    ...base,
+    tenantOf: base.tenants.tenantOf,
+    deliver(job, waitMs) {
+      metrics?.sent(job);
+      return worker.deliver(job, waitMs);
+    },
+    sendWaitMs: config.sendWaitMs,
+    issuer: config.providerSettings.publicUrl ?? ownName,
+    botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
+    onDailyShare: shareTeller(base),
+    onCheck: metrics?.checked,
+  });
+  if (!isDevelopment(config)) return createOtpService(verifications, quotas);
+  return createOtpService(
+    tellingLimited(verifications, (...of) => print(limitedLine(...of))),
+    quotas,
+  );
+}
+
+/** What is told of calls, and of requests that became none; `end` tells what is still counted. */
+function createCallLog({ system, telemetry, metrics }: Base) {
+  const log = createTurnedAwayLog({ system, write: telemetry.turnedAway, writeRest: telemetry.turnedAwayRest });
+  const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
+    onCall(call, status, durationMs) {
+      // Whoever has shown no valid key could fill the log.
+      if (call.caller !== undefined || log.hasRoom()) telemetry.call(call, status, durationMs);
+      metrics?.call(call, durationMs);
+    },
+    onTurnedAway(request) {
+      log.tell(request);
+      metrics?.turnedAway(request.reason);
+    },
+    onNoRoom: (rpc) => metrics?.turnedAway("STORE_UNAVAILABLE", rpc),
+  };
+  return { ...listeners, end: log.end };
+}
+
+export interface CallsOptions {
+  readonly worker: Worker;
+  readonly tracing: Tracing;
+  readonly connections: Connections;
+  readonly shareOf: ShareOf;
+  readonly ownKeys: OwnKeys;
+  readonly pageOf: SitePages["pageOf"];
+}
+
+/** Makes the gateway. `end` has the log tell what it has only counted so far. */
+export function createCalls(
+  base: Base,
+  options: CallsOptions,
+): { readonly gateway: Gateway; readonly end: () => void } {
+  const { config, system, telemetry, store, tenants, onFault } = base;
+  const { worker, tracing, connections, shareOf, ownKeys, pageOf } = options;
+  const now = () => system.now();
+  const quotas = createQuotas(now, config.keyLimit);
+  const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
+  const { authenticate, wasValid } = createAuthenticate({
+    store,
+    ownKeys,
+    failureLimit: config.authFailureLimit,
+    isShared: ({ text }) => shareOf(text) === undefined,
+    onFault: onFault("api-keys"),
+  });
+  const { end, ...listeners } = createCallLog(base);
+  const gateway = createGateway({
+    ...listeners,
+    rpcs: createRpcs({
+      service: createHandlers(base, worker, quotas),
+      messageBytesMax: bodyBytesMax,
+      onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
+    }),
+    system,
+    addressOf,
+    shareOf,
+    wasValid,
+    onAuthenticated: connections.authenticated,
+    pages: (house) => createPages(pageOf, house),
+    admit: createAdmission({
+      authenticate: async (header, nameOf) => tenants.admit(await authenticate(header, nameOf)),
+      addressOf,
+      quotas,
+      now,
+      warn: telemetry.warning,
+    }),
+    cors: createCors((origin) => store.registry.listsOrigin(origin, store.now())),
+    bodyBytesMax,
+    deadlineMs,
+    callsMax,
+    traced: tracing.call,
+    onFault: onFault("gateway"),
+  });
+  return { gateway, end };
+}

@@ -1,0 +1,55 @@
+/**
+ * The pages beside the calls: probes and metrics, public documents, providers' reports and, in development, the demo.
+ */
+import { hostname } from "node:os";
+import type { Inbox } from "../delivery/inbox.ts";
+import { everythingPublic } from "../first-start.ts";
+import { receiptKeys } from "../otp/receipt.ts";
+import { Secret } from "../otp/secret.ts";
+import { createOwnNames } from "../server/http/own-names.ts";
+import { createDemo, type Demo } from "../server/pages/demo.ts";
+import { createPublicDocuments } from "../server/pages/documents.ts";
+import { createOperations } from "../server/pages/operations.ts";
+import type { Page } from "../server/pages/pages.ts";
+import { createReportPages } from "../server/pages/reports.ts";
+import type { OwnKeys } from "../service/own-keys.ts";
+import { createNoteReport } from "../service/reports.ts";
+import type { Base } from "./base.ts";
+
+const demoTokenBytes = 18;
+
+export interface SitePages {
+  readonly demo: Demo | undefined;
+  /** The page of a path. */
+  readonly pageOf: (path: string) => Page | undefined;
+}
+
+/** `nudge` has the worker look at once for what a report has made due. */
+export function createSitePages(base: Base, ownKeys: OwnKeys, inbox: Inbox | undefined, nudge: () => void): SitePages {
+  const { config, system, keys, metrics, providersOf } = base;
+  const operations = createOperations({
+    metrics: metrics && config.metrics !== "off" ? { access: config.metrics, render: metrics.render } : undefined,
+    judge: base.readiness.judge,
+    isOwnName: createOwnNames([config.host, hostname()]),
+    now: () => system.now(),
+  });
+  const publicDocument = createPublicDocuments(receiptKeys(keys));
+  const noteReport = createNoteReport({
+    ...base,
+    providersOf: (channel) => providersOf(channel).map(({ name }) => name),
+    nudge,
+  });
+  const reportPage = createReportPages(base.providers, noteReport);
+  const demo = config.demo
+    ? createDemo({
+        inbox,
+        host: config.host,
+        token: new Secret(Buffer.from(system.randomBytes(demoTokenBytes)).toString("base64url")),
+        makeKey: (origins) => ownKeys.make({ ...everythingPublic, tenant: "default", name: "demo page", origins }),
+      })
+    : undefined;
+  return {
+    demo,
+    pageOf: (path) => operations(path) ?? publicDocument(path) ?? reportPage(path) ?? demo?.pageOf(path),
+  };
+}

@@ -1,0 +1,72 @@
+/**
+ * What goes on beside the calls: messages and events are delivered, old rows swept, guessing watched.
+ */
+import { createEventWorker } from "../delivery/event-worker.ts";
+import { createPost } from "../delivery/post.ts";
+import { eventAddresses } from "../delivery/public-address.ts";
+import { createWorker, type Worker } from "../delivery/worker.ts";
+import type { Tracing } from "../observe/tracing.ts";
+import type { Share } from "../otp/daily-cap.ts";
+import type { SlotOf } from "../otp/idempotency.ts";
+import { createSprayWatch } from "../service/spray-watch.ts";
+import { createSweeper } from "../store/sweeper.ts";
+import type { Recurring } from "../system.ts";
+import { isDevelopment, type Base } from "./base.ts";
+
+/** Calls and posts under way have so long at a stop. */
+const workerGraceMs = 3_000;
+
+/** Tells operators that a share of a tenant's daily cap is reached. */
+export function shareTeller({ telemetry, tenants: { tenantOf } }: Base): (tenant: string, share: Share) => void {
+  return (tenant, share) => telemetry.dailyShare(tenant, share, tenantOf(tenant).policy.dailyMessagesMax);
+}
+
+/** The worker that hands messages to providers. */
+export function createMessageWorker(base: Base, tracing: Tracing): Worker {
+  const { telemetry, metrics, tenants } = base;
+  return createWorker({
+    ...base,
+    system: tracing.system(base.system),
+    tenantOf: tenants.tenantOf,
+    refreshTenants: tenants.refresh,
+    onCall(provider, outcome, durationMs, ...of) {
+      telemetry.providerCall(provider, outcome, durationMs);
+      metrics?.providerCall(provider, outcome, durationMs, ...of);
+    },
+    onDailyShare: shareTeller(base),
+    onFault: base.onFault("worker"),
+  });
+}
+
+/** Everything that recurs; a stop ends the workers first, both at once. */
+export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf): Recurring {
+  const { config, store, telemetry, metrics, onFault } = base;
+  const eventWorker = createEventWorker({
+    ...base,
+    post: createPost({ isAllowed: eventAddresses(isDevelopment(config), config.eventNetworks) }),
+    onDisabled: ({ id, tenant, why }) => {
+      telemetry.warning(`webhook endpoint ${id} of tenant ${tenant} was disabled: ${why}`);
+    },
+    onTried: (outcome) => metrics?.eventTried(outcome),
+    onDropped: (count) => metrics?.eventsDropped(count),
+    onFault: onFault("event-worker"),
+  });
+  const sweeper = createSweeper({ ...base, slotOf }, config.policy.retentionMs, onFault("sweeper"));
+  const sprayWatch = createSprayWatch({
+    store,
+    system: base.system,
+    tenantOf: base.tenants.tenantOf,
+    warn: telemetry.warning,
+    onFault: onFault("spray-watch"),
+  });
+  return {
+    start() {
+      for (const part of [worker, eventWorker, sweeper, sprayWatch]) part.start();
+    },
+    async stop() {
+      await Promise.all([worker.stop(workerGraceMs), eventWorker.stop(workerGraceMs)]);
+      await sweeper.stop();
+      await sprayWatch.stop();
+    },
+  };
+}
