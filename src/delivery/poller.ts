@@ -45,8 +45,7 @@ export function createPoller(options: PollerOptions): Poller {
   const { system, now, onFault } = options;
   /** All that was begun and is not done. Nothing in it rejects. */
   const underWay = new Set<Promise<void>>();
-  const pauses = new Set<() => void>();
-  const calls = new Set<() => void>();
+  const waits = createWaits(system);
   let isStopping = false;
   let lookAtMs = Number.POSITIVE_INFINITY;
   let callOffLook = () => {};
@@ -89,7 +88,24 @@ export function createPoller(options: PollerOptions): Poller {
     isStopping: () => isStopping,
     begin,
     lookIn,
-    pause(ms) {
+    pause: waits.pause,
+    bounded: waits.bounded,
+    stop() {
+      isStopping = true;
+      callOffLook();
+      waits.endPauses();
+    },
+    drained: (graceMs) => inTime(system, graceMs, drain()),
+    cutShort: waits.cutShort,
+  };
+}
+
+/** Pauses and calls, which end at their time or all at once. */
+function createWaits(system: Pick<System, "after">) {
+  const pauses = new Set<() => void>();
+  const calls = new Set<() => void>();
+  return {
+    pause(ms: number): Promise<void> {
       return new Promise((resolve) => {
         const end = () => {
           callOff();
@@ -100,9 +116,9 @@ export function createPoller(options: PollerOptions): Poller {
         pauses.add(end);
       });
     },
-    async bounded(ms, call, late) {
+    async bounded<T>(ms: number, call: (signal: AbortSignal) => Promise<T>, late: T): Promise<T> {
       const ended = new AbortController();
-      const { promise: tooLong, resolve } = Promise.withResolvers<typeof late>();
+      const { promise: tooLong, resolve } = Promise.withResolvers<T>();
       const giveUp = () => {
         resolve(late);
         ended.abort();
@@ -116,13 +132,10 @@ export function createPoller(options: PollerOptions): Poller {
         calls.delete(giveUp);
       }
     },
-    stop() {
-      isStopping = true;
-      callOffLook();
+    endPauses(): void {
       for (const end of pauses) end();
     },
-    drained: (graceMs) => inTime(system, graceMs, drain()),
-    cutShort() {
+    cutShort(): void {
       for (const giveUp of calls) giveUp();
     },
   };

@@ -1,9 +1,9 @@
 /**
  * The metrics: every family that /metrics shows, and where each is counted. docs/metrics.md says what they are for.
  *
- * Labels are bounded: an RPC, a reason, an outcome or a configured provider, all of them closed sets, and a country, which
- * is one of libphonenumber's or `unknown`, and a channel. There is no tenant, no key and no number in any of them. What test keys send
- * counts as calls and nowhere else, so that test runs do not look like customers.
+ * Labels have bounded values: an RPC, a reason, an outcome, a configured provider, a channel, and a country, which is one
+ * of libphonenumber's or `unknown`. No label holds a tenant, a key or a number. What test keys send counts as calls and
+ * nowhere else: test runs must not look like customers.
  */
 import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
@@ -84,6 +84,34 @@ const readTimeoutMs = 1_000;
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   const processMetrics = sharedProcessMetrics();
+  const calls = callMetrics(registry, options.rpcs);
+  const { handedOver, ...verifications } = verificationMetrics(registry, options);
+  const providers = providerMetrics(registry);
+  const store = storeMetrics(registry);
+  const events = eventMetrics(registry);
+  const readGauges = gaugesOf(registry, options);
+  return {
+    ...calls,
+    ...verifications,
+    ...store,
+    ...events,
+    providerCall(provider, outcome, durationMs, job, startMs) {
+      if (isSandbox(job.verification.tenant)) return;
+      providers.called(provider, outcome, durationMs, job, startMs);
+      if (outcome.kind === "accepted" || outcome.kind === "ambiguous") handedOver(provider, outcome, job);
+    },
+    async render() {
+      for (const { name } of options.providers) providers.begin(name);
+      await readGauges();
+      const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
+      return { type: registry.contentType, body: `${own}\n${process}` };
+    },
+  };
+}
+
+// A series that begins at 1 is no increase to Prometheus: what alerts look at begins at 0.
+
+function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics, "call" | "turnedAway"> {
   const calls = counters(registry, {
     name: "otp_calls_total",
     help: "Calls answered, by RPC and by what they came to: ok, refused (as is to be expected of what was asked), failed (our fault) or canceled (the client left).",
@@ -100,6 +128,30 @@ export function createMetrics(options: MetricsOptions): Metrics {
     help: "Requests refused, by RPC (none where a request led to none) and by reason.",
     labels: ["rpc", "reason"],
   });
+  for (const rpc of rpcs) {
+    for (const outcome of callOutcomes) calls(rpc, outcome);
+    for (const reason of Object.keys(reasons) as Reason[]) if (isOurs(reason)) refusals(rpc, reason);
+  }
+  for (const rpc of ["SendOtp", "ResendOtp"]) refusals(rpc, "SPEND_LIMIT");
+  return {
+    call(call, durationMs) {
+      const { rpc, refusal } = call;
+      const outcome = callOutcomeOf(call);
+      calls(rpc, outcome).add();
+      // Whoever left says when he had enough, and not how long an answer takes.
+      if (outcome === "canceled") return;
+      callSeconds(rpc).observe(durationMs / 1_000);
+      if (refusal !== undefined) refusals(rpc, refusal.reason).add();
+    },
+    turnedAway(reason, rpc) {
+      if (rpc !== undefined) calls(rpc, callOutcomeOf({ refusal: { reason } })).add();
+      refusals(rpc ?? "none", reason).add();
+    },
+  };
+}
+
+/** What becomes of verifications: sends, verifies, and by which provider's message. */
+function verificationMetrics(registry: Registry, { store, providers }: MetricsOptions) {
   const sends = counters(registry, {
     name: "otp_sends_total",
     help: "Messages that were asked for and committed, by the phone's country and by whether it is the first of its verification or a resend, and by channel.",
@@ -126,6 +178,45 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labels: ["country", "provider"],
     bounds: typingBounds,
   });
+  checks("VERIFIED");
+  checks("CODE_MISMATCH");
+  const conversions = createConversions((id) => store().readMessages(id));
+  const countries = new Set<string>(getCountries());
+  const countryOf = ({ region }: Verification) => (countries.has(region) ? region : unknown);
+  const nameOf = (name: string | undefined) =>
+    name !== undefined && providers.some((provider) => provider.name === name) ? name : unknown;
+
+  function onVerified(verification: Verification): void {
+    const { id, endMs, createMs } = verification;
+    conversions.whose(id, (name) => {
+      const [country, provider] = [countryOf(verification), nameOf(name)];
+      verified(country, provider).add();
+      timeToVerify(country, provider).observe(((endMs ?? createMs) - createMs) / 1_000);
+    });
+  }
+
+  return {
+    sent({ message, verification }: Job): void {
+      if (isSandbox(verification.tenant)) return;
+      sends(countryOf(verification), message.copy === 0 ? "first" : "resend", message.channel).add();
+    },
+    checked(decided: VerifyResult, tenant: string): void {
+      if (decided.kind === "replay" || isSandbox(tenant)) return;
+      checks(decided.kind === "verified" ? "VERIFIED" : decided.refusal.reason).add();
+      if (decided.kind === "verified") onVerified(decided.verification);
+    },
+    /** A provider has a message, or may have it. */
+    handedOver(provider: string, { kind }: SendOutcome, { message, verification }: Job): void {
+      conversions.handedOver(verification.id, provider);
+      if (message.copy > 0 || kind !== "accepted") return;
+      handedOver(countryOf(verification), provider, message.channel).add();
+      // Without a series, codes of which none is typed would be no conversion instead of one of 0.
+      verified(countryOf(verification), provider);
+    },
+  };
+}
+
+function providerMetrics(registry: Registry) {
   const handOff = histograms(registry, {
     name: "otp_handoff_seconds",
     help: "From the commit that owes a message to its first provider call.",
@@ -142,6 +233,26 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labels: ["provider", "channel"],
     bounds: providerBounds,
   });
+  return {
+    called(
+      name: string,
+      { kind }: SendOutcome,
+      durationMs: number,
+      { message, verification, now }: Job,
+      startMs: Instant,
+    ) {
+      const { channel, copy, failures } = message;
+      providerCalls(name, kind, channel).add();
+      providerSeconds(name, channel).observe(durationMs / 1_000);
+      if (failures === 0) handOff().observe((startMs - (copy === 0 ? verification.createMs : now)) / 1_000);
+    },
+    begin(name: string): void {
+      for (const outcome of providerOutcomes) for (const channel of channelsOn) providerCalls(name, outcome, channel);
+    },
+  };
+}
+
+function storeMetrics(registry: Registry): Pick<Metrics, "batch"> {
   const batchActs = histograms(registry, {
     name: "otp_store_batch_acts",
     help: "Acts that were committed together.",
@@ -156,6 +267,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
     name: "otp_store_batch_failures_total",
     help: "Batches of acts that the database did not take.",
   });
+  return {
+    batch(acts, durationMs, isDurable) {
+      batchActs().observe(acts);
+      batchSeconds().observe(durationMs / 1_000);
+      if (!isDurable) batchFailures().add();
+    },
+  };
+}
+
+function eventMetrics(registry: Registry): Pick<Metrics, "eventTried" | "eventsDropped"> {
   const eventTries = counters(registry, {
     name: "otp_event_deliveries_total",
     help: "Tries to post an event to a tenant's endpoint, by result: taken, failed (no 2xx in time) or gone (410).",
@@ -165,88 +286,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
     name: "otp_events_dropped_total",
     help: "Events that were not taken and are tried no more: after the last try, or beyond an endpoint's backlog.",
   });
-  const readGauges = gaugesOf(registry, options);
-
-  const conversions = createConversions((id) => options.store().readMessages(id));
-  const countries = new Set<string>(getCountries());
-  const countryOf = ({ region }: Verification) => (countries.has(region) ? region : unknown);
-  const nameOf = (name: string | undefined) =>
-    name !== undefined && options.providers.some((provider) => provider.name === name) ? name : unknown;
-
-  // A series that begins at 1 is no increase to Prometheus: what alerts look at begins at 0.
-  for (const rpc of options.rpcs) {
-    for (const outcome of callOutcomes) calls(rpc, outcome);
-    for (const reason of Object.keys(reasons) as Reason[]) if (isOurs(reason)) refusals(rpc, reason);
-  }
-  for (const rpc of ["SendOtp", "ResendOtp"]) refusals(rpc, "SPEND_LIMIT");
-  checks("VERIFIED");
-  checks("CODE_MISMATCH");
   for (const result of ["taken", "failed", "gone"] as const) eventTries(result);
-
-  function onVerified(verification: Verification): void {
-    const { id, endMs, createMs } = verification;
-    conversions.whose(id, (name) => {
-      const [country, provider] = [countryOf(verification), nameOf(name)];
-      verified(country, provider).add();
-      timeToVerify(country, provider).observe(((endMs ?? createMs) - createMs) / 1_000);
-    });
-  }
-
   return {
-    call(call, durationMs) {
-      const { rpc, refusal } = call;
-      const outcome = callOutcomeOf(call);
-      calls(rpc, outcome).add();
-      // Whoever left says when he had enough, and not how long an answer takes.
-      if (outcome === "canceled") return;
-      callSeconds(rpc).observe(durationMs / 1_000);
-      if (refusal !== undefined) refusals(rpc, refusal.reason).add();
-    },
-    turnedAway(reason, rpc) {
-      if (rpc !== undefined) calls(rpc, callOutcomeOf({ refusal: { reason } })).add();
-      refusals(rpc ?? "none", reason).add();
-    },
-    sent({ message, verification }) {
-      if (isSandbox(verification.tenant)) return;
-      sends(countryOf(verification), message.copy === 0 ? "first" : "resend", message.channel).add();
-    },
-    checked(decided, tenant) {
-      if (decided.kind === "replay" || isSandbox(tenant)) return;
-      checks(decided.kind === "verified" ? "VERIFIED" : decided.refusal.reason).add();
-      if (decided.kind === "verified") onVerified(decided.verification);
-    },
-    providerCall(provider, outcome, durationMs, { message, verification, now }, startMs) {
-      if (isSandbox(verification.tenant)) return;
-      const isFirst = message.copy === 0;
-      const { channel } = message;
-      providerCalls(provider, outcome.kind, channel).add();
-      providerSeconds(provider, channel).observe(durationMs / 1_000);
-      if (message.failures === 0) handOff().observe((startMs - (isFirst ? verification.createMs : now)) / 1_000);
-      if (outcome.kind !== "accepted" && outcome.kind !== "ambiguous") return;
-      conversions.handedOver(verification.id, provider);
-      if (!isFirst || outcome.kind !== "accepted") return;
-      handedOver(countryOf(verification), provider, channel).add();
-      // Without a series, codes of which none is typed would be no conversion instead of one of 0.
-      verified(countryOf(verification), provider);
-    },
-    batch(acts, durationMs, isDurable) {
-      batchActs().observe(acts);
-      batchSeconds().observe(durationMs / 1_000);
-      if (!isDurable) batchFailures().add();
-    },
     eventTried(result) {
       eventTries(result).add();
     },
     eventsDropped(count) {
       eventsLost().add(count);
-    },
-    async render() {
-      for (const { name } of options.providers) {
-        for (const outcome of providerOutcomes) for (const channel of channelsOn) providerCalls(name, outcome, channel);
-      }
-      await readGauges();
-      const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
-      return { type: registry.contentType, body: `${own}\n${process}` };
     },
   };
 }

@@ -19,6 +19,7 @@ import {
   type Attributes,
   type Context,
   type Span,
+  type Tracer,
   type TracerProvider,
 } from "@opentelemetry/api";
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -84,28 +85,7 @@ export function createTracing(service: string): Tracing {
   // The SDK's own notion of what is current need not be set up; ours is beside it.
   const current = new AsyncLocalStorage<Context>();
 
-  async function within<T>(
-    name: string,
-    kind: SpanKind,
-    attributes: Attributes,
-    parent: Context,
-    work: () => Promise<T>,
-    onDone: (span: Span, result: T) => void = () => {},
-  ): Promise<T> {
-    const span = tracer.startSpan(name, { kind, attributes }, parent);
-    const here = trace.setSpan(parent, span);
-    try {
-      const result = await context.with(here, () => current.run(here, work));
-      onDone(span, result);
-      return result;
-    } catch (error) {
-      // Its message may quote what it failed on.
-      span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : typeof error });
-      throw error;
-    } finally {
-      span.end();
-    }
-  }
+  const within = spansOf(tracer, current);
 
   return {
     call(call, headers, perform) {
@@ -116,7 +96,8 @@ export function createTracing(service: string): Tracing {
         "otp.surface": call.surface,
         "otp.call_id": call.id,
       };
-      return within(`${service}/${call.rpc}`, SpanKind.SERVER, attributes, parentOf(headers), perform, (span) => {
+      const start = { name: `${service}/${call.rpc}`, kind: SpanKind.SERVER, attributes, parent: parentOf(headers) };
+      return within(start, perform, (span) => {
         const reason = call.refusal?.reason;
         if (reason === undefined) return;
         span.setAttribute("otp.reason", reason);
@@ -134,7 +115,7 @@ export function createTracing(service: string): Tracing {
             const parent = current.getStore();
             if (parent === undefined) return act();
             const attributes = { "db.system.name": kind, "db.operation.name": String(name) };
-            return within(`store ${String(name)}`, SpanKind.CLIENT, attributes, parent, act);
+            return within({ name: `store ${String(name)}`, kind: SpanKind.CLIENT, attributes, parent }, act);
           };
         },
       }),
@@ -143,29 +124,66 @@ export function createTracing(service: string): Tracing {
       send(sms, signal) {
         const attributes = { "otp.provider": provider.name, "otp.country": sms.region };
         const parent = current.getStore() ?? ROOT_CONTEXT;
-        const send = () => provider.send(sms, signal);
-        return within(`provider ${provider.name}`, SpanKind.CLIENT, attributes, parent, send, (span, { kind }) => {
-          span.setAttribute("otp.outcome", kind);
-          if (kind === "unavailable" || kind === "ambiguous")
-            span.setStatus({ code: SpanStatusCode.ERROR, message: kind });
-        });
+        const start = { name: `provider ${provider.name}`, kind: SpanKind.CLIENT, attributes, parent };
+        return within(
+          start,
+          () => provider.send(sms, signal),
+          (span, { kind }) => {
+            span.setAttribute("otp.outcome", kind);
+            if (kind === "unavailable" || kind === "ambiguous")
+              span.setStatus({ code: SpanStatusCode.ERROR, message: kind });
+          },
+        );
       },
     }),
     system: (system) => ({
       ...system,
       after: (ms, act) => system.after(ms, () => current.exit(() => context.with(ROOT_CONTEXT, act))),
     }),
-    async flush(system) {
-      const named: Flushable = trace.getTracerProvider();
-      // Not by its class: an SDK may have come with a copy of the API of its own.
-      const provider: Flushable = named.getDelegate?.() ?? named;
-      try {
-        await inTime(system, flushTimeoutMs, Promise.resolve(provider.forceFlush?.()));
-      } catch {
-        // Its far end is gone: no reason to stop in another way.
-      }
-    },
+    flush,
   };
+}
+
+/** A span to be started. */
+interface SpanStart {
+  readonly name: string;
+  readonly kind: SpanKind;
+  readonly attributes: Attributes;
+  readonly parent: Context;
+}
+
+/** Makes the function that does work within a span, and ends the span with it. */
+function spansOf(tracer: Tracer, current: AsyncLocalStorage<Context>) {
+  return async function within<T>(
+    { name, kind, attributes, parent }: SpanStart,
+    work: () => Promise<T>,
+    onDone: (span: Span, result: T) => void = () => {},
+  ): Promise<T> {
+    const span = tracer.startSpan(name, { kind, attributes }, parent);
+    const here = trace.setSpan(parent, span);
+    try {
+      const result = await context.with(here, () => current.run(here, work));
+      onDone(span, result);
+      return result;
+    } catch (error) {
+      // Its message may quote what it failed on.
+      span.setStatus({ code: SpanStatusCode.ERROR, message: error instanceof Error ? error.name : typeof error });
+      throw error;
+    } finally {
+      span.end();
+    }
+  };
+}
+
+async function flush(system: Pick<System, "after">): Promise<void> {
+  const named: Flushable = trace.getTracerProvider();
+  // Not by its class: an SDK may have come with a copy of the API of its own.
+  const provider: Flushable = named.getDelegate?.() ?? named;
+  try {
+    await inTime(system, flushTimeoutMs, Promise.resolve(provider.forceFlush?.()));
+  } catch {
+    // Its far end is gone: no reason to stop in another way.
+  }
 }
 
 /** What a call is a part of: what instrumentation before us has begun, else what the caller's headers name. */
