@@ -128,12 +128,12 @@ describe("a warning", () => {
     [-2_000, []],
     [2_001, [2_001]],
     [-2_001, [-2_001]],
-  ])("for a slip of %i ms: %j", (ms, told) => {
+  ])("for a slip of %i ms: %j", (ms, expected) => {
     const { system, set, jumps } = machine();
     system.now();
     set(ms);
     system.now();
-    expect(jumps).toEqual(told);
+    expect(jumps).toEqual(expected);
   });
 });
 

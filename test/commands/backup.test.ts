@@ -7,7 +7,13 @@ import { markMoved } from "../../src/store/sqlite/moved.ts";
 import { addEnded, addLapsed } from "../support/databases/backlog.ts";
 import { readBook } from "../support/databases/book.ts";
 import { runHere } from "../support/service/command-line.ts";
-import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/processes/crashable.ts";
+import {
+  codeIn,
+  createDeployment,
+  startCrashable,
+  type Crashable,
+  type Deployment,
+} from "../support/processes/crashable.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { inDatabase } from "../support/databases/rows.ts";
 import { runOtpd } from "../support/processes/process.ts";
@@ -34,7 +40,7 @@ interface Known {
 }
 
 /** Users who send and verify, each with one call under way, until told to stop. */
-function startLoad(server: Crashable, estate: Estate, users: number) {
+function startLoad(server: Crashable, deployment: Deployment, users: number) {
   const known: Known = { sent: new Set(), verified: new Set() };
   const faults: unknown[] = [];
   let stopping = false;
@@ -42,7 +48,7 @@ function startLoad(server: Crashable, estate: Estate, users: number) {
   async function use() {
     while (!stopping) {
       const phone = `+3162${String((phones += 1)).padStart(7, "0")}`;
-      const { id, code } = await send(server, estate, phone);
+      const { id, code } = await send(server, deployment, phone);
       known.sent.add(id);
       const verified = await server.call("/v1/otp/verify", { request_id: id, code });
       if (verified?.status !== 200) faults.push(verified?.body);
@@ -58,10 +64,10 @@ function startLoad(server: Crashable, estate: Estate, users: number) {
   };
 }
 
-async function send(server: Crashable, estate: Estate, phone: string) {
+async function send(server: Crashable, deployment: Deployment, phone: string) {
   const sent = await server.call("/v1/otp/send", { phone });
   if (sent?.status !== 200) throw new Error(JSON.stringify(sent?.body));
-  return { id: String(sent.body["request_id"]), code: codeIn(estate.inbox.get(phone)?.at(-1) ?? "") };
+  return { id: String(sent.body["request_id"]), code: codeIn(deployment.inbox.get(phone)?.at(-1) ?? "") };
 }
 
 const reasonOf = async (server: Crashable, act: string, body: Record<string, unknown>) =>
@@ -69,16 +75,16 @@ const reasonOf = async (server: Crashable, act: string, body: Record<string, unk
 
 test("a backup under load has what was acknowledged before it; restored, no used code works again", async () => {
   await addEnded(path, 8_000, 1);
-  const estate = await createEstate(folder);
-  const server = await startCrashable(estate);
-  const guessed = await send(server, estate, "+31611111111");
+  const deployment = await createDeployment(folder);
+  const server = await startCrashable(deployment);
+  const guessed = await send(server, deployment, "+31611111111");
   const wrong = { request_id: guessed.id, code: wrongCode(guessed.code) };
   expect(await reasonOf(server, "verify", wrong)).toBe("CODE_MISMATCH");
-  const usedLater = await send(server, estate, "+31622222222");
-  for (let i = 0; i < 5; i += 1) await send(server, estate, "+31633333333");
+  const usedLater = await send(server, deployment, "+31622222222");
+  for (let i = 0; i < 5; i += 1) await send(server, deployment, "+31633333333");
   expect(await reasonOf(server, "send", { phone: "+31633333333" })).toBe("PHONE_RATE_LIMITED");
 
-  const load = startLoad(server, estate, 4);
+  const load = startLoad(server, deployment, 4);
   await server.until(() => load.known.verified.size >= 20);
   const before = load.snapshot();
   const file = join(folder, "otp.backup");
@@ -124,11 +130,11 @@ test("a backup under load has what was acknowledged before it; restored, no used
   expect([...now.entries.values()].filter(({ state, hasSalt }) => state === "PENDING" || hasSalt)).toEqual([]);
   expect(now.entries.get(guessed.id)).toMatchObject({ state: "EXPIRED", attempts: 1 });
 
-  const again = await startCrashable(estate);
+  const again = await startCrashable(deployment);
   expect(await reasonOf(again, "verify", use)).toBe("OTP_EXPIRED");
   expect(await reasonOf(again, "verify", { request_id: guessed.id, code: guessed.code })).toBe("OTP_EXPIRED");
   expect(await reasonOf(again, "send", { phone: "+31633333333" })).toBe("PHONE_RATE_LIMITED");
-  const fresh = await send(again, estate, "+31644444444");
+  const fresh = await send(again, deployment, "+31644444444");
   const verified = await again.call("/v1/otp/verify", { request_id: fresh.id, code: fresh.code });
   expect(verified?.status).toBe(200);
   await again.killed();

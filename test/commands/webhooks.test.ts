@@ -76,9 +76,9 @@ test("an endpoint is added, tried, told of what happens, rotated, turned off and
   });
 
   const requestId = await verifyAPhone();
-  const told = await came(2);
-  expect(told.map(typeOf).toSorted()).toEqual(["verification.created", "verification.verified"]);
-  for (const one of told) {
+  const posted = await came(2);
+  expect(posted.map(typeOf).toSorted()).toEqual(["verification.created", "verification.verified"]);
+  for (const one of posted) {
     expect(new Webhook(secret).verify(one.body, one.headers as Record<string, string>)).toMatchObject({
       data: { request_id: requestId },
     });
@@ -152,8 +152,8 @@ test("a test event that is not taken is told of, and in production nothing priva
   const { id } = JSON.parse(await done("add", `${gateway.url}/`, "--json")) as { id: string };
   const refusedFor = async (why: string) => {
     const { code, output, errors } = await otpd("test", id);
-    const told = `${gateway.url}/ did not take the test event: ${why}.\n`;
-    expect({ code, output, errors }).toEqual({ code: 1, output: "", errors: told });
+    const expected = `${gateway.url}/ did not take the test event: ${why}.\n`;
+    expect({ code, output, errors }).toEqual({ code: 1, output: "", errors: expected });
   };
   gateway.reply = { status: 503 };
   await refusedFor("HTTP 503");

@@ -291,8 +291,8 @@ describe("variables that go together", () => {
     expect(faultsOf({ OTP_CHALLENGE_VERIFY_URL: url })).toEqual([
       "OTP_CHALLENGE_SECRET is required by OTP_CHALLENGE_VERIFY_URL; set both or neither.",
     ]);
-    for (const alone of [{ OTP_CHALLENGE_SECRET: "s" }, { OTP_CHALLENGE_SECRET_FILE: "/run/secret" }]) {
-      expect(faultsOf(alone, () => "s")).toEqual([
+    for (const env of [{ OTP_CHALLENGE_SECRET: "s" }, { OTP_CHALLENGE_SECRET_FILE: "/run/secret" }]) {
+      expect(faultsOf(env, () => "s")).toEqual([
         "OTP_CHALLENGE_VERIFY_URL is required by OTP_CHALLENGE_SECRET; set both or neither.",
       ]);
     }

@@ -133,9 +133,9 @@ describe("what is told never holds a value", () => {
 
   test("of a secret that is right where another variable is wrong", () => {
     const parsed = parseConfig({ ...production, OTP_PORT: "http", OTP_MASTER_KEY_FILE: canary }, () => olderKeyText);
-    const told = JSON.stringify(parsed);
+    const text = JSON.stringify(parsed);
     expect(parsed.ok).toBe(false);
-    for (const secret of [keyText, olderKeyText, webhookSecret, canary]) expect(told).not.toContain(secret);
+    for (const secret of [keyText, olderKeyText, webhookSecret, canary]) expect(text).not.toContain(secret);
   });
 
   test("of a key that belongs to another provider", () => {

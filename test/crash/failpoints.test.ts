@@ -12,10 +12,10 @@ import type { SendOutcome } from "../../src/otp/message.ts";
 import { dueIn, readBook } from "../support/databases/book.ts";
 import {
   codeIn,
-  createEstate,
+  createDeployment,
   startCrashable,
   type Crashable,
-  type Estate,
+  type Deployment,
   type Failpoint,
   type FailureMode,
 } from "../support/processes/crashable.ts";
@@ -23,7 +23,7 @@ import { wrongCode } from "../support/data/phones.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
-let estate: Estate;
+let deployment: Deployment;
 let service: Crashable;
 /** Phones and idempotency keys, one per case. */
 let cases = 0;
@@ -34,14 +34,14 @@ let key = "";
 const leaseAndWaitMs = 31_000;
 
 beforeAll(async () => {
-  estate = await createEstate(folder);
-  service = await startCrashable(estate);
+  deployment = await createDeployment(folder);
+  service = await startCrashable(deployment);
 });
 beforeEach(() => {
   cases += 1;
   phone = `+3161${String(cases).padStart(7, "0")}`;
   key = `case-${cases}`;
-  estate.respond = () => ({ kind: "accepted" });
+  deployment.respond = () => ({ kind: "accepted" });
 });
 afterAll(async () => {
   await service.killed();
@@ -49,16 +49,16 @@ afterAll(async () => {
 });
 
 async function restart(at?: `${Failpoint}:${FailureMode}`): Promise<void> {
-  estate.aheadMs += leaseAndWaitMs;
-  service = await startCrashable(estate, {}, at);
+  deployment.aheadMs += leaseAndWaitMs;
+  service = await startCrashable(deployment, {}, at);
 }
 
-const delivered = () => service.until(() => dueIn(estate.databasePath) === 0);
-const codesSent = () => (estate.inbox.get(phone) ?? []).map(codeIn);
+const delivered = () => service.until(() => dueIn(deployment.databasePath) === 0);
+const codesSent = () => (deployment.inbox.get(phone) ?? []).map(codeIn);
 const send = () => service.call("/v1/otp/send", { phone }, key);
 const verify = (request_id: string, code: string, idempotencyKey?: string) =>
   service.call("/v1/otp/verify", { request_id, code }, idempotencyKey);
-const rowsNow = () => readBook(estate.databasePath).entries.size;
+const rowsNow = () => readBook(deployment.databasePath).entries.size;
 
 /** Sends to a phone without any failure, and resolves with the request's id and code. */
 async function open(): Promise<{ id: string; code: string }> {
@@ -71,7 +71,7 @@ async function open(): Promise<{ id: string; code: string }> {
 async function expectOneSuccess(id: string, code: string): Promise<void> {
   expect(await verify(id, code)).toMatchObject({ status: 200, body: { request_id: id, phone } });
   expect(await verify(id, code)).toMatchObject({ status: 400, body: { reason: "OTP_ALREADY_VERIFIED" } });
-  expect(readBook(estate.databasePath).entries.get(id)).toMatchObject({
+  expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject({
     state: "VERIFIED",
     attempts: 1,
     hasSalt: false,
@@ -130,7 +130,7 @@ test("a redelivery that is killed again and again sends the same code, and no mo
   expect(new Set(codesSent()).size).toBe(1);
   const repeated = await send();
   const id = String(repeated?.body["request_id"]);
-  expect(readBook(estate.databasePath).calls.get(id)).toBe(4);
+  expect(readBook(deployment.databasePath).calls.get(id)).toBe(4);
   await expectOneSuccess(id, String(codesSent()[0]));
 });
 
@@ -149,14 +149,14 @@ describe("a verify that is killed", () => {
     await service.arm(at, "kill");
     expect(await verify(id, code, key)).toBeUndefined();
     await service.died();
-    expect(readBook(estate.databasePath).entries.get(id)).toMatchObject(
+    expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject(
       counted ? { state: "VERIFIED", attempts: 1, hasSalt: false } : { state: "PENDING", attempts: 0, hasSalt: true },
     );
     await restart();
     expect(await verify(id, code, key)).toMatchObject({ status: 200, replayed: counted });
     expect(await verify(id, code, key)).toMatchObject({ status: 200, replayed: true });
     expect(await verify(id, code)).toMatchObject({ status: 400, body: { reason: "OTP_ALREADY_VERIFIED" } });
-    expect(readBook(estate.databasePath).entries.get(id)).toMatchObject({ state: "VERIFIED", attempts: 1 });
+    expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject({ state: "VERIFIED", attempts: 1 });
   });
 
   test.each(points)("at $at with a wrong code counts one attempt", async ({ at, counted }) => {
@@ -165,7 +165,7 @@ describe("a verify that is killed", () => {
     await service.arm(at, "kill");
     expect(await verify(id, wrong, key)).toBeUndefined();
     await service.died();
-    expect(readBook(estate.databasePath).entries.get(id)).toMatchObject({
+    expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject({
       state: "PENDING",
       attempts: counted ? 1 : 0,
     });
@@ -173,7 +173,7 @@ describe("a verify that is killed", () => {
     const mismatch = { status: 400, body: { reason: "CODE_MISMATCH", attempts_remaining: 4 } };
     expect(await verify(id, wrong, key)).toMatchObject({ ...mismatch, replayed: counted });
     expect(await verify(id, wrong, key)).toMatchObject({ ...mismatch, replayed: true });
-    expect(readBook(estate.databasePath).entries.get(id)).toMatchObject({ state: "PENDING", attempts: 1 });
+    expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject({ state: "PENDING", attempts: 1 });
     expect(await verify(id, code)).toMatchObject({ status: 200 });
   });
 });
@@ -191,8 +191,8 @@ describe("a resend that is killed", () => {
     await service.arm(at, "kill");
     expect(await resend()).toBeUndefined();
     await service.died();
-    expect(readBook(estate.databasePath).entries.get(id)).toMatchObject({ resends: counted ? 1 : 0 });
-    estate.aheadMs += 30_000;
+    expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject({ resends: counted ? 1 : 0 });
+    deployment.aheadMs += 30_000;
     await restart();
     await delivered();
     expect(await resend()).toMatchObject({ status: 200, replayed: counted, body: { resends_remaining: 1 } });
@@ -227,7 +227,7 @@ describe("a step that throws", () => {
     expect(await send()).toMatchObject(answer);
     expect(rowsNow() - rowsBefore).toBe(stored ? 1 : 0);
     await service.advance(leaseAndWaitMs);
-    estate.aheadMs += leaseAndWaitMs;
+    deployment.aheadMs += leaseAndWaitMs;
     await delivered();
     const repeated = await send();
     expect(repeated).toMatchObject({ ...sent, replayed: stored });
@@ -250,7 +250,7 @@ describe("a step that throws", () => {
     await service.arm(at, "throw");
     expect(await verify(id, code, key)).toMatchObject(answer);
     await service.killed();
-    expect(readBook(estate.databasePath).entries.get(id)).toMatchObject({ attempts: counted ? 1 : 0 });
+    expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject({ attempts: counted ? 1 : 0 });
     await restart();
     expect(await verify(id, code, key)).toMatchObject({ status: 200, replayed: counted });
     expect(await verify(id, code)).toMatchObject({ status: 400, body: { reason: "OTP_ALREADY_VERIFIED" } });
@@ -265,14 +265,14 @@ describe("a verify that overtakes the provider's answer", () => {
   ])("stays a success when that is $outcome.kind, and nothing more is sent", async ({ outcome }) => {
     const arrived = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<SendOutcome>();
-    estate.respond = () => {
+    deployment.respond = () => {
       arrived.resolve();
       return answered.promise;
     };
-    const before = new Set(readBook(estate.databasePath).entries.keys());
+    const before = new Set(readBook(deployment.databasePath).entries.keys());
     const sending = send();
     await arrived.promise;
-    const id = [...readBook(estate.databasePath).entries.keys()].find((known) => !before.has(known)) ?? "";
+    const id = [...readBook(deployment.databasePath).entries.keys()].find((known) => !before.has(known)) ?? "";
     const code = String(codesSent()[0]);
     expect(await verify(id, code)).toMatchObject({ status: 200 });
     answered.resolve(outcome);
@@ -282,11 +282,11 @@ describe("a verify that overtakes the provider's answer", () => {
     await restart();
     await delivered();
     expect(codesSent()).toEqual([code]);
-    expect(readBook(estate.databasePath).entries.get(id)).toMatchObject({ state: "VERIFIED", hasSalt: false });
+    expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject({ state: "VERIFIED", hasSalt: false });
     expect(await verify(id, code)).toMatchObject({ body: { reason: "OTP_ALREADY_VERIFIED" } });
   });
 });
 
 test("the database is sound after all of it", () => {
-  expect(readBook(estate.databasePath).integrity).toBe("ok");
+  expect(readBook(deployment.databasePath).integrity).toBe("ok");
 });

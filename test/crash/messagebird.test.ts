@@ -9,18 +9,18 @@ import { makeCertificate, startFake, type Fake } from "../delivery/provider/setu
 import { dueIn } from "../support/databases/book.ts";
 import {
   codeIn,
-  createEstate,
+  createDeployment,
   startCrashable,
   type Answered,
   type Crashable,
-  type Estate,
+  type Deployment,
   type Failpoint,
 } from "../support/processes/crashable.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
 let fake: Fake;
-let estate: Estate;
+let deployment: Deployment;
 let env: Record<string, string>;
 let service: Crashable;
 
@@ -30,7 +30,7 @@ const leaseMs = 31_000;
 beforeAll(async () => {
   const certificate = makeCertificate(folder);
   fake = await startFake("messagebird", certificate);
-  estate = await createEstate(folder);
+  deployment = await createDeployment(folder);
   env = {
     OTP_PROVIDERS: "messagebird",
     OTP_ALLOWED_COUNTRIES: "NL",
@@ -39,7 +39,7 @@ beforeAll(async () => {
     OTP_MESSAGEBIRD_BASE_URL: `https://127.0.0.1:${fake.port}`,
     NODE_EXTRA_CA_CERTS: certificate.cert,
   };
-  service = await startCrashable(estate, env);
+  service = await startCrashable(deployment, env);
 });
 afterAll(async () => {
   await service.killed();
@@ -85,9 +85,9 @@ test.each([
     const send = () => service.call("/v1/otp/send", { phone }, phone);
     expect(await killedAt(at, send)).toBeUndefined();
 
-    estate.aheadMs += leaseMs;
-    service = await startCrashable(estate, env);
-    await service.until(() => dueIn(estate.databasePath) === 0);
+    deployment.aheadMs += leaseMs;
+    service = await startCrashable(deployment, env);
+    await service.until(() => dueIn(deployment.databasePath) === 0);
     const repeated = await send();
     expect(repeated).toMatchObject({ status: 200, replayed: true, body: { state: "STATE_PENDING" } });
     const taken = await takenFor(phone);

@@ -12,11 +12,11 @@ import type { SendOutcome } from "../../src/otp/message.ts";
 import { dueIn, readBook } from "../support/databases/book.ts";
 import {
   codeIn,
-  createEstate,
+  createDeployment,
   startCrashable,
   type Answered,
   type Crashable,
-  type Estate,
+  type Deployment,
 } from "../support/processes/crashable.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { seededRandom } from "../support/service/system.ts";
@@ -55,7 +55,7 @@ const smsMax = 3;
 export async function runRounds(folder: string, rounds: number, seed: number): Promise<Tally> {
   const random = seededRandom(seed);
   const below = (limit: number) => Math.floor(random() * limit);
-  const estate = await createEstate(folder);
+  const deployment = await createDeployment(folder);
   const tally: Tally = { rounds: 0, acknowledged: 0, unanswered: 0, sms: 0, redelivered: 0, successes: 0 };
   let providerCalls = 0;
   // Every tenth call ends without an answer that tells anything: the SMS is there, and is sent once more. More of them
@@ -71,20 +71,20 @@ export async function runRounds(folder: string, rounds: number, seed: number): P
 
   async function ask(service: Crashable, call: Call): Promise<void> {
     call.answered = await service.call(call.path, call.body, call.key);
-    if (call.answered !== undefined) estate.onEvent();
+    if (call.answered !== undefined) deployment.onEvent();
   }
 
   /** A user's whole visit, cut short wherever the process dies. */
-  async function visit(service: Crashable, session: Session): Promise<void> {
+  async function advance(service: Crashable, session: Session): Promise<void> {
     await ask(service, session.send);
     const request_id = session.send.answered?.body["request_id"];
     if (request_id === undefined) return;
     try {
-      await service.until(() => estate.inbox.has(session.phone));
+      await service.until(() => deployment.inbox.has(session.phone));
     } catch {
       return;
     }
-    const code = codeIn(estate.inbox.get(session.phone)?.[0] ?? "");
+    const code = codeIn(deployment.inbox.get(session.phone)?.[0] ?? "");
     const wrong = below(3);
     const right = below(4) > 0;
     for (let guess = 0; guess < wrong + Number(right) && !service.gone(); guess += 1) {
@@ -111,17 +111,17 @@ export async function runRounds(folder: string, rounds: number, seed: number): P
         const send: Call = { path: "/v1/otp/send", body: { phone }, key: `${phone}-send`, answered: undefined };
         const session: Session = { phone, send, guesses: [], hasRight: false };
         sessions.push(session);
-        await visit(service, session);
+        await advance(service, session);
         if (session.send.answered === undefined) return;
       }
     };
     const eventsLeft = { count: 60 + below(300) };
     const extraMicroseconds = below(3_000);
     const killed = new Promise<void>((resolve, reject) => {
-      estate.onEvent = () => {
+      deployment.onEvent = () => {
         eventsLeft.count -= 1;
         if (eventsLeft.count !== 0) return;
-        estate.onEvent = () => {};
+        deployment.onEvent = () => {};
         // Not in step with the answer that was just seen.
         const until = performance.now() + extraMicroseconds / 1_000;
         while (performance.now() < until);
@@ -133,8 +133,8 @@ export async function runRounds(folder: string, rounds: number, seed: number): P
   }
 
   /** Before anything is asked again: what was acknowledged is there, and nothing is there that was not asked for. */
-  function checkKept(estateNow: Estate, sessions: readonly Session[]): void {
-    const { entries } = readBook(estateNow.databasePath);
+  function checkKept(deploymentNow: Deployment, sessions: readonly Session[]): void {
+    const { entries } = readBook(deploymentNow.databasePath);
     for (const { send, guesses } of sessions) {
       const id = send.answered?.body["request_id"];
       if (send.answered === undefined) continue;
@@ -185,12 +185,12 @@ export async function runRounds(folder: string, rounds: number, seed: number): P
   }
 
   function checkWhole(
-    estateNow: Estate,
+    deploymentNow: Deployment,
     sessions: readonly Session[],
     ids: readonly string[],
     rowsBefore: number,
   ): void {
-    const book = readBook(estateNow.databasePath);
+    const book = readBook(deploymentNow.databasePath);
     expect(book.integrity).toBe("ok");
     expect(book.entries.size - rowsBefore, "verifications of this round").toBe(sessions.length);
     expect(new Set(ids).size, "requests of this round").toBe(sessions.length);
@@ -201,7 +201,7 @@ export async function runRounds(folder: string, rounds: number, seed: number): P
         attempts: session.guesses.length,
         hasSalt: !session.hasRight,
       });
-      const texts = estateNow.inbox.get(session.phone) ?? [];
+      const texts = deploymentNow.inbox.get(session.phone) ?? [];
       expect(texts.length, session.phone).toBeGreaterThanOrEqual(1);
       expect(texts.length, session.phone).toBeLessThanOrEqual(smsMax);
       expect(new Set(texts.map(codeIn)).size, `codes sent to ${session.phone}`).toBe(1);
@@ -212,24 +212,24 @@ export async function runRounds(folder: string, rounds: number, seed: number): P
 
   // Answering before and after the provider has its turn: both have something to lose at different moments.
   const envOf = (round: number) => ({ OTP_SEND_WAIT_MS: round % 2 === 0 ? "0" : "2000" });
-  let service = await startCrashable(estate, envOf(0));
+  let service = await startCrashable(deployment, envOf(0));
   for (let round = 0; round < rounds; round += 1) {
-    const rowsBefore = readBook(estate.databasePath).entries.size;
-    estate.respond = busyNetwork;
+    const rowsBefore = readBook(deployment.databasePath).entries.size;
+    deployment.respond = busyNetwork;
     const sessions = await load(service);
-    estate.respond = calmNetwork;
-    checkKept(estate, sessions);
+    deployment.respond = calmNetwork;
+    checkKept(deployment, sessions);
     const verified = sessions.filter(({ guesses }) => guesses.at(-1)?.answered?.status === 200);
-    const sentBefore = new Map(verified.map(({ phone }) => [phone, estate.inbox.get(phone)?.length]));
+    const sentBefore = new Map(verified.map(({ phone }) => [phone, deployment.inbox.get(phone)?.length]));
 
-    estate.aheadMs += leaseAndWaitMs;
-    service = await startCrashable(estate, envOf(round + 1));
-    await service.until(() => dueIn(estate.databasePath) === 0);
+    deployment.aheadMs += leaseAndWaitMs;
+    service = await startCrashable(deployment, envOf(round + 1));
+    await service.until(() => dueIn(deployment.databasePath) === 0);
     const now = service;
     const ids = await Promise.all(sessions.map((session) => checkRepeats(now, session)));
-    await service.until(() => dueIn(estate.databasePath) === 0);
-    checkWhole(estate, sessions, ids, rowsBefore);
-    for (const { phone } of verified) expect(estate.inbox.get(phone)?.length, phone).toBe(sentBefore.get(phone));
+    await service.until(() => dueIn(deployment.databasePath) === 0);
+    checkWhole(deployment, sessions, ids, rowsBefore);
+    for (const { phone } of verified) expect(deployment.inbox.get(phone)?.length, phone).toBe(sentBefore.get(phone));
 
     const calls = sessions.flatMap(({ send, guesses }) => [send, ...guesses]);
     tally.rounds += 1;

@@ -38,8 +38,8 @@ describe.each(providers)("$name", ({ name, variables }) => {
     const required = entries.filter(([, { isRequired }]) => isRequired === true).map(([variable]) => variable);
     const said = entries.filter(([, { sentence }]) => sentence.startsWith(`required by \`${name}\``));
     expect(said.map(([variable]) => variable)).toEqual(required);
-    const told = faultsOf({ OTP_PROVIDERS: name, OTP_ALLOWED_COUNTRIES: "*" });
-    expect(told).toEqual(required.map((variable) => `${variable} is required by OTP_PROVIDERS=${name}.`));
+    const faults = faultsOf({ OTP_PROVIDERS: name, OTP_ALLOWED_COUNTRIES: "*" });
+    expect(faults).toEqual(required.map((variable) => `${variable} is required by OTP_PROVIDERS=${name}.`));
   });
 
   test("has variables that nobody names outside this folder: adding one takes a file, and its line in the list", () => {

@@ -246,8 +246,8 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
       const sms = Promise.withResolvers<{ code: string }>();
       const asked: CredentialRequestOptions[] = [];
       Object.assign(globalThis, { OTPCredential: true, sms, asked });
-      navigator.credentials.get = (wish) => {
-        asked.push(wish ?? {});
+      navigator.credentials.get = (options) => {
+        asked.push(options ?? {});
         return sms.promise as never;
       };
     });

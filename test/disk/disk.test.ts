@@ -10,11 +10,11 @@ import { addEnded } from "../support/databases/backlog.ts";
 import { dueIn, readBook } from "../support/databases/book.ts";
 import {
   codeIn,
-  createEstate,
+  createDeployment,
   startCrashable,
   type Answered,
   type Crashable,
-  type Estate,
+  type Deployment,
 } from "../support/processes/crashable.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { runOtpd } from "../support/processes/process.ts";
@@ -29,7 +29,7 @@ const sendsUntilFullMax = 500;
 describe.each(failingDisks)("$name", (disk) => {
   const lacksTool = lacks(disk.name, disk.needs);
   let folder: string;
-  let estate: Estate;
+  let deployment: Deployment;
   let service: Crashable;
   let phones = 0;
   /** Called again it does nothing. */
@@ -38,8 +38,8 @@ describe.each(failingDisks)("$name", (disk) => {
   beforeEach(async () => {
     folder = temporaryFolder();
     if (disk.onTmpfs) mountTmpfs(folder, tmpfsKib);
-    estate = await createEstate(folder);
-    service = await startCrashable(estate, { OTP_SEND_WAIT_MS: "200" });
+    deployment = await createDeployment(folder);
+    service = await startCrashable(deployment, { OTP_SEND_WAIT_MS: "200" });
   });
   afterEach(async () => {
     await heal();
@@ -66,8 +66,8 @@ describe.each(failingDisks)("$name", (disk) => {
     const phone = nextPhone();
     const sent = await send(phone);
     expect(sent?.status).toBe(200);
-    await service.until(() => estate.inbox.has(phone) && dueIn(estate.databasePath) === 0);
-    return { id: String(sent?.body["request_id"]), code: codeIn(estate.inbox.get(phone)?.[0] ?? "") };
+    await service.until(() => deployment.inbox.has(phone) && dueIn(deployment.databasePath) === 0);
+    return { id: String(sent?.body["request_id"]), code: codeIn(deployment.inbox.get(phone)?.[0] ?? "") };
   }
 
   function expectUnavailable(answer: Answered | undefined): void {
@@ -92,7 +92,7 @@ describe.each(failingDisks)("$name", (disk) => {
     const accepted = sends.filter(({ answer }) => answer?.status === 200);
     const refused = sends.filter(({ answer }) => answer?.status !== 200);
     for (const { answer } of refused) expectUnavailable(answer);
-    for (const { phone } of refused) expect(estate.inbox.has(phone), phone).toBe(false);
+    for (const { phone } of refused) expect(deployment.inbox.has(phone), phone).toBe(false);
 
     // No success that is not stored, no attempt either; what is stored can be read.
     expectUnavailable(await verify(right.id, right.code));
@@ -111,7 +111,7 @@ describe.each(failingDisks)("$name", (disk) => {
     await expect.poll(readiness).toMatchObject(well);
 
     await service.killed();
-    const book = readBook(estate.databasePath);
+    const book = readBook(deployment.databasePath);
     expect(book.integrity).toBe("ok");
     expect(book.entries.get(right.id)).toMatchObject({ state: "VERIFIED", attempts: 1, hasSalt: false });
     expect(book.entries.get(guessed.id)).toMatchObject({ state: "PENDING", attempts: 1 });
@@ -123,7 +123,7 @@ describe.each(failingDisks)("$name", (disk) => {
   test.skipIf(lacksTool)("an answer of the provider is noted once it is well, and not asked for twice", async () => {
     const arrived = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<{ kind: "accepted" }>();
-    estate.respond = () => {
+    deployment.respond = () => {
       arrived.resolve();
       return answered.promise;
     };
@@ -136,10 +136,10 @@ describe.each(failingDisks)("$name", (disk) => {
     const id = String(sent?.body["request_id"]);
     expect(sent).toMatchObject({ status: 200, body: { delivery: "DELIVERY_SENDING" } });
     await heal();
-    await service.until(() => dueIn(estate.databasePath) === 0);
+    await service.until(() => dueIn(deployment.databasePath) === 0);
     expect(await get(id)).toMatchObject({ body: { state: "STATE_PENDING", delivery: "DELIVERY_ACCEPTED" } });
-    expect(estate.inbox.get(phone)).toHaveLength(1);
-    expect(await verify(id, codeIn(estate.inbox.get(phone)?.[0] ?? ""))).toMatchObject({ status: 200 });
+    expect(deployment.inbox.get(phone)).toHaveLength(1);
+    expect(await verify(id, codeIn(deployment.inbox.get(phone)?.[0] ?? ""))).toMatchObject({ status: 200 });
   });
 });
 

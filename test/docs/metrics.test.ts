@@ -158,8 +158,8 @@ describe("the alert rules", () => {
   test("tell of labels that are left after the aggregation", () => {
     const lost = alerts.flatMap(({ name, expression, text: alert }) => {
       const { groups, aggregates } = readQuery(expression);
-      const told = [...alert.matchAll(/\$labels\.(\w+)/g)].map(([, label = ""]) => label);
-      return aggregates ? told.filter((label) => !groups.includes(label)).map((label) => `${name} ${label}`) : [];
+      const labels = [...alert.matchAll(/\$labels\.(\w+)/g)].map(([, label = ""]) => label);
+      return aggregates ? labels.filter((label) => !groups.includes(label)).map((label) => `${name} ${label}`) : [];
     });
     expect(lost).toEqual([]);
   });
@@ -181,8 +181,8 @@ describe("the dashboard", () => {
   test("names its lines by labels that they have", () => {
     const lost = targets.flatMap(({ title, expr, legendFormat }) => {
       const { groups, aggregates } = readQuery(expr);
-      const told = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label);
-      return aggregates ? told.filter((label) => !groups.includes(label)).map((label) => `${title} ${label}`) : [];
+      const labels = [...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label = ""]) => label);
+      return aggregates ? labels.filter((label) => !groups.includes(label)).map((label) => `${title} ${label}`) : [];
     });
     expect(lost).toEqual([]);
   });

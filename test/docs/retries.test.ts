@@ -44,7 +44,7 @@ async function setStage(library: Library, { onTestFinished }: TestContext): Prom
         { seconds: 60, metadata: { authorization: `Bearer ${world.key}`, ...metadata } },
       ),
     heard: () =>
-      world.told.filter(({ event }) => event === "call").map(({ with: [call] }) => (call as Call).refusal?.reason),
+      world.observed.filter(({ event }) => event === "call").map(({ with: [call] }) => (call as Call).refusal?.reason),
   };
 }
 

@@ -69,8 +69,8 @@ afterAll(async () => {
 });
 
 function post(event: OwedEvent, to = endpoint, now = Date.now()) {
-  const ground = { keys, post: createPost({ isAllowed: () => true }) };
-  return postEvent(ground, event, to, now, AbortSignal.timeout(20_000));
+  const dependencies = { keys, post: createPost({ isAllowed: () => true }) };
+  return postEvent(dependencies, event, to, now, AbortSignal.timeout(20_000));
 }
 
 test("the receiver takes an event once, however often it comes", async () => {

@@ -6,16 +6,16 @@ import { describe, expect, test } from "vitest";
 import { fire } from "./fire.ts";
 import { makeInput, protocols, type Protocol } from "./inputs.ts";
 
-const [protocolAlone, seedAlone, numberAlone] = process.env["OTPD_FUZZ"]?.split(":") ?? [];
+const [onlyProtocol, onlySeed, onlyNumber] = process.env["OTPD_FUZZ"]?.split(":") ?? [];
 const inputs = 2_000;
 
 describe("a spoilt request", () => {
-  test.runIf(protocolAlone !== undefined)("given in OTPD_FUZZ does no harm", async () => {
-    const fired = await fire(protocolAlone as Protocol, Number(seedAlone), 1, Number(numberAlone));
+  test.runIf(onlyProtocol !== undefined)("given in OTPD_FUZZ does no harm", async () => {
+    const fired = await fire(onlyProtocol as Protocol, Number(onlySeed), 1, Number(onlyNumber));
     expect(fired.exitCode).toBe(0);
   });
 
-  test.runIf(protocolAlone === undefined).each(protocols)(
+  test.runIf(onlyProtocol === undefined).each(protocols)(
     `over %s is refused without harm, ${inputs} times`,
     { timeout: 600_000 },
     async (protocol) => {

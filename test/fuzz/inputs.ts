@@ -116,14 +116,14 @@ function encode(rpc: string, asked: JsonObject): Buffer {
 
 /** HTTP/1 needs to be told where a body ends, unless a mutation has told it already. */
 function addLength(draft: Draft, isHttp2: boolean): Draft {
-  const isTold = draft.headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name));
+  const hasLength = draft.headers.some(([name]) => /^(content-length|transfer-encoding)$/i.test(name));
   if (isHttp2) return draft;
   const headers: [string, string][] = [
     ["host", "otpd"],
     ["connection", "close"],
     ...draft.headers.map(([n, v]) => [n, v] as [string, string]),
   ];
-  if (!isTold && (draft.body.length > 0 || draft.method === "POST"))
+  if (!hasLength && (draft.body.length > 0 || draft.method === "POST"))
     headers.push(["content-length", `${draft.body.length}`]);
   return { ...draft, headers };
 }

@@ -40,18 +40,18 @@ export async function startTarget(): Promise<Target> {
   const faults: string[] = [];
   let smsCount = 0;
   const printed = createInterface({ input: child.stdout });
-  const told = createInterface({ input: child.stderr });
+  const errorLines = createInterface({ input: child.stderr });
   printed.on("line", (line) => {
     if (line.includes(" SMS to ")) smsCount += 1;
     const key = /^\s+(otp_live_\w+)$/.exec(line)?.[1];
     if (key !== undefined) onKey(key);
   });
-  told.on("line", (line) => {
+  errorLines.on("line", (line) => {
     const port = /"port":(\d+),"msg":"listening"/.exec(line)?.[1];
     if (port !== undefined) onPort(Number(port));
     if (line.includes('"msg":"fault"') || !line.startsWith("{")) faults.push(line);
   });
-  const allRead = Promise.all([once(printed, "close"), once(told, "close")]);
+  const allRead = Promise.all([once(printed, "close"), once(errorLines, "close")]);
   const gone = once(child, "exit") as Promise<[number | null]>;
   void gone.then(([code]) => reject(new Error(`otpd ended with ${code}: ${faults.join("\n")}`)));
   const port = await listening;

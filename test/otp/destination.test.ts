@@ -26,7 +26,7 @@ function read(input: string): PhoneNumber {
 }
 
 /** What a number is told under a country list ("" for none) and an entry. */
-function told(input: string, countries: string, verdict?: Verdict): string {
+function answerFor(input: string, countries: string, verdict?: Verdict): string {
   const allowedCountries = countries === "" ? undefined : new Set(countries.split(","));
   return refusalOf("default", read(input), verdict, { ...policy, allowedCountries })?.reason ?? "sent";
 }
@@ -45,7 +45,11 @@ describe("who speaks last", () => {
     [unknown, "BE", "PHONE_INVALID", "PHONE_INVALID", "sent"],
     ["+99912345678", "NL", "PHONE_INVALID", "PHONE_INVALID", "sent"],
   ])("%s with the countries '%s': %s, blocked %s, allowed %s", (input, countries, none, blocked, allowed) => {
-    const all = [told(input, countries), told(input, countries, "block"), told(input, countries, "allow")];
+    const all = [
+      answerFor(input, countries),
+      answerFor(input, countries, "block"),
+      answerFor(input, countries, "allow"),
+    ];
     expect(all).toEqual([none, blocked, allowed]);
   });
 
@@ -87,7 +91,7 @@ describe("the country list goes by the number's country and not by its calling c
     ["+59995181234", "CW", "BQ"],
     ["+5993181234", "BQ", "CW"],
   ])("%s is served by %s and not by %s", (input, own, others) => {
-    expect([told(input, own), told(input, others)]).toEqual(["sent", "COUNTRY_NOT_ALLOWED"]);
+    expect([answerFor(input, own), answerFor(input, others)]).toEqual(["sent", "COUNTRY_NOT_ALLOWED"]);
   });
 
   test.each([

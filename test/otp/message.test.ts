@@ -48,7 +48,7 @@ const waits = "SENDING until its deadline, perhaps sent";
 const unsent = "REJECTED, proven unsent";
 
 describe("after a provider's answer to the first call", () => {
-  test.each<[outcome: keyof typeof outcomes, alone: string, withAnother: string]>([
+  test.each<[outcome: keyof typeof outcomes, asOnly: string, withAnother: string]>([
     ["accepted", "ACCEPTED", "ACCEPTED"],
     ["recipient", unsent, "provider 1 in 0 ms"],
     ["credentials", unsent, "provider 1 in 0 ms"],
@@ -59,8 +59,10 @@ describe("after a provider's answer to the first call", () => {
     ["throttledFor1ms", "provider 0 in 500 ms", "provider 1 in 0 ms"],
     ["unavailable", "provider 0 in 500 ms", "provider 1 in 0 ms"],
     ["ambiguous", "provider 0 in 500 ms", "provider 1 in 0 ms"],
-  ])("%s: %s; with another provider: %s", (outcome, alone, withAnother) => {
-    expect(fateOf(settle(messageOf(), { outcome: outcomes[outcome], provider: "one", providers: 1 }, now))).toBe(alone);
+  ])("%s: %s; with another provider: %s", (outcome, asOnly, withAnother) => {
+    expect(fateOf(settle(messageOf(), { outcome: outcomes[outcome], provider: "one", providers: 1 }, now))).toBe(
+      asOnly,
+    );
     expect(fateOf(settle(messageOf(), { outcome: outcomes[outcome], provider: "one", providers: 2 }, now))).toBe(
       withAnother,
     );

@@ -97,7 +97,7 @@ describe("people", () => {
   ]);
 
   test("trip at most one block in a thousand at 40 to 80 %, rushes and all", () => {
-    const told: string[] = [];
+    const lines: string[] = [];
     for (const [name, conversion, live] of kinds) {
       const total = { trips: 0, blocks: 0, refused: 0, sent: 0 };
       for (let seed = 1; seed <= seeds; seed++) {
@@ -110,10 +110,10 @@ describe("people", () => {
       }
       const share = total.trips / total.blocks;
       const limited = (100 * total.refused) / (total.refused + total.sent);
-      told.push(`${name}: ${total.trips} of ${total.blocks} blocks, ${limited.toFixed(2)} % of sends limited`);
+      lines.push(`${name}: ${total.trips} of ${total.blocks} blocks, ${limited.toFixed(2)} % of sends limited`);
       expect(total.blocks, name).toBeGreaterThan(4_000);
       expect(share, name).toBeLessThanOrEqual(1e-3);
     }
-    console.log(told.join("\n"));
+    console.log(lines.join("\n"));
   });
 });

@@ -8,9 +8,9 @@ const limit: Limit = { burst: 5, intervalMs: 10 * minuteMs };
 const fullAt = now + limit.burst * limit.intervalMs;
 
 /** Takes from a bucket at each of these moments, in order, and says whether that was allowed. */
-function decisions(of: Limit, moments: readonly number[]): boolean[] {
+function decisions(of: Limit, times: readonly number[]): boolean[] {
   let tatMs = 0;
-  return moments.map((at) => {
+  return times.map((at) => {
     const spent = spend(of, tatMs, at);
     if (spent.allowed) tatMs = spent.tatMs;
     return spent.allowed;
@@ -18,9 +18,9 @@ function decisions(of: Limit, moments: readonly number[]): boolean[] {
 }
 
 /** The moments at which taking was allowed. */
-function admitted(of: Limit, moments: readonly number[]): number[] {
-  const allowed = decisions(of, moments);
-  return moments.filter((_, i) => allowed[i]);
+function admitted(of: Limit, times: readonly number[]): number[] {
+  const allowed = decisions(of, times);
+  return times.filter((_, i) => allowed[i]);
 }
 
 const limits = fc.record({
@@ -35,7 +35,7 @@ const waits = fc.array(
     maxLength: 60,
   },
 );
-const momentsOf = (gaps: readonly number[]) => {
+const timesOf = (gaps: readonly number[]) => {
   let at = now;
   return gaps.map((gap) => (at += gap));
 };
@@ -44,10 +44,10 @@ describe("a limit bounds every window", () => {
   test("from any one message to any later one, at most burst and one more per interval", () => {
     fc.assert(
       fc.property(limits, waits, (of, gaps) => {
-        const moments = admitted(of, momentsOf(gaps));
+        const times = admitted(of, timesOf(gaps));
         // The oracle counts: every window that could be too full begins and ends with a message.
-        for (const [i, from] of moments.entries()) {
-          for (const [j, to] of moments.slice(i).entries()) {
+        for (const [i, from] of times.entries()) {
+          for (const [j, to] of times.slice(i).entries()) {
             expect(j + 1).toBeLessThanOrEqual(of.burst + Math.floor((to - from) / of.intervalMs));
           }
         }
@@ -59,7 +59,7 @@ describe("a limit bounds every window", () => {
   test("and refuses nothing that the bound has room for", () => {
     fc.assert(
       fc.property(limits, waits, (of, gaps) => {
-        const asked = momentsOf(gaps);
+        const asked = timesOf(gaps);
         const allowed: number[] = [];
         const byOracle = asked.map((at) => {
           const hasRoom = [...allowed, at].every(
@@ -92,8 +92,8 @@ describe("a limit bounds every window", () => {
 
 describe("a full bucket", () => {
   test("allows its burst at once, and then one per interval", () => {
-    const moments = [now, now, now, now, now, now, now + limit.intervalMs - 1, now + limit.intervalMs];
-    expect(admitted(limit, moments)).toEqual([now, now, now, now, now, now + limit.intervalMs]);
+    const times = [now, now, now, now, now, now, now + limit.intervalMs - 1, now + limit.intervalMs];
+    expect(admitted(limit, times)).toEqual([now, now, now, now, now, now + limit.intervalMs]);
   });
 
   test("is as full after a year as after one refill", () => {

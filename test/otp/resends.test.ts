@@ -86,8 +86,8 @@ test("nothing is granted that was not promised, and a wait is told only before a
         const { count, nextMs } = resendsLeft(seen, of, now);
         const resent = resend(seen, of, now);
         const answer = typeof resent === "string" ? resent : "resent";
-        const told = count === 0 ? "RESENDS_EXHAUSTED" : (nextMs ?? now) > now ? "RESEND_TOO_SOON" : "resent";
-        expect(answer).toBe(told);
+        const expected = count === 0 ? "RESENDS_EXHAUSTED" : (nextMs ?? now) > now ? "RESEND_TOO_SOON" : "resent";
+        expect(answer).toBe(expected);
       });
     }),
     { seed: 1, numRuns: 2_000 },

@@ -223,13 +223,13 @@ describe("a report", () => {
     detail: undefined,
     ...changes,
   });
-  const told = (message: Message, changes: Partial<ReportFacts>) =>
+  const reported = (message: Message, changes: Partial<ReportFacts>) =>
     decideReport({ now, message, verification: sending(), phone: phoneAfter(1) }, facts(changes)).result.message;
   const taken = settled({}, accepted, 2).result.message;
-  const atSecond = claim(told(taken, {}), now);
+  const atSecond = claim(reported(taken, {}), now);
 
   test("of the provider that a message went on to counts before its answer, under a name of its own", () => {
-    const early = told(atSecond, { provider: "two", providerMessageId: "id-2", delivery: "ACCEPTED" });
+    const early = reported(atSecond, { provider: "two", providerMessageId: "id-2", delivery: "ACCEPTED" });
     expect(early).toMatchObject({ delivery: "ACCEPTED", provider: "two", providerMessageId: "id-2" });
   });
 
@@ -243,7 +243,7 @@ describe("a report", () => {
   });
 
   test("about another message of the same provider does not", () => {
-    expect(told(taken, { providerMessageId: "id-9" })).toBe(taken);
+    expect(reported(taken, { providerMessageId: "id-9" })).toBe(taken);
   });
 
   test("of undelivered, when its failover is refused, is what remains known: nothing fails, nothing comes back", () => {
@@ -254,7 +254,7 @@ describe("a report", () => {
   });
 
   test("of undelivered that came before a lost answer is known as well as one that came after it", () => {
-    const early = told(messageOf(), {});
+    const early = reported(messageOf(), {});
     const gone = settled({ message: early }, ambiguous, 2).result.message;
     expect(gone).toMatchObject({ delivery: "QUEUED", providerIndex: 1 });
     expect(settled({ message: claim(gone, now) }, refused, 2).writes.message).toMatchObject({

@@ -197,10 +197,10 @@ describe("nothing is copied", () => {
     { args: ["--to-file", "/c4n4ry"], code: 1, says: "--to-file names a file that cannot be read." },
     { args: ["--to", "postgres://otp:c4n4ry@127.0.0.1:1/otp"], code: 1, says: "cannot be used: connect ECONNREFUSED" },
   ])("by otpd copy $args, and no password is shown", async ({ args, code, says }) => {
-    const told = await runHere(["copy", ...args]);
-    expect(told).toMatchObject({ code, output: "" });
-    expect(told.errors).toContain(says);
-    expect(told.errors).not.toContain("c4n4ry");
+    const result = await runHere(["copy", ...args]);
+    expect(result).toMatchObject({ code, output: "" });
+    expect(result.errors).toContain(says);
+    expect(result.errors).not.toContain("c4n4ry");
   });
 
   test("with a wrong password, which is not shown either", async () => {

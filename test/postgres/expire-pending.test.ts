@@ -52,14 +52,14 @@ test("everything pending is ended, its messages are not due any more, and what h
 });
 
 test("a database that cannot be reached, or is none of ours, is told of in a sentence without the password", async () => {
-  const told = async (url: string) => {
+  const messageFor = async (url: string) => {
     vi.stubEnv("OTP_DATABASE_URL", url);
     return (await runHere(["restore", "--expire-only"])).errors.trim();
   };
-  expect(await told("postgres://otpd:hidden@127.0.0.1:1/otp")).toBe(
+  expect(await messageFor("postgres://otpd:hidden@127.0.0.1:1/otp")).toBe(
     "Nothing was ended: connect ECONNREFUSED 127.0.0.1:1.",
   );
   const empty = new URL(world.database.kind === "postgres" ? world.database.url : "");
   empty.search = "?options=-c%20search_path%3Dpg_temp";
-  expect(await told(empty.href)).toBe('Nothing was ended: relation "verifications" does not exist.');
+  expect(await messageFor(empty.href)).toBe('Nothing was ended: relation "verifications" does not exist.');
 });

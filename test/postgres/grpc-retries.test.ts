@@ -90,7 +90,7 @@ describe.each(libraries)("$name", (library) => {
       await world.stop();
       await proxy.stop();
     });
-    const calls = () => world.told.filter(({ event }) => event === "call").length;
+    const calls = () => world.observed.filter(({ event }) => event === "call").length;
     const sendLosing = async (more: Record<string, string>) => {
       const before = calls();
       const lost = proxy.cutAt("there", "COMMIT", ofCalls);

@@ -69,14 +69,14 @@ export function isLinearizable<State, Input, Output>(
     seen.add(name);
     if (seen.size > configurationsMax) throw new Error(`no answer after ${configurationsMax} configurations`);
     return next.some((i) => {
-      const { input, output: told } = operations[i] as Operation<Input, Output>;
+      const { input, output: answer } = operations[i] as Operation<Input, Output>;
       // Of those that nobody heard of, and that ask for the same, one stands for all.
       const isTwin = (j: number) => operations[j]?.output === undefined && operations[j]?.input === input;
-      if (told === undefined && next.find(isTwin) !== i) return false;
+      if (answer === undefined && next.find(isTwin) !== i) return false;
       const { state, output } = model.step(from, input);
       if (!outputIs(i, output)) return false;
       // It need not have happened, and here it would be as if it had not.
-      if (told === undefined && model.nameOf(state) === model.nameOf(from)) return false;
+      if (answer === undefined && model.nameOf(state) === model.nameOf(from)) return false;
       const after = done.slice();
       after[i] = 1;
       return search(after, state);

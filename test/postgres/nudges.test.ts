@@ -17,7 +17,7 @@ let url: string;
 let proxy: TcpProxy;
 let world: World;
 let other: Store;
-let toldOther: number;
+let otherNudges: number;
 beforeEach(async () => {
   url = await ownDatabase();
   proxy = await startTcpProxy(Number(new URL(inject("postgres") ?? "").port));
@@ -37,8 +37,8 @@ function withoutLooks(): ManualSystem {
 /** The instance that delivers, behind the proxy, and one beside it that takes no message itself. */
 async function start(system: ManualSystem): Promise<void> {
   world = await startWorld({ OTP_DATABASE_URL: through(proxy, url) }, system);
-  toldOther = 0;
-  other = await openPostgres({ url, system, clock: "system", onNudge: () => (toldOther += 1) });
+  otherNudges = 0;
+  other = await openPostgres({ url, system, clock: "system", onNudge: () => (otherNudges += 1) });
 }
 
 /** A database that nobody else's instances listen in. */
@@ -78,7 +78,7 @@ test("what one instance gives back another delivers without looking, and the one
   await start(withoutLooks());
   await expect.poll(listeners).toHaveLength(2);
   await giveBack();
-  expect(toldOther).toBe(0);
+  expect(otherNudges).toBe(0);
 });
 
 test("a listener that was cut off listens again", async () => {

@@ -6,7 +6,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
 import { select, stateNumbers } from "../support/databases/rows.ts";
-import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/processes/crashable.ts";
+import {
+  codeIn,
+  createDeployment,
+  startCrashable,
+  type Crashable,
+  type Deployment,
+} from "../support/processes/crashable.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import type { PostgresServer } from "../support/databases/postgres.ts";
 import { makeSurfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
@@ -68,22 +74,22 @@ const servedWithinMs = 120_000;
 
 const idOf = ({ outcome }: Call) => outcome.value?.["request_id"] as string | undefined;
 
-export interface Ground {
+export interface ProxiedCluster {
   readonly server: PostgresServer;
   readonly proxy: TcpProxy;
-  readonly estate: Estate;
+  readonly deployment: Deployment;
   readonly instances: readonly Crashable[];
   stop(): Promise<void>;
 }
 
 /** Starts instances on a database of their own, behind a proxy. */
-export async function startGround(server: PostgresServer, folder: string, count = 2): Promise<Ground> {
+export async function startProxiedCluster(server: PostgresServer, folder: string, count = 2): Promise<ProxiedCluster> {
   const url = await server.createDatabase();
-  const estate = await createEstate(folder, url);
+  const deployment = await createDeployment(folder, url);
   const proxy = await startTcpProxy(server.port);
   const instances = await Promise.all(
     Array.from({ length: count }, (_, i) =>
-      startCrashable(estate, {
+      startCrashable(deployment, {
         OTP_DATABASE_URL: through(proxy, url),
         OTP_SEND_WAIT_MS: i % 2 === 0 ? "0" : "2000",
         OTP_KEY_LIMIT: "none",
@@ -93,7 +99,7 @@ export async function startGround(server: PostgresServer, folder: string, count 
   return {
     server,
     proxy,
-    estate,
+    deployment,
     instances,
     async stop() {
       await Promise.all(instances.map((instance) => instance.killed()));
@@ -106,7 +112,7 @@ let phones = 0;
 
 /** Plays rounds of one kind of outage. Fails where a promise is broken. */
 export async function playOutages(
-  { server, proxy, estate, instances }: Ground,
+  { server, proxy, deployment, instances }: ProxiedCluster,
   { kind, rounds, awayMs, seed }: { kind: Outage; rounds: number; awayMs: number; seed: number },
 ): Promise<Tally> {
   const random = seededRandom(seed);
@@ -121,7 +127,7 @@ export async function playOutages(
     longestCallMs: 0,
     longestToSuccessMs: 0,
   };
-  const database = { kind: "postgres", url: estate.databaseUrl } as const;
+  const database = { kind: "postgres", url: deployment.databaseUrl } as const;
 
   async function ask(at: number, rpc: Rpc, message: Message, headers: Record<string, string> = {}): Promise<Call> {
     const instance = at % instances.length;
@@ -130,22 +136,22 @@ export async function playOutages(
     if (surface === undefined) throw new Error("there are surfaces");
     const startMs = performance.now();
     expect(instances[instance]?.gone(), `instance ${instance} has died`).toBe(false);
-    const outcome = await surface.call(url, rpc, message, { key: estate.key, headers });
+    const outcome = await surface.call(url, rpc, message, { key: deployment.key, headers });
     const call = { instance, startMs, endMs: performance.now(), outcome };
     calls.push(call);
     return call;
   }
   let calls: Call[] = [];
 
-  async function visit(at: number, sessions: Session[]): Promise<void> {
+  async function advance(at: number, sessions: Session[]): Promise<void> {
     const phone = `+3161${String(1_000_000 + ++phones)}`;
     const send = await ask(at, "SendOtp", { phone }, { "idempotency-key": phone });
     const session: Session = { phone, send, guesses: [] };
     sessions.push(session);
     const request_id = idOf(send);
     if (request_id === undefined) return sleep(pauseMs);
-    for (let waited = 0; !estate.inbox.has(phone) && waited < smsWithinMs; waited += 5) await sleep(5);
-    const [text] = estate.inbox.get(phone) ?? [];
+    for (let waited = 0; !deployment.inbox.has(phone) && waited < smsWithinMs; waited += 5) await sleep(5);
+    const [text] = deployment.inbox.get(phone) ?? [];
     if (text === undefined) return;
     const code = codeIn(text);
     const rightAt = below(guessesPerSession + 2);
@@ -200,7 +206,7 @@ export async function playOutages(
     const sessions: Session[] = [];
     let isOver = false;
     const users = Array.from({ length: usersPerInstance * instances.length }, async (_, at) => {
-      while (!isOver) await visit(at, sessions);
+      while (!isOver) await advance(at, sessions);
     });
     // A user who cannot reach an instance at all ends the round.
     const left = Promise.all(users);
@@ -280,17 +286,17 @@ export async function playOutages(
     if (id === undefined) return;
     const row = rows.get(id);
     expect(row, `the acknowledged verification of ${phone}`).toBeDefined();
-    const texts = estate.inbox.get(phone) ?? [];
+    const texts = deployment.inbox.get(phone) ?? [];
     expect(texts.length + Number(row?.["owed"]), `texts to ${phone}, or still owed`).toBeGreaterThanOrEqual(1);
     expect(new Set(texts.map(codeIn)).size, `codes sent to ${phone}`).toBeLessThanOrEqual(1);
 
     const attempts = Number(row?.["attempts"]);
     const state = Object.entries(stateNumbers).find(([, number]) => number === Number(row?.["state"]))?.[0];
-    const told = guesses.filter(({ outcome }) => isEvaluated(outcome));
-    expect(told.length, `guesses of ${phone} that were evaluated`).toBeLessThanOrEqual(attemptsMax);
+    const evaluated = guesses.filter(({ outcome }) => isEvaluated(outcome));
+    expect(evaluated.length, `guesses of ${phone} that were evaluated`).toBeLessThanOrEqual(attemptsMax);
     expect(attempts).toBeLessThanOrEqual(attemptsMax);
-    expect(told.filter(({ outcome }) => outcome.value !== undefined).length, "successes").toBeLessThanOrEqual(1);
-    tally.doneUnanswered += attempts - told.length;
+    expect(evaluated.filter(({ outcome }) => outcome.value !== undefined).length, "successes").toBeLessThanOrEqual(1);
+    tally.doneUnanswered += attempts - evaluated.length;
     const history = [...guesses.map(operationOf), look(`${state} ${attempts}`)];
     expect(isLinearizable(attemptsModel(attemptsMax), history), JSON.stringify(history)).toBe(true);
   }

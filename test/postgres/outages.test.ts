@@ -3,17 +3,17 @@ import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { startPostgres, type PostgresServer } from "../support/databases/postgres.ts";
 import { temporaryFolder } from "../support/service/world.ts";
-import { playOutages, startGround, type Ground, type Outage } from "./outage-rounds.ts";
+import { playOutages, startProxiedCluster, type ProxiedCluster, type Outage } from "./outage-rounds.ts";
 
 const folder = temporaryFolder();
 let server: PostgresServer;
-let ground: Ground;
+let cluster: ProxiedCluster;
 beforeAll(async () => {
   server = await startPostgres();
-  ground = await startGround(server, folder);
+  cluster = await startProxiedCluster(server, folder);
 });
 afterAll(async () => {
-  await ground.stop();
+  await cluster.stop();
   await server.stop();
   rmSync(folder, { recursive: true, force: true });
 });
@@ -25,15 +25,15 @@ const outages: { kind: Outage; awayMs: number }[] = [
 ];
 
 test.each(outages)("two outages ($kind) under load lose nothing", async ({ kind, awayMs }) => {
-  const tally = await playOutages(ground, { kind, rounds: 2, awayMs, seed: 20_261_121 });
+  const tally = await playOutages(cluster, { kind, rounds: 2, awayMs, seed: 20_261_121 });
   console.log(`${kind}: ${JSON.stringify(tally)}`);
   expect(tally.unavailable).toBeGreaterThan(10);
   expect(tally.succeeded).toBeGreaterThan(50);
 });
 
 test("an instance that is stopped while the database is silent ends in order, within 10 s", async () => {
-  const [instance] = ground.instances;
-  ground.proxy.swallow();
+  const [instance] = cluster.instances;
+  cluster.proxy.swallow();
   const startMs = performance.now();
   instance?.process.kill("SIGTERM");
   await instance?.died();

@@ -11,23 +11,23 @@ const attempts = 16;
 
 /** A pool as the watch sees it: nothing is asked of it. */
 function idlePool() {
-  const told: ("drop" | "resume")[] = [];
-  return { told, answers: () => 0, drop: () => void told.push("drop"), resume: () => void told.push("resume") };
+  const calls: ("drop" | "resume")[] = [];
+  return { calls, answers: () => 0, drop: () => void calls.push("drop"), resume: () => void calls.push("resume") };
 }
 
 test("a silence is one, however long it is and however many attempts it swallows; whatever ends it is seen at once", async () => {
   const proxy = await startTcpProxy(port());
   const pool = idlePool();
   const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
-  await expect.poll(() => pool.told).toEqual(["resume"]);
+  await expect.poll(() => pool.calls).toEqual(["resume"]);
   proxy.swallow();
-  await expect.poll(() => pool.told).toEqual(["resume", "drop"]);
+  await expect.poll(() => pool.calls).toEqual(["resume", "drop"]);
   // One after the other is given up for a new one, and none of them is heard of again.
   const before = proxy.connections();
   await expect.poll(proxy.connections).toBeGreaterThan(before + attempts);
-  expect(pool.told).toEqual(["resume", "drop"]);
+  expect(pool.calls).toEqual(["resume", "drop"]);
   proxy.restore(() => false);
-  await expect.poll(() => pool.told).toEqual(["resume", "drop", "resume"]);
+  await expect.poll(() => pool.calls).toEqual(["resume", "drop", "resume"]);
   await watch.close();
   await proxy.stop();
 });
@@ -37,7 +37,7 @@ test("a database that refuses is not silent: calls find out by themselves", asyn
   await proxy.stop();
   const pool = idlePool();
   const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
-  await expect.poll(() => pool.told).toEqual(["resume", "resume"]);
+  await expect.poll(() => pool.calls).toEqual(["resume", "resume"]);
   await watch.close();
 });
 
@@ -46,12 +46,12 @@ test("while others get answers, one connection without any is no silence", async
   let answers = 0;
   const pool = { ...idlePool(), answers: () => (answers += 1) };
   const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
-  await expect.poll(() => pool.told).toEqual(["resume"]);
+  await expect.poll(() => pool.calls).toEqual(["resume"]);
   proxy.swallow();
   // It has looked for twice as many ticks as would be silence, at each of them twice.
   const before = answers;
   await expect.poll(() => answers).toBeGreaterThan(before + 20);
-  expect(pool.told).toEqual(["resume"]);
+  expect(pool.calls).toEqual(["resume"]);
   await watch.close();
   await proxy.stop();
 });

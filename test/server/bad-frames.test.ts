@@ -69,14 +69,14 @@ const overGrpcWeb = (body: Uint8Array, more?: Record<string, string>) =>
     chunked: more?.["content-length"] === undefined,
   });
 
-interface Told {
+interface ErrorShape {
   readonly status: number;
   readonly message: string;
   readonly reasons: string[];
 }
 
 /** What a gRPC answer says, from its trailers; gRPC-web has them in a frame of their own. */
-function toldBy(answer: WireAnswer): Told {
+function errorOf(answer: WireAnswer): ErrorShape {
   const last = answer.body.indexOf(0x80);
   const lines =
     last < 0
@@ -143,8 +143,8 @@ describe.each(messages)("%s", (_, message) => {
     ["gRPC", overGrpc],
     ["gRPC-web", overGrpcWeb],
   ])("is INVALID_REQUEST over %s", async (_name, over) => {
-    const told = toldBy(await harmless(() => over(grpcFrame(message()))));
-    expect(told).toEqual({ status: invalidArgument, message: expect.any(String), reasons: ["INVALID_REQUEST"] });
+    const error = errorOf(await harmless(() => over(grpcFrame(message()))));
+    expect(error).toEqual({ status: invalidArgument, message: expect.any(String), reasons: ["INVALID_REQUEST"] });
   });
 });
 
@@ -168,16 +168,16 @@ describe.each([
       { "grpc-encoding": "gzip" },
     ],
   ])("%s is refused with the protocol's code", async (_what, status, body, more) => {
-    const told = toldBy(await harmless(() => over(body(), more)));
-    expect(told).toEqual({ status, message: expect.any(String), reasons: ["INVALID_REQUEST"] });
+    const error = errorOf(await harmless(() => over(body(), more)));
+    expect(error).toEqual({ status, message: expect.any(String), reasons: ["INVALID_REQUEST"] });
   });
 
   test("an unknown encoding is UNIMPLEMENTED, and the one that there is is named", async () => {
     const answer = await harmless(() => over(grpcFrame(good, { flag: 1 }), { "grpc-encoding": "zstd" }));
-    const told = toldBy(answer);
-    expect(told).toEqual({ status: unimplemented, message: expect.any(String), reasons: ["MEDIA_TYPE_UNSUPPORTED"] });
+    const error = errorOf(answer);
+    expect(error).toEqual({ status: unimplemented, message: expect.any(String), reasons: ["MEDIA_TYPE_UNSUPPORTED"] });
     expect(answer.headers.get("grpc-accept-encoding")).toBe("gzip");
-    expect(told.message).not.toContain("zstd");
+    expect(error.message).not.toContain("zstd");
   });
 
   test.each<[string, () => Uint8Array, Record<string, string>?]>([
@@ -189,14 +189,14 @@ describe.each([
       { "grpc-encoding": "gzip" },
     ],
   ])("%s is BODY_TOO_LARGE", async (_what, body, more) => {
-    const told = toldBy(await harmless(() => over(body(), more)));
-    expect(told).toEqual({ status: resourceExhausted, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
+    const error = errorOf(await harmless(() => over(body(), more)));
+    expect(error).toEqual({ status: resourceExhausted, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
   });
 
   test("a message of 17 KiB that says so is BODY_TOO_LARGE in the protocol's own way", async () => {
     const body = grpcFrame(field(3, "p".repeat(17_000)));
-    const told = toldBy(await harmless(() => over(body, { "content-length": String(body.length) })));
-    expect(told).toEqual({ status: resourceExhausted, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
+    const error = errorOf(await harmless(() => over(body, { "content-length": String(body.length) })));
+    expect(error).toEqual({ status: resourceExhausted, message: expect.any(String), reasons: ["BODY_TOO_LARGE"] });
   });
 });
 
@@ -218,6 +218,6 @@ test("HTTP/2 streams that are reset half-way leave the others alone", async () =
     stream.close(8);
   }
   const answer = await harmless(() => overGrpc(grpcFrame(field(1, "nobody"))));
-  expect(toldBy(answer).reasons).toEqual(["REQUEST_NOT_FOUND"]);
+  expect(errorOf(answer).reasons).toEqual(["REQUEST_NOT_FOUND"]);
   session.destroy();
 });

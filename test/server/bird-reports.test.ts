@@ -45,8 +45,8 @@ beforeAll(async () => {
     providers: [bird],
   });
   const store = await openSqlite({ path, system, exclusive: false });
-  const wish = { kind: "live", tenant: "default", name: "test", scopes, expireMs: null } as const;
-  key = (await issueKey(store, system, wish)).text.reveal();
+  const options = { kind: "live", tenant: "default", name: "test", scopes, expireMs: null } as const;
+  key = (await issueKey(store, system, options)).text.reveal();
   await store.close();
 });
 afterAll(async () => {

@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseConfig } from "../../src/config/config.ts";
 import { connectionLimits, serverLimits } from "../../src/server/listener/server.ts";
-import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import {
   callFrames,
   callHeaders,
@@ -34,10 +34,10 @@ afterEach(async () => {
 });
 
 async function listenWith(
-  limits: NonNullable<ListenerWish["limits"]>,
-  wish: Omit<ListenerWish, "limits"> = {},
+  limits: NonNullable<ListenerOptions["limits"]>,
+  options: Omit<ListenerOptions, "limits"> = {},
 ): Promise<void> {
-  listener = await startListener({ limits, ...wish });
+  listener = await startListener({ limits, ...options });
 }
 
 async function open(...first: (string | Uint8Array)[]): Promise<RawConnection> {
@@ -89,10 +89,10 @@ test("a client is told of 100 streams and 16 KiB of headers", async () => {
   const connection = await open(...hello);
   const [first] = await connection.until((bytes) => (framesIn(bytes).length > 0 ? framesIn(bytes) : undefined));
   const payload = first?.payload ?? Buffer.alloc(0);
-  const told = new Map<number, number>();
-  for (let at = 0; at < payload.length; at += 6) told.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
-  expect(told.get(3)).toBe(100);
-  expect(told.get(6)).toBe(16_384);
+  const values = new Map<number, number>();
+  for (let at = 0; at < payload.length; at += 6) values.set(payload.readUInt16BE(at), payload.readUInt32BE(at + 2));
+  expect(values.get(3)).toBe(100);
+  expect(values.get(6)).toBe(16_384);
 });
 
 describe("a connection that never brings a request is closed, when it", () => {
@@ -299,9 +299,9 @@ describe("a connection past its age", () => {
     await whenStreamEnds(connection, 1);
     await whenStreamEnds(connection, 3);
     const all = await connection.closed;
-    const told = goaways(all).map(({ payload }) => [payload.readUInt32BE(0), payload.readUInt32BE(4)]);
-    expect(told[0]).toEqual([2 ** 31 - 1, constants.NGHTTP2_NO_ERROR]);
-    expect(told.slice(1)).toContainEqual([3, constants.NGHTTP2_NO_ERROR]);
+    const notices = goaways(all).map(({ payload }) => [payload.readUInt32BE(0), payload.readUInt32BE(4)]);
+    expect(notices[0]).toEqual([2 ** 31 - 1, constants.NGHTTP2_NO_ERROR]);
+    expect(notices.slice(1)).toContainEqual([3, constants.NGHTTP2_NO_ERROR]);
     expect(listener.calls).toMatchObject([{ status: 200 }, { status: 200 }]);
   });
 

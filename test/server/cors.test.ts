@@ -126,8 +126,8 @@ describe.each(surfaces)("an answer over $name", (surface) => {
       ];
       for (const [who, by, origin, allowed] of asked) {
         const { headers } = await surface.call(world.url, rpc, message, { key: by, headers: { origin } });
-        const told = [headers.get("access-control-allow-origin"), headers.get("vary")];
-        expect([rpc, who, ...told]).toEqual([rpc, who, allowed, allowed === null ? null : "Origin"]);
+        const received = [headers.get("access-control-allow-origin"), headers.get("vary")];
+        expect([rpc, who, ...received]).toEqual([rpc, who, allowed, allowed === null ? null : "Origin"]);
         expect(headers.get("access-control-allow-credentials")).toBeNull();
         const exposed = named(headers, "access-control-expose-headers");
         expect(exposed.filter((name) => wanted.has(name))).toEqual(allowed === null ? [] : [...wanted]);

@@ -20,7 +20,7 @@ import {
   type RawConnection,
 } from "../support/clients/raw.ts";
 import { overHttp1 } from "../support/clients/wire.ts";
-import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 
 const report: Page = {
   methods: ["POST"],
@@ -35,8 +35,8 @@ afterEach(async () => {
   for (const connection of opened.splice(0)) connection.destroy();
   await listener.stop(0);
 });
-const listenWith = async (wish: ListenerWish) => {
-  listener = await startListener({ pageOf: (path) => (path === "/report" ? report : undefined), ...wish });
+const listenWith = async (options: ListenerOptions) => {
+  listener = await startListener({ pageOf: (path) => (path === "/report" ? report : undefined), ...options });
 };
 
 async function open(from: string, ...first: (string | Uint8Array)[]): Promise<RawConnection> {

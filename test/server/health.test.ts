@@ -34,17 +34,17 @@ function overGrpc(baseUrl: string, nodeOptions: { localAddress?: string } = {}):
 
 /** A watch, and what it was told so far. */
 function watch(client: Client<typeof Health>, name = "") {
-  const told: Status[] = [];
+  const statuses: Status[] = [];
   const first = Promise.withResolvers<void>();
   const leaving = new AbortController();
   const ended = (async () => {
     for await (const { status } of client.watch({ service: name }, { signal: leaving.signal })) {
-      told.push(status);
+      statuses.push(status);
       first.resolve();
     }
   })();
   ended.catch(first.reject);
-  return { told, first: first.promise, ended, leave: () => leaving.abort() };
+  return { statuses, first: first.promise, ended, leave: () => leaving.abort() };
 }
 
 async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
@@ -74,7 +74,7 @@ describe("while the server serves", () => {
     await watching.first;
     watching.leave();
     expect(await codeOf(watching.ended)).toBe(Code.Canceled);
-    expect(watching.told).toEqual([Status.SERVICE_UNKNOWN]);
+    expect(watching.statuses).toEqual([Status.SERVICE_UNKNOWN]);
   });
 
   test("JSON by any client does", async () => {
@@ -147,7 +147,7 @@ describe("a watch", () => {
     }
     await listener.stop();
     await watching.ended;
-    expect(watching.told).toEqual([Status.SERVING, Status.NOT_SERVING]);
+    expect(watching.statuses).toEqual([Status.SERVING, Status.NOT_SERVING]);
   });
 
   test("is one of a bounded number, which keeps nobody from a check, and its place is free once it has ended", async () => {
@@ -193,7 +193,7 @@ describe("a watch", () => {
     await answered;
     const next = watch(overGrpc(listener.url));
     await next.first;
-    expect(next.told).toEqual([Status.SERVING]);
+    expect(next.statuses).toEqual([Status.SERVING]);
   });
 });
 
@@ -262,7 +262,7 @@ async function watchThree(client: Client<typeof Health>) {
   return watches;
 }
 /** What they are told by a stop. */
-const toldOfStop = [
+const statusesOfStop = [
   [Status.SERVING, Status.NOT_SERVING],
   [Status.SERVING, Status.NOT_SERVING],
   [Status.SERVICE_UNKNOWN],
@@ -293,7 +293,7 @@ test("a stop is told before any connection is closed", async () => {
   await called.promise;
   const stopped = world.stop();
   await Promise.all(watches.map((each) => each.ended));
-  expect(watches.map(({ told }) => told)).toEqual(toldOfStop);
+  expect(watches.map(({ statuses }) => statuses)).toEqual(statusesOfStop);
   // Their connections were idle and are open still: all three at once.
   const [check, ready, live] = await Promise.all([
     clients[1].check({ service }),
@@ -328,7 +328,7 @@ test("watches do not hold up a stop", async () => {
   const began = process.hrtime.bigint();
   const ended = otpd.end();
   await Promise.all(watches.map((each) => each.ended));
-  expect(watches.map(({ told }) => told)).toEqual(toldOfStop);
+  expect(watches.map(({ statuses }) => statuses)).toEqual(statusesOfStop);
   expect((await sending).status).toBe(200);
   provider.closeAllConnections();
   provider.close();

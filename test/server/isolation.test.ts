@@ -121,8 +121,8 @@ const ways: [string, Wire, (rpc: Rpc, message: Message) => WireRequest, readonly
 /** All that came back, but for what differs between any two calls: the call's id and the date. */
 function shownBy({ status, headers, trailers, body }: WireAnswer) {
   const listed = (all: Headers) => [...all].filter(([name]) => name !== "x-call-id" && name !== "date");
-  const told = body.toString("latin1").replaceAll(headers.get("x-call-id") ?? "-", "CALL");
-  return { status, headers: listed(headers), trailers: listed(trailers), told };
+  const text = body.toString("latin1").replaceAll(headers.get("x-call-id") ?? "-", "CALL");
+  return { status, headers: listed(headers), trailers: listed(trailers), text };
 }
 
 /** All that is kept of verifications and calls. */

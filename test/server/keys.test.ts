@@ -143,8 +143,8 @@ describe("before the body is read", () => {
   ])("a call without a key is answered over %s", async (_, wire, request, status) => {
     const answer = await wire(world.url, request);
     expect(answer.status).toBe(status);
-    const told = `${answer.text} ${answer.trailers.get("grpc-status")} ${answer.trailers.get("grpc-message")}`;
-    expect(told).toMatch(/API key is missing|API%20key%20is%20missing/);
+    const whole = `${answer.text} ${answer.trailers.get("grpc-status")} ${answer.trailers.get("grpc-message")}`;
+    expect(whole).toMatch(/API key is missing|API%20key%20is%20missing/);
   });
 });
 

@@ -35,11 +35,11 @@ beforeAll(async () => {
   otpd = await startOtpd(folder, { ...env, NODE_OPTIONS: `--import ${tracer}`, TRACE_FILE: traceFile });
   const [, key = ""] = await otpd.waitFor(/(otp_live_\w+)/);
   secrets.key = key;
-  const allTold = Promise.withResolvers<void>();
+  const allDelivered = Promise.withResolvers<void>();
   consumer = await startGateway((response) => {
     response.writeHead(204).end();
     const ended = consumer.asked.filter(({ body }) => /"type":"verification\.verified"/.test(body));
-    if (ended.length === 2 * surfaces.length) allTold.resolve();
+    if (ended.length === 2 * surfaces.length) allDelivered.resolve();
   });
   const added = await runOtpd(folder, ["webhooks", "add", consumer.url, "--json"], env);
   secrets.endpoint = (JSON.parse(added.output) as { secret: string }).secret.slice("whsec_".length);
@@ -104,7 +104,7 @@ beforeAll(async () => {
     const gone = await overHttp1(otpd.url, { method: "GET", path, headers: { authorization: `Bearer ${key}` } });
     answers.others.push(gone.text);
   }
-  await allTold.promise;
+  await allDelivered.promise;
   // Read while it runs, so that the write-ahead log is there, and once more when all is put away.
   const read = () =>
     readdirSync(join(folder, "data"))
@@ -153,8 +153,8 @@ test("the flows have run: there is something to find", () => {
   expect([secrets.codes.length, new Set(secrets.codes).size]).toEqual([15, 15]);
   expect(secretOf(secrets.key)).toMatch(/^[0-9A-Za-z]{38}$/);
   expect(answers.others.length).toBeGreaterThanOrEqual(150);
-  const told = new Set(consumer.asked.map(({ body }) => parseEvent(body).type.replace("verification.", "")));
-  expect([...told].toSorted()).toEqual(["accepted", "created", "verified"]);
+  const types = new Set(consumer.asked.map(({ body }) => parseEvent(body).type.replace("verification.", "")));
+  expect([...types].toSorted()).toEqual(["accepted", "created", "verified"]);
   expect(files.length).toBeGreaterThan(100_000);
   expect(otpd.errors().split("\n").length).toBeGreaterThan(100);
   expect(metrics).toContain('otp_sends_total{country="DE",kind="first",channel="sms"} 15');

@@ -3,7 +3,7 @@
  */
 import { afterEach, describe, expect, test } from "vitest";
 import { createShareOf } from "../../src/server/http/client-address.ts";
-import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import { callFrames, callText, framesIn, frameType, openRaw, type RawConnection } from "../support/clients/raw.ts";
 import { hello, livezText } from "../support/clients/strangers.ts";
 
@@ -15,7 +15,7 @@ afterEach(async () => {
 });
 
 const hourMs = 3_600_000;
-async function listenWith(limits: NonNullable<ListenerWish["limits"]>): Promise<void> {
+async function listenWith(limits: NonNullable<ListenerOptions["limits"]>): Promise<void> {
   listener = await startListener({
     limits: { halfOpenMs: hourMs, strangerIdleMs: hourMs, idleMs: hourMs, newcomerMs: hourMs, ...limits },
     pageOf: (path) =>
@@ -30,11 +30,11 @@ async function open(from: string, ...first: readonly (string | Uint8Array)[]): P
   connection.write(...first);
   return connection;
 }
-const told = (connection: RawConnection, pattern = /yes|STATE_PENDING/) =>
+const answered = (connection: RawConnection, pattern = /yes|STATE_PENDING/) =>
   connection.until((bytes) => (pattern.test(bytes.toString("latin1")) ? true : undefined));
 async function ask(from: string): Promise<RawConnection> {
   const connection = await open(from, livezText);
-  await told(connection);
+  await answered(connection);
   return connection;
 }
 /** Resolves with the order in which connections were closed, so far. */
@@ -65,7 +65,7 @@ describe("when there is no room at all", () => {
   test("HTTP/2 is told to go, and which of its calls were not taken", async () => {
     await listenWith({ connectionsMax: 1 });
     const first = await open(big, ...hello, callFrames(listener.port, 1, pageKey));
-    await told(first);
+    await answered(first);
     await ask("127.0.0.3");
     const frames = framesIn(await first.closed);
     const goaway = frames.find(({ type }) => type === frameType.goaway);
@@ -88,7 +88,7 @@ describe("when there is no room at all", () => {
     const late = await open("127.0.0.4", livezText);
     expect(await late.closed).toHaveLength(0);
     listener.letGo();
-    await Promise.all(calls.map((each) => told(each)));
+    await Promise.all(calls.map((each) => answered(each)));
     expect(listener.calls).toMatchObject([{ status: 200 }, { status: 200 }, { status: 200 }]);
   });
 
@@ -98,7 +98,7 @@ describe("when there is no room at all", () => {
       await open(big, callText(testKey)),
       await open(big, ...hello, callFrames(listener.port, 1, testKey)),
     ];
-    await Promise.all(callers.map((each) => told(each)));
+    await Promise.all(callers.map((each) => answered(each)));
     const refused = await open("127.0.0.3", livezText);
     expect(await refused.closed).toHaveLength(0);
     callers[0]?.write(callText(testKey));
@@ -109,8 +109,8 @@ describe("when there is no room at all", () => {
   test("a key that everybody can read keeps nobody in", async () => {
     await listenWith({ connectionsMax: 2 });
     const visitor = await open(big, callText(pageKey));
-    await told(visitor);
-    await told(await open(big, callText(testKey)));
+    await answered(visitor);
+    await answered(await open(big, callText(testKey)));
     await ask("127.0.0.3");
     await visitor.closed;
     expect(listener.connections.count).toBe(2);
@@ -143,7 +143,7 @@ describe("while there still is some", () => {
     const all = await Promise.all(Array.from({ length: 200 }, () => open(big)));
     await listener.open(200);
     for (const each of all) each.write(callText(testKey));
-    await Promise.all(all.map((each) => told(each)));
+    await Promise.all(all.map((each) => answered(each)));
     expect(listener.connections.count).toBe(200);
   });
 });

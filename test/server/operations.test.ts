@@ -15,16 +15,16 @@ import { temporaryFolder } from "../support/service/world.ts";
 
 let rendered = 0;
 let nowMs = 0;
-const visitFor = (access: "loopback" | "on") => {
+const readerFor = (access: "loopback" | "on") => {
   const render = async () => ({ type: "text/plain", body: `${(rendered += 1)}` });
   const isOwnName = createOwnNames(["otp.internal"]);
-  const visit = createOperations({ metrics: { access, render }, judge: async () => ({}), isOwnName, now: () => nowMs })(
+  const page = createOperations({ metrics: { access, render }, judge: async () => ({}), isOwnName, now: () => nowMs })(
     "/metrics",
   );
-  if (visit === undefined) throw new Error("there are no metrics");
+  if (page === undefined) throw new Error("there are no metrics");
   return async (peer: string | undefined, more: Record<string, string> = {}) => {
     const headers = { host: "localhost:8080", ...more };
-    const answer = await visit.answer({ method: "GET", target: "/metrics", headers, body: new Uint8Array(), peer });
+    const answer = await page.answer({ method: "GET", target: "/metrics", headers, body: new Uint8Array(), peer });
     return answer.ok ? Number(answer.value.body) : answer.refusal.reason;
   };
 };
@@ -33,7 +33,7 @@ const others = ["192.0.2.7", "10.0.0.1", "::ffff:192.0.2.7", "2001:db8::1", "::"
 const own = ["127.0.0.1", "127.8.9.10", "::1", "::ffff:127.0.0.1"];
 
 test.each(others)("on loopback, %s finds nothing there, whatever it says", async (peer) => {
-  const read = visitFor("loopback");
+  const read = readerFor("loopback");
   expect(await read(peer)).toBe("ROUTE_NOT_FOUND");
   for (const name of ["x-forwarded-for", "x-real-ip", "forwarded"]) {
     expect(await read(peer, { [name]: name === "forwarded" ? "for=127.0.0.1" : "127.0.0.1" })).toBe("ROUTE_NOT_FOUND");
@@ -41,7 +41,7 @@ test.each(others)("on loopback, %s finds nothing there, whatever it says", async
 });
 
 test.each(own)("on loopback, %s reads them", async (peer) => {
-  expect(await visitFor("loopback")(peer)).toBeTypeOf("number");
+  expect(await readerFor("loopback")(peer)).toBeTypeOf("number");
 });
 
 const ownNames = [
@@ -78,21 +78,21 @@ const foreignNames = [
 ];
 
 test.each(ownNames)("on loopback, this machine reads them as %j", async (host) => {
-  expect(await visitFor("loopback")("127.0.0.1", { host })).toBeTypeOf("number");
+  expect(await readerFor("loopback")("127.0.0.1", { host })).toBeTypeOf("number");
 });
 
 test.each(foreignNames)("on loopback, not even this machine finds them as %j", async (host) => {
-  expect(await visitFor("loopback")("127.0.0.1", { host })).toBe("ROUTE_NOT_FOUND");
+  expect(await readerFor("loopback")("127.0.0.1", { host })).toBe("ROUTE_NOT_FOUND");
 });
 
 test("when they are on, names do not matter", async () => {
   for (const host of [...ownNames, ...foreignNames]) {
-    expect(await visitFor("on")("127.0.0.1", { host })).toBeTypeOf("number");
+    expect(await readerFor("on")("127.0.0.1", { host })).toBeTypeOf("number");
   }
 });
 
 test("when they are on, everybody reads them; strangers get what is up to a second old", async () => {
-  const read = visitFor("on");
+  const read = readerFor("on");
   rendered = 0;
   nowMs = 10_000;
   expect(await Promise.all(Array.from({ length: 100 }, () => read("192.0.2.7")))).toEqual(Array(100).fill(1));
@@ -105,7 +105,7 @@ test("when they are on, everybody reads them; strangers get what is up to a seco
 });
 
 test("this machine gets eight fresh ones a second, and what is up to a second old beyond that", async () => {
-  const read = visitFor("on");
+  const read = readerFor("on");
   rendered = 0;
   nowMs = 20_000;
   const seen = [];

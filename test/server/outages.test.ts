@@ -61,7 +61,7 @@ describe("in one world", () => {
     const outcome = await surface.call(world.url, "VerifyOtp", { request_id, code }, { key: world.key });
     expectRefusal(outcome, "INTERNAL", { mayBeDone: true });
     expect(outcome.message).not.toMatch(/99|newer version/);
-    const fault = world.told.findLast(({ event }) => event === "fault");
+    const fault = world.observed.findLast(({ event }) => event === "fault");
     expect(fault?.with).toEqual(["VerifyOtp", expect.any(Error), outcome.headers.get("x-call-id")]);
     set(0);
     const again = await surface.call(world.url, "VerifyOtp", { request_id, code }, { key: world.key });

@@ -4,7 +4,7 @@ import { afterEach, describe, expect, test } from "vitest";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { callText, openRaw, type RawConnection } from "../support/clients/raw.ts";
-import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 
 let listener: Listener;
 const opened: RawConnection[] = [];
@@ -20,8 +20,8 @@ const echo: Page = {
 };
 const certificate = makeCertificate("pipelining");
 
-async function listenWith(wish: ListenerWish = {}): Promise<void> {
-  listener = await startListener({ pageOf: (path) => (path === "/echo" ? echo : undefined), ...wish });
+async function listenWith(options: ListenerOptions = {}): Promise<void> {
+  listener = await startListener({ pageOf: (path) => (path === "/echo" ? echo : undefined), ...options });
 }
 
 async function open(isSecure: boolean): Promise<RawConnection> {
@@ -46,10 +46,10 @@ describe.each([
   ["cleartext", false],
   ["TLS", true],
 ])("over %s", (_, isSecure) => {
-  const wish = isSecure ? { readCertificate: () => certificate } : {};
+  const options = isSecure ? { readCertificate: () => certificate } : {};
 
   test("5,000 requests of a client that reads are all answered, in order", async () => {
-    await listenWith(wish);
+    await listenWith(options);
     const connection = await open(isSecure);
     connection.write(numbers(5_000).map(get).join(""));
     await connection.until((bytes) => (bytes.includes("<4999>") ? true : undefined));
@@ -57,7 +57,7 @@ describe.each([
   });
 
   test("at most 16 of a connection are under way, and another connection's are not held up", async () => {
-    await listenWith(wish);
+    await listenWith(options);
     listener.hang();
     const connection = await open(isSecure);
     connection.write(callText(testKey).repeat(40));

@@ -174,19 +174,19 @@ test.each<[string, Wire, string]>([
 ])("a body too large has one shape over %s, whether or not its length was told", async (_surface, wire, at) => {
   const body = JSON.stringify({ phone: "1".repeat(bytesMax) });
   const request = { ...asked("application/json", body), path: at };
-  const told = await wire(world.url, {
+  const wholeLength = await wire(world.url, {
     ...request,
     headers: { ...request.headers, "content-length": `${body.length}` },
   });
-  const untold = await wire(world.url, { ...request, chunked: true });
-  for (const answer of [told, untold]) {
+  const chunked = await wire(world.url, { ...request, chunked: true });
+  for (const answer of [wholeLength, chunked]) {
     expect([answer.status, JSON.parse(answer.text)]).toEqual([
       413,
       expect.objectContaining({ code: "resource_exhausted" }),
     ]);
     expect(answer.headers.get("x-call-id")).toMatch(/^[\w-]{12}$/);
   }
-  expect(JSON.parse(told.text)).toEqual(JSON.parse(untold.text));
+  expect(JSON.parse(wholeLength.text)).toEqual(JSON.parse(chunked.text));
 });
 
 test.each([
@@ -264,7 +264,7 @@ test("what Connect itself refuses is logged as what it is, and repeated nowhere"
   const answer = await overHttp1(world.url, { headers, method: "GET", path: `${path}?${query}` });
   expect([answer.status, codeOf(answer)]).toEqual([415, "Unimplemented"]);
   expect(answer.text).not.toContain("907351");
-  const call = world.told.findLast(({ event }) => event === "call");
+  const call = world.observed.findLast(({ event }) => event === "call");
   const refusal = expect.objectContaining({ reason: "MEDIA_TYPE_UNSUPPORTED" });
   expect(call?.with[0]).toMatchObject({ id: answer.headers.get("x-call-id"), refusal });
 });

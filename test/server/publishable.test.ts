@@ -7,7 +7,7 @@ import { publishableScopes, type KeyKind } from "../../src/otp/api-key.ts";
 import { expectRefusal } from "../support/data/contract.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
-import { startWorld, type KeyWish, type World } from "../support/service/world.ts";
+import { startWorld, type KeyOptions, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -35,23 +35,23 @@ const only =
   (place: Place) =>
     fine.includes(place) ? "OK" : "ORIGIN_NOT_ALLOWED";
 const atHome = (place: Place) => (["none", "own"].includes(place) ? "OK" : "SECRET_KEY_IN_BROWSER");
-const kinds: readonly { name: string; wish: KeyWish; expected: (place: Place) => string }[] = [
-  { name: "a live key", wish: { kind: "live" }, expected: atHome },
-  { name: "a test key", wish: { kind: "test" }, expected: atHome },
-  { name: "a publishable key", wish: { kind: "pub", scopes: may, origins: [shop] }, expected: only("listed") },
-  { name: "one of the sandbox", wish: { kind: "pubtest", scopes: may, origins: [shop] }, expected: only("listed") },
-  { name: "an app's", wish: { kind: "pub", scopes: may, isApp: true }, expected: only("none") },
+const kinds: readonly { name: string; options: KeyOptions; expected: (place: Place) => string }[] = [
+  { name: "a live key", options: { kind: "live" }, expected: atHome },
+  { name: "a test key", options: { kind: "test" }, expected: atHome },
+  { name: "a publishable key", options: { kind: "pub", scopes: may, origins: [shop] }, expected: only("listed") },
+  { name: "one of the sandbox", options: { kind: "pubtest", scopes: may, origins: [shop] }, expected: only("listed") },
+  { name: "an app's", options: { kind: "pub", scopes: may, isApp: true }, expected: only("none") },
   {
     name: "an app's and a page's",
-    wish: { kind: "pub", scopes: may, isApp: true, origins: [shop] },
+    options: { kind: "pub", scopes: may, isApp: true, origins: [shop] },
     expected: only("none", "listed"),
   },
 ];
 
 describe.each([...surfaces, connectByFetch])("over $name", (surface) => {
   test.each(kinds)("every RPC with $name is let in from where it may be, and nowhere else", async (row) => {
-    const { kind = "live" } = row.wish;
-    const { text: key } = await world.makeKey(row.wish);
+    const { kind = "live" } = row.options;
+    const { text: key } = await world.makeKey(row.options);
     const where: Record<Place, Record<string, string>> = {
       none: {},
       listed: { origin: shop },
@@ -157,7 +157,8 @@ test("a secret key that came from a page is warned of by its id, once an hour, a
   const { id, text: key } = await world.makeKey();
   const call = () =>
     rest.call(world.url, "GetOtp", { request_id }, { key, headers: { origin: "https://evil.example" } });
-  const warnings = () => world.told.filter(({ event }) => event === "warning").map((told) => String(told.with[0]));
+  const warnings = () =>
+    world.observed.filter(({ event }) => event === "warning").map((observed) => String(observed.with[0]));
   for (let i = 0; i < 5; i++) expectRefusal(await call(), "SECRET_KEY_IN_BROWSER");
   expect(warnings()).toHaveLength(1);
   expect(warnings()[0]).toContain(`the secret API key ${id} came from a web page`);

@@ -21,8 +21,8 @@ const nextPhone = () => `+3161234${String((last = (last + 1) % 10_000)).padStart
 
 async function send(more: Message = {}) {
   const phone = nextPhone();
-  const told = await call("SendOtp", { phone, ...more });
-  return { phone, reason: told.reason, id: String(told.value?.["request_id"]), told };
+  const answer = await call("SendOtp", { phone, ...more });
+  return { phone, reason: answer.reason, id: String(answer.value?.["request_id"]), answer };
 }
 
 type Sent = Awaited<ReturnType<typeof send>>;
@@ -43,7 +43,7 @@ async function block(verified: number): Promise<void> {
   }
 }
 
-const trips = () => world.told.filter(({ event }) => event === "tripped").map((told) => told.with[0]);
+const trips = () => world.observed.filter(({ event }) => event === "tripped").map((observed) => observed.with[0]);
 
 async function decisions(): Promise<string[]> {
   const store = await openSqlite({ path: world.databasePath, system: world.system, exclusive: false });
@@ -69,8 +69,8 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () 
         decision: expect.objectContaining({ kind: "tripped", matured: 30, verified: 3, enforced: true }) as object,
       },
     ]);
-    const { told } = await send();
-    expect(told).toMatchObject({ reason: "DESTINATION_BLOCKED", field: "phone" });
+    const { answer } = await send();
+    expect(answer).toMatchObject({ reason: "DESTINATION_BLOCKED", field: "phone" });
     expect((await verify(late)).reason).toBeUndefined();
     expect((await call("SendOtp", { phone: "+31612350001" })).reason).toBeUndefined();
     expect((await call("SendOtp", { phone: nextPhone(), known_user: true })).reason).toBeUndefined();
@@ -118,7 +118,7 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () 
     expect(sends.filter(({ reason }) => reason === undefined)).toHaveLength(10);
     const limited = sends.filter(({ reason }) => reason === "PHONE_RATE_LIMITED");
     expect(limited).toHaveLength(15);
-    expect(limited[0]?.told).toMatchObject({ field: "phone", retryAfterSeconds: 60 });
+    expect(limited[0]?.answer).toMatchObject({ field: "phone", retryAfterSeconds: 60 });
     const first = sends.find(({ reason }) => reason === undefined);
     world.system.advance(30_000);
     expect((await call("ResendOtp", { request_id: first?.id ?? "" })).reason).toBe("PHONE_RATE_LIMITED");
@@ -144,8 +144,8 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () 
     await block(0);
     const sandbox = await world.makeKey({ kind: "test" });
     for (let i = 0; i < 12; i++) {
-      const told = await rest.call(world.url, "SendOtp", { phone: "+14155550100" }, { key: sandbox.text });
-      expect(told.reason).toBeUndefined();
+      const answer = await rest.call(world.url, "SendOtp", { phone: "+14155550100" }, { key: sandbox.text });
+      expect(answer.reason).toBeUndefined();
     }
     expect((await send()).reason).toBe("DESTINATION_BLOCKED");
   });

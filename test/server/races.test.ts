@@ -92,7 +92,7 @@ test("of 1,000 sends at once to as many phones, the day's cap of 137 go out, and
   const again = await volley(ids.map((request_id) => ({ rpc: "ResendOtp", message: { request_id } })));
   expect(tally(again)).toEqual({ SPEND_LIMIT: 137 });
   expect(world.network.received).toHaveLength(137);
-  const warned = world.told.filter(({ event }) => event === "dailyShare").map((told) => told.with[1]);
+  const warned = world.observed.filter(({ event }) => event === "dailyShare").map((observed) => observed.with[1]);
   expect(warned).toEqual([80, 100]);
 });
 

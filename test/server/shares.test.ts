@@ -13,7 +13,7 @@ import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { firstKey, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { openRaw, preface, settings, type RawConnection } from "../support/clients/raw.ts";
-import { headersFrame, hello, hold, livezText, watchFrames, whenTold } from "../support/clients/strangers.ts";
+import { headersFrame, hello, hold, livezText, watchFrames, whenAnswered } from "../support/clients/strangers.ts";
 import { overHttp1 } from "../support/clients/wire.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
@@ -86,7 +86,7 @@ describe("300 of 300 connections, held by one address", () => {
   test.each(rows)("%s, keep out neither a newcomer nor a probe", async (_, first, answers) => {
     await start({ OTP_MAX_CONNECTIONS: "300" });
     const all = await holdMore(stranger, 300, ...first);
-    if (answers) await whenTold(all);
+    if (answers) await whenAnswered(all);
     await expectServed();
     // The stranger comes again, with as many, and asks again wherever it still can.
     for (const connection of all) connection.write(...(first === rows[0]?.[1] ? first : []));
@@ -121,7 +121,7 @@ test("an address of OTP_SHARED_NETWORKS or OTP_TRUSTED_PROXIES keeps all it has,
     ...(await holdMore("127.0.1.9", 30, livezText)),
     ...(await holdMore("127.0.2.9", 30, livezText)),
   ];
-  await whenTold(shared);
+  await whenAnswered(shared);
   const strangers = await holdMore(stranger, 20, livezText);
   const gone: string[] = [];
   for (const each of shared) void each.closed.then(() => gone.push("shared"));

@@ -92,7 +92,7 @@ describe.each(surfaces)("over $name", (surface) => {
 
   test("a scheme without a key is a missing key, and a key without its scheme is told so", async () => {
     const withHeader = (authorization: string) => call("GetOtp", { request_id: id }, { authorization }, null);
-    for (const alone of ["Bearer", "bearer"]) expectRefusal(await withHeader(alone), "API_KEY_MISSING");
+    for (const scheme of ["Bearer", "bearer"]) expectRefusal(await withHeader(scheme), "API_KEY_MISSING");
     for (const bare of [world.key, `Basic ${world.key}`, `Bearer${world.key}`]) {
       const refused = await withHeader(bare);
       expectRefusal(refused, "API_KEY_INVALID");

@@ -32,7 +32,7 @@ async function guessAt(): Promise<void> {
   for (let i = 1; i <= 5; i++) await call("VerifyOtp", { request_id: id, code: wrongCode(code, i) });
 }
 
-const warnings = () => world.told.filter(({ event }) => event === "warning").map((told) => told.with[0]);
+const warnings = () => world.observed.filter(({ event }) => event === "warning").map((observed) => observed.with[0]);
 
 /** What support is told of a phone that nobody has heard of. */
 async function shown() {

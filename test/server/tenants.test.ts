@@ -282,7 +282,7 @@ describe("settings that cannot be read", () => {
     expect((await send(key, "+31612345678")).value).toMatchObject({ code_length: 7 });
     expect(latestText()).toContain("verificatiecode voor Operator");
     await send(key, "+31612345678");
-    const warned = world.told.flatMap(({ event, with: args }) => (event === "warning" ? args : []));
+    const warned = world.observed.flatMap(({ event, with: args }) => (event === "warning" ? args : []));
     expect(warned).toEqual([
       "tenant broken: colour is not a known setting; the operator's holds",
       expect.stringMatching(/^tenant broken: brand must be one line .*; the operator's holds$/),

@@ -14,7 +14,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { GetOtpRequestSchema, OtpService, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { lacks } from "../support/machine.ts";
-import { startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { callFrames, callText, framesIn, frameType, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { temporaryFolder } from "../support/service/world.ts";
@@ -32,8 +32,8 @@ async function handshake(port: number, options: ConnectionOptions = {}): Promise
 describe.skipIf(lacksOpenssl)("with a certificate", () => {
   let listener: Listener;
   afterEach(() => listener.stop(0));
-  const listen = async (wish: ListenerWish = {}) => {
-    listener = await startListener({ readCertificate: () => first, ...wish });
+  const listen = async (options: ListenerOptions = {}) => {
+    listener = await startListener({ readCertificate: () => first, ...options });
   };
 
   test.each([

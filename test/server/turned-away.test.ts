@@ -43,8 +43,8 @@ describe.each(wires)("over %s", (_, wire) => {
     ["ORIGIN_NOT_ALLOWED", 403, "OPTIONS", "/v1/otp/send", page, "/v1/otp/send"],
     ["INVALID_REQUEST", 417, "POST", "/v1/otp/send", { ...json, expect: "a-miracle" }, "/v1/otp/send", "{}"],
   ])("%s (%i) of %s %s is told of under the id of its answer", async (...row) => {
-    const [reason, status, method, path, headers, told, body] = row;
-    world.told.splice(0);
+    const [reason, status, method, path, headers, logged, body] = row;
+    world.observed.splice(0);
     const answer = await wire(world.url, { method, path, headers, ...(body === undefined ? {} : { body }) });
     expect(answer.status).toBe(status);
     expect(JSON.parse(answer.text)).toMatchObject({ reason, message: expect.any(String) as string, details: [{}, {}] });
@@ -52,8 +52,8 @@ describe.each(wires)("over %s", (_, wire) => {
     const id = answer.headers.get("x-call-id");
     expect(id).toMatch(/^[\w-]{12}$/);
     const { origin } = { origin: undefined, ...headers };
-    const line = { id, reason, status, method, path: told, ...(origin === undefined ? {} : { origin }) };
-    expect(world.told).toEqual([{ event: "turnedAway", with: [line] }]);
+    const line = { id, reason, status, method, path: logged, ...(origin === undefined ? {} : { origin }) };
+    expect(world.observed).toEqual([{ event: "turnedAway", with: [line] }]);
     world.system.advance(1_000);
   });
 });
@@ -115,12 +115,12 @@ test("of many within a second ten are told of, and of the rest how many there we
 
 test("calls without a valid key share these lines, and others have as many as there are", async () => {
   world.system.advance(1_000);
-  world.told.splice(0);
+  world.observed.splice(0);
   const ask = (authorization: string) => fetch(`${world.url}/v1/otp/${"A".repeat(22)}`, { headers: { authorization } });
   for (let i = 0; i < 4; i += 1) await fetch(`${world.url}/nowhere`);
   for (let i = 0; i < 12; i += 1) await ask(["", "Bearer wrong"][i % 2] ?? "");
   for (let i = 0; i < 12; i += 1) await ask(`Bearer ${world.key}`);
-  const events = world.told.map(({ event, with: [call] }) => [
+  const events = world.observed.map(({ event, with: [call] }) => [
     event,
     (call as { caller?: unknown }).caller !== undefined,
   ]);
@@ -128,7 +128,7 @@ test("calls without a valid key share these lines, and others have as many as th
   expect([count("turnedAway", false), count("call", false), count("call", true)]).toEqual([4, 6, 12]);
   world.system.advance(1_000);
   await fetch(`${world.url}/nowhere`);
-  expect(world.told.find(({ event }) => event === "turnedAwayRest")).toMatchObject({ with: [6] });
+  expect(world.observed.find(({ event }) => event === "turnedAwayRest")).toMatchObject({ with: [6] });
 });
 
 test("the real log has a line for each, without what is secret, and the rest at a stop", async () => {
@@ -145,16 +145,16 @@ test("the real log has a line for each, without what is secret, and the rest at 
     .trim()
     .split("\n")
     .map((line) => JSON.parse(line) as { level: number; msg: string; path: string; count: number });
-  const told = lines.filter(({ msg }) => msg === "turned away");
-  expect(told[0]).toMatchObject({ level: 30, reason: "ROUTE_NOT_FOUND", status: 404, method: "GET" });
-  expect(told.slice(0, 4).map(({ path }) => path)).toEqual([
+  const logged = lines.filter(({ msg }) => msg === "turned away");
+  expect(logged[0]).toMatchObject({ level: 30, reason: "ROUTE_NOT_FOUND", status: 404, method: "GET" });
+  expect(logged.slice(0, 4).map(({ path }) => path)).toEqual([
     "/v1/otp/•••••••••••/x",
     "/v1/otp/••••••/x",
     "/v1/otp/…/x",
     "/sorry",
   ]);
   const counted = lines.filter(({ msg }) => msg === "more were turned away, and are not listed");
-  expect(told.length + counted.reduce((sum, { count }) => sum + count, 0)).toBe(63);
+  expect(logged.length + counted.reduce((sum, { count }) => sum + count, 0)).toBe(63);
   expect(secrets.concat("987654").filter((secret) => otpd.errors().includes(secret))).toEqual([]);
 });
 

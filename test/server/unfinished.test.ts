@@ -6,7 +6,7 @@ import { constants } from "node:http2";
 import { afterEach, expect, test } from "vitest";
 import { refuse } from "../../src/otp/reason.ts";
 import type { Page } from "../../src/server/pages/pages.ts";
-import { pageKey, startListener, testKey, type Listener, type ListenerWish } from "../support/service/listener.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import {
   callFrames,
   callHeaders,
@@ -44,8 +44,8 @@ const report: Page = {
 };
 const pages: Readonly<Record<string, Page>> = { "/page": page, "/report": report };
 
-async function listenWith(wish: ListenerWish): Promise<void> {
-  listener = await startListener({ pageOf: (path) => pages[path], ...wish });
+async function listenWith(options: ListenerOptions): Promise<void> {
+  listener = await startListener({ pageOf: (path) => pages[path], ...options });
 }
 
 async function open(...first: (string | Uint8Array)[]): Promise<RawConnection> {

@@ -42,8 +42,8 @@ afterEach(async () => {
 });
 
 async function makeKey(): Promise<{ id: string; text: string }> {
-  const wish = { kind: "live", tenant: "default", name: "", scopes: secretScopes, expireMs: null } as const;
-  const { key, text } = await issueKey(store, system, wish);
+  const options = { kind: "live", tenant: "default", name: "", scopes: secretScopes, expireMs: null } as const;
+  const { key, text } = await issueKey(store, system, options);
   return { id: key.id, text: text.reveal() };
 }
 

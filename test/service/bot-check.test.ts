@@ -28,7 +28,7 @@ function makeCheck(url: string, secret = secretText, timeoutMs = 60_000): BotChe
 }
 
 /** What was told of as a fault since the last look, by its code. */
-function faultsTold(): string[] {
+function takeFaults(): string[] {
   return faults.splice(0).map((error) => (error as CheckNotMade).code);
 }
 
@@ -40,7 +40,7 @@ test("a yes passes, and asks as siteverify is asked, with the address where it i
   expect(first?.type).toMatch(/^application\/x-www-form-urlencoded(;|$)/);
   expect(first?.form["remoteip"]).toBe("2001:db8::1");
   expect(second?.form).not.toHaveProperty("remoteip");
-  expect(faultsTold()).toEqual([]);
+  expect(takeFaults()).toEqual([]);
 });
 
 test("nothing brought is refused without asking", async () => {
@@ -55,7 +55,7 @@ test("nothing brought is refused without asking", async () => {
 
 test.each(["bad", "no by 400"])("a no is refused: %s", async (brought) => {
   expect(await check(brought)).toEqual({ reason: "CHALLENGE_FAILED", field: "challenge_token" });
-  expect(faultsTold()).toEqual([]);
+  expect(takeFaults()).toEqual([]);
 });
 
 test("what was used once is refused from then on", async () => {
@@ -87,19 +87,19 @@ describe("what is no answer is a no, says that the check could not be made, and 
       message: "The bot check could not be made. Try again with a new challenge_token.",
       isOurFault: true,
     });
-    expect(faultsTold()).toEqual([code]);
+    expect(takeFaults()).toEqual([code]);
   });
 
   test("nobody there", async () => {
     const dead = makeCheck(`${await deadOrigin()}/siteverify`);
     expect(await dead(new Secret("good"), undefined)).toMatchObject({ reason: "CHALLENGE_FAILED" });
-    expect(faultsTold()).toEqual(["ECONNREFUSED"]);
+    expect(takeFaults()).toEqual(["ECONNREFUSED"]);
   });
 
   test("a secret of ours that the far end does not know", async () => {
     const refusal = await makeCheck(far.url, "wrong")(new Secret("good"), undefined);
     expect(refusal?.message).toMatch(/could not be made/);
-    expect(faultsTold()).toEqual(["INVALID_INPUT_SECRET"]);
+    expect(takeFaults()).toEqual(["INVALID_INPUT_SECRET"]);
   });
 });
 
@@ -127,12 +127,12 @@ test("at most 64 are under way; one more is told to come again, and has lost not
 });
 
 test("neither the secret nor what was brought is in a fault or a refusal", async () => {
-  const told: unknown[] = [];
+  const results: unknown[] = [];
   for (const brought of ["not JSON", "reset", "status 500", "silence", "a word", "bad"])
-    told.push(await check(brought));
-  told.push(await makeCheck(`${await deadOrigin()}/`)(new Secret("canary"), undefined), ...faults.splice(0));
-  expect(told).toHaveLength(13);
-  const text = told
+    results.push(await check(brought));
+  results.push(await makeCheck(`${await deadOrigin()}/`)(new Secret("canary"), undefined), ...faults.splice(0));
+  expect(results).toHaveLength(13);
+  const text = results
     .map((each) => `${inspect(each, { depth: 9, showHidden: true })} ${JSON.stringify(each)}`)
     .join("\n");
   for (const secret of [secretText, "not JSON", "status 500", "silence", "canary"]) expect(text).not.toContain(secret);

@@ -131,8 +131,8 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
       newcomers.add(answer.replayed ? `a replayed ${step.rpc}` : step.rpc);
       own.push(id);
     }
-    const told = JSON.stringify({ ...answer, ordinal: id === undefined ? -1 : own.indexOf(id) }, shownReceipt);
-    answers.set(index, told.replaceAll(id ?? nobody, "ID"));
+    const text = JSON.stringify({ ...answer, ordinal: id === undefined ? -1 : own.indexOf(id) }, shownReceipt);
+    answers.set(index, text.replaceAll(id ?? nobody, "ID"));
   }
   await store.close();
   // Only a send that is no replay brings an id that its tenant has not seen.
@@ -143,15 +143,15 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
 test("two tenants are answered together as each is alone", { timeout: 600_000 }, async () => {
   const steps = script(11);
   const together = await play(steps, ["acme", "bolt"]);
-  const alone = new Map([...(await play(steps, ["acme"])), ...(await play(steps, ["bolt"]))]);
+  const apart = new Map([...(await play(steps, ["acme"])), ...(await play(steps, ["bolt"]))]);
   expect(together.size).toBe(calls);
-  const differing = [...together].filter(([index, told]) => alone.get(index) !== told);
-  expect(differing.map(([index, told]) => ({ step: steps[index], told, alone: alone.get(index) })).slice(0, 3)).toEqual(
+  const differing = [...together].filter(([index, text]) => apart.get(index) !== text);
+  expect(differing.map(([index, text]) => ({ step: steps[index], text, apart: apart.get(index) })).slice(0, 3)).toEqual(
     [],
   );
 
   // And it was no idle talk: everything that could leak was there to leak.
-  const count = (words: string) => [...together.values()].filter((told) => told.includes(words)).length;
+  const count = (words: string) => [...together.values()].filter((text) => text.includes(words)).length;
   for (const words of [
     '"replayed":true',
     '"PHONE_RATE_LIMITED"',

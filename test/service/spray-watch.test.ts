@@ -13,11 +13,11 @@ function watching(policy = defaults) {
   const machine = new Machine();
   const guesses = new Map<string, Guesses>();
   const [warnings, faults]: [string[], unknown[]] = [[], []];
-  const ground = { guesses, warnings, faults, isDown: false };
+  const fixture = { guesses, warnings, faults, isDown: false };
   const watch = createSprayWatch({
     store: {
       async readGuesses() {
-        if (ground.isDown) throw new StoreUnavailable("down");
+        if (fixture.isDown) throw new StoreUnavailable("down");
         return guesses;
       },
     },
@@ -31,7 +31,7 @@ function watching(policy = defaults) {
     machine.runDue();
     await turn();
   };
-  return Object.assign(ground, { watch, look });
+  return Object.assign(fixture, { watch, look });
 }
 
 test("guessing at many phones is told once when it begins and once when it is over, with its numbers", async () => {
@@ -70,14 +70,14 @@ test("where codes may not be lengthened, that is told", async () => {
 });
 
 test("a look that fails is a fault, and the next one looks again; after a stop none does", async () => {
-  const ground = watching();
-  const { watch, look, guesses, warnings, faults } = ground;
-  ground.isDown = true;
+  const fixture = watching();
+  const { watch, look, guesses, warnings, faults } = fixture;
+  fixture.isDown = true;
   watch.start();
   await look();
   expect(faults.length).toBeGreaterThan(0);
   expect(warnings).toEqual([]);
-  ground.isDown = false;
+  fixture.isDown = false;
   guesses.set("shop", { wrong: 240, right: 12 });
   await look();
   expect(warnings).toHaveLength(1);

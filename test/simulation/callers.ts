@@ -22,13 +22,13 @@ export interface Call {
   readonly key: string | undefined;
   readonly atMs: number;
   /** What it came to; undefined while under way, and for ever when nobody will hear of it. */
-  answer?: Answer<Told>;
+  answer?: Answer<Success>;
   /** True when the service could not say. */
   failed?: boolean;
 }
 
 /** The union of what the acts tell. */
-export interface Told {
+export interface Success {
   readonly id: string;
   readonly state?: string;
   readonly expireMs?: number;
@@ -77,8 +77,8 @@ function takesEffect({ answer }: Call): boolean {
 }
 
 export class Callers {
-  /** How often each thing was told, over the whole run. */
-  readonly told = new Map<string, number>();
+  /** How often each answer came, over the whole run. */
+  readonly answerCounts = new Map<string, number>();
   /** The calls that were made with each Idempotency-Key, in their order. */
   readonly keyed = new Map<string, Call[]>();
   readonly #world: World;
@@ -101,7 +101,7 @@ export class Callers {
     if (ask.rpc === "verify") world.invariants.guessing(ask.id);
     this.#ask(caller, ask).then(
       (answer) => {
-        call.answer = answer as Answer<Told>;
+        call.answer = answer as Answer<Success>;
         this.#onAnswer(call, call.answer);
       },
       (error: unknown) => {
@@ -135,7 +135,7 @@ export class Callers {
     return verifications[ask.rpc](caller, ask.id);
   }
 
-  #onAnswer(call: Call, answer: Answer<Told>): void {
+  #onAnswer(call: Call, answer: Answer<Success>): void {
     const { ask } = call;
     const { result, replayed } = answer;
     this.#world.note(ask.rpc, replayed, result);
@@ -150,7 +150,7 @@ export class Callers {
     }
   }
 
-  #guessed(id: string, { result, replayed }: Answer<Told>): void {
+  #guessed(id: string, { result, replayed }: Answer<Success>): void {
     const { invariants } = this.#world;
     const now = this.#world.now();
     if (replayed) invariants.guessed(id, "not compared");
@@ -168,20 +168,20 @@ export class Callers {
     hold(!isStuck, "I15", `a bucket is stuck for ${retryAfterMs} ms`);
   }
 
-  #inspectSuccess(ask: Ask, told: Told): void {
-    const known = this.#world.invariants.known.get(told.id);
+  #inspectSuccess(ask: Ask, success: Success): void {
+    const known = this.#world.invariants.known.get(success.id);
     hold(known !== undefined, "I7", "an acknowledged verification was committed");
-    if (ask.rpc !== "send") hold(told.id === ask.id, "I14", "the answer is about the verification asked for");
+    if (ask.rpc !== "send") hold(success.id === ask.id, "I14", "the answer is about the verification asked for");
     if (ask.rpc === "verify") {
       const typed = ask.code.replaceAll(/[ -]/g, "");
       hold(typed === known.code, "I4", "a success needs the verification's own code");
     }
     if (ask.rpc === "send" || ask.rpc === "resend" || ask.rpc === "get") {
-      hold(told.expireMs === known.first.expireMs, "I3", "no answer tells of a longer life");
-      hold(told.digits === known.code.length, "I8", "the answer tells the code's length");
+      hold(success.expireMs === known.first.expireMs, "I3", "no answer tells of a longer life");
+      hold(success.digits === known.code.length, "I8", "the answer tells the code's length");
     }
     // A random id, and a phone, may hold any six digits by chance.
-    const texts = Object.values(told).filter((value) => value !== told.id && value !== known.phone);
+    const texts = Object.values(success).filter((value) => value !== success.id && value !== known.phone);
     hold(!texts.some((value) => String(value) === known.code), "I13", "no answer holds the code");
   }
 
@@ -190,15 +190,15 @@ export class Callers {
     const calls = this.keyed.get(key) ?? [];
     const { ask, atMs, answer } = calls.at(-1) ?? {};
     const first = calls.slice(0, -1).findLast((call) => call.answer === undefined || takesEffect(call));
-    const told = first?.answer;
-    if (answer === undefined || first === undefined || told === undefined) return;
+    const firstAnswer = first?.answer;
+    if (answer === undefined || first === undefined || firstAnswer === undefined) return;
     // A get changes nothing, and a canceled verification is answered again without a word to the record.
     if (ask?.rpc === "get" || ask?.rpc === "cancel" || (atMs ?? 0) - first.atMs >= keptMs) return;
     hold(answer.replayed, "I12", `a repeat of ${ask?.rpc} was taken for a first call`);
-    hold(isDeepStrictEqual(answer.result, told.result), "I12", "a repeat is told the same");
+    hold(isDeepStrictEqual(answer.result, firstAnswer.result), "I12", "a repeat is told the same");
   }
 
   #count(what: string): void {
-    this.told.set(what, (this.told.get(what) ?? 0) + 1);
+    this.answerCounts.set(what, (this.answerCounts.get(what) ?? 0) + 1);
   }
 }

@@ -38,7 +38,7 @@ async function startQuietWorld() {
   const world = new World(7, { policy, providers: 1, sendWaitMs: 0 });
   const callers = new Callers(world);
   await world.boot();
-  const told = async (ask: Ask): Promise<string> => {
+  const answerTo = async (ask: Ask): Promise<string> => {
     const call = callers.call(ask);
     await world.rest();
     world.invariants.inspect();
@@ -46,12 +46,12 @@ async function startQuietWorld() {
     const result = call.answer?.result;
     return result?.ok === true ? "ok" : String(result?.refusal.reason);
   };
-  return { world, callers, told };
+  return { world, callers, answerTo };
 }
 
 describe.each(cases)("the clock is set by $hours h $at, restart: $restart", ({ at, jumpMs, restart }) => {
   test("a code lives its ten minutes at most, and what ended stays so", async () => {
-    const { world, told } = await startQuietWorld();
+    const { world, answerTo } = await startQuietWorld();
     const jump = async (step: (typeof steps)[number]) => {
       if (step !== at) return;
       // The note of the clock in the database is renewed by then.
@@ -68,27 +68,27 @@ describe.each(cases)("the clock is set by $hours h $at, restart: $restart", ({ a
 
     await jump("before the send");
     const beganMs = world.machine.monotonicMs();
-    expect(await told({ rpc: "send", phone, knownUser: false, purpose: "" })).toBe("ok");
+    expect(await answerTo({ rpc: "send", phone, knownUser: false, purpose: "" })).toBe("ok");
     const [v] = world.invariants.allVerifications();
     const id = v?.id ?? "";
     const code = world.invariants.known.get(id)?.code ?? "";
     const wrong = code === "000000" ? "000001" : "000000";
     await jump("after the send");
-    expect(await told({ rpc: "verify", id, code: wrong, purpose: "" })).toBe(
+    expect(await answerTo({ rpc: "verify", id, code: wrong, purpose: "" })).toBe(
       pending("CODE_MISMATCH", "after the send"),
     );
     await jump("after the wrong code");
     await world.advance(30_000);
-    expect(await told({ rpc: "resend", id })).toBe(pending("ok", "after the wrong code"));
+    expect(await answerTo({ rpc: "resend", id })).toBe(pending("ok", "after the wrong code"));
     await jump("after the resend");
-    expect(await told({ rpc: "verify", id, code, purpose: "" })).toBe(pending("ok", "after the resend"));
+    expect(await answerTo({ rpc: "verify", id, code, purpose: "" })).toBe(pending("ok", "after the resend"));
     await jump("after the verify");
     const ended = pending("OTP_ALREADY_VERIFIED", "after the resend");
-    expect(await told({ rpc: "verify", id, code, purpose: "" })).toBe(ended);
+    expect(await answerTo({ rpc: "verify", id, code, purpose: "" })).toBe(ended);
     await world.advance(700_000);
-    expect(await told({ rpc: "verify", id, code, purpose: "" })).toBe(ended);
+    expect(await answerTo({ rpc: "verify", id, code, purpose: "" })).toBe(ended);
     // Across a restart a leap ahead looks like a long pause, and the note of the clock may be 20 s old.
-    expect(world.jumpsTold).toEqual(restart && jumpMs > 0 ? [] : [jumpMs + (restart ? 5_000 : 0)]);
+    expect(world.jumps).toEqual(restart && jumpMs > 0 ? [] : [jumpMs + (restart ? 5_000 : 0)]);
     expect(world.machine.monotonicMs() - beganMs).toBeLessThan(hour);
     await world.end();
   });
@@ -96,8 +96,8 @@ describe.each(cases)("the clock is set by $hours h $at, restart: $restart", ({ a
 
 describe.each(jumpsMs)("the clock is set by %i ms", (jumpMs) => {
   test.each([false, true])("an untouched code is dead ten minutes after its send, restart: %s", async (restart) => {
-    const { world, told } = await startQuietWorld();
-    await told({ rpc: "send", phone, knownUser: false, purpose: "" });
+    const { world, answerTo } = await startQuietWorld();
+    await answerTo({ rpc: "send", phone, knownUser: false, purpose: "" });
     const [v] = world.invariants.allVerifications();
     const code = world.invariants.known.get(v?.id ?? "")?.code ?? "";
     await world.advance(300_000);
@@ -107,15 +107,15 @@ describe.each(jumpsMs)("the clock is set by %i ms", (jumpMs) => {
       await world.boot();
     }
     await world.advance(300_000 + (restart ? 20_000 : 0));
-    expect(await told({ rpc: "verify", id: v?.id ?? "", code, purpose: "" })).toBe("OTP_EXPIRED");
+    expect(await answerTo({ rpc: "verify", id: v?.id ?? "", code, purpose: "" })).toBe("OTP_EXPIRED");
     await world.end();
   });
 
   test.each([false, true])("an empty bucket gives one more after one interval, restart: %s", async (restart) => {
-    const { world, callers, told } = await startQuietWorld();
+    const { world, callers, answerTo } = await startQuietWorld();
     const send: Ask = { rpc: "send", phone, knownUser: false, purpose: "" };
-    for (let i = 0; i < 5; i++) expect(await told(send)).toBe("ok");
-    expect(await told(send)).toBe("PHONE_RATE_LIMITED");
+    for (let i = 0; i < 5; i++) expect(await answerTo(send)).toBe("ok");
+    expect(await answerTo(send)).toBe("PHONE_RATE_LIMITED");
     await world.advance(20_000);
     world.setWall(jumpMs);
     if (restart) {
@@ -128,20 +128,20 @@ describe.each(jumpsMs)("the clock is set by %i ms", (jumpMs) => {
     const waitMs = result?.ok === false ? (result.refusal.retryAfterMs ?? Number.NaN) : 0;
     expect(waitMs).toBeLessThanOrEqual(600_000);
     await world.advance(waitMs);
-    expect(await told(send)).toBe("ok");
+    expect(await answerTo(send)).toBe("ok");
     await world.end();
   });
 
   test("the system tells of it, once, and of nothing when time only passes", () => {
     const machine = new Machine();
-    const told: number[] = [];
-    const system = createSystem((ms) => void told.push(ms), machine);
+    const jumps: number[] = [];
+    const system = createSystem((ms) => void jumps.push(ms), machine);
     machine.pass(24 * hour);
     system.now();
     machine.setWall(jumpMs);
     const before = system.now();
     machine.pass(1_000);
     expect(system.now()).toBeGreaterThanOrEqual(before + 1_000);
-    expect(told).toEqual([jumpMs]);
+    expect(jumps).toEqual([jumpMs]);
   });
 });

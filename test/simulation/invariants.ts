@@ -36,7 +36,7 @@ interface Known {
   successes: number;
   isVerified: boolean;
   /** Attempts left, as callers were told. */
-  readonly leftTold: Set<number>;
+  readonly leftSeen: Set<number>;
   /** Messages opened, which of them were proven unsent, and how many resends were taken back for it. */
   messages: number;
   readonly copies: Map<number, "owed" | "unsent">;
@@ -134,7 +134,7 @@ export class Invariants {
       maybe: 0,
       successes: 0,
       isVerified: false,
-      leftTold: new Set(),
+      leftSeen: new Set(),
       messages: 0,
       copies: new Map(),
       withdrawn: 0,
@@ -215,8 +215,8 @@ export class Invariants {
       known.successes += 1;
       hold(known.successes === 1, "I2", "a verification succeeds once");
     } else {
-      hold(!known.leftTold.has(left), "I1", `two wrong codes were told that ${left} attempts are left`);
-      known.leftTold.add(left);
+      hold(!known.leftSeen.has(left), "I1", `two wrong codes were told that ${left} attempts are left`);
+      known.leftSeen.add(left);
     }
   }
 

@@ -11,7 +11,7 @@ import { World } from "./world.ts";
 export interface Report {
   readonly traceHash: string;
   /** How often each thing was told to callers. */
-  readonly told: ReadonlyMap<string, number>;
+  readonly answerCounts: ReadonlyMap<string, number>;
   readonly verifications: number;
   readonly smsCount: number;
   readonly jumps: number;
@@ -49,10 +49,10 @@ export async function simulate(seed: number, length: Length = shortLength): Prom
     world.invariants.inspectTexts();
     const report = {
       traceHash: world.traceHash(),
-      told: callers.told,
+      answerCounts: callers.answerCounts,
       verifications: world.invariants.known.size,
       smsCount: world.invariants.smsCount,
-      jumps: world.jumpsTold.length,
+      jumps: world.jumps.length,
       crashes: world.crashes,
     };
     await world.end();

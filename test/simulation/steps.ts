@@ -78,7 +78,7 @@ function actAsk(scene: Scene): Ask | undefined {
 }
 
 /** Makes one call with nothing beside it, and compares what it was told with what the database held before. */
-async function alone(scene: Scene, ask: Ask, key?: string): Promise<Call> {
+async function callOne(scene: Scene, ask: Ask, key?: string): Promise<Call> {
   const { world, callers } = scene;
   const { invariants } = world;
   const before = invariants.everything();
@@ -102,22 +102,22 @@ async function alone(scene: Scene, ask: Ask, key?: string): Promise<Call> {
 }
 
 /** What a caller must be told of a verification that stands as `v`, as far as that follows from `v` alone. */
-function expectStanding({ world }: Scene, ask: Ask, v: Verification, told: Reason | "ok"): void {
+function expectStanding({ world }: Scene, ask: Ask, v: Verification, said: Reason | "ok"): void {
   const now = world.now();
   const state = v.state === "PENDING" && now >= v.expireMs ? "EXPIRED" : v.state;
   if (ask.rpc === "get" || ask.rpc === "send") return;
   if (state !== "PENDING") {
     const expected = ask.rpc === "cancel" && state === "CANCELED" ? "ok" : terminalReasons[state];
-    hold(told === expected, "I5", `${ask.rpc} on ${state} was told ${told}`);
+    hold(said === expected, "I5", `${ask.rpc} on ${state} got ${said}`);
     return;
   }
-  if (ask.rpc === "cancel") hold(told === "ok", "I5", `cancel on PENDING was told ${told}`);
+  if (ask.rpc === "cancel") hold(said === "ok", "I5", `cancel on PENDING got ${said}`);
   if (ask.rpc === "resend") {
     const waitMs = Math.ceil(Math.max(0, v.nextResendMs - now) / 1_000) * 1_000;
     const isLeft = v.resends < world.policy.resendGapsMs.length && v.expireMs - (now + waitMs) >= 60_000;
     const isTooSoon = isLeft && now < v.nextResendMs;
-    hold(isLeft !== (told === "RESENDS_EXHAUSTED"), "I11", `resend with ${v.expireMs - now} ms left was told ${told}`);
-    hold(isTooSoon === (told === "RESEND_TOO_SOON"), "I11", `resend ${v.nextResendMs - now} ms early was told ${told}`);
+    hold(isLeft !== (said === "RESENDS_EXHAUSTED"), "I11", `resend with ${v.expireMs - now} ms left got ${said}`);
+    hold(isTooSoon === (said === "RESEND_TOO_SOON"), "I11", `resend ${v.nextResendMs - now} ms early got ${said}`);
   }
   if (ask.rpc === "verify") {
     const typed = ask.code.replaceAll(/[ -]/g, "");
@@ -125,7 +125,7 @@ function expectStanding({ world }: Scene, ask: Ask, v: Verification, told: Reaso
     const isShaped = typed.length === v.digits && /^\d+$/.test(typed);
     const compared = right ? "ok" : "CODE_MISMATCH";
     const expected = !isShaped ? "CODE_MALFORMED" : ask.purpose !== v.purpose ? "PURPOSE_MISMATCH" : compared;
-    hold(told === expected, "I4", `${expected} was expected, ${told} was told`);
+    hold(said === expected, "I4", `${expected} was expected, ${said} came`);
   }
 }
 
@@ -140,14 +140,14 @@ function expectLength({ world }: Scene, id: string, guesses: number): void {
 /** One send. */
 const send: Step = async (scene) => {
   const { chance, callers } = scene;
-  await alone(scene, sendAsk(scene), chance.happens(0.4) ? callers.newKey() : undefined);
+  await callOne(scene, sendAsk(scene), chance.happens(0.4) ? callers.newKey() : undefined);
 };
 
 /** One act on a verification. */
 const act: Step = async (scene) => {
   const { chance, callers } = scene;
   const ask = actAsk(scene);
-  if (ask !== undefined) await alone(scene, ask, chance.happens(0.4) ? callers.newKey() : undefined);
+  if (ask !== undefined) await callOne(scene, ask, chance.happens(0.4) ? callers.newKey() : undefined);
 };
 
 /** Several calls at once on one verification, and some with one key. */
@@ -211,7 +211,7 @@ const attack: Step = async (scene) => {
   if (v === undefined) return;
   for (let left = v.attemptsMax + 2; left > 0; left--) callers.call(guessAsk(scene, v, 0));
   await world.rest();
-  if (chance.happens(0.5)) await alone(scene, guessAsk(scene, v, 1));
+  if (chance.happens(0.5)) await callOne(scene, guessAsk(scene, v, 1));
 };
 
 /** A call repeated with its key: the same, or another that has no right to it. */
@@ -220,16 +220,16 @@ const repeat: Step = async (scene) => {
   if (callers.keyed.size === 0) return;
   const [key, [first]] = chance.pick([...callers.keyed].slice(-8)) as [string, [Call]];
   const before = world.invariants.everything();
-  const call = await alone(scene, first.ask, key);
+  const call = await callOne(scene, first.ask, key);
   callers.inspectRepeat(key);
   if (call.answer?.replayed === true) {
     hold(before === world.invariants.everything(), "I12", "a repeat changed something");
     const other: Ask = first.ask.rpc === "send" ? { ...first.ask, purpose: "other" } : { ...first.ask, id: "other" };
-    const misused = await alone(scene, other, key);
+    const misused = await callOne(scene, other, key);
     callers.keyed.get(key)?.pop();
-    const told = misused.answer?.result;
-    if (told !== undefined) {
-      hold(!told.ok && told.refusal.reason === "IDEMPOTENCY_KEY_REUSED", "I12", "a key answers its own request only");
+    const result = misused.answer?.result;
+    if (result !== undefined) {
+      hold(!result.ok && result.refusal.reason === "IDEMPOTENCY_KEY_REUSED", "I12", "a key answers one request");
     }
   }
 };
@@ -242,9 +242,9 @@ const stranger: Step = async (scene) => {
   const before = world.invariants.everything();
   const call = callers.call(ask, undefined, "other");
   await world.rest();
-  const told = call.answer?.result;
-  if (told === undefined) return;
-  hold(!told.ok && told.refusal.reason === "REQUEST_NOT_FOUND", "I14", "another tenant's id exists");
+  const result = call.answer?.result;
+  if (result === undefined) return;
+  hold(!result.ok && result.refusal.reason === "REQUEST_NOT_FOUND", "I14", "another tenant's id exists");
   hold(before === world.invariants.everything(), "I14", "another tenant's call changed something");
 };
 
@@ -255,8 +255,8 @@ const brink: Step = async (scene) => {
   if (v === undefined || v.state !== "PENDING") return;
   const left = v.expireMs - world.now() + chance.pick([-60_001, -60_000, -59_999, -1, 0, 1]);
   if (left > 0) await world.advance(left);
-  await alone(scene, guessAsk(scene, v, 0.7));
-  await alone(scene, { rpc: "resend", id: v.id });
+  await callOne(scene, guessAsk(scene, v, 0.7));
+  await callOne(scene, { rpc: "resend", id: v.id });
 };
 
 /** A user whose message does not come. */
@@ -268,7 +268,7 @@ const impatience: Step = async (scene) => {
   if (early > 0) await world.advance(early);
   for (let left = chance.pick([1, 1, 3]); left > 1; left--) callers.call({ rpc: "resend", id: v.id });
   await world.rest();
-  await alone(scene, { rpc: "resend", id: v.id }, chance.happens(0.4) ? callers.newKey() : undefined);
+  await callOne(scene, { rpc: "resend", id: v.id }, chance.happens(0.4) ? callers.newKey() : undefined);
 };
 
 const wait: Step = async ({ world, chance }) => {
@@ -326,21 +326,21 @@ const lists: Step = async (scene) => {
   if (isAllowed) await registry.putDestination(entry(phone, "allow"));
   const isBlocked = !isAllowed;
   const before = new Set(world.invariants.known.keys());
-  const sent = await alone(scene, { rpc: "send", phone, knownUser: false, purpose: "" });
+  const sent = await callOne(scene, { rpc: "send", phone, knownUser: false, purpose: "" });
   for (const id of world.invariants.known.keys()) if (isAllowed && !before.has(id)) world.exempt.add(id);
-  const told = sent.answer?.result;
+  const result = sent.answer?.result;
   const expected = phones.includes(phone) ? "DESTINATION_BLOCKED" : "PHONE_INVALID";
-  const isRefused = told?.ok === false && told.refusal.reason === expected;
-  if (told !== undefined) {
+  const isRefused = result?.ok === false && result.refusal.reason === expected;
+  if (result !== undefined) {
     const isStrict = world.policy.guessPolicy === "strict";
     hold(isRefused === isBlocked || (isStrict && isRefused), "I17", `${isBlocked} was to be blocked`);
   }
   const pending = world.invariants.allVerifications().filter(({ state }) => state === "PENDING");
   const theirs = pending.find(({ id }) => world.invariants.known.get(id)?.phone === phone);
   if (theirs !== undefined) {
-    const again = await alone(scene, { rpc: "resend", id: theirs.id });
+    const again = await callOne(scene, { rpc: "resend", id: theirs.id });
     hold(!isBlocked || again.answer?.result.ok !== true, "I17", "a resend goes to a blocked number");
-    await alone(scene, guessAsk(scene, theirs, 1));
+    await callOne(scene, guessAsk(scene, theirs, 1));
   }
   for (const each of [prefix, phone]) await registry.removeDestination("default", each);
   await world.rest();

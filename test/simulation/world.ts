@@ -88,8 +88,8 @@ export class World {
   crashes = 0;
   /** Verifications of numbers that an entry allowed when they were opened: the guard leaves them alone. */
   readonly exempt = new Set<string>();
-  readonly faultsTold: string[] = [];
-  readonly jumpsTold: number[] = [];
+  readonly faultNames: string[] = [];
+  readonly jumps: number[] = [];
   readonly #folder = mkdtempSync(join(folderOfFolders, "otpd-simulation-"));
   readonly #path = join(this.#folder, "otp.db");
   readonly #randomness: Chance;
@@ -98,19 +98,19 @@ export class World {
   #lastActed: { readonly now: number; readonly monotonicMs: number } | undefined;
   readonly #trace = createHash("sha256");
 
-  constructor(seed: number, wish: { policy?: Partial<Policy>; providers?: number; sendWaitMs?: number } = {}) {
+  constructor(seed: number, options: { policy?: Partial<Policy>; providers?: number; sendWaitMs?: number } = {}) {
     const chance = new Chance(seed * 4 + 1);
     this.#randomness = new Chance(seed * 4 + 2);
     this.#storeChance = new Chance(seed * 4 + 3);
-    this.policy = { ...drawPolicy(chance), ...wish.policy };
+    this.policy = { ...drawPolicy(chance), ...options.policy };
     this.masterKeys = [chance.bytes(32)];
     this.keys = createKeyRing(this.masterKeys);
-    this.sendWaitMs = wish.sendWaitMs ?? chance.pick([0, 2_000, 2_000]);
+    this.sendWaitMs = options.sendWaitMs ?? chance.pick([0, 2_000, 2_000]);
     const events = {
       onCall: (sms: { to: string; text: string }, provider: string) => this.invariants.onProviderCall(sms, provider),
       after: (ms: number, act: () => void) => this.machine.after(ms, act),
     };
-    const names = ["first", "second"].slice(0, wish.providers ?? chance.pick([1, 1, 2]));
+    const names = ["first", "second"].slice(0, options.providers ?? chance.pick([1, 1, 2]));
     this.providers = names.map((name, i) => createScriptedProvider(name, new Chance(seed * 4 + 1000 + i), events));
     this.db = new Sqlite(this.#path);
     this.db.pragma("journal_mode = WAL");
@@ -138,7 +138,7 @@ export class World {
   async boot(): Promise<void> {
     let isAlive = true;
     const { machine, policy, keys } = this;
-    const real = createSystem((jumpMs) => void this.jumpsTold.push(jumpMs), machine);
+    const real = createSystem((jumpMs) => void this.jumps.push(jumpMs), machine);
     const system: System = {
       ...real,
       after: (ms, act) => (isAlive ? machine.after(ms, act) : () => {}),
@@ -152,7 +152,7 @@ export class World {
       if (!reading.test(act)) this.#lastActed = { now, monotonicMs: machine.monotonicMs() };
       this.invariants.onDone(act, result, now);
     });
-    const onFault = (error: unknown) => void this.faultsTold.push(error instanceof Error ? error.name : "?");
+    const onFault = (error: unknown) => void this.faultNames.push(error instanceof Error ? error.name : "?");
     const onCall = (name: string, { kind }: { kind: string }) => this.note("call", name, kind);
     const { providers } = this;
     const tenantOf = ofOneMind(policy);

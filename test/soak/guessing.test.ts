@@ -8,7 +8,7 @@ import { describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { ways, type WayName } from "../simulation/guessing/actors.ts";
 import { cellsOf, statedYears } from "../simulation/guessing/document.ts";
-import { Ground, startMs } from "../simulation/guessing/ground.ts";
+import { World, startMs } from "../simulation/guessing/world.ts";
 import { playScenario, scenarios, type Scenario } from "../simulation/guessing/scenarios.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
@@ -31,8 +31,8 @@ describe("a year of guessing on SQLite", () => {
     const system = createManualSystem(1, startMs);
     const store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true });
     try {
-      const ground = new Ground(scenario.policy, true, system, store);
-      const { figures } = await playScenario(scenario, "steadily", 365, ground);
+      const world = new World(scenario.policy, true, system, store);
+      const { figures } = await playScenario(scenario, "steadily", 365, world);
       expect(cellsOf(figures)).toEqual(statedFor(scenario)?.cells);
     } finally {
       await store.close();

@@ -4,8 +4,8 @@
  */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { guessAtAll, sendToAll, startCrowd } from "../postgres/crowd.ts";
-import { playOutages, startGround, type Outage } from "../postgres/outage-rounds.ts";
+import { guessAtAll, sendToAll, startCluster } from "../postgres/cluster.ts";
+import { playOutages, startProxiedCluster, type Outage } from "../postgres/outage-rounds.ts";
 import { startPostgres, type PostgresServer } from "../support/databases/postgres.ts";
 import { tally } from "../support/clients/volley.ts";
 import { temporaryFolder } from "../support/service/world.ts";
@@ -28,20 +28,20 @@ const outages: { kind: Outage; awayMs: number }[] = [
 ];
 
 test.each(outages)("ten outages ($kind) under load lose nothing, and are over within 2 s", async ({ kind, awayMs }) => {
-  const ground = await startGround(server, folder);
-  const played = await playOutages(ground, { kind, rounds, awayMs, seed: 20_261_122 });
+  const cluster = await startProxiedCluster(server, folder);
+  const played = await playOutages(cluster, { kind, rounds, awayMs, seed: 20_261_122 });
   console.log(`${kind}: ${JSON.stringify(played)}`);
   expect(played.unavailable).toBeGreaterThan(50);
   // Here alone: beside other tests on two cores a second is nothing.
   expect(played.longestToSuccessMs).toBeLessThan(2_000);
-  await ground.stop();
+  await cluster.stop();
 });
 
 test("of 10,000 guesses at once exactly 5 a verification are evaluated; limits and cap are exact", async () => {
   const dailyCap = 997;
   const env = { OTP_PHONE_LIMITS: "100@1m", OTP_DAILY_MESSAGE_CAP: `${dailyCap}` };
-  const crowd = await startCrowd(folder, await server.createDatabase(), env);
-  console.log(tally(await guessAtAll(crowd, 20, 500)));
-  expect(await sendToAll(crowd, { onePhone: 1_000, limit: 100, manyPhones: 2_000, dailyCap })).toBe(dailyCap);
-  await crowd.stop();
+  const cluster = await startCluster(folder, await server.createDatabase(), env);
+  console.log(tally(await guessAtAll(cluster, 20, 500)));
+  expect(await sendToAll(cluster, { onePhone: 1_000, limit: 100, manyPhones: 2_000, dailyCap })).toBe(dailyCap);
+  await cluster.stop();
 });

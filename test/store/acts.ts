@@ -45,7 +45,7 @@ export function ringOf(...bytes: number[]): KeyRing {
 export const ann = "+31612345678" as E164;
 export const ben = "+31687654321" as E164;
 
-export interface SendWish {
+export interface SendOptions {
   readonly tenant?: string;
   readonly knownUser?: boolean;
   readonly channel?: Channel;
@@ -56,12 +56,12 @@ export interface Acts {
   readonly keys: KeyRing;
   readonly policy: Policy;
   readonly phoneOf: PhoneOf;
-  refOf(phone: E164, wish?: SendWish): PhoneRef;
-  factsOf(phone: E164, wish?: SendWish): SendFacts;
+  refOf(phone: E164, options?: SendOptions): PhoneRef;
+  factsOf(phone: E164, options?: SendOptions): SendFacts;
   /** Opens a verification; throws when that is refused. The message is claimed, as by a worker of its own. */
-  send(phone: E164, wish?: SendWish): Promise<Job>;
+  send(phone: E164, options?: SendOptions): Promise<Job>;
   /** What a send comes to: "opened", or the reason of its refusal. */
-  trySend(phone: E164, wish?: SendWish): Promise<string>;
+  trySend(phone: E164, options?: SendOptions): Promise<string>;
   /** What a guess comes to: "verified", or the reason of its refusal. */
   guess(verification: Verification, code: string): Promise<string>;
   resend(verification: Verification): Promise<Job>;
@@ -73,7 +73,7 @@ export interface Acts {
   /** The verification as it is stored. */
   read(verification: Verification): Promise<Verification>;
   /** What the store knows of a phone. Changes nothing. */
-  phone(phone: E164, wish?: SendWish): Promise<PhoneView>;
+  phone(phone: E164, options?: SendOptions): Promise<PhoneView>;
   rightCode(verification: Verification): string;
   wrongCode(verification: Verification): string;
 }
@@ -89,7 +89,7 @@ export function createActs(
   const tenantOf = (id: string) => ({ ...plain(id), hasWebhooks });
   const phoneOf = phoneRefs(keys, tenantOf);
 
-  function refOf(phone: E164, { tenant = "default", knownUser = false }: SendWish = {}): PhoneRef {
+  function refOf(phone: E164, { tenant = "default", knownUser = false }: SendOptions = {}): PhoneRef {
     const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone));
     const prefix = { name: () => ({ tenant, prefix: prefixOf(phone) }), enforced: policy.fraudGuard === "enforce" };
     return {
@@ -102,7 +102,10 @@ export function createActs(
     };
   }
 
-  function factsOf(phone: E164, { tenant = "default", knownUser = false, channel = "sms" }: SendWish = {}): SendFacts {
+  function factsOf(
+    phone: E164,
+    { tenant = "default", knownUser = false, channel = "sms" }: SendOptions = {},
+  ): SendFacts {
     const id = Buffer.from(system.randomBytes(16)).toString("base64url");
     return {
       id,
@@ -124,11 +127,11 @@ export function createActs(
     };
   }
 
-  function decide(phone: E164, wish: SendWish) {
-    const facts = factsOf(phone, wish);
+  function decide(phone: E164, options: SendOptions) {
+    const facts = factsOf(phone, options);
     const { tenant } = facts;
-    const scope = { tenant, slot: wish.claim?.slot, phone: refOf(phone, wish), number: phone, isCapped };
-    return store.openVerification(scope, (view) => decideSend(view, ok(facts), wish.claim, policy));
+    const scope = { tenant, slot: options.claim?.slot, phone: refOf(phone, options), number: phone, isCapped };
+    return store.openVerification(scope, (view) => decideSend(view, ok(facts), options.claim, policy));
   }
 
   const isCapped = policy.dailyMessagesMax !== undefined;
@@ -157,13 +160,13 @@ export function createActs(
     refOf,
     factsOf,
     rightCode,
-    async send(phone, wish = {}) {
-      const result = await decide(phone, wish);
+    async send(phone, options = {}) {
+      const result = await decide(phone, options);
       if (result.kind !== "opened") throw new Error(`not opened: ${JSON.stringify(result)}`);
       return result;
     },
-    async trySend(phone, wish = {}) {
-      const result = await decide(phone, wish);
+    async trySend(phone, options = {}) {
+      const result = await decide(phone, options);
       return result.kind === "refused" ? result.refusal.reason : result.kind;
     },
     async guess(verification, code) {
@@ -195,8 +198,8 @@ export function createActs(
       if (found === undefined) throw new Error("it is not there");
       return found;
     },
-    async phone(phone, wish = {}) {
-      const scope = { tenant: wish.tenant ?? "default", slot: undefined, phone: refOf(phone, wish) };
+    async phone(phone, options = {}) {
+      const scope = { tenant: options.tenant ?? "default", slot: undefined, phone: refOf(phone, options) };
       const view = await store.openVerification(scope, ({ phone: seen }) => ({
         writes: {},
         // A view is good within its act only.

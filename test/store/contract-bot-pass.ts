@@ -13,12 +13,12 @@ import { createVerifications } from "../../src/service/verifications.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ofOneMind } from "../support/service/tenants.ts";
 import { ann, ben } from "./acts.ts";
-import type { Ground, OnGround } from "./contract.ts";
+import type { StoreFixture, WithStore } from "./contract.ts";
 
 const minuteMs = 60_000;
 
 /** Two instances that fail to deliver while `isDown`, the questions that were asked, and how many messages were taken. */
-async function pairOf({ store, system, acts, beside }: Ground) {
+async function pairOf({ store, system, acts, beside }: StoreFixture) {
   const state = { isDown: true, asked: 0, texted: 0 };
   const used = new Set<string>();
   const policy = { ...acts.policy, phoneLimits: [{ burst: 1, intervalMs: minuteMs }] };
@@ -58,8 +58,11 @@ async function pairOf({ store, system, acts, beside }: Ground) {
 
   const page: Caller = { tenant: "default", keyId: "page", idempotencyKey: "mine", isPublishable: true };
   /** What a send by one of them comes to, "ok" or a reason, and how many questions it took. */
-  async function send(which: 0 | 1, wish: Partial<Caller> & { readonly token?: string; readonly phone?: string } = {}) {
-    const { token = "mine", phone = ann, ...caller } = wish;
+  async function send(
+    which: 0 | 1,
+    options: Partial<Caller> & { readonly token?: string; readonly phone?: string } = {},
+  ) {
+    const { token = "mine", phone = ann, ...caller } = options;
     const before = state.asked;
     const shape = { channel: "", locale: "", purpose: "", bind: {}, knownUser: false };
     const command = { ...shape, phone, webOrigin: undefined, appHash: undefined, challengeToken: new Secret(token) };
@@ -72,12 +75,12 @@ async function pairOf({ store, system, acts, beside }: Ground) {
 
 const failed = { came: "DELIVERY_FAILED", asked: 0 };
 
-export function botPassCases(onGround: OnGround): void {
+export function botPassCases(withStore: WithStore): void {
   describe("a bot check's yes", () => {
     test(
       "lets the same send be retried unchanged on any instance, until it is accepted",
-      onGround(async (ground) => {
-        const { state, send } = await pairOf(ground);
+      withStore(async (fixture) => {
+        const { state, send } = await pairOf(fixture);
         expect(await send(0)).toMatchObject({ ...failed, asked: 1 });
         expect(await send(1)).toMatchObject(failed);
         expect(await send(0)).toMatchObject(failed);
@@ -90,8 +93,8 @@ export function botPassCases(onGround: OnGround): void {
 
     test(
       "is good for no other number, Idempotency-Key, API key or tenant",
-      onGround(async (ground) => {
-        const { state, send } = await pairOf(ground);
+      withStore(async (fixture) => {
+        const { state, send } = await pairOf(fixture);
         await send(0);
         state.isDown = false;
         const others = [{ phone: ben }, { idempotencyKey: "other" }, { keyId: "other" }, { tenant: "other" }];
@@ -106,12 +109,12 @@ export function botPassCases(onGround: OnGround): void {
 
     test(
       "is good for ten minutes from the question on, however often it is given back",
-      onGround(async (ground) => {
-        const { send } = await pairOf(ground);
+      withStore(async (fixture) => {
+        const { send } = await pairOf(fixture);
         await send(0);
-        ground.system.advance(10 * minuteMs - 1);
+        fixture.system.advance(10 * minuteMs - 1);
         expect(await send(1)).toMatchObject(failed);
-        ground.system.advance(1);
+        fixture.system.advance(1);
         expect(await send(1)).toMatchObject({ came: "CHALLENGE_FAILED", asked: 1 });
         expect(await send(1, { token: "fresh" })).toMatchObject({ ...failed, asked: 1 });
         expect(await send(0)).toMatchObject(failed);
@@ -120,8 +123,8 @@ export function botPassCases(onGround: OnGround): void {
 
     test(
       "is good for one accepted send, though many come at once",
-      onGround(async (ground) => {
-        const { state, send } = await pairOf(ground);
+      withStore(async (fixture) => {
+        const { state, send } = await pairOf(fixture);
         await send(0);
         state.isDown = false;
         const came = await Promise.all(Array.from({ length: 20 }, (_, i) => send(i % 2 === 0 ? 0 : 1)));
@@ -133,20 +136,20 @@ export function botPassCases(onGround: OnGround): void {
 
     test(
       "outlives a refusal by the number's limits",
-      onGround(async (ground) => {
-        const { state, send } = await pairOf(ground);
+      withStore(async (fixture) => {
+        const { state, send } = await pairOf(fixture);
         state.isDown = false;
         expect(await send(0, { idempotencyKey: "first", token: "first" })).toMatchObject({ came: "ok" });
         expect(await send(0)).toMatchObject({ came: "PHONE_RATE_LIMITED", asked: 1 });
-        ground.system.advance(minuteMs);
+        fixture.system.advance(minuteMs);
         expect(await send(1)).toMatchObject({ came: "ok", asked: 0 });
       }),
     );
 
     test(
       "is kept for nobody without an Idempotency-Key, and the answer says what to bring",
-      onGround(async (ground) => {
-        const { send } = await pairOf(ground);
+      withStore(async (fixture) => {
+        const { send } = await pairOf(fixture);
         const without = { idempotencyKey: undefined };
         expect(await send(0, without)).toEqual({
           came: "DELIVERY_FAILED",

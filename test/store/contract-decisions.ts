@@ -6,15 +6,15 @@ import { describe, expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
 import type { UpdateView } from "../../src/otp/decisions.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
-import type { OnGround } from "./contract.ts";
+import type { WithStore } from "./contract.ts";
 
 const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: "once" } as const;
 
-export function decisionCases(onGround: OnGround): void {
+export function decisionCases(withStore: WithStore): void {
   describe("a decision", () => {
     test(
       "is durable when it is answered: another process sees it at that moment, and so does the next one",
-      onGround(async ({ acts, beside, reopen, system }) => {
+      withStore(async ({ acts, beside, reopen, system }) => {
         const other = await beside();
         const seen = await acts
           .send(ann)
@@ -28,7 +28,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "is seen with the clock of the store and everything that its writes left",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const claim = idempotencyClaim(acts.keys, scope, ["a"]);
         const { verification } = await acts.send(ann, { claim });
         system.advance(1_000);
@@ -49,7 +49,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "that throws rejects with what it threw, and leaves its neighbours' writes alone",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const bug = new Error("a bug");
         const outcomes = await Promise.allSettled([
           acts.send(ann),
@@ -66,7 +66,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "whose writes fail half way through is not written at all, and its neighbours are",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const { verification, message } = await acts.send(ben);
         const half = { ...verification, id: Buffer.alloc(16, 9).toString("base64url") };
         const outcomes = await Promise.allSettled([
@@ -90,7 +90,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "that fails while its writes are being made ready is not written at all, and its neighbours are",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const { verification } = await acts.send(ben);
         const bug = new Error("a bug in the middle");
         const tats = {
@@ -118,7 +118,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "that is a refusal commits what it counted",
-      onGround(async ({ acts, reopen, system }) => {
+      withStore(async ({ acts, reopen, system }) => {
         const { verification } = await acts.send(ann);
         expect(await acts.guess(verification, acts.wrongCode(verification))).toBe("CODE_MISMATCH");
         const later = createActs(await reopen(), system);
@@ -129,7 +129,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "without writes changes nothing",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const { verification } = await acts.send(ann);
         const before = await acts.phone(ann);
         system.advance(5_000);
@@ -144,7 +144,7 @@ export function decisionCases(onGround: OnGround): void {
   describe("decisions that come together", () => {
     test(
       "see each other's guesses: of a hundred five are evaluated, whatever came first",
-      onGround(async ({ acts, beside, system }) => {
+      withStore(async ({ acts, beside, system }) => {
         const { verification } = await acts.send(ann);
         const others = createActs(await beside(), system);
         const wrong = acts.wrongCode(verification);
@@ -159,7 +159,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "let the right code in once",
-      onGround(async ({ acts, beside, system }) => {
+      withStore(async ({ acts, beside, system }) => {
         const { verification } = await acts.send(ann);
         const others = createActs(await beside(), system);
         const right = acts.rightCode(verification);
@@ -173,7 +173,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "see what the others spent of a phone's limits, and the attempts that they opened",
-      onGround(async ({ store, system, beside }) => {
+      withStore(async ({ store, system, beside }) => {
         const policy = { ...testPolicy, phoneLimits: [{ burst: 5, intervalMs: 600_000 }] };
         const acts = createActs(store, system, undefined, policy);
         const others = createActs(await beside(), system, undefined, policy);
@@ -190,7 +190,7 @@ export function decisionCases(onGround: OnGround): void {
   describe("a phone", () => {
     test(
       "has buckets of its own, and others again for its known users",
-      onGround(async ({ acts, system }) => {
+      withStore(async ({ acts, system }) => {
         const now = system.now();
         await acts.send(ann);
         await acts.send(ann);
@@ -203,7 +203,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "counts as open what is left of its live verifications only",
-      onGround(async ({ acts, system }) => {
+      withStore(async ({ acts, system }) => {
         const { verification: first } = await acts.send(ann);
         await acts.guess(first, acts.wrongCode(first));
         const { verification: second } = await acts.send(ann, { knownUser: true });
@@ -219,7 +219,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "keeps its past across a reopening",
-      onGround(async ({ acts, system, reopen }) => {
+      withStore(async ({ acts, system, reopen }) => {
         const { verification } = await acts.send(ann);
         await acts.guess(verification, acts.wrongCode(verification));
         const { verification: other } = await acts.send(ann);
@@ -234,7 +234,7 @@ export function decisionCases(onGround: OnGround): void {
   describe("a phone, looked at for the operator,", () => {
     test(
       "is told with its limits, its past and its verifications, the newest first",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const sent: string[] = [];
         for (const phone of [ann, ben, ann, ann]) {
           const { verification } = await acts.send(phone);
@@ -252,7 +252,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "is told under every master key, the newest first",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const { verification: first } = await acts.send(ann);
         system.advance(1_000);
         const both = createActs(store, system, ringOf(2, 1));
@@ -265,7 +265,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "starts afresh after a reset, in both lanes and under every key, and what is pending stays so",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const { verification } = await acts.send(ann);
         await acts.send(ann, { knownUser: true });
         await acts.guess(verification, acts.wrongCode(verification));
@@ -288,7 +288,7 @@ export function decisionCases(onGround: OnGround): void {
   describe("a tenant", () => {
     test(
       "neither sees nor changes another's verification",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const { verification } = await acts.send(ann);
         const { id } = verification;
         expect(await store.readVerification("other", id)).toBeUndefined();
@@ -304,7 +304,7 @@ export function decisionCases(onGround: OnGround): void {
 
     test(
       "has limits of its own for the same phone",
-      onGround(async ({ acts }) => {
+      withStore(async ({ acts }) => {
         await acts.send(ann);
         expect((await acts.phone(ann, { tenant: "other" })).tats).toEqual([0, 0]);
         expect((await acts.phone(ann, { tenant: "other" })).openAttempts).toBe(0);
@@ -314,7 +314,7 @@ export function decisionCases(onGround: OnGround): void {
 
   test(
     "an id has one spelling: another one of the same bytes does not exist",
-    onGround(async ({ store, acts }) => {
+    withStore(async ({ store, acts }) => {
       const { id } = (await acts.send(ann)).verification;
       // The last of 22 characters holds two bits of the id and four that say nothing: A, Q, g or w, and B, R, h, x too.
       const respelt = id.slice(0, -1) + String.fromCharCode(id.charCodeAt(21) + 1);
@@ -331,7 +331,7 @@ export function decisionCases(onGround: OnGround): void {
     ["SQL", "' OR 1=1 --' OR 1=1 --"],
     ["unknown", "AAAAAAAAAAAAAAAAAAAAAA"],
   ])("an id that is %s is an id that does not exist", (_, id) =>
-    onGround(async ({ store, acts }) => {
+    withStore(async ({ store, acts }) => {
       await acts.send(ann);
       expect(await store.readVerification("default", id)).toBeUndefined();
       const nowhere = { tenant: "default", id, slot: undefined, phoneOf: acts.phoneOf };

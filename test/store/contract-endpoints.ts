@@ -6,11 +6,11 @@ import { afterTry, disabled, eventLeaseMs, type Endpoint } from "../../src/otp/e
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, createActs, ringOf, testPolicy } from "./acts.ts";
-import type { Ground, OnGround } from "./contract.ts";
+import type { StoreFixture, WithStore } from "./contract.ts";
 import { added, claimAll, endpointOf, settledAsTaken } from "./endpoints.ts";
 
 /** Endpoints, and a number of events that wait for each. */
-async function backlog({ store, system }: Ground, count: number, ...endpoints: Endpoint[]) {
+async function backlog({ store, system }: StoreFixture, count: number, ...endpoints: Endpoint[]) {
   await added(store, ...endpoints);
   const acts = createActs(store, system, ringOf(1), testPolicy, true);
   for (let i = 0; i < count; i++) {
@@ -23,11 +23,11 @@ const waiting = async (store: Store) =>
   Object.fromEntries((await store.events.listEndpoints()).map(({ endpoint, waiting: count }) => [endpoint.id, count]));
 const hasWebhooks = async (store: Store) => (await store.registry.findTenant("default"))?.hasWebhooks === true;
 
-export function endpointCases(onGround: OnGround): void {
+export function endpointCases(withStore: WithStore): void {
   describe("an endpoint", () => {
     test(
       "is found as it was added and changed, by every process, until it is removed",
-      onGround(async ({ store, beside }) => {
+      withStore(async ({ store, beside }) => {
         const endpoint = endpointOf("we_1", { types: ["verification.verified"], showPhones: true });
         await added(store, endpoint);
         const other = await beside();
@@ -44,7 +44,7 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "belongs to a tenant that is there and has room for it",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         expect(await store.events.addEndpoint(endpointOf("we_0", { tenant: "nobody" }), 2)).toBe("no-tenant");
         const outcomes = await Promise.all([1, 2, 3].map((i) => store.events.addEndpoint(endpointOf(`we_${i}`), 2)));
         expect(outcomes.toSorted()).toEqual(["added", "added", "full"]);
@@ -53,31 +53,31 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "is news of its tenant to every server: when it comes, goes, and is turned off and on",
-      onGround(async ({ store, beside }) => {
+      withStore(async ({ store, beside }) => {
         const server = await beside();
         let seen = await server.registry.tenantsRevision();
-        const expectNews = async (has: boolean) => {
+        const expectWebhooks = async (has: boolean) => {
           expect(await server.registry.tenantsRevision()).toBeGreaterThan(seen);
-          const told = await server.registry.listTenants(seen);
-          expect(told.map(({ id, hasWebhooks: it }) => [id, it === true])).toEqual([["default", has]]);
+          const listed = await server.registry.listTenants(seen);
+          expect(listed.map(({ id, hasWebhooks: it }) => [id, it === true])).toEqual([["default", has]]);
           seen = await server.registry.tenantsRevision();
         };
         await added(store, endpointOf("we_1"));
-        await expectNews(true);
+        await expectWebhooks(true);
         await store.events.changeEndpoint("we_1", (found, now) => disabled(found, "operator", now));
-        await expectNews(false);
+        await expectWebhooks(false);
         await store.events.changeEndpoint("we_1", (found) => ({ ...found, disableMs: null }));
-        await expectNews(true);
+        await expectWebhooks(true);
         await store.events.removeEndpoint("we_1");
-        await expectNews(false);
+        await expectWebhooks(false);
       }),
     );
 
     test(
       "that is disabled by what it answers is news to its own server too",
-      onGround(async (ground) => {
-        const { store } = ground;
-        await backlog(ground, 1, endpointOf("we_1"));
+      withStore(async (fixture) => {
+        const { store } = fixture;
+        await backlog(fixture, 1, endpointOf("we_1"));
         const seen = await store.registry.tenantsRevision();
         const [job] = await claimAll(store);
         if (job === undefined) throw new Error("nothing waits");
@@ -90,8 +90,8 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "and the events that wait for it keep their master key in the list",
-      onGround(async (ground) => {
-        const { store } = ground;
+      withStore(async (fixture) => {
+        const { store } = fixture;
         const admit = (...bytes: number[]) => store.registry.admitMasterKeys(ringOf(...bytes).all);
         await admit(1);
         await admit(2, 1);
@@ -107,9 +107,9 @@ export function endpointCases(onGround: OnGround): void {
   describe("an event", () => {
     test(
       "is in one worker's hands, until its lease ends, and comes back with the same id",
-      onGround(async (ground) => {
-        const { store, system, beside } = ground;
-        await backlog(ground, 30, endpointOf("we_1"), endpointOf("we_2"));
+      withStore(async (fixture) => {
+        const { store, system, beside } = fixture;
+        await backlog(fixture, 30, endpointOf("we_1"), endpointOf("we_2"));
         const other = await beside();
         const claimed = await Promise.all(
           Array.from({ length: 12 }, (_, i) => claimAll(i % 2 === 0 ? store : other, { max: 7 })),
@@ -134,9 +134,9 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "is due when it is decided to be, or done with",
-      onGround(async (ground) => {
-        const { store, system } = ground;
-        await backlog(ground, 1, endpointOf("we_1"));
+      withStore(async (fixture) => {
+        const { store, system } = fixture;
+        await backlog(fixture, 1, endpointOf("we_1"));
         const [job] = await claimAll(store);
         if (job === undefined) throw new Error("nothing waits");
         await store.events.settleEvent(job, (found, now) => afterTry(job.tries, found, "failed", now, 0));
@@ -154,9 +154,9 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "that is given back is due at once, its tries as before",
-      onGround(async (ground) => {
-        const { store } = ground;
-        await backlog(ground, 2, endpointOf("we_1"));
+      withStore(async (fixture) => {
+        const { store } = fixture;
+        await backlog(fixture, 2, endpointOf("we_1"));
         const jobs = await claimAll(store);
         await store.events.releaseEvents(jobs);
         const again = await claimAll(store);
@@ -167,10 +167,10 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "of one endpoint does not keep out another's",
-      onGround(async (ground) => {
-        const { store } = ground;
-        await backlog(ground, 9, endpointOf("we_1"));
-        await backlog(ground, 2, endpointOf("we_2"));
+      withStore(async (fixture) => {
+        const { store } = fixture;
+        await backlog(fixture, 9, endpointOf("we_1"));
+        await backlog(fixture, 2, endpointOf("we_2"));
         const jobs = await claimAll(store, { perEndpointMax: 3 });
         expect(jobs.map(({ endpoint }) => endpoint.id).toSorted()).toEqual([..."111", ..."22"].map((i) => `we_${i}`));
         expect((await claimAll(store, { busy: ["we_1"] })).length).toBe(0);
@@ -180,9 +180,9 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "of an endpoint that is disabled or removed is dropped",
-      onGround(async (ground) => {
-        const { store } = ground;
-        await backlog(ground, 3, endpointOf("we_1"), endpointOf("we_2"));
+      withStore(async (fixture) => {
+        const { store } = fixture;
+        await backlog(fixture, 3, endpointOf("we_1"), endpointOf("we_2"));
         await store.events.changeEndpoint("we_1", (found, now) => disabled(found, "operator", now));
         await store.events.removeEndpoint("we_2");
         expect(await claimAll(store)).toEqual([]);
@@ -192,12 +192,12 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "of a tenant that is disabled is dropped, and those of others are not",
-      onGround(async (ground) => {
-        const { store } = ground;
+      withStore(async (fixture) => {
+        const { store } = fixture;
         await store.registry.changeTenant("acme", () => ({ keep: { settings: "{}", disableMs: null }, result: 0 }));
         await added(store, endpointOf("we_acme", { tenant: "acme" }));
-        await createActs(store, ground.system, ringOf(1), testPolicy, true).send(ann, { tenant: "acme" });
-        await backlog(ground, 2, endpointOf("we_1"));
+        await createActs(store, fixture.system, ringOf(1), testPolicy, true).send(ann, { tenant: "acme" });
+        await backlog(fixture, 2, endpointOf("we_1"));
         await store.registry.changeTenant("acme", () => ({ keep: { settings: "{}", disableMs: 5 }, result: 0 }));
         expect((await claimAll(store)).map(({ endpoint }) => endpoint.id)).toEqual(["we_1", "we_1"]);
         expect(await waiting(store)).toEqual({ we_1: 2, we_acme: 0 });
@@ -206,10 +206,10 @@ export function endpointCases(onGround: OnGround): void {
 
     test(
       "beyond the backlog is dropped, the oldest first",
-      onGround(async (ground) => {
-        const { store } = ground;
-        await backlog(ground, 6, endpointOf("we_1"));
-        await backlog(ground, 3, endpointOf("we_2"));
+      withStore(async (fixture) => {
+        const { store } = fixture;
+        await backlog(fixture, 6, endpointOf("we_1"));
+        await backlog(fixture, 3, endpointOf("we_2"));
         expect(await store.events.trimEvents(9, 100)).toBe(0);
         expect(await store.events.trimEvents(4, 3)).toBe(3);
         expect(await store.events.trimEvents(4, 100)).toBe(2);

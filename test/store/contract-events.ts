@@ -11,10 +11,10 @@ import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/pumping-
 import { decideReport, decideSettle } from "../../src/otp/settlement.ts";
 import type { Job } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
-import type { Ground, OnGround } from "./contract.ts";
+import type { StoreFixture, WithStore } from "./contract.ts";
 import { added, endpointOf, takeEvents } from "./endpoints.ts";
 
-type Heard = Pick<Ground, "store" | "system" | "acts"> & {
+type Heard = Pick<StoreFixture, "store" | "system" | "acts"> & {
   readonly job: Job;
   /** Has the endpoint take what waits: what is told again after that is told twice. */
   readonly take: () => Promise<void>;
@@ -167,41 +167,41 @@ const stories: [string, string[], (heard: Heard) => Promise<unknown>][] = [
   ],
 ];
 
-async function heardBy({ store, system }: Ground, policy = testPolicy, ...ids: string[]): Promise<Acts> {
+async function heardBy({ store, system }: StoreFixture, policy = testPolicy, ...ids: string[]): Promise<Acts> {
   await added(store, ...(ids.length === 0 ? ["we_1"] : ids).map((id) => endpointOf(id)));
   return createActs(store, system, ringOf(1), policy, true);
 }
 
 const typesOf = (events: readonly OwedEvent[]) => events.map(({ type }) => type.replace("verification.", ""));
 
-export function eventCases(onGround: OnGround): void {
+export function eventCases(withStore: WithStore): void {
   describe("events", () => {
-    test.each(stories)("are told once each: when %s", (_, told, story) =>
-      onGround(async (ground) => {
-        const acts = await heardBy(ground);
+    test.each(stories)("are told once each: when %s", (_, types, story) =>
+      withStore(async (fixture) => {
+        const acts = await heardBy(fixture);
         const events: OwedEvent[] = [];
-        const take = async () => void events.push(...(await takeEvents(ground.store)));
-        await story({ ...ground, acts, job: await acts.send(ann), take });
+        const take = async () => void events.push(...(await takeEvents(fixture.store)));
+        await story({ ...fixture, acts, job: await acts.send(ann), take });
         await take();
-        expect(typesOf(events).toSorted()).toEqual(told.toSorted());
-        expect(new Set(events.map(({ id }) => id)).size).toBe(told.length);
+        expect(typesOf(events).toSorted()).toEqual(types.toSorted());
+        expect(new Set(events.map(({ id }) => id)).size).toBe(types.length);
         for (const event of events) {
           const { phone } = event;
           const read = phone === null ? undefined : openPhone(acts.keys, phone.kid, phone.requestId, phone.box);
           expect(parseEvent(bodyOf(event, read, true))).toMatchObject({ type: event.type, data: { phone: ann } });
           expect(parseEvent(bodyOf(event, read, false)).data["phone"]).toBe(maskPhone(ann));
         }
-        expect(await takeEvents(ground.store)).toEqual([]);
+        expect(await takeEvents(fixture.store)).toEqual([]);
       })(),
     );
 
     test(
       "tell what GetOtp would, and nothing of the code",
-      onGround(async (ground) => {
-        const acts = await heardBy(ground);
-        const { store, system } = ground;
+      withStore(async (fixture) => {
+        const acts = await heardBy(fixture);
+        const { store, system } = fixture;
         const job = await acts.send(ann);
-        await settle({ ...ground, acts, job }, { kind: "accepted" });
+        await settle({ ...fixture, acts, job }, { kind: "accepted" });
         system.advance(1_000);
         await acts.guess(job.verification, acts.rightCode(job.verification));
         const [first, second, last] = await takeEvents(store);
@@ -230,9 +230,9 @@ export function eventCases(onGround: OnGround): void {
 
     test(
       "of an act that is taken back are not there",
-      onGround(async (ground) => {
-        const acts = await heardBy(ground);
-        const { store } = ground;
+      withStore(async (fixture) => {
+        const acts = await heardBy(fixture);
+        const { store } = fixture;
         const { verification } = await acts.send(ann);
         await takeEvents(store);
         const scope = { tenant: "default", id: verification.id, slot: undefined, phoneOf: acts.phoneOf };
@@ -251,17 +251,17 @@ export function eventCases(onGround: OnGround): void {
 
     test(
       "survive with what they tell of",
-      onGround(async (ground) => {
-        const acts = await heardBy(ground);
+      withStore(async (fixture) => {
+        const acts = await heardBy(fixture);
         const { verification } = await acts.send(ann);
-        const later = await ground.reopen();
+        const later = await fixture.reopen();
         expect((await takeEvents(later)).map(({ facts }) => facts["request_id"])).toEqual([verification.id]);
       }),
     );
 
     test(
       "go to each endpoint of the tenant that asks for them, and to no other",
-      onGround(async ({ store, system }) => {
+      withStore(async ({ store, system }) => {
         await added(
           store,
           endpointOf("we_all"),
@@ -286,10 +286,10 @@ export function eventCases(onGround: OnGround): void {
 
     test(
       "of the sandbox go to the tenant beside it, and say so",
-      onGround(async (ground) => {
-        const acts = await heardBy(ground);
+      withStore(async (fixture) => {
+        const acts = await heardBy(fixture);
         await acts.send(ann, { tenant: "default+test" });
-        const [event] = await takeEvents(ground.store);
+        const [event] = await takeEvents(fixture.store);
         expect(event?.tenant).toBe("default");
         expect(event?.facts).toMatchObject({ tenant: "default", test: true });
       }),
@@ -297,7 +297,7 @@ export function eventCases(onGround: OnGround): void {
 
     test(
       "are not written while the tenant is not known to have an endpoint",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         await added(store, endpointOf("we_1"));
         await acts.cancel((await acts.send(ann)).verification);
         expect(await takeEvents(store)).toEqual([]);
@@ -306,31 +306,31 @@ export function eventCases(onGround: OnGround): void {
 
     test(
       "tell once of each share of the daily cap, on whatever way it is reached",
-      onGround(async (ground) => {
+      withStore(async (fixture) => {
         const policy = { ...testPolicy, dailyMessagesMax: 5 };
-        const acts = await heardBy(ground, policy);
-        const { store, system } = ground;
-        const told = async () => (await takeEvents(store)).filter(({ type }) => type === "spend.warning");
+        const acts = await heardBy(fixture, policy);
+        const { store, system } = fixture;
+        const warnings = async () => (await takeEvents(store)).filter(({ type }) => type === "spend.warning");
         for (let i = 0; i < 3; i++) await acts.send(ann);
-        expect(await told()).toEqual([]);
+        expect(await warnings()).toEqual([]);
         await acts.send(ann);
         const day = new Date(system.now()).toISOString().slice(0, 10);
         const expected = { tenant: "default", cap: 5, day };
-        expect((await told()).map(({ facts }) => facts)).toEqual([{ ...expected, share_percent: 80 }]);
+        expect((await warnings()).map(({ facts }) => facts)).toEqual([{ ...expected, share_percent: 80 }]);
         // A call cut short is made again, and takes the last place.
         system.advance(30_000);
         await acts.claim(1);
-        expect((await told()).map(({ facts }) => facts)).toEqual([{ ...expected, share_percent: 100 }]);
+        expect((await warnings()).map(({ facts }) => facts)).toEqual([{ ...expected, share_percent: 100 }]);
         expect(await acts.trySend(ann)).toBe("SPEND_LIMIT");
-        expect(await told()).toEqual([]);
+        expect(await warnings()).toEqual([]);
       }),
     );
 
     test(
       "tell of a prefix that is tripped, and of no other decision",
-      onGround(async (ground) => {
-        await heardBy(ground);
-        const { store } = ground;
+      withStore(async (fixture) => {
+        await heardBy(fixture);
+        const { store } = fixture;
         const name = { tenant: "default", prefix: prefixOf(ann) };
         const tripped: PrefixDecision = {
           kind: "tripped",

@@ -9,7 +9,7 @@ import type { Guesses } from "../../src/otp/spray.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
-import type { OnGround } from "./contract.ts";
+import type { WithStore } from "./contract.ts";
 
 const minuteMs = 60_000;
 const dayMs = 86_400_000;
@@ -39,13 +39,13 @@ function seenAt(store: Store, acts: Acts, tenant: string): Promise<Guesses | und
   return store.openVerification(scope, ({ guesses }) => ({ writes: {}, result: guesses }));
 }
 
-const digitsOf = async (acts: Acts, wish = {}) => (await acts.send(ann, wish)).verification.digits;
+const digitsOf = async (acts: Acts, options = {}) => (await acts.send(ann, options)).verification.digits;
 
-export function guessCases(onGround: OnGround): void {
+export function guessCases(withStore: WithStore): void {
   describe("guesses at a tenant", () => {
     test(
       "are counted, wrong and right, as they are compared, for their own tenant alone",
-      onGround(async ({ store, acts, reopen }) => {
+      withStore(async ({ store, acts, reopen }) => {
         expect([...(await store.readGuesses())]).toEqual([]);
         await guessAt(acts, "default", 7);
         await verifyAt(acts, "default", 2);
@@ -65,7 +65,7 @@ export function guessCases(onGround: OnGround): void {
 
     test(
       "of a sandbox are not counted",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const phone = "+14155550100" as E164;
         const { verification } = await acts.send(phone, { tenant: sandboxOf("default") });
         expect(await acts.guess(verification, "999999")).toBe("CODE_MISMATCH");
@@ -75,7 +75,7 @@ export function guessCases(onGround: OnGround): void {
 
     test(
       "count in their minute and the ten that follow, and are swept after that",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         system.advance(minuteMs - 1);
         await guessAt(acts, "default", 1);
         system.advance(1);
@@ -97,7 +97,7 @@ export function guessCases(onGround: OnGround): void {
 
     test(
       "seen by two processes are the same ones",
-      onGround(async ({ acts, system, beside }) => {
+      withStore(async ({ acts, system, beside }) => {
         const other = await beside();
         await guessAt(acts, "default", 3);
         await guessAt(createActs(other, system), "default", 4);
@@ -107,7 +107,7 @@ export function guessCases(onGround: OnGround): void {
 
     test(
       "200 wrong in ten minutes give every new code of the tenant 8 digits, in both lanes, until they are past",
-      onGround(async ({ acts, system, reopen }) => {
+      withStore(async ({ acts, system, reopen }) => {
         const [early] = [await acts.send(ben)];
         await guessAt(acts, "default", 199);
         expect(await digitsOf(acts)).toBe(6);
@@ -126,7 +126,7 @@ export function guessCases(onGround: OnGround): void {
 
     test(
       "among which a fifth are right leave codes as they are",
-      onGround(async ({ acts }) => {
+      withStore(async ({ acts }) => {
         await guessAt(acts, "default", 200);
         await verifyAt(acts, "default", 49);
         expect(await digitsOf(acts)).toBe(8);
@@ -144,7 +144,7 @@ export function guessCases(onGround: OnGround): void {
 
     test(
       "is needed for as long as a phone's wrong codes count that were typed under it",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         await admit(store, 1);
         const { verification } = await acts.send(ann);
         await acts.guess(verification, acts.wrongCode(verification));
@@ -161,7 +161,7 @@ export function guessCases(onGround: OnGround): void {
 
     test(
       "is needed no more once what it knew has moved to the one in front",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         await admit(store, 1);
         const { verification } = await acts.send(ann);
         await acts.guess(verification, acts.wrongCode(verification));
@@ -181,7 +181,7 @@ export function guessCases(onGround: OnGround): void {
 
     test(
       "is needed for as long as a bucket that was emptied under it refills",
-      onGround(async ({ store, system }) => {
+      withStore(async ({ store, system }) => {
         await admit(store, 1);
         const policy = { ...testPolicy, phoneLimits: [{ burst: 1, intervalMs: 10 * dayMs }] };
         await createActs(store, system, ringOf(1), policy).send(ann);

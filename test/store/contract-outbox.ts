@@ -8,7 +8,7 @@ import type { SendOutcome } from "../../src/otp/message.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { channels } from "../../src/otp/channel.ts";
 import { ann, ben, type Acts } from "./acts.ts";
-import type { OnGround } from "./contract.ts";
+import type { WithStore } from "./contract.ts";
 
 const leaseMs = 30_000;
 /** A message is not sent from this moment of its verification's life on. */
@@ -23,11 +23,11 @@ function settleAs(store: Store, acts: Acts, job: Job, outcome: SendOutcome): Pro
   );
 }
 
-export function outboxCases(onGround: OnGround): void {
+export function outboxCases(withStore: WithStore): void {
   describe("a message", () => {
     test(
       "is in the hands of the process that made it until its lease ends, then anyone's",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const { verification, message } = await acts.send(ann);
         expect(await store.nextDue()).toBe(system.now() + leaseMs);
         system.advance(leaseMs - 1);
@@ -47,7 +47,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "is handed to one worker alone, however many ask at once",
-      onGround(async ({ store, acts, system, beside }) => {
+      withStore(async ({ store, acts, system, beside }) => {
         const sent = await Promise.all(Array.from({ length: 60 }, (_, i) => acts.send(i % 2 === 0 ? ann : ben)));
         system.advance(leaseMs);
         const other = await beside();
@@ -62,7 +62,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "travels by the channel that its verification was asked for by, and so does a resend",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         for (const channel of channels) {
           const { verification, message } = await acts.send(ann, { channel });
           expect([verification.channel, message.channel]).toEqual([channel, channel]);
@@ -80,7 +80,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "that has been due for longest is handed out first",
-      onGround(async ({ acts, system }) => {
+      withStore(async ({ acts, system }) => {
         const sent: string[] = [];
         for (const phone of [ann, ben, ann, ben]) {
           sent.push((await acts.send(phone)).verification.id);
@@ -94,7 +94,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "past its deadline ends as EXPIRED, and counts as maybe sent when a call was cut short",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const cutShort = await acts.send(ann);
         const unsent = await acts.send(ben);
         await store.releaseMessages([unsent]);
@@ -111,7 +111,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "too late and proven unsent gives its SMS back to the phone, and fails a verification that has no other",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const job = await acts.send(ann);
         await store.releaseMessages([job]);
         system.advance(deadlineMs);
@@ -125,7 +125,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "is in the outbox's depth until it is handed over, and in its lag once it is due",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         expect(await store.readOutbox()).toEqual({ depth: 0, lagMs: 0 });
         const [first, second] = [await acts.send(ann), await acts.send(ben)];
         expect(await store.readOutbox()).toEqual({ depth: 2, lagMs: 0 });
@@ -144,7 +144,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "one millisecond before its deadline is still handed out",
-      onGround(async ({ acts, system }) => {
+      withStore(async ({ acts, system }) => {
         await acts.send(ann);
         system.advance(deadlineMs - 1);
         expect(await acts.claim()).toHaveLength(1);
@@ -154,7 +154,7 @@ export function outboxCases(onGround: OnGround): void {
     test.each(["VERIFIED", "LOCKED", "CANCELED"] as const)(
       "of a verification that is %s is never handed out",
       (state) =>
-        onGround(async ({ store, acts, system }) => {
+        withStore(async ({ store, acts, system }) => {
           const { verification } = await acts.send(ann);
           const untilEnd = {
             VERIFIED: () => acts.guess(verification, acts.rightCode(verification)),
@@ -173,7 +173,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "given up does not speak for a later one of the same verification",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const first = await acts.send(ann);
         system.advance(leaseMs);
         const second = await acts.resend(first.verification);
@@ -188,7 +188,7 @@ export function outboxCases(onGround: OnGround): void {
   describe("a release", () => {
     test(
       "gives a message back as it was before the claim, due at once",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const job = await acts.send(ann);
         await store.releaseMessages([job]);
         expect(await store.nextDue()).toBe(system.now());
@@ -199,7 +199,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "by a worker whose lease has ended takes nothing from the one that has the message now",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const late = await acts.send(ann);
         system.advance(leaseMs);
         const [current] = await acts.claim();
@@ -211,7 +211,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "neither sends an accepted message again nor brings a deleted one back",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const job = await acts.send(ann);
         await settleAs(store, acts, job, accepted);
         await store.releaseMessages([job]);
@@ -230,7 +230,7 @@ export function outboxCases(onGround: OnGround): void {
   describe("a settlement", () => {
     test(
       "is seen with the message, its verification and its phone as they are now",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const job = await acts.send(ann);
         await acts.guess(job.verification, acts.wrongCode(job.verification));
         await acts.send(ann);
@@ -246,7 +246,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "writes the message, the verification and the limits together",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const job = await acts.send(ann);
         const refusal: SendOutcome = { kind: "refused", cause: "recipient", detail: "no such number" };
         const settled = await settleAs(store, acts, job, refusal);
@@ -259,7 +259,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "of an accepted message keeps the provider's name for it",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const job = await acts.send(ann);
         await settleAs(store, acts, job, accepted);
         const message = await store.settleMessage(job.message, acts.phoneOf, (view) => ({
@@ -272,7 +272,7 @@ export function outboxCases(onGround: OnGround): void {
 
     test(
       "of a message that is gone decides nothing",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const job = await acts.send(ann);
         await acts.cancel(job.verification);
         await store.sweep(10, 0);
@@ -289,7 +289,7 @@ export function outboxCases(onGround: OnGround): void {
 
   test(
     "with nothing owed nothing is due",
-    onGround(async ({ store, acts }) => {
+    withStore(async ({ store, acts }) => {
       expect(await store.nextDue()).toBeUndefined();
       expect(await acts.claim()).toEqual([]);
     }),

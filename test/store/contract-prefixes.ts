@@ -9,7 +9,7 @@ import type { E164 } from "../../src/otp/phone-number.ts";
 import { decideSettle } from "../../src/otp/settlement.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
-import type { OnGround } from "./contract.ts";
+import type { WithStore } from "./contract.ts";
 
 const retentionMs = testPolicy.retentionMs;
 const prefix = { tenant: "default", prefix: prefixOf(ann) };
@@ -68,11 +68,11 @@ async function right(acts: Acts) {
   return [verification, acts.rightCode(verification)] as const;
 }
 
-export function prefixCases(onGround: OnGround): void {
+export function prefixCases(withStore: WithStore): void {
   describe("a prefix", () => {
     test(
       "is unknown until it is sent to, and another tenant's or another prefix after that",
-      onGround(async ({ store, acts, reopen }) => {
+      withStore(async ({ store, acts, reopen }) => {
         expect(await store.readPrefix(prefix)).toBeUndefined();
         await acts.send(ann);
         await acts.send("+31612349999" as E164);
@@ -84,7 +84,7 @@ export function prefixCases(onGround: OnGround): void {
     );
 
     test.each(endings)("counts a send that was %s once, whatever comes after", (_, matured, verified, bring) =>
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         await bring(acts, store, (ms) => system.advance(ms));
         expect(await counts(store)).toEqual({ sent: 1, matured, verified });
         const [only] = await store.listVerifications(acts.refOf(ann).indexes, 1);
@@ -100,7 +100,7 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "does not count an end once more when the message is settled after it",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const { message, verification } = await acts.send(ann);
         await acts.send(ann);
         await acts.guess(verification, acts.rightCode(verification));
@@ -113,7 +113,7 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "is not shown to a resend of what is not counted at it, such as a known user's",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         await acts.send(ann);
         // As one of a known user is: its phone has a prefix, its verification no tally.
         const { verification } = await acts.send(ann, { knownUser: true });
@@ -126,7 +126,7 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "takes a send back that never left",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const { message } = await acts.send(ann);
         const outcome = { kind: "refused", cause: "recipient", detail: "no such number" } as const;
         await store.settleMessage({ verificationId: message.verificationId, copy: 0 }, acts.phoneOf, (view) =>
@@ -138,7 +138,7 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "counts one outcome when guesses, cancels and sweeps race for the end",
-      onGround(async ({ store, acts, beside, system }) => {
+      withStore(async ({ store, acts, beside, system }) => {
         const other = await beside();
         const others = createActs(other, system);
         for (let i = 0; i < 4; i++) {
@@ -158,7 +158,7 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "does not count an end that was not written",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const [verification] = await right(acts);
         const ended = { ...verification, state: "VERIFIED", salt: null, endMs: 1 } as const;
         const failing = store.updateVerification(
@@ -174,7 +174,7 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "is the same under every master key",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         await acts.guess(...(await right(acts)));
         const rotated = createActs(store, system, ringOf(2, 1));
         const [verification, code] = await right(rotated);
@@ -185,7 +185,7 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "is not touched by sends that it does not judge, nor by their ends",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const { verification } = await acts.send(ann, { knownUser: true });
         expect(verification.tally).toBe("none");
         await acts.guess(verification, acts.rightCode(verification));
@@ -198,24 +198,24 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "has its sends through one after the other, also from two processes",
-      onGround(async ({ store, system, beside }) => {
+      withStore(async ({ store, system, beside }) => {
         const policy = { ...testPolicy, fraudGuard: "enforce" as const };
         const acts = createActs(store, system, undefined, policy);
         const others = createActs(await beside(), system, undefined, policy);
-        const told = await Promise.all(
+        const answers = await Promise.all(
           Array.from({ length: 40 }, (_, i) =>
             (i % 2 === 0 ? acts : others).trySend(`+3161234${String(5_000 + i)}` as E164),
           ),
         );
-        expect(told.filter((what) => what === "opened")).toHaveLength(10);
-        expect(told.filter((what) => what === "PHONE_RATE_LIMITED")).toHaveLength(30);
+        expect(answers.filter((what) => what === "opened")).toHaveLength(10);
+        expect(answers.filter((what) => what === "PHONE_RATE_LIMITED")).toHaveLength(30);
         expect((await store.readPrefix(prefix))?.record).toMatchObject({ sent: 10, refused: 30 });
       }),
     );
 
     test(
       "is changed by an operator, with the decision, at once for every process",
-      onGround(async ({ store, beside, system }) => {
+      withStore(async ({ store, beside, system }) => {
         const other = await beside();
         const record = { ...newPrefix, phase: "tripped", untilMs: 9_000, trips: 3, lastMs: system.now() } as const;
         expect(await store.changePrefix(prefix, () => ({ record, decisions: [passed] }))).toBe(true);
@@ -230,7 +230,7 @@ export function prefixCases(onGround: OnGround): void {
 
     test(
       "keeps its latest decisions, so many and no more, for 30 days",
-      onGround(async ({ store, system }) => {
+      withStore(async ({ store, system }) => {
         const lastMs = system.now();
         for (let i = 1; i <= decisionsMax + 5; i++) {
           const decision = { ...passed, atMs: system.now(), verified: i % 30 };

@@ -12,7 +12,7 @@ import type { Job, Store } from "../../src/store/store.ts";
 import { ofOneMind } from "../support/service/tenants.ts";
 import { createPhoneNetwork } from "../support/service/world.ts";
 import { ann, type Acts } from "./acts.ts";
-import type { Ground, OnGround } from "./contract.ts";
+import type { StoreFixture, WithStore } from "./contract.ts";
 
 /** What was said, and what is kept of it. */
 const words: readonly (readonly [what: string, said: unknown, name: string | null, reason: string | null])[] = [
@@ -28,7 +28,7 @@ const words: readonly (readonly [what: string, said: unknown, name: string | nul
   ["null", null, null, null],
 ];
 
-async function deliver({ store, acts, system }: Ground, job: Job, outcome: unknown) {
+async function deliver({ store, acts, system }: StoreFixture, job: Job, outcome: unknown) {
   const network = createPhoneNetwork();
   network.script.push(outcome as SendOutcome);
   const faults: unknown[] = [];
@@ -68,14 +68,14 @@ function note(store: Store, acts: Acts, { id }: Verification, said: unknown) {
 
 const messageOf = async (store: Store, { id }: Verification) => (await store.readMessages(id))[0] as Message;
 
-export function providerTextCases(onGround: OnGround): void {
+export function providerTextCases(withStore: WithStore): void {
   describe.each(words)("a provider that says %s", (_, said, name, reason) => {
     test(
       "when it takes a message has it noted, and the text goes out once",
-      onGround(async (ground) => {
-        const { store, acts } = ground;
+      withStore(async (fixture) => {
+        const { store, acts } = fixture;
         const job = await acts.send(ann);
-        await deliver(ground, job, { kind: "accepted", providerMessageId: said });
+        await deliver(fixture, job, { kind: "accepted", providerMessageId: said });
         expect(await messageOf(store, job.verification)).toMatchObject({
           delivery: "ACCEPTED",
           dueMs: null,
@@ -87,10 +87,10 @@ export function providerTextCases(onGround: OnGround): void {
 
     test(
       "when it refuses one has it noted",
-      onGround(async (ground) => {
-        const { store, acts } = ground;
+      withStore(async (fixture) => {
+        const { store, acts } = fixture;
         const job = await acts.send(ann);
-        await deliver(ground, job, { kind: "refused", cause: "content", detail: said });
+        await deliver(fixture, job, { kind: "refused", cause: "content", detail: said });
         expect(await messageOf(store, job.verification)).toMatchObject({ delivery: "REJECTED", detail: reason });
         expect(await store.nextDue()).toBeUndefined();
       }),
@@ -98,10 +98,10 @@ export function providerTextCases(onGround: OnGround): void {
 
     test(
       "is known again by the name that it gave",
-      onGround(async (ground) => {
-        const { store, acts } = ground;
+      withStore(async (fixture) => {
+        const { store, acts } = fixture;
         const job = await acts.send(ann);
-        await deliver(ground, job, { kind: "accepted", providerMessageId: said });
+        await deliver(fixture, job, { kind: "accepted", providerMessageId: said });
         await note(store, acts, job.verification, said);
         expect(await messageOf(store, job.verification)).toMatchObject({
           delivery: "UNDELIVERED",

@@ -15,15 +15,15 @@ import type { KeyRing } from "../../src/otp/key-ring.ts";
 import type { Store } from "../../src/store/store.ts";
 import { keyThrough } from "../../src/store/sweeper.ts";
 import { ann, ben, createActs, ringOf } from "./acts.ts";
-import type { OnGround } from "./contract.ts";
+import type { WithStore } from "./contract.ts";
 
 const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: "once" } as const;
 
-export function recordCases(onGround: OnGround): void {
+export function recordCases(withStore: WithStore): void {
   describe("an idempotency record", () => {
     test(
       "is found again with its verification, by its own slot alone",
-      onGround(async ({ store, acts, reopen }) => {
+      withStore(async ({ store, acts, reopen }) => {
         const claim = idempotencyClaim(acts.keys, scope, ["a"]);
         const { verification } = await acts.send(ann, { claim });
         const [mine] = claim.fingerprints;
@@ -54,7 +54,7 @@ export function recordCases(onGround: OnGround): void {
 
     test(
       "takes its answer, with all that the answer holds, or is forgotten",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const claim = idempotencyClaim(acts.keys, scope, ["a"]);
         const { id } = (await acts.send(ann, { claim })).verification;
         const record = () =>
@@ -85,7 +85,7 @@ export function recordCases(onGround: OnGround): void {
 
     test(
       "of a later call is left alone by what an earlier one comes to, however long that took",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const claim = idempotencyClaim(acts.keys, scope, ["a"]);
         const first = (await acts.send(ann, { claim })).verification;
         // The first is forgotten, and the key stands for another call.
@@ -105,7 +105,7 @@ export function recordCases(onGround: OnGround): void {
   describe("a record that an earlier version stored under the bare digest", () => {
     test(
       "is found, and also once it has its keyed name",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const claim = claimOf(acts.keys, "once");
         const { verification } = await acts.send(ann, { claim: asBefore(claim) });
         await store.noteAnswer(asBefore(claim).slot, verification.id, { at: 5 });
@@ -122,7 +122,7 @@ export function recordCases(onGround: OnGround): void {
 
     test(
       "keeps its name while its call is under way in an instance that knows no other",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const claim = claimOf(acts.keys, "once");
         const { verification } = await acts.send(ann, { claim: asBefore(claim) });
         system.advance(19_999);
@@ -136,7 +136,7 @@ export function recordCases(onGround: OnGround): void {
 
     test(
       "counts where it is the later one, and else the keyed one does; one is left",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         for (const [first, second] of [
           [asBefore, asNow],
           [asNow, asBefore],
@@ -161,7 +161,7 @@ export function recordCases(onGround: OnGround): void {
 
     test(
       "gets its name page by page, of whatever names there are, from where it was broken off",
-      onGround(async ({ store, acts, reopen }) => {
+      withStore(async ({ store, acts, reopen }) => {
         const claims = Array.from({ length: 30 }, (_, i) => claimOf(acts.keys, `${i}`));
         for (const [i, claim] of claims.entries()) {
           const given = i % 3 === 0 ? claim : asBefore(claim);
@@ -185,7 +185,7 @@ export function recordCases(onGround: OnGround): void {
 
   test(
     "a record is found under an older master key, and by whoever still lists it",
-    onGround(async ({ store, acts, system }) => {
+    withStore(async ({ store, acts, system }) => {
       const claim = claimOf(acts.keys, "once");
       const { verification } = await acts.send(ann, { claim });
       const rotated = createActs(store, system, ringOf(2, 1));
@@ -200,7 +200,7 @@ export function recordCases(onGround: OnGround): void {
 
   test(
     "of calls at once by instances in the middle of a rotation, each finds what the one before it left",
-    onGround(async ({ store, acts, beside }) => {
+    withStore(async ({ store, acts, beside }) => {
       const other = await beside();
       const rings = [ringOf(1, 2), ringOf(2, 1)];
       const seen = await Promise.all(

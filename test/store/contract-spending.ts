@@ -7,7 +7,7 @@ import type { SendOutcome } from "../../src/otp/message.ts";
 import { decideSettle } from "../../src/otp/settlement.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
-import type { OnGround } from "./contract.ts";
+import type { WithStore } from "./contract.ts";
 
 const dayMs = 86_400_000;
 const leaseMs = 30_000;
@@ -22,11 +22,11 @@ function verdictOf(store: Store, e164: string, tenant = "default"): Promise<Verd
   return store.openVerification(scope, ({ verdict }) => ({ writes: {}, result: verdict }));
 }
 
-export function destinationCases(onGround: OnGround): void {
+export function destinationCases(withStore: WithStore): void {
   describe("the lists of destinations", () => {
     test(
       "say what their longest entry says",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         expect(await verdictOf(store, ann)).toBeUndefined();
         for (const [prefix, verdict] of [
           ["+3", "block"],
@@ -39,8 +39,8 @@ export function destinationCases(onGround: OnGround): void {
           expect(await store.registry.putDestination(entryOf(prefix, verdict))).toBe(true);
         }
         const numbers = [ann, "+31612345999", "+31619999999", "+32612345678", "+447400123456", "+14155552671", "+3"];
-        const told = await Promise.all(numbers.map((number) => verdictOf(store, number)));
-        expect(told).toEqual(["allow", "block", "allow", "block", "allow", undefined, "block"]);
+        const verdicts = await Promise.all(numbers.map((number) => verdictOf(store, number)));
+        expect(verdicts).toEqual(["allow", "block", "allow", "block", "allow", undefined, "block"]);
         const found = await Promise.all(
           numbers.map(async (number) => (await store.registry.findDestination("default", number))?.prefix),
         );
@@ -51,7 +51,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "hold one entry for a prefix: a later one takes its place, with all that it says",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         const first = entryOf("+31", "block", { note: "first" });
         const second = entryOf("+31", "allow", { note: "tweede – 2", createMs: 2_000 });
         for (const entry of [first, entryOf("+1"), second]) await store.registry.putDestination(entry);
@@ -62,7 +62,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "lose an entry once, and no other",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         for (const prefix of ["+31", "+316"]) await store.registry.putDestination(entryOf(prefix));
         expect(await store.registry.removeDestination("default", "+3161")).toBe(false);
         expect(await store.registry.removeDestination("another", "+316")).toBe(false);
@@ -74,7 +74,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "are a tenant's own, and there are none for a tenant that there is not",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         expect(await store.registry.putDestination(entryOf("+31", "block", { tenant: "nobody" }))).toBe(false);
         await store.registry.putDestination(entryOf("+31"));
         expect(await store.registry.listDestinations("nobody")).toEqual([]);
@@ -84,7 +84,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "count at once when another process writes them, for sends and for resends",
-      onGround(async ({ acts, beside, system }) => {
+      withStore(async ({ acts, beside, system }) => {
         const { registry } = await beside();
         const { verification } = await acts.send(ann);
         system.advance(30_000);
@@ -100,7 +100,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "have no say in a verify or a cancel",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         const [one, two] = [await acts.send(ann), await acts.send(ann)];
         await store.registry.putDestination(entryOf(ann));
         expect(await acts.guess(one.verification, acts.rightCode(one.verification))).toBe("verified");
@@ -110,7 +110,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "outlive a restart",
-      onGround(async ({ store, reopen }) => {
+      withStore(async ({ store, reopen }) => {
         await store.registry.putDestination(entryOf("+31"));
         expect(await verdictOf(await reopen(), ann)).toBe("block");
       }),
@@ -126,11 +126,11 @@ export function destinationCases(onGround: OnGround): void {
 
     /** Acts under the cap; the clock stands at noon of a UTC day. */
     const capped =
-      (run: (ground: Parameters<Parameters<OnGround>[0]>[0]) => Promise<void>) =>
-      (ground: Parameters<Parameters<OnGround>[0]>[0]) => {
-        const { store, system } = ground;
+      (run: (fixture: Parameters<Parameters<WithStore>[0]>[0]) => Promise<void>) =>
+      (fixture: Parameters<Parameters<WithStore>[0]>[0]) => {
+        const { store, system } = fixture;
         system.advance(dayMs / 2 + dayMs - (system.now() % dayMs));
-        return run({ ...ground, acts: createActs(store, system, ringOf(1), policy) });
+        return run({ ...fixture, acts: createActs(store, system, ringOf(1), policy) });
       };
 
     /** Sends until it is refused; resolves with how many went out. */
@@ -146,21 +146,21 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "is not exceeded by one, however many ask in however many processes at once",
-      onGround(
+      withStore(
         capped(async ({ acts, beside, system }) => {
           const others = createActs(await beside(), system, ringOf(1), policy);
-          const told = await Promise.all(
+          const answers = await Promise.all(
             Array.from({ length: 60 }, (_, i) => (i % 2 === 0 ? acts : others).trySend(i % 3 === 0 ? ann : ben)),
           );
-          expect(told.filter((each) => each === "opened")).toHaveLength(max);
-          expect(told.filter((each) => each === "SPEND_LIMIT")).toHaveLength(60 - max);
+          expect(answers.filter((each) => each === "opened")).toHaveLength(max);
+          expect(answers.filter((each) => each === "SPEND_LIMIT")).toHaveLength(60 - max);
         }),
       ),
     );
 
     test(
       "counts resends with sends, each tenant by itself, and each UTC day anew, across a restart",
-      onGround(
+      withStore(
         capped(async ({ acts, system, reopen }) => {
           const { verification } = await acts.send(ann);
           system.advance(30_000);
@@ -180,7 +180,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "warns once of each share, also across a restart and when places came back",
-      onGround(
+      withStore(
         capped(async ({ store, acts, system, reopen }) => {
           const jobs: Job[] = [];
           for (let i = 0; i < 8; i++) jobs.push(await acts.send(ann));
@@ -197,7 +197,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "warns again under a cap that was raised, also across a restart",
-      onGround(
+      withStore(
         capped(async ({ acts, system, reopen }) => {
           expect(await exhaust(acts)).toBe(max);
           const raised = createActs(await reopen(), system, ringOf(1), { ...policy, dailyMessagesMax: 2 * max });
@@ -215,7 +215,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "gets back the place of a message that never left, once",
-      onGround(
+      withStore(
         capped(async ({ store, acts }) => {
           const job = await acts.send(ann);
           expect(await exhaust(acts)).toBe(max - 1);
@@ -227,7 +227,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "gets no place back from a message of the day before",
-      onGround(
+      withStore(
         capped(async ({ store, acts, system }) => {
           system.advance(dayMs / 2 - 1);
           const job = await acts.send(ann);
@@ -244,7 +244,7 @@ export function destinationCases(onGround: OnGround): void {
       ["after a crash may be another SMS", undefined, 1],
       ["after a proven failure is none", unavailable, 0],
     ])("a second call %s", (_, outcome, more) =>
-      onGround(
+      withStore(
         capped(async ({ store, acts, system }) => {
           const job = await acts.send(ann);
           if (outcome !== undefined) await settleAs(store, acts, job, outcome);
@@ -257,7 +257,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "gives up a message that needs another place when there is none, and says why",
-      onGround(
+      withStore(
         capped(async ({ store, acts, system }) => {
           const job = await acts.send(ann);
           await exhaust(acts);
@@ -275,7 +275,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "has a message that waits over midnight take its place on the day it goes out",
-      onGround(
+      withStore(
         capped(async ({ store, acts, system }) => {
           system.advance(dayMs / 2 - 100);
           const [one, two] = [await acts.send(ann), await acts.send(ben)];
@@ -290,7 +290,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "keeps the place of a message that was put back unsent",
-      onGround(
+      withStore(
         capped(async ({ store, acts, system }) => {
           const job = await acts.send(ann);
           await settleAs(store, acts, job, ambiguous);
@@ -305,7 +305,7 @@ export function destinationCases(onGround: OnGround): void {
 
     test(
       "writes nothing where there is none",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const job = await acts.send(ann);
         system.advance(leaseMs);
         const [claimed] = await acts.claim(10);

@@ -8,7 +8,7 @@ import type { TenantDecided } from "../../src/store/registry.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { testEpochMs } from "../support/service/system.ts";
 import { ann, createActs, testPolicy } from "./acts.ts";
-import type { OnGround } from "./contract.ts";
+import type { WithStore } from "./contract.ts";
 
 /** Keeps settings under a tenant's name, and makes it if there is none. */
 function put(store: Store, id: string, settings = "{}", disableMs: number | null = null): Promise<void> {
@@ -18,11 +18,11 @@ function put(store: Store, id: string, settings = "{}", disableMs: number | null
 const namesAfter = async (store: Store, revision: number) =>
   (await store.registry.listTenants(revision)).map(({ id }) => id);
 
-export function tenantCases(onGround: OnGround): void {
+export function tenantCases(withStore: WithStore): void {
   describe("the list of tenants", () => {
     test(
       "begins with default, which has nothing of its own",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         const first = { id: "default", settings: "{}", createMs: 0, disableMs: null, revision: 0 };
         expect(await store.registry.listTenants(-1)).toEqual([first]);
         expect(await store.registry.findTenant("default")).toEqual(first);
@@ -33,7 +33,7 @@ export function tenantCases(onGround: OnGround): void {
 
     test(
       "keeps what is decided, and when a tenant was made, across a change and a restart",
-      onGround(async ({ store, system, reopen }) => {
+      withStore(async ({ store, system, reopen }) => {
         await put(store, "acme", '{"brand":"Acme"}');
         const made = await store.registry.findTenant("acme");
         expect(made).toMatchObject({ settings: '{"brand":"Acme"}', createMs: testEpochMs, disableMs: null });
@@ -48,7 +48,7 @@ export function tenantCases(onGround: OnGround): void {
 
     test(
       "has a revision that grows with every write, by which the later ones are found, the latest last",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         const revisions = [await store.registry.tenantsRevision()];
         for (const id of ["b", "a", "default", "b"]) {
           await put(store, id);
@@ -64,7 +64,7 @@ export function tenantCases(onGround: OnGround): void {
 
     test(
       "shows what another process wrote at the next look",
-      onGround(async ({ store, beside }) => {
+      withStore(async ({ store, beside }) => {
         const other = await beside();
         const before = await store.registry.tenantsRevision();
         await put(other, "acme", '{"brand":"Acme"}');
@@ -76,7 +76,7 @@ export function tenantCases(onGround: OnGround): void {
 
     test(
       "is left as it was by a decision that keeps nothing",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         const revision = await store.registry.tenantsRevision();
         expect(await store.registry.changeTenant("acme", () => ({ result: "no" }))).toBe("no");
         expect(await namesAfter(store, -1)).toEqual(["default"]);
@@ -88,7 +88,7 @@ export function tenantCases(onGround: OnGround): void {
   describe("a change of a tenant", () => {
     test(
       "sees the tenant, how many there are, and the store's clock",
-      onGround(async ({ store, system }) => {
+      withStore(async ({ store, system }) => {
         await put(store, "acme", '{"brand":"Acme"}');
         system.advance(5);
         const seen = await store.registry.changeTenant("acme", (view) => ({ result: view }));
@@ -100,7 +100,7 @@ export function tenantCases(onGround: OnGround): void {
 
     test(
       "is serial with every other: of two processes that add to the settings none is lost, and one alone makes it",
-      onGround(async ({ store, beside }) => {
+      withStore(async ({ store, beside }) => {
         const stores = [store, await beside()];
         const add = (through: Store, letter: string) =>
           through.registry.changeTenant("acme", ({ tenant }): TenantDecided<boolean> => {
@@ -117,7 +117,7 @@ export function tenantCases(onGround: OnGround): void {
 
     test(
       "is StoreUnavailable once the store is closed, and so is every look",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         await store.close();
         await expect(put(store, "acme")).rejects.toBeInstanceOf(StoreUnavailable);
         await expect(store.registry.tenantsRevision()).rejects.toBeInstanceOf(StoreUnavailable);
@@ -130,7 +130,7 @@ export function tenantCases(onGround: OnGround): void {
   describe("two tenants", () => {
     test(
       "have nothing of each other's verifications, whatever is asked for by id",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         await put(store, "acme");
         const { verification } = await acts.send(ann, { tenant: "acme" });
         const stolen = { ...verification, tenant: "default" };
@@ -144,7 +144,7 @@ export function tenantCases(onGround: OnGround): void {
 
     test(
       "have limits, a past, a list and records of their own for one phone, of their own number of limits",
-      onGround(async ({ store, system, acts: one }) => {
+      withStore(async ({ store, system, acts: one }) => {
         await put(store, "acme");
         const policy = { ...testPolicy, phoneLimits: [{ burst: 1, intervalMs: 60_000 }] };
         const other = createActs(store, system, one.keys, policy);

@@ -8,24 +8,24 @@ import type { E164 } from "../../src/otp/phone-number.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { StoreUnavailable, type Store, type Swept } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
-import type { OnGround } from "./contract.ts";
+import type { WithStore } from "./contract.ts";
 
 const dayMs = 86_400_000;
 const retentionMs = 3 * dayMs;
 
 /** Sweeps until there is no more to do, at most `rounds` times; resolves with what each sweep told. */
 async function sweepAll(store: Store, max: number, rounds: number): Promise<Swept[]> {
-  const told: Swept[] = [];
-  do told.push(await store.sweep(max, retentionMs));
-  while (told.at(-1)?.more === true && told.length < rounds);
-  return told;
+  const sweeps: Swept[] = [];
+  do sweeps.push(await store.sweep(max, retentionMs));
+  while (sweeps.at(-1)?.more === true && sweeps.length < rounds);
+  return sweeps;
 }
 
-export function upkeepCases(onGround: OnGround): void {
+export function upkeepCases(withStore: WithStore): void {
   describe("a sweep", () => {
     test(
       "ends what has lived its time as of that time, and erases its salt",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const { verification } = await acts.send(ann);
         system.advance(600_000 - 1);
         expect(await store.sweep(10, retentionMs)).toMatchObject({ expired: 0 });
@@ -43,7 +43,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "keeps what has ended for the retention, then deletes it with its messages",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const job = await acts.send(ann);
         await acts.cancel(job.verification);
         system.advance(retentionMs - 1);
@@ -59,12 +59,12 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "goes over a bounded number of rows and tells that there are more",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         for (let i = 0; i < 7; i++) await acts.send(`+3161000000${i}` as E164);
         system.advance(600_000);
-        const told = await sweepAll(store, 3, 20);
-        expect(told.map(({ expired }) => expired).slice(0, 3)).toEqual([3, 3, 1]);
-        expect(told.at(-1)?.more).toBe(false);
+        const sweeps = await sweepAll(store, 3, 20);
+        expect(sweeps.map(({ expired }) => expired).slice(0, 3)).toEqual([3, 3, 1]);
+        expect(sweeps.at(-1)?.more).toBe(false);
         system.advance(retentionMs);
         expect((await store.sweep(3, retentionMs)).deleted).toBeLessThanOrEqual(12);
         const ended = await sweepAll(store, 3, 20);
@@ -75,20 +75,20 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "that finds as much as it may go over tells that there is more, whatever it found",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         for (let i = 0; i < 4; i++) await acts.send(ann);
         system.advance(600_000);
         expect((await sweepAll(store, 3, 10)).map(({ expired }) => expired)).toEqual([3, 1]);
         system.advance(retentionMs);
-        const told = await sweepAll(store, 3, 10);
-        expect(told.map(({ more }) => more)).toEqual([true, false]);
+        const sweeps = await sweepAll(store, 3, 10);
+        expect(sweeps.map(({ more }) => more)).toEqual([true, false]);
         expect(await store.listVerifications(acts.refOf(ann).indexes, 10)).toEqual([]);
       }),
     );
 
     test(
       "comes to an end however long each table is, and begins anew the next time",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         // 12 buckets, 5 phones with a past, 7 records, one minute of guesses: were each gone through again and again by itself, the ends of all
         // three would meet after 7 · 3 · 4 sweeps.
         const phones = Array.from({ length: 5 }, (_, i) => `+3161000000${i}` as E164);
@@ -112,7 +112,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "forgets a bucket once it is full, a past once nothing of it counts, a record once it is over",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: "once" } as const;
         const claim = idempotencyClaim(acts.keys, scope, []);
         const { verification } = await acts.send(ann, { claim });
@@ -161,7 +161,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "are found as they were added, listed oldest first, and others are not found",
-      onGround(async ({ store, reopen }) => {
+      withStore(async ({ store, reopen }) => {
         const newer: ApiKey = { ...key, id: "0000000000", createMs: 2_000, expireMs: null, scopes: ["read", "cancel"] };
         await store.registry.addApiKey(newer);
         await store.registry.addApiKey(key);
@@ -173,7 +173,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "written by one process count at once in another",
-      onGround(async ({ store, beside }) => {
+      withStore(async ({ store, beside }) => {
         const other = await beside();
         await other.registry.addApiKey(key);
         expect(await store.registry.findApiKey(key.id)).toEqual(key);
@@ -184,7 +184,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "revoked twice keep the first time; an unknown one is told",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         await store.registry.addApiKey(key);
         expect(await store.registry.findApiKey(key.id)).toEqual(key);
         expect(await store.registry.revokeApiKey(key.id, 5_000)).toBe(true);
@@ -196,7 +196,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "list their origins until they are revoked or expire, and what one lists another may list too",
-      onGround(async ({ store, beside }) => {
+      withStore(async ({ store, beside }) => {
         const [shop, forum] = ["https://shop.example", "http://localhost:5173"];
         const page: ApiKey = { ...key, kind: "pub", origins: [shop, forum], isApp: true };
         const other: ApiKey = { ...key, id: "1111111111", kind: "pubtest", expireMs: null, origins: [shop] };
@@ -221,7 +221,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "remember when they were last used",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         await store.registry.addApiKey(key);
         await store.registry.touchApiKey(key.id, 7_000);
         expect((await store.registry.findApiKey(key.id))?.lastUseMs).toBe(7_000);
@@ -230,7 +230,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "cannot take another's id, and say so as a bug, not as an outage",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         await store.registry.addApiKey(key);
         const outcome = store.registry.addApiKey({ ...key, name: "intruder", digest: Buffer.alloc(32, 6) });
         await expect(outcome).rejects.not.toBeInstanceOf(StoreUnavailable);
@@ -244,7 +244,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "are those the database was written with, or the start is refused",
-      onGround(async ({ store, acts, reopen }) => {
+      withStore(async ({ store, acts, reopen }) => {
         await admit(store, 1);
         await acts.send(ann);
         await expect(admit(store, 2)).rejects.toBeInstanceOf(MasterKeyMismatch);
@@ -257,7 +257,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "rotate: the new one in front, the old one behind it as long as rows need it",
-      onGround(async ({ store, acts, system }) => {
+      withStore(async ({ store, acts, system }) => {
         await admit(store, 1);
         await acts.send(ann);
         await admit(store, 2, 1);
@@ -276,7 +276,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "that share an id with another key are refused, in the database and among themselves",
-      onGround(async ({ store }) => {
+      withStore(async ({ store }) => {
         const [mine] = ringOf(1).all;
         const kid = mine?.kid ?? 0;
         const check = new Uint8Array(16);
@@ -295,7 +295,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "rotated reset no limit: what the old key knew of a phone is found, and moves with the next write",
-      onGround(async ({ store, acts: old, system }) => {
+      withStore(async ({ store, acts: old, system }) => {
         const { verification } = await old.send(ann);
         await old.guess(verification, old.wrongCode(verification));
         await old.send(ann);
@@ -319,7 +319,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "rotated while a limit is spent let nothing through",
-      onGround(async ({ store, system }) => {
+      withStore(async ({ store, system }) => {
         const policy = { ...testPolicy, phoneLimits: [{ burst: 3, intervalMs: dayMs }] };
         const tries = async (...bytes: number[]) => {
           const acts = createActs(store, system, ringOf(...bytes), policy);
@@ -335,7 +335,7 @@ export function upkeepCases(onGround: OnGround): void {
   describe("the store", () => {
     test(
       "answers a ping while it takes writes, and StoreUnavailable to everything once it is closed",
-      onGround(async ({ store, acts }) => {
+      withStore(async ({ store, acts }) => {
         await expect(store.ping()).resolves.toBeUndefined();
         const { verification } = await acts.send(ann);
         await store.close();
@@ -348,7 +348,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "finishes what was begun before it closes",
-      onGround(async ({ store, acts, reopen }) => {
+      withStore(async ({ store, acts, reopen }) => {
         const sends = Array.from({ length: 300 }, () => acts.send(ann));
         await store.close();
         const sent = await Promise.all(sends);
@@ -360,7 +360,7 @@ export function upkeepCases(onGround: OnGround): void {
 
     test(
       "does not open a database that a newer version wrote",
-      onGround(async ({ markNewer, reopen }) => {
+      withStore(async ({ markNewer, reopen }) => {
         await markNewer();
         await expect(reopen()).rejects.toThrow("newer version");
       }),

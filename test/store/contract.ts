@@ -55,12 +55,12 @@ export async function openings(openOnce: () => Promise<Store>): Promise<Omit<Ope
 }
 
 /** What a case works with; fresh for every one. */
-export interface Ground extends Opened {
+export interface StoreFixture extends Opened {
   readonly acts: Acts;
 }
 
-/** Gives a case its ground. */
-export type OnGround = (run: (ground: Ground) => Promise<void>) => () => Promise<void>;
+/** Gives a case a fresh store. */
+export type WithStore = (run: (fixture: StoreFixture) => Promise<void>) => () => Promise<void>;
 
 /** Declares the cases for one database. */
 export function storeContract(name: string, openStore: OpenStore): void {
@@ -69,20 +69,20 @@ export function storeContract(name: string, openStore: OpenStore): void {
     opened = await openStore();
   });
   afterEach(() => opened.end());
-  const onGround: OnGround = (run) => () => run({ ...opened, acts: createActs(opened.store, opened.system) });
+  const withStore: WithStore = (run) => () => run({ ...opened, acts: createActs(opened.store, opened.system) });
 
   describe(`the store on ${name}`, () => {
-    decisionCases(onGround);
-    recordCases(onGround);
-    botPassCases(onGround);
-    outboxCases(onGround);
-    providerTextCases(onGround);
-    upkeepCases(onGround);
-    guessCases(onGround);
-    tenantCases(onGround);
-    prefixCases(onGround);
-    destinationCases(onGround);
-    eventCases(onGround);
-    endpointCases(onGround);
+    decisionCases(withStore);
+    recordCases(withStore);
+    botPassCases(withStore);
+    outboxCases(withStore);
+    providerTextCases(withStore);
+    upkeepCases(withStore);
+    guessCases(withStore);
+    tenantCases(withStore);
+    prefixCases(withStore);
+    destinationCases(withStore);
+    eventCases(withStore);
+    endpointCases(withStore);
   });
 }

@@ -203,16 +203,16 @@ test("processes that open an empty database at once all succeed", async () => {
     const child = spawn(process.execPath, [program, "open"], { stdio: ["pipe", "pipe", "inherit"] });
     return { child, lines: child.stdout.setEncoding("utf8")[Symbol.asyncIterator]() };
   });
-  const told: string[] = [];
+  const printed: string[] = [];
   for (let round = 0; round < 25; round++) {
     for (const { child } of openers) child.stdin.write(`${join(folder, `${round}.db`)}\n`);
-    for (const { lines } of openers) told.push(String((await lines.next()).value));
+    for (const { lines } of openers) printed.push(String((await lines.next()).value));
   }
   for (const { child } of openers) {
     child.stdin.end();
     await once(child, "exit");
   }
-  expect(told).toEqual(Array<string>(75).fill("opened\n"));
+  expect(printed).toEqual(Array<string>(75).fill("opened\n"));
 });
 
 test("a database that another process left in the middle of its work is whole", async () => {

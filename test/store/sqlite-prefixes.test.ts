@@ -26,19 +26,19 @@ const decision: PrefixDecision = {
 
 test("a decision is told once, after its commit; one whose act failed is never told", async () => {
   const folder = temporaryFolder();
-  const told: PrefixNews[] = [];
+  const received: PrefixNews[] = [];
   const path = join(folder, "otp.db");
   const system = createManualSystem();
-  const store = await openSqlite({ path, system, exclusive: false, onPrefix: (news) => void told.push(news) });
+  const store = await openSqlite({ path, system, exclusive: false, onPrefix: (news) => void received.push(news) });
   const change = (...decisions: PrefixDecision[]) => store.changePrefix(name, () => ({ record: newPrefix, decisions }));
   // The second is written after the first, and no database takes a moment that is no number.
   await expect(change(decision, { ...decision, atMs: Number.NaN })).rejects.toThrow("NOT NULL");
   await store.ping();
-  expect(told).toEqual([]);
+  expect(received).toEqual([]);
   expect(await store.readPrefix(name)).toBeUndefined();
   await change(decision);
   await store.ping();
-  expect(told).toEqual([{ ...name, decision }]);
+  expect(received).toEqual([{ ...name, decision }]);
   await store.close();
   rmSync(folder, { recursive: true });
 });

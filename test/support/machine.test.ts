@@ -10,8 +10,8 @@ const root = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 test("CONTRIBUTING names the packages that are installed, and no other", () => {
-  const [, told = ""] = /Debian has it\nin (.*?), which `\.ci\/run`/s.exec(read(".github/CONTRIBUTING.md")) ?? [];
-  const named = [...told.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
+  const [, listed = ""] = /Debian has it\nin (.*?), which `\.ci\/run`/s.exec(read(".github/CONTRIBUTING.md")) ?? [];
+  const named = [...listed.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
   expect(new Set(named)).toEqual(new Set(Object.values(tools).flatMap(({ packages }) => [...packages])));
 });
 

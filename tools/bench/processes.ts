@@ -78,8 +78,8 @@ export async function startServer(
     let output = "";
     child.stdout?.setEncoding("utf8").on("data", (chunk: string) => {
       output += chunk;
-      const told = /^port (\d+)$/m.exec(output)?.[1];
-      if (told !== undefined) resolve(Number(told));
+      const printed = /^port (\d+)$/m.exec(output)?.[1];
+      if (printed !== undefined) resolve(Number(printed));
     });
     child.once("exit", () => {
       const log = readFileSync(join(folder, "servers.log"), "utf8");

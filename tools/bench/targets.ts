@@ -66,8 +66,8 @@ export async function prepare(url: string): Promise<Prepared> {
     : { kind: "postgres", url };
   const store = await openStore({ database, system, exclusive: false });
   try {
-    const wish = { kind: "live", tenant: "default", name: "bench", scopes: secretScopes, expireMs: null } as const;
-    const { text } = await issueKey(store, system, wish);
+    const options = { kind: "live", tenant: "default", name: "bench", scopes: secretScopes, expireMs: null } as const;
+    const { text } = await issueKey(store, system, options);
     return { url, key: text.reveal() };
   } finally {
     await store.close();

@@ -197,11 +197,11 @@ export const ownWords: Rule = ({ path, text }) => {
 
 // ---- commands -------------------------------------------------------------------------------------------------------
 
-const toldToPeople = /^(README\.md|(src|docs|\.github)\/.*)$/;
+const readByPeople = /^(README\.md|(src|docs|\.github)\/.*)$/;
 
 /** What people are told to type fetches no package by a name that a stranger may own: `otpd`'s own are tarballs. */
 export const nobodysPackage: Rule = ({ path, text }) => {
-  if (!toldToPeople.test(path)) return [];
+  if (!readByPeople.test(path)) return [];
   const run = text.match(/\bnpx +(?!--no-install )[^\s`"',;.)]+/g) ?? [];
   const installed =
     text.match(/\bnpm (?:i|install|add|exec) [^\n`]*?(?<=\s)(?:@otpd\/[\w-]+|otpd)(?=[\s`"',;)@]|$)/gm) ?? [];

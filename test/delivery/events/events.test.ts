@@ -205,8 +205,8 @@ describe("an endpoint", () => {
 
   test("whose secret was rotated gets signatures by both, until the time of the old one is over", async () => {
     const { id, secret: old } = await shop.add(consumer.httpsUrl);
-    const ground = { store: shop.store, system: shop.system, keys: ringOf(1) };
-    const made = await rotateSecret(ground, id, 60_000);
+    const dependencies = { store: shop.store, system: shop.system, keys: ringOf(1) };
+    const made = await rotateSecret(dependencies, id, 60_000);
     if (typeof made === "string") throw new Error(made);
     const fresh = made.secret.reveal();
     shop.work(anywhere);

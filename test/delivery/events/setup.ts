@@ -120,8 +120,8 @@ export async function createWorkshop(): Promise<Workshop> {
     faults,
     tried,
     async add(url, showPhones = false) {
-      const wish = { tenant: "default", url: new URL(url), types: [], showPhones };
-      const made = await addWebhook({ store, system, keys }, wish);
+      const options = { tenant: "default", url: new URL(url), types: [], showPhones };
+      const made = await addWebhook({ store, system, keys }, options);
       if (typeof made === "string") throw new Error(made);
       return { id: made.id, secret: made.secret.reveal() };
     },

@@ -14,7 +14,7 @@ import { scopes } from "../../../src/otp/api-key.ts";
 import { issueKey } from "../../../src/service/api-keys.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { createSystem } from "../../../src/system.ts";
-import { configOf, createTestTelemetry, type Told } from "../../support/service/world.ts";
+import { configOf, createTestTelemetry, type Observation } from "../../support/service/world.ts";
 import type { Behaviour, Word } from "../../support/fakes/provider.ts";
 
 export type FakeRequest = Extract<Word, { kind: "request" }>;
@@ -108,7 +108,7 @@ export function signReport(
 export interface Station {
   readonly url: string;
   readonly key: string;
-  readonly told: Told[];
+  readonly observed: Observation[];
   call(path: string, body?: Record<string, unknown>): Promise<{ status: number; body: Record<string, unknown> }>;
   stop(): Promise<void>;
 }
@@ -121,7 +121,7 @@ export async function startStation(
   env: Record<string, string> = {},
 ): Promise<Station> {
   const databasePath = join(folder, `otp-${messagebird.port}-${Math.floor(performance.now())}.db`);
-  const told: Told[] = [];
+  const observed: Observation[] = [];
   const config = configOf({
     OTP_PORT: "0",
     OTP_DATABASE_URL: `file:${databasePath}`,
@@ -148,18 +148,18 @@ export async function startStation(
   const system = createSystem();
   const service: RunningService = await startService(config, {
     system,
-    telemetry: createTestTelemetry(told),
+    telemetry: createTestTelemetry(observed),
     print: () => {},
   });
   const store = await openSqlite({ path: databasePath, system, exclusive: false });
-  const wish = { kind: "live", tenant: "default", name: "test", scopes, expireMs: null } as const;
-  const { text } = await issueKey(store, system, wish);
+  const options = { kind: "live", tenant: "default", name: "test", scopes, expireMs: null } as const;
+  const { text } = await issueKey(store, system, options);
   await store.close();
   const url = `http://127.0.0.1:${service.port}`;
   return {
     url,
     key: text.reveal(),
-    told,
+    observed,
     async call(path, body) {
       const headers = { authorization: `Bearer ${text.reveal()}`, "content-type": "application/json" };
       const init = body === undefined ? { headers } : { method: "POST", headers, body: JSON.stringify(body) };

@@ -5,7 +5,7 @@
 import { wrongCode } from "../../support/data/phones.ts";
 import { seededRandom } from "../../support/service/system.ts";
 import { hold } from "../violation.ts";
-import { isOpened, startMs, type Actor, type Ground, type Opened } from "./ground.ts";
+import { isOpened, startMs, type Actor, type World, type Opened } from "./world.ts";
 
 const dayMs = 86_400_000;
 const forgetDays = 90;
@@ -43,7 +43,7 @@ export type WayName = keyof typeof ways;
 
 /** An attacker on one phone at one tenant, in the lanes that he has a way into. */
 export class Attacker implements Actor {
-  readonly #ground: Ground;
+  readonly #world: World;
   readonly #target: { readonly tenant: string; readonly phone: string };
   readonly #lanes: readonly boolean[];
   readonly #way: Way;
@@ -52,12 +52,12 @@ export class Attacker implements Actor {
   #waiting: (() => Promise<number>) | undefined;
 
   constructor(
-    ground: Ground,
+    world: World,
     target: { readonly tenant: string; readonly phone: string },
     wayName: WayName,
     hasFirstFactor = false,
   ) {
-    this.#ground = ground;
+    this.#world = world;
     this.#target = target;
     this.#lanes = hasFirstFactor ? [false, true] : [false];
     this.#way = ways[wayName];
@@ -75,7 +75,7 @@ export class Attacker implements Actor {
     let next = Number.POSITIVE_INFINITY;
     for (const knownUser of this.#lanes) {
       for (;;) {
-        const answer = await this.#ground.send("attacker", this.#target.tenant, this.#target.phone, knownUser);
+        const answer = await this.#world.send("attacker", this.#target.tenant, this.#target.phone, knownUser);
         if (!isOpened(answer)) {
           next = Math.min(next, answer.reason === "PHONE_RATE_LIMITED" ? now + answer.retryAfterMs : tomorrow);
           break;
@@ -90,28 +90,28 @@ export class Attacker implements Actor {
   }
 
   #time(): { day: number; now: number; tomorrow: number } {
-    const day = this.#ground.day();
-    return { day, now: this.#ground.now(), tomorrow: startMs + (day + 1) * dayMs };
+    const day = this.#world.day();
+    return { day, now: this.#world.now(), tomorrow: startMs + (day + 1) * dayMs };
   }
 
   async #resendThenGuess(opened: Opened, knownUser: boolean): Promise<number> {
-    const [gapMs, ...gapsMs] = this.#ground.policy.resendGapsMs;
+    const [gapMs, ...gapsMs] = this.#world.policy.resendGapsMs;
     const again = async (leftMs: readonly number[]): Promise<number> => {
-      await this.#ground.resend(opened, this.#target.phone, knownUser);
+      await this.#world.resend(opened, this.#target.phone, knownUser);
       const [nextMs, ...restMs] = leftMs;
       if (nextMs !== undefined) {
         this.#waiting = () => again(restMs);
-        return this.#ground.now() + nextMs;
+        return this.#world.now() + nextMs;
       }
       await this.#guessAt(opened);
-      return this.#ground.now();
+      return this.#world.now();
     };
     this.#waiting = () => again(gapsMs);
-    return this.#ground.now() + (gapMs ?? 0);
+    return this.#world.now() + (gapMs ?? 0);
   }
 
   async #guessAt(opened: Opened): Promise<void> {
-    const { attemptsMax, codeLength } = this.#ground.policy;
+    const { attemptsMax, codeLength } = this.#world.policy;
     const { day } = this.#time();
     const before = this.#remembered(day);
     const isLastShort =
@@ -120,10 +120,10 @@ export class Attacker implements Actor {
       before < lengthenFrom - 1 &&
       before + attemptsMax >= lengthenFrom;
     const wanted = isLastShort ? lengthenFrom - 1 - before : attemptsMax;
-    const compared = await this.#ground.guess(opened, wanted);
+    const compared = await this.#world.guess(opened, wanted);
     hold(compared === wanted, "guesses", `${compared} of ${wanted} were compared`);
     this.#wrong.set(day, (this.#wrong.get(day) ?? 0) + compared);
-    if (isLastShort) await this.#ground.cancel(opened);
+    if (isLastShort) await this.#world.cancel(opened);
   }
 
   #remembered(day: number): number {
@@ -139,15 +139,15 @@ export class Attacker implements Actor {
  * has used them up, his application says that it knows him.
  */
 export class Owner implements Actor {
-  readonly #ground: Ground;
+  readonly #world: World;
   readonly #target: { readonly tenant: string; readonly phone: string };
   readonly #random = seededRandom(7);
   /** How often he signed in, and how often only as a known user. */
   readonly signIns = { all: 0, known: 0 };
   #reading: { readonly opened: Opened; readonly knownUser: boolean } | undefined;
 
-  constructor(ground: Ground, target: { readonly tenant: string; readonly phone: string }) {
-    this.#ground = ground;
+  constructor(world: World, target: { readonly tenant: string; readonly phone: string }) {
+    this.#world = world;
     this.#target = target;
   }
 
@@ -159,23 +159,23 @@ export class Owner implements Actor {
     const isClumsy = this.#random() < 0.1;
     if (isClumsy) {
       hold(
-        (await this.#ground.type(opened, wrongCode(opened.code))) === "CODE_MISMATCH",
+        (await this.#world.type(opened, wrongCode(opened.code))) === "CODE_MISMATCH",
         "owner",
         "a typo is a wrong code",
       );
     }
     if (!isClumsy || this.#random() >= 0.2) {
-      const told = await this.#ground.typeRight(opened, this.#target.phone, knownUser);
-      hold(told === "verified", "admitted", `the owner's own code was told ${told}`);
+      const result = await this.#world.typeRight(opened, this.#target.phone, knownUser);
+      hold(result === "verified", "admitted", `the owner's own code was told ${result}`);
     }
-    const tomorrow = startMs + (this.#ground.day() + 1) * dayMs;
+    const tomorrow = startMs + (this.#world.day() + 1) * dayMs;
     return tomorrow + 8 * 3_600_000 + Math.floor(this.#random() * 7_200_000);
   }
 
   async #ask(): Promise<number> {
     const { tenant, phone } = this.#target;
     for (const knownUser of [false, true]) {
-      const answer = await this.#ground.send("owner", tenant, phone, knownUser);
+      const answer = await this.#world.send("owner", tenant, phone, knownUser);
       if (!isOpened(answer)) {
         hold(!knownUser, "known user", `a known user was told ${answer.reason}`);
         continue;
@@ -185,6 +185,6 @@ export class Owner implements Actor {
       this.#reading = { opened: answer, knownUser };
       break;
     }
-    return this.#ground.now() + Math.floor(this.#random() * 9 * 60_000);
+    return this.#world.now() + Math.floor(this.#random() * 9 * 60_000);
   }
 }

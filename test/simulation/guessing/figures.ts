@@ -2,7 +2,7 @@
  * From the book of a simulation to its figures: how many guesses met how many digits, and the exact chance that one of
  * them would have been right, 1 − Π(1 − guesses / 10^digits) over the requests.
  */
-import type { Ground, Guessed } from "./ground.ts";
+import type { World, Guessed } from "./world.ts";
 
 export interface Figures {
   readonly sends: number;
@@ -21,20 +21,20 @@ export function chanceOf(guessed: Iterable<Guessed>): number {
   return -Math.expm1(log);
 }
 
-export function figuresOf(ground: Ground): Figures {
+export function figuresOf(world: World): Figures {
   const byDigits: Record<number, number> = {};
   const days = new Map<number, Guessed[]>();
-  for (const each of ground.guessed.values()) {
+  for (const each of world.guessed.values()) {
     byDigits[each.digits] = (byDigits[each.digits] ?? 0) + each.guesses;
     days.set(each.day, [...(days.get(each.day) ?? []), each]);
   }
   const chances = [...days.values()].map(chanceOf).toSorted((a, b) => a - b);
   return {
-    sends: ground.sends.attacker,
+    sends: world.sends.attacker,
     byDigits,
     worstDay: chances.at(-1) ?? 0,
     usualDay: chances[Math.floor(chances.length / 2)] ?? 0,
-    inAll: chanceOf(ground.guessed.values()),
+    inAll: chanceOf(world.guessed.values()),
   };
 }
 

@@ -15,7 +15,7 @@ import { createManualSystem } from "../../support/service/system.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
 import { cellsOf, statedSprays, statedYears } from "./document.ts";
 import { chanceOf, oneIn } from "./figures.ts";
-import { Ground, isOpened, startMs } from "./ground.ts";
+import { World, isOpened, startMs } from "./world.ts";
 import { Ledger } from "./ledger.ts";
 import { playScenario, scenarioCalled, scenarios } from "./scenarios.ts";
 import { playSpray, sprayWays } from "./spray.ts";
@@ -92,8 +92,8 @@ describe("a year of guessing at one phone", () => {
     const store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true });
     try {
       const scenario = scenarioCalled("owner who signs in every day");
-      const ground = new Ground(scenario.policy, true, system, store);
-      const onSqlite = await playScenario(scenario, "steadily", 5, ground);
+      const world = new World(scenario.policy, true, system, store);
+      const onSqlite = await playScenario(scenario, "steadily", 5, world);
       expect(onSqlite).toEqual(await playScenario(scenario, "steadily", 5));
     } finally {
       await store.close();
@@ -144,8 +144,8 @@ describe("the simulation itself", () => {
   });
 
   test("notices when a phone is refused", async () => {
-    const ground = new Ground(defaults);
-    for (let i = 0; i < 5; i++) expect(isOpened(await ground.send("owner", "shop", "+31612345678", false))).toBe(true);
-    expect(await ground.send("owner", "shop", "+31612345678", false)).toMatchObject({ reason: "PHONE_RATE_LIMITED" });
+    const world = new World(defaults);
+    for (let i = 0; i < 5; i++) expect(isOpened(await world.send("owner", "shop", "+31612345678", false))).toBe(true);
+    expect(await world.send("owner", "shop", "+31612345678", false)).toMatchObject({ reason: "PHONE_RATE_LIMITED" });
   });
 });

@@ -5,7 +5,7 @@ import type { Policy } from "../../../src/otp/policy.ts";
 import { policy as defaults } from "../../support/data/examples.ts";
 import { Attacker, Owner, type WayName } from "./actors.ts";
 import { figuresOf, type Figures } from "./figures.ts";
-import { Ground, play } from "./ground.ts";
+import { World, play } from "./world.ts";
 
 export interface Scenario {
   /** As the document's row is called. */
@@ -45,16 +45,16 @@ export async function playScenario(
   { policy, tenants, isOwnerActive, hasFirstFactor }: Scenario,
   way: WayName,
   days = 365,
-  ground = new Ground(policy),
+  world = new World(policy),
 ): Promise<Year> {
   const targets = Array.from({ length: tenants }, (_, i) => ({ tenant: `tenant-${i}`, phone }));
-  const attackers = targets.map((target) => new Attacker(ground, target, way, hasFirstFactor));
-  const owners = isOwnerActive ? targets.map((target) => new Owner(ground, target)) : [];
-  await play(ground, [...attackers, ...owners], days);
-  ground.ledger.inspect(policy.phoneLimits);
+  const attackers = targets.map((target) => new Attacker(world, target, way, hasFirstFactor));
+  const owners = isOwnerActive ? targets.map((target) => new Owner(world, target)) : [];
+  await play(world, [...attackers, ...owners], days);
+  world.ledger.inspect(policy.phoneLimits);
   const sum = (of: (owner: Owner) => number) => owners.reduce((total, owner) => total + of(owner), 0);
   return {
-    figures: figuresOf(ground),
+    figures: figuresOf(world),
     signIns: { all: sum(({ signIns }) => signIns.all), known: sum(({ signIns }) => signIns.known) },
   };
 }

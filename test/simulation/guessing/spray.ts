@@ -5,7 +5,7 @@
 import type { Policy } from "../../../src/otp/policy.ts";
 import { hold } from "../violation.ts";
 import { figuresOf, type Figures } from "./figures.ts";
-import { Ground, isOpened, type Opened } from "./ground.ts";
+import { World, isOpened, type Opened } from "./world.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -20,24 +20,24 @@ const requestsBelow = 39;
 
 /** Plays an hour of `sms` messages. `verifiedOwn` of them go to phones of the attacker's own, spread evenly among them. */
 export async function playSpray(policy: Policy, way: SprayWay, sms: number, verifiedOwn = 0): Promise<Figures> {
-  const ground = new Ground(policy, false);
-  const endMs = ground.now() + hourMs;
+  const world = new World(policy, false);
+  const endMs = world.now() + hourMs;
   const waiting: Opened[] = [];
   const isOwn = (i: number) => Math.floor(((i + 1) * verifiedOwn) / sms) > Math.floor((i * verifiedOwn) / sms);
   let stepMs = Math.floor(hourMs / sms);
   if (way === "sending first") stepMs = Math.floor((9 * minuteMs) / sms);
   if (way === "just below the rule") stepMs = 0;
-  for (let i = 0; i < sms && ground.now() < endMs; i++) {
-    const opened = await ground.send("attacker", "default", phoneAt(i), false);
+  for (let i = 0; i < sms && world.now() < endMs; i++) {
+    const opened = await world.send("attacker", "default", phoneAt(i), false);
     if (!isOpened(opened)) throw new Error("each phone gets one SMS alone");
     if (isOwn(i)) {
-      hold((await ground.typeRight(opened, phoneAt(i), false)) === "verified", "admitted", "his own phone verifies");
+      hold((await world.typeRight(opened, phoneAt(i), false)) === "verified", "admitted", "his own phone verifies");
     } else if (way === "sending first") waiting.push(opened);
-    else await ground.guess(opened, policy.attemptsMax);
-    ground.system.advance(way === "just below the rule" && i % requestsBelow === requestsBelow - 1 ? windowMs : stepMs);
+    else await world.guess(opened, policy.attemptsMax);
+    world.system.advance(way === "just below the rule" && i % requestsBelow === requestsBelow - 1 ? windowMs : stepMs);
   }
-  for (const opened of waiting) await ground.guess(opened, policy.attemptsMax);
-  return figuresOf(ground);
+  for (const opened of waiting) await world.guess(opened, policy.attemptsMax);
+  return figuresOf(world);
 }
 
 const phoneAt = (i: number) => `+3161${String(1_000_000 + i)}`;

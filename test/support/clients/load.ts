@@ -182,7 +182,7 @@ async function run(plan: LoadPlan): Promise<LoadReport> {
   let startMs = performance.now();
   let going = true;
   const unserved = new Set(Object.keys(plan.loops));
-  let isServedTold = false;
+  let isServedPrinted = false;
   process.stdin.on("data", (said: Buffer) => {
     if (said.includes("stop")) going = false;
     else [ok, counts, others, took, startMs] = [{}, {}, [], { ok: [], others: [] }, performance.now()];
@@ -211,8 +211,8 @@ async function run(plan: LoadPlan): Promise<LoadReport> {
         if (outcome === "ok") {
           ok[surface] = (ok[surface] ?? 0) + 1;
           unserved.delete(surface);
-          if (unserved.size === 0 && !isServedTold) process.stdout.write("served\n");
-          isServedTold ||= unserved.size === 0;
+          if (unserved.size === 0 && !isServedPrinted) process.stdout.write("served\n");
+          isServedPrinted ||= unserved.size === 0;
           took.ok.push(tookMs);
         } else if (outcome !== "over") {
           counts[outcome] = (counts[outcome] ?? 0) + 1;

@@ -16,7 +16,7 @@ export async function hold(
 }
 
 /** Resolves once each was told something. */
-export async function whenTold(connections: readonly RawConnection[]): Promise<void> {
+export async function whenAnswered(connections: readonly RawConnection[]): Promise<void> {
   await Promise.all(connections.map((each) => each.until((bytes) => (bytes.length > 0 ? true : undefined))));
 }
 

@@ -86,8 +86,8 @@ export async function makeInstallation(): Promise<Installation> {
     const origin = "https://shop.example";
     await world.makeKey({ kind: "pub", origins: [origin] });
     const ofAcme = await send(newPhone(), acmeKey);
-    const told = { system, env, key, pending, verified, guessed, halfUsed, exhausted, blocked, acmeKey, goneKey };
-    return { ...told, path, folder, repeated: { message, answer }, ofAcme, origin };
+    const made = { system, env, key, pending, verified, guessed, halfUsed, exhausted, blocked, acmeKey, goneKey };
+    return { ...made, path, folder, repeated: { message, answer }, ofAcme, origin };
   } finally {
     await world.stop();
     delete process.env["OTP_DATABASE_URL"];

@@ -11,10 +11,10 @@ export function faintTexts(page: Page): Promise<string[]> {
       const [red = 0, green = 0, blue = 0, alpha = 1] = (text.match(/[\d.]+/g) ?? []).map(Number);
       return [red, green, blue, alpha];
     };
-    const groundOf = (of: Element | null): Colour => {
+    const backgroundOf = (of: Element | null): Colour => {
       if (of === null) return [255, 255, 255, 1];
       const colour = parse(getComputedStyle(of).backgroundColor);
-      return colour[3] === 0 ? groundOf(of.parentElement) : colour;
+      return colour[3] === 0 ? backgroundOf(of.parentElement) : colour;
     };
     const luminance = ([red, green, blue]: Colour) => {
       const [r = 0, g = 0, b = 0] = [red, green, blue].map((of) => {
@@ -28,7 +28,7 @@ export function faintTexts(page: Page): Promise<string[]> {
         .map((node) => (node.nodeType === Node.TEXT_NODE ? node.textContent : ""))
         .join("");
       if (text.trim() === "" || !one.checkVisibility() || one.closest(".unseen") !== null) return [];
-      const [a, b] = [luminance(parse(getComputedStyle(one).color)), luminance(groundOf(one))].toSorted(
+      const [a, b] = [luminance(parse(getComputedStyle(one).color)), luminance(backgroundOf(one))].toSorted(
         (x, y) => y - x,
       );
       const ratio = ((a ?? 0) + 0.05) / ((b ?? 0) + 0.05);

@@ -67,7 +67,7 @@ export interface Crashable {
 }
 
 /** The files and the phones that outlive every process. */
-export interface Estate {
+export interface Deployment {
   /** The SQLite file. */
   readonly databasePath: string;
   readonly databaseUrl: string;
@@ -86,7 +86,7 @@ const program = fileURLToPath(new URL("crashing.ts", import.meta.url));
 const masterKey = Buffer.alloc(32, 7).toString("base64url");
 
 /** Makes one API key of all scopes in a database: one in a folder, or the PostgreSQL database that is given. */
-export async function createEstate(folder: string, url?: string): Promise<Estate> {
+export async function createDeployment(folder: string, url?: string): Promise<Deployment> {
   const databasePath = join(folder, "otp.db");
   const database: Database = url === undefined ? { kind: "sqlite", path: databasePath } : { kind: "postgres", url };
   const system = createSystem();
@@ -110,9 +110,9 @@ export async function createEstate(folder: string, url?: string): Promise<Estate
   };
 }
 
-/** Starts a process on the estate, and resolves once it listens. */
+/** Starts a process of the deployment, and resolves once it listens. */
 export async function startCrashable(
-  estate: Estate,
+  deployment: Deployment,
   env: Record<string, string> = {},
   at?: `${Failpoint}:${FailureMode}`,
 ): Promise<Crashable> {
@@ -120,7 +120,7 @@ export async function startCrashable(
     execArgv: [],
     env: cleanEnv({
       OTP_PORT: "0",
-      OTP_DATABASE_URL: estate.databaseUrl,
+      OTP_DATABASE_URL: deployment.databaseUrl,
       OTP_MASTER_KEY: masterKey,
       OTP_LOG_LEVEL: "fatal",
       // Called as fast as it answers.
@@ -129,7 +129,7 @@ export async function startCrashable(
       OTP_SEND_WAIT_MS: "10000",
       // Starts are most of what a crash test costs: compiled code is kept between them.
       NODE_COMPILE_CACHE: join(tmpdir(), "otpd-test-compile-cache"),
-      CRASH_AHEAD_MS: `${estate.aheadMs}`,
+      CRASH_AHEAD_MS: `${deployment.aheadMs}`,
       CRASH_AT: at ?? "",
       ...env,
     }),
@@ -154,12 +154,12 @@ export async function startCrashable(
     if (event.kind === "listening") url = `http://127.0.0.1:${event.port}`;
     if (event.kind === "armed") acknowledged += 1;
     if (event.kind === "sms") {
-      estate.inbox.set(event.to, [...(estate.inbox.get(event.to) ?? []), event.text]);
-      void Promise.resolve(estate.respond(event.to)).then((outcome) => {
+      deployment.inbox.set(event.to, [...(deployment.inbox.get(event.to) ?? []), event.text]);
+      void Promise.resolve(deployment.respond(event.to)).then((outcome) => {
         order({ kind: "outcome", id: event.id, outcome });
       });
     }
-    if (event.kind === "sms" || event.kind === "settled") estate.onEvent();
+    if (event.kind === "sms" || event.kind === "settled") deployment.onEvent();
     check();
   });
 
@@ -203,7 +203,7 @@ export async function startCrashable(
         const response = await fetch(url + path, {
           method: body === undefined ? "GET" : "POST",
           headers: {
-            authorization: `Bearer ${estate.key}`,
+            authorization: `Bearer ${deployment.key}`,
             ...(body === undefined ? {} : { "content-type": "application/json" }),
             ...(idempotencyKey === undefined ? {} : { "idempotency-key": idempotencyKey }),
           },

@@ -31,7 +31,7 @@ import { createQuotas } from "../../../src/service/quotas.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
 import { createManualSystem, testEpochMs } from "./system.ts";
 
-export interface ListenerWish {
+export interface ListenerOptions {
   readonly limits?: Partial<ConnectionLimits & typeof serverLimits>;
   readonly deadlineMs?: number;
   readonly callsMax?: number;
@@ -93,7 +93,7 @@ const keys: Readonly<Record<string, ApiKey>> = {
 };
 
 /** Starts a listener on a free port. Limits that are not given are the shipped ones. */
-export async function startListener(wish: ListenerWish = {}): Promise<Listener> {
+export async function startListener(options: ListenerOptions = {}): Promise<Listener> {
   const system = createManualSystem();
   const calls: { call: Call; status: number }[] = [];
   const faults: unknown[] = [];
@@ -152,7 +152,7 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     messageBytesMax: 16_384,
     onFault: (_, error) => faults.push(error),
   });
-  const shareOf = createShareOf(wish.shared ?? []);
+  const shareOf = createShareOf(options.shared ?? []);
   const connections = createConnections({
     ...connectionLimits,
     idleMs: 1_800_000,
@@ -160,8 +160,8 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     tickMs: 50,
     connectionsMax: 10_000,
     shareOf,
-    isProxy: () => wish.isBehindProxy === true,
-    ...wish.limits,
+    isProxy: () => options.isBehindProxy === true,
+    ...options.limits,
   });
   const book: Connections = {
     ...connections,
@@ -204,10 +204,10 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
       cors: createCors(() => Promise.resolve(false)),
       wasValid: (header) => header === `Bearer ${testKey}`,
       onAuthenticated: connections.authenticated,
-      pages: (house) => createPages(wish.pageOf ?? (() => undefined), house),
+      pages: (house) => createPages(options.pageOf ?? (() => undefined), house),
       bodyBytesMax: 16_384,
-      deadlineMs: wish.deadlineMs ?? 15_000,
-      callsMax: wish.callsMax ?? 1_024,
+      deadlineMs: options.deadlineMs ?? 15_000,
+      callsMax: options.callsMax ?? 1_024,
       onCall: (call, status) => calls.push({ call, status }),
       onTurnedAway: ({ reason }) => turnedAway.push([reason, undefined]),
       onNoRoom: (rpc) => turnedAway.push(["STORE_UNAVAILABLE", rpc]),
@@ -216,19 +216,19 @@ export async function startListener(wish: ListenerWish = {}): Promise<Listener> 
     {
       routes: health.routes,
       messageBytesMax: 4_096,
-      deadlineMs: wish.deadlineMs ?? 15_000,
+      deadlineMs: options.deadlineMs ?? 15_000,
       watchMs: 1_800_000,
-      budgets: { ...openRpcBudgets, ...wish.openRpcs },
+      budgets: { ...openRpcBudgets, ...options.openRpcs },
       shareOf,
       onFault: (error) => faults.push(error),
     },
   );
   const server = await startServer({
     connections: book,
-    limits: { ...serverLimits, checkMs: 50, ...wish.limits },
+    limits: { ...serverLimits, checkMs: 50, ...options.limits },
     host: "127.0.0.1",
     port: 0,
-    readCertificate: wish.readCertificate,
+    readCertificate: options.readCertificate,
     onFault: (error) => faults.push(error),
     handler: gateway,
   });

@@ -49,16 +49,16 @@ export function createPhoneNetwork(name = "test"): PhoneNetwork {
 }
 
 /** One event that telemetry was told, with all that it was told. */
-export interface Told {
+export interface Observation {
   readonly event: keyof Telemetry;
   readonly with: readonly unknown[];
 }
 
-export function createTestTelemetry(told: Told[]): Telemetry {
+export function createTestTelemetry(observed: Observation[]): Telemetry {
   const tell =
     (event: keyof Telemetry) =>
     (...args: readonly unknown[]) =>
-      void told.push({ event, with: args });
+      void observed.push({ event, with: args });
   return {
     call: tell("call"),
     turnedAway: tell("turnedAway"),
@@ -75,7 +75,7 @@ export function createTestTelemetry(told: Told[]): Telemetry {
   };
 }
 
-export interface KeyWish {
+export interface KeyOptions {
   readonly scopes?: readonly Scope[];
   readonly expireMs?: number | null;
   readonly tenant?: string;
@@ -90,7 +90,7 @@ export interface World {
   readonly key: string;
   readonly system: ManualSystem;
   readonly network: PhoneNetwork;
-  readonly told: Told[];
+  readonly observed: Observation[];
   readonly folder: string;
   /** Where it keeps everything: a SQLite file, or a PostgreSQL database where the project says so. */
   readonly database: Database;
@@ -99,7 +99,7 @@ export interface World {
   /** What was printed on standard output. */
   readonly printed: string[];
   /** Makes another key, with the scopes of its kind; beside the running service, as the CLI does. */
-  makeKey(wish?: KeyWish): Promise<{ id: string; text: string }>;
+  makeKey(options?: KeyOptions): Promise<{ id: string; text: string }>;
   /** Revokes a key, as the CLI does. */
   revokeKey(id: string): Promise<void>;
   /** Stops the service and starts it again on the same files and clock; `more` changes its configuration. */
@@ -130,7 +130,7 @@ function open(options: OpenOptions): Promise<Store> {
 export async function startWorld(env: Record<string, string> = {}, system = createManualSystem()): Promise<World> {
   const folder = temporaryFolder();
   const databasePath = join(folder, "otp.db");
-  const told: Told[] = [];
+  const observed: Observation[] = [];
   const printed: string[] = [];
   const network = createPhoneNetwork();
   const given: Record<string, string> = {
@@ -148,7 +148,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
   const start = () =>
     startService(configOf(given), {
       system,
-      telemetry: createTestTelemetry(told),
+      telemetry: createTestTelemetry(observed),
       print: (text) => void printed.push(text),
       providers: [network],
       openStore: open,
@@ -162,11 +162,11 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
       await store.close();
     }
   }
-  const makeKey = (wish: KeyWish = {}) =>
+  const makeKey = (options: KeyOptions = {}) =>
     beside(async (store) => {
-      const { kind = "live" } = wish;
+      const { kind = "live" } = options;
       const scopes = isPublishable(kind) ? publishableScopes : secretScopes;
-      const full = { kind, tenant: "default", name: "test", scopes, expireMs: null, ...wish };
+      const full = { kind, tenant: "default", name: "test", scopes, expireMs: null, ...options };
       const { key, text } = await issueKey(store, system, full);
       return { id: key.id, text: text.reveal() };
     });
@@ -178,7 +178,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
     key,
     system,
     network,
-    told,
+    observed,
     folder,
     database,
     databasePath,

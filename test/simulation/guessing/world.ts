@@ -18,7 +18,7 @@ import { ofOneMind } from "../../support/service/tenants.ts";
 import { hold } from "../violation.ts";
 import { Ledger } from "./ledger.ts";
 import { createMemoryStore } from "./memory-store.ts";
-import { Past } from "./past.ts";
+import { History } from "./history.ts";
 
 /** Midnight, so that a day of the simulation is a day of the rules. */
 export const startMs = Date.UTC(2026, 0, 1);
@@ -44,7 +44,7 @@ export interface Guessed {
   guesses: number;
 }
 
-export class Ground {
+export class World {
   readonly policy: Policy;
   /** SMS by who had them sent. */
   readonly sends = { attacker: 0, owner: 0 };
@@ -52,7 +52,7 @@ export class Ground {
   readonly ledger = new Ledger();
   /** False where the length of codes follows from more than the phone's own past. */
   readonly isTargeted: boolean;
-  readonly #past = new Past();
+  readonly #history = new History();
   readonly system: ManualSystem;
   readonly #service: Verifications;
   readonly #sms = new Map<string, Verification>();
@@ -101,10 +101,10 @@ export class Ground {
     const verification = this.#sms.get(result.value.id);
     const code = verification === undefined ? undefined : deriveCode(this.#keys, verification)?.reveal();
     if (code === undefined) throw new Error("no SMS came");
-    const expected = this.#past.digitsDue(`${tenant} ${phone}`, policy, this.now());
+    const expected = this.#history.digitsDue(`${tenant} ${phone}`, policy, this.now());
     if (this.isTargeted)
       hold(result.value.digits === expected, "length", `${result.value.digits} digits, not ${expected}`);
-    this.#past.opened(result.value.id, `${tenant} ${phone}`, this.now());
+    this.#history.opened(result.value.id, `${tenant} ${phone}`, this.now());
     return { id: result.value.id, tenant, digits: result.value.digits, code };
   }
 
@@ -119,7 +119,7 @@ export class Ground {
 
   async cancel({ id, tenant }: Opened): Promise<void> {
     await this.#service.cancel(callerAt(tenant), id);
-    this.#past.ended(id, false);
+    this.#history.ended(id, false);
   }
 
   /** What typing a code comes to. */
@@ -130,16 +130,16 @@ export class Ground {
       purpose: "",
       bind: {},
     });
-    if (result.ok) this.#past.ended(id, true);
-    else if (result.refusal.reason === "CODE_MISMATCH") this.#past.wrong(id, this.now());
+    if (result.ok) this.#history.ended(id, true);
+    else if (result.refusal.reason === "CODE_MISMATCH") this.#history.wrong(id, this.now());
     return result.ok ? "verified" : result.refusal.reason;
   }
 
   /** Types the code that the SMS says. A success gives the request's SMS back to its lane. */
   async typeRight(opened: Opened, phone: string, knownUser: boolean): Promise<"verified" | Reason> {
-    const told = await this.type(opened, opened.code);
-    if (told === "verified") this.ledger.note(laneOf(opened.tenant, phone, knownUser), this.now(), -1);
-    return told;
+    const result = await this.type(opened, opened.code);
+    if (result === "verified") this.ledger.note(laneOf(opened.tenant, phone, knownUser), this.now(), -1);
+    return result;
   }
 
   /**
@@ -178,13 +178,13 @@ export interface Actor {
 }
 
 /** Lets actors act in the order of their times until `days` are over. */
-export async function play(ground: Ground, actors: readonly Actor[], days: number): Promise<void> {
+export async function play(world: World, actors: readonly Actor[], days: number): Promise<void> {
   const endMs = startMs + days * 86_400_000;
-  const times = actors.map(() => ground.now());
+  const times = actors.map(() => world.now());
   for (;;) {
     const next = Math.min(...times);
     if (next >= endMs) return;
-    ground.system.advance(Math.max(0, next - ground.now()));
+    world.system.advance(Math.max(0, next - world.now()));
     const who = times.indexOf(next);
     times[who] = (await actors[who]?.act()) ?? Number.POSITIVE_INFINITY;
   }

@@ -4,7 +4,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "vitest";
-import { codeIn, createEstate, startCrashable, type Crashable, type Estate } from "../support/processes/crashable.ts";
+import {
+  codeIn,
+  createDeployment,
+  startCrashable,
+  type Crashable,
+  type Deployment,
+} from "../support/processes/crashable.ts";
 import { rowOf, select, stateNumbers } from "../support/databases/rows.ts";
 import { dayMs, hourMs, minuteMs } from "../support/data/examples.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
@@ -15,8 +21,8 @@ import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from
 export const clocksAheadMs = [-hourMs, hourMs, -hourMs / 2, hourMs / 2];
 const connectionsEach = 25;
 
-export interface Crowd {
-  readonly estate: Estate;
+export interface Cluster {
+  readonly deployment: Deployment;
   readonly database: { readonly kind: "postgres"; readonly url: string };
   readonly instances: readonly Crashable[];
   /** Calls one instance. */
@@ -27,23 +33,23 @@ export interface Crowd {
 }
 
 /** Starts the instances on an empty database. The day's cap begins anew at midnight, so not right before that. */
-export async function startCrowd(folder: string, url: string, env: Record<string, string> = {}): Promise<Crowd> {
+export async function startCluster(folder: string, url: string, env: Record<string, string> = {}): Promise<Cluster> {
   while (Date.now() % dayMs > dayMs - 2 * minuteMs) await sleep(1_000);
-  const estate = await createEstate(folder, url);
+  const deployment = await createDeployment(folder, url);
   const given = { OTP_SEND_WAIT_MS: "0", OTP_KEY_LIMIT: "none", ...env };
   const instances = await Promise.all(
-    clocksAheadMs.map((aheadMs) => startCrashable(estate, { ...given, CRASH_AHEAD_MS: `${aheadMs}` })),
+    clocksAheadMs.map((aheadMs) => startCrashable(deployment, { ...given, CRASH_AHEAD_MS: `${aheadMs}` })),
   );
   const urlOf = (at: number) => instances[at % instances.length]?.url ?? "";
   return {
-    estate,
+    deployment,
     database: { kind: "postgres", url },
     instances,
-    call: (at, rpc, message) => connectByFetch.call(urlOf(at), rpc, message, { key: estate.key }),
+    call: (at, rpc, message) => connectByFetch.call(urlOf(at), rpc, message, { key: deployment.key }),
     fire: (shots) =>
       fireVolley({
         url: instances.map(({ url: to }) => to),
-        key: estate.key,
+        key: deployment.key,
         connections: connectionsEach,
         shots,
       }),
@@ -54,20 +60,20 @@ export async function startCrowd(folder: string, url: string, env: Record<string
 }
 
 /** Sends a code through an instance, and waits for its SMS. */
-export async function sendThrough(crowd: Crowd, at: number): Promise<{ id: string; code: string }> {
+export async function sendThrough(cluster: Cluster, at: number): Promise<{ id: string; code: string }> {
   const phone = newPhone();
-  const { value } = await crowd.call(at, "SendOtp", { phone });
-  const instance = crowd.instances[at % crowd.instances.length];
-  await instance?.until(() => crowd.estate.inbox.has(phone));
-  return { id: String(value?.["request_id"]), code: codeIn(crowd.estate.inbox.get(phone)?.[0] ?? "") };
+  const { value } = await cluster.call(at, "SendOtp", { phone });
+  const instance = cluster.instances[at % cluster.instances.length];
+  await instance?.until(() => cluster.deployment.inbox.has(phone));
+  return { id: String(value?.["request_id"]), code: codeIn(cluster.deployment.inbox.get(phone)?.[0] ?? "") };
 }
 
 /**
  * Fires `each` guesses at each of so many verifications, all at once: of every other one, one guess is right. Exactly five
  * are evaluated of those that no right one ends, and every history is that of one counter.
  */
-export async function guessAtAll(crowd: Crowd, verifications: number, each: number): Promise<Hit[]> {
-  const sent = await Promise.all(Array.from({ length: verifications }, (_, at) => sendThrough(crowd, at)));
+export async function guessAtAll(cluster: Cluster, verifications: number, each: number): Promise<Hit[]> {
+  const sent = await Promise.all(Array.from({ length: verifications }, (_, at) => sendThrough(cluster, at)));
   // Late enough to race with the lock, in some.
   const rightAt = (at: number) => (at % 2 === 0 ? undefined : at % 8);
   // Each round begins one further on, so that every instance has guesses at every verification.
@@ -78,7 +84,7 @@ export async function guessAtAll(crowd: Crowd, verifications: number, each: numb
     const typed = number === rightAt(at) ? code : wrongCode(code, number + 1);
     return { at, input: typed === code ? ("right" as const) : ("wrong" as const), id, typed };
   });
-  const hits = await crowd.fire(
+  const hits = await cluster.fire(
     shots.map(({ id, typed }) => ({ rpc: "VerifyOtp", message: { request_id: id, code: typed } })),
   );
 
@@ -86,7 +92,7 @@ export async function guessAtAll(crowd: Crowd, verifications: number, each: numb
     const of = shots.flatMap((shot, i) => (shot.at === at ? [{ input: shot.input, hit: hits[i] as Hit }] : []));
     const wrong = of.filter(({ hit }) => hit.outcome === "CODE_MISMATCH").length;
     const right = of.filter(({ hit }) => hit.outcome === "OK").length;
-    const { attempts, state } = await rowOf(crowd.database, id);
+    const { attempts, state } = await rowOf(cluster.database, id);
     expect(right, `successes of verification ${at}`).toBe(state === stateNumbers.VERIFIED ? 1 : 0);
     expect(wrong + right, `guesses evaluated of verification ${at}`).toBe(attempts);
     if (rightAt(at) === undefined) expect([attempts, state]).toEqual([5, stateNumbers.LOCKED]);
@@ -119,33 +125,33 @@ function lookAfter(hits: readonly Hit[], output: string): Operation<AttemptInput
  * came in all.
  */
 export async function sendToAll(
-  crowd: Crowd,
+  cluster: Cluster,
   { onePhone, limit, manyPhones, dailyCap }: { onePhone: number; limit: number; manyPhones: number; dailyCap: number },
 ): Promise<number> {
   const phone = newPhone();
-  const before = await messagesToday(crowd);
-  const sends = await crowd.fire(Array.from({ length: onePhone }, () => ({ rpc: "SendOtp", message: { phone } })));
+  const before = await messagesToday(cluster);
+  const sends = await cluster.fire(Array.from({ length: onePhone }, () => ({ rpc: "SendOtp", message: { phone } })));
   expect(tally(sends)).toEqual({ OK: limit, PHONE_RATE_LIMITED: onePhone - limit });
-  expect(await messagesToday(crowd)).toBe(before + limit);
+  expect(await messagesToday(cluster)).toBe(before + limit);
 
   const left = dailyCap - before - limit;
   const others = Array.from({ length: manyPhones }, newPhone);
-  const more = await crowd.fire(others.map((other) => ({ rpc: "SendOtp", message: { phone: other } })));
+  const more = await cluster.fire(others.map((other) => ({ rpc: "SendOtp", message: { phone: other } })));
   expect(tally(more)).toEqual({ OK: left, SPEND_LIMIT: manyPhones - left });
-  expect(await messagesToday(crowd)).toBe(dailyCap);
-  const texts = () => [...crowd.estate.inbox.values()].flat().length;
+  expect(await messagesToday(cluster)).toBe(dailyCap);
+  const texts = () => [...cluster.deployment.inbox.values()].flat().length;
   await expect.poll(texts).toBe(dailyCap);
   return texts();
 }
 
 /** The messages that count under today's cap. */
-async function messagesToday({ database }: Crowd): Promise<number> {
+async function messagesToday({ database }: Cluster): Promise<number> {
   const [row] = await select(database, "SELECT coalesce(sum(count), 0)::int AS n FROM daily_messages");
   return Number(row?.["n"]);
 }
 
 /** The database's own time, in milliseconds. */
-export async function databaseNow(crowd: Crowd): Promise<number> {
-  const [row] = await select(crowd.database, "SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now_ms");
+export async function databaseNow(cluster: Cluster): Promise<number> {
+  const [row] = await select(cluster.database, "SELECT extract(epoch FROM clock_timestamp()) * 1000 AS now_ms");
   return Number(row?.["now_ms"]);
 }

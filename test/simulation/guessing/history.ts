@@ -19,7 +19,7 @@ interface Phone {
 const dayMs = 86_400_000;
 const forgetDays = 90;
 
-export class Past {
+export class History {
   readonly #requests = new Map<string, Request>();
   readonly #phones = new Map<string, Phone>();
 
