@@ -100,6 +100,8 @@ interface Owed {
   readonly verification: Verification;
   readonly message: Message;
   readonly now: Instant;
+  /** The TATs of the phone's buckets, this message spent. */
+  readonly tatsMs: readonly Instant[];
   readonly share?: Share | undefined;
 }
 
@@ -188,6 +190,7 @@ export function decideSend(
     endMs: null,
   };
   const message = owedMessage(verification, now, place);
+  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, share: place.share };
   return {
     writes: {
       verification,
@@ -197,7 +200,7 @@ export function decideSend(
       ...dailyOf(place, cap),
       ...recordOf(claim, verification.id, null, now),
     },
-    result: { kind: "opened", verification, message, now, share: place.share, passUntilMs: door.passUntilMs },
+    result: { kind: "opened", ...owed, passUntilMs: door.passUntilMs },
   };
 }
 
@@ -347,7 +350,7 @@ export function decideResend(
       ...dailyOf(place, cap),
       ...recordOf(claim, resent.id, null, now),
     },
-    result: { kind: "resent", verification: resent, message, now, share: place.share },
+    result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, share: place.share },
   };
 }
 

@@ -55,6 +55,11 @@ export function spendAll(
   return corrected ? { allowed: false, retryAfterMs, tatsMs: unspent } : { allowed: false, retryAfterMs };
 }
 
+/** From when on `spendAll` would take one, if nothing is spent or stored until then: maybe a moment long past. Pure. */
+export function spendableFrom(limits: readonly Limit[], tatsMs: readonly Instant[]): Instant {
+  return Math.max(0, ...limits.map(({ burst, intervalMs }, i) => (tatsMs[i] ?? 0) - (burst - 1) * intervalMs));
+}
+
 /** Gives `count` back to the bucket of every limit. Pure. */
 export function giveBackAll(
   limits: readonly Limit[],

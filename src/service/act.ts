@@ -9,6 +9,7 @@ import type { Replay } from "../otp/decisions.ts";
 import type { Policy } from "../otp/policy.ts";
 import { ok, type Refusal } from "../otp/reason.ts";
 import type { TenantOf } from "../otp/tenant.ts";
+import { resendsLeft, type Verification } from "../otp/verification.ts";
 import type { PhoneOf, Store, UpdateScope } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { replay, type Answer, type Caller, type Sent } from "./calls.ts";
@@ -59,15 +60,22 @@ export function storedRefusal(decided: {
   return decided.kind === "replay" ? decided.answer?.refusal : undefined;
 }
 
+/** What there is to tell of a verification now. */
+export async function sentNow({ store, tenantOf, phoneOf }: ActTools, verification: Verification): Promise<Sent> {
+  const policy = policyOf({ tenantOf }, verification.tenant);
+  const now = store.now();
+  const mayResend = resendsLeft(verification, policy, now).count > 0;
+  const tatsMs = mayResend ? (await store.readPhone(phoneOf(verification))).tats : [];
+  return sentAt(verification, policy, now, tatsMs);
+}
+
 /** The first answer of a repeated send or resend. */
-export function replaySent({ store, tenantOf }: ActTools, replayed: Replay): Answer<Sent> {
+export async function replaySent(tools: ActTools, replayed: Replay): Promise<Answer<Sent>> {
   const refusal = storedRefusal(replayed);
   if (refusal !== undefined) return replay({ ok: false, refusal });
   const { verification, answer: first } = replayed;
   // The first call crashed before it could note its answer: the verification as it stands now is the answer.
-  if (first?.sent === undefined) {
-    return replay(ok(sentAt(verification, policyOf({ tenantOf }, verification.tenant), store.now())));
-  }
+  if (first?.sent === undefined) return replay(ok(await sentNow(tools, verification)));
   const { id, digits, expireMs } = verification;
   return replay(ok({ id, digits, expireMs, at: first.at, ...first.sent }));
 }

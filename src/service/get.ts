@@ -3,21 +3,20 @@
  */
 import { openPhone } from "../otp/phone-number.ts";
 import { ok, refuse } from "../otp/reason.ts";
-import { stateAt, terminalReason } from "../otp/verification.ts";
-import { policyOf, type ActTools } from "./act.ts";
+import { terminalReason } from "../otp/verification.ts";
+import { sentNow, type ActTools } from "./act.ts";
 import { answer, type Answer, type Caller, type Seen } from "./calls.ts";
-import { sentAt } from "./hand-over.ts";
 
 export async function get(tools: ActTools, caller: Caller, id: string): Promise<Answer<Seen>> {
   const { store, keys } = tools;
   const v = await store.readVerification(caller.tenant, id);
   if (v === undefined) return answer(refuse("REQUEST_NOT_FOUND"));
-  const now = store.now();
-  const state = stateAt(v, now);
+  const sent = await sentNow(tools, v);
+  const { state } = sent;
   const latest = (await store.readMessages(v.id)).at(-1);
   return answer(
     ok({
-      ...sentAt(v, policyOf(tools, v.tenant), now),
+      ...sent,
       phone: openPhone(keys, v.kid, v.id, v.phoneBox),
       reason: state === "PENDING" ? undefined : terminalReason(state),
       channel: v.channel,

@@ -13,8 +13,13 @@ import type { Job, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 import type { Sent } from "./calls.ts";
 
-/** A message in hand, and until when the pass was good that its send had of the bot check. */
-export type Owed = Job & { readonly passUntilMs?: Instant | undefined };
+/** A message in hand. */
+export interface Owed extends Job {
+  /** The TATs of its phone's buckets, this message spent. */
+  readonly tatsMs: readonly Instant[];
+  /** Until when the pass was good that its send had of the bot check. */
+  readonly passUntilMs?: Instant | undefined;
+}
 
 export interface HandOverOptions {
   readonly store: Store;
@@ -56,7 +61,8 @@ export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOve
       if (claim !== undefined) await noteUndelivered(job, claim, refusal);
       return { ok: false, refusal };
     }
-    const sent = sentAt(settled?.verification ?? verification, policyOf(verification.tenant), store.now());
+    const policy = policyOf(verification.tenant);
+    const sent = sentAt(settled?.verification ?? verification, policy, store.now(), job.tatsMs);
     const { at, state, delivery, nextResendMs, resendsRemaining } = sent;
     const kept = { at, sent: { state, delivery, nextResendMs, resendsRemaining } };
     if (claim !== undefined) await store.noteAnswer(claim.slot, verification.id, kept);
@@ -64,9 +70,9 @@ export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOve
   };
 }
 
-/** What there is to tell of a verification at a moment. Pure. */
-export function sentAt(v: Verification, policy: Policy, at: Instant): Sent {
-  const { count, nextMs } = resendsLeft(v, policy, at);
+/** What there is to tell of a verification at a moment, with its phone's buckets as they stand. Pure. */
+export function sentAt(v: Verification, policy: Policy, at: Instant, tatsMs: readonly Instant[]): Sent {
+  const { count, nextMs } = resendsLeft(v, policy, at, tatsMs);
   return {
     id: v.id,
     state: stateAt(v, at),

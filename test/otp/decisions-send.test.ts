@@ -33,8 +33,8 @@ function send(phone: PhoneView = freshPhone, with_ = policy, at = now) {
 
 describe("a send", () => {
   test("opens a pending verification with the policy's terms", () => {
-    const { result, verification, message } = send();
-    expect(result).toEqual({ kind: "opened", verification, message, now });
+    const { result, verification, message, tats: tatsMs } = send();
+    expect(result).toEqual({ kind: "opened", verification, message, now, tatsMs });
     expect(verification).toEqual(verificationOf({ delivery: "SENDING" }));
   });
 

@@ -18,8 +18,8 @@ afterAll(() => world.stop());
 
 const idPattern = /^[A-Za-z0-9_-]{22}$/;
 
-function timeIn(ms: number): string {
-  return new Date(world.system.now() + ms).toISOString().replace(".000Z", "Z");
+function timeIn(ms: number, { system } = world): string {
+  return new Date(system.now() + ms).toISOString().replace(".000Z", "Z");
 }
 
 describe.each(surfaces)("over $name", (surface) => {
@@ -233,4 +233,41 @@ test("over two surfaces, one verification is one verification", async () => {
   const { value } = (await rest?.call(world.url, "SendOtp", { phone }, { key: world.key })) ?? {};
   const verify = { request_id: String(value?.["request_id"]), code: world.network.codeFor(phone) };
   expect((await grpc?.call(world.url, "VerifyOtp", verify, { key: world.key }))?.value).toMatchObject({ phone });
+});
+
+describe("with the limits of a number that hold by themselves", () => {
+  let limited: World;
+  beforeAll(async () => {
+    limited = await startWorld({ OTP_PHONE_LIMITS: "5@10m,6@4h" });
+  });
+  afterAll(() => limited.stop());
+
+  test.each(surfaces)("over $name, a resend is promised for when its number has room for it", async (surface) => {
+    const call = (rpc: Rpc, message: Message) => surface.call(limited.url, rpc, message, { key: limited.key });
+    const phone = newPhone();
+    const told: JsonObject[] = [];
+    for (const waitMs of [0, 75_000, 75_000, 75_000, 75_000]) {
+      limited.system.advance(waitMs);
+      told.push((await call("SendOtp", { phone })).value ?? {});
+    }
+    expect(told.map(({ resends_remaining: left }) => left)).toEqual([2, 2, 2, 2, 1]);
+    // Five at once and one more in 10 minutes: the first was 5 minutes ago.
+    const promise = { resend_in_seconds: 300, resends_remaining: 1, next_resend_time: timeIn(300_000, limited) };
+    expect(told.at(-1)).toMatchObject(promise);
+    const message = { request_id: String(told.at(-1)?.["request_id"]) };
+    expect((await call("GetOtp", message)).value).toMatchObject(promise);
+    limited.system.advance(299_999);
+    expectRefusal(await call("ResendOtp", message), "PHONE_RATE_LIMITED", { field: "phone", retryAfterSeconds: 1 });
+    expect((await call("GetOtp", message)).value).toMatchObject({ resend_in_seconds: 1, resends_remaining: 1 });
+    limited.system.advance(1);
+    const none = { resend_in_seconds: 0, resends_remaining: 0 };
+    expect((await call("ResendOtp", message)).value).toMatchObject(none);
+    expect((await call("GetOtp", message)).value).toMatchObject(none);
+    // Six at once and one more in 4 hours: the first was 11 minutes ago.
+    limited.system.advance(60_000);
+    expectRefusal(await call("ResendOtp", message), "PHONE_RATE_LIMITED", {
+      field: "phone",
+      retryAfterSeconds: 13_740,
+    });
+  });
 });

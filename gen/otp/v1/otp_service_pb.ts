@@ -160,8 +160,8 @@ export type SendOtpResponse = Message<"otp.v1.SendOtpResponse"> & {
   expiresInSeconds: number;
 
   /**
-   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left. The limits on the number itself
-   * may still refuse it, as PHONE_RATE_LIMITED.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time: after the wait between resends, and once the number's
+   * own limits have room for it. Other sends to the number may take that room meanwhile. Unset when no resend is left.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 6;
    */
@@ -175,7 +175,8 @@ export type SendOtpResponse = Message<"otp.v1.SendOtpResponse"> & {
   resendInSeconds: number;
 
   /**
-   * How many resends are left: 0 to 5. Those that the lifetime has no time for do not count, so it falls as time passes.
+   * How many resends are left: 0 to 5. Those that the lifetime has no time for, or the number's limits no room, do not
+   * count, so it falls as time passes.
    *
    * @generated from field: int32 resends_remaining = 8;
    */
@@ -367,8 +368,8 @@ export type ResendOtpResponse = Message<"otp.v1.ResendOtpResponse"> & {
   expiresInSeconds: number;
 
   /**
-   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left. The limits on the number itself
-   * may still refuse it, as PHONE_RATE_LIMITED.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time: after the wait between resends, and once the number's
+   * own limits have room for it. Other sends to the number may take that room meanwhile. Unset when no resend is left.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 6;
    */
@@ -382,7 +383,8 @@ export type ResendOtpResponse = Message<"otp.v1.ResendOtpResponse"> & {
   resendInSeconds: number;
 
   /**
-   * How many resends are left: 0 to 5. Those that the lifetime has no time for do not count, so it falls as time passes.
+   * How many resends are left: 0 to 5. Those that the lifetime has no time for, or the number's limits no room, do not
+   * count, so it falls as time passes.
    *
    * @generated from field: int32 resends_remaining = 8;
    */
@@ -564,8 +566,9 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   endTime?: Timestamp | undefined;
 
   /**
-   * When ResendOtp is next allowed, up to 60 seconds before expire_time. Unset when no resend is left or it ended. The limits on the number itself
-   * may still refuse it, as PHONE_RATE_LIMITED.
+   * When ResendOtp is next allowed, up to 60 seconds before expire_time: after the wait between resends, and once the number's
+   * own limits have room for it. Other sends to the number may take that room meanwhile. Unset when no resend is left, or
+   * it ended.
    *
    * @generated from field: google.protobuf.Timestamp next_resend_time = 12;
    */
@@ -579,7 +582,8 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   resendInSeconds: number;
 
   /**
-   * How many resends are left: 0 to 5; 0 once it ended. Those that the lifetime has no time for do not count.
+   * How many resends are left: 0 to 5; 0 once it ended. Those that the lifetime has no time for, or the number's limits no
+   * room, do not count.
    *
    * @generated from field: int32 resends_remaining = 14;
    */
