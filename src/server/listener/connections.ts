@@ -16,7 +16,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { constants, type Http2ServerRequest, type Http2ServerResponse, type ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
-import { collect } from "./heap.ts";
+import { leftBehind } from "./heap.ts";
 import { createHoldings, takenFor } from "./holdings.ts";
 import { sendShutdownNotice } from "./shutdown-notice.ts";
 import { createStrangers } from "./strangers.ts";
@@ -110,7 +110,8 @@ const quietMs = 10_000;
 /** What strangers may have us hold, by estimate. */
 const strangersBytesMax = 4_194_304;
 /** What a connection leaves behind beside that. */
-const connectionBytes = 4_096;
+const http1ConnectionBytes = 4_096;
+const http2ConnectionBytes = 40_960;
 /** Answers given and not taken, on one connection of a stranger, beyond which it gets no further one. */
 const untakenMax = 16;
 /** The most that a connection can have sent ahead: what is read at once. */
@@ -149,14 +150,12 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up.
     mayGo: ({ answersDue }) => answersDue === undefined || 2 * untaken(answersDue) >= answersDue.size,
     evict({ session, socket }, bytes) {
-      bytesLeft += bytes;
+      leftBehind(bytes);
       // Without an error, which every single stream would have to hear.
       session?.destroy();
       socket.destroy();
     },
   });
-  /** What strangers who have gone have left behind. */
-  let bytesLeft = 0;
   let tick = 0;
   const ticking = setInterval(onTick, limits.tickMs).unref();
 
@@ -171,9 +170,6 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     }
     // Answers that were ours to give at the last look may have been given since.
     holdings.makeRoom();
-    if (bytesLeft < strangersBytesMax) return;
-    bytesLeft = 0;
-    collect();
   }
 
   function allowedTicks({ hasBroughtKey, hasBroughtRequest, isRetiring }: Connection): number {
@@ -250,7 +246,11 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     bySocket.delete(connection.socket);
     strangers.remove(connection);
     // Much of it is freed by the collector alone, which does not know how much that is.
-    if (!connection.hasBroughtKey) bytesLeft += connectionBytes + holdings.remove(connection, connection.holder);
+    if (!connection.hasBroughtKey)
+      leftBehind(
+        (connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes) +
+          holdings.remove(connection, connection.holder),
+      );
   }
 
   /** Closes a connection that does harm. */

@@ -24,14 +24,32 @@ export function boundHeap(): void {
   looking.unref();
 }
 
-let gc: (() => void) | undefined;
+/** What may be left behind before it is collected. */
+const leftBytesMax = 6_291_456;
 
-/** Collects all there is, which takes some 30 ms. */
-export function collect(): void {
+let gc: (() => void) | undefined;
+let bytesLeft = 0;
+let isDue = false;
+
+/**
+ * Notes that strangers who are gone have left so many bytes behind, which the collector alone frees without seeing their
+ * size. Collects all there is once that is much, which takes some 30 ms.
+ */
+export function leftBehind(bytes: number): void {
+  bytesLeft += bytes;
+  if (bytesLeft < leftBytesMax || isDue) return;
+  isDue = true;
+  // A turn later, when what was destroyed in this one has let go of all it had.
+  setImmediate(() => setImmediate(collect));
+}
+
+function collect(): void {
   if (gc === undefined) {
     setFlagsFromString("--expose-gc");
     gc = runInNewContext("gc") as () => void;
     setFlagsFromString("--no-expose-gc");
   }
+  bytesLeft = 0;
+  isDue = false;
   gc();
 }

@@ -5,7 +5,7 @@
  *
  * By hand, because the library for it loses the slow-loris timeouts, the peer's address on HTTP/2 and a clean close.
  */
-import { createServer as createHttp1Server, type Server as Http1Server } from "node:http";
+import { createServer as createHttp1Server, setMaxIdleHTTPParsers, type Server as Http1Server } from "node:http";
 import {
   constants,
   createSecureServer,
@@ -102,6 +102,11 @@ const backlogMax = 4_096;
 /** How long last answers have to leave, and clients to close in their own time. */
 const lastAnswersMs = 1_000;
 
+/** A parser that is kept for the next connection keeps what it has of half a head, up to the most that a head may have. */
+const parsersKept = 64;
+/** Once so much was read and is not parsed yet, no more is read. */
+const readAheadBytes = 16_384;
+
 const http1Options = ({ requestMs, checkMs, headerBytesMax }: ServerLimits) => ({
   headersTimeout: requestMs,
   requestTimeout: requestMs,
@@ -109,6 +114,7 @@ const http1Options = ({ requestMs, checkMs, headerBytesMax }: ServerLimits) => (
   // Idle connections are looked after by connections.ts.
   keepAliveTimeout: 0,
   maxHeaderSize: headerBytesMax,
+  highWaterMark: readAheadBytes,
 });
 
 const http2Options = ({ headerBytesMax, headersMax, streamsMax }: ServerLimits) => ({
@@ -128,6 +134,7 @@ const http2Options = ({ headerBytesMax, headersMax, streamsMax }: ServerLimits) 
 export async function startServer(options: ServerOptions): Promise<RunningServer> {
   const { handler, connections, host, readCertificate, onFault, limits = serverLimits } = options;
 
+  setMaxIdleHTTPParsers(parsersKept);
   const pipelines = createPipelines(limits.pipelinedMax);
 
   function onRequest(request: Request, response: Response): void {
