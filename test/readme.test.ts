@@ -113,8 +113,12 @@ describe("the README's commands", () => {
 
   test("a send with an Idempotency-Key answers the same twice, and texts once", async () => {
     const { command } = only(commandsWith("Idempotency-Key"));
-    const { sent } = await send(command);
-    expect(await run(command)).toEqual(sent);
+    const [make = "", ...rest] = command.split("\n");
+    const { stdout: made } = await promisify(execFile)("bash", ["-c", `${make}; echo "$IDEMPOTENCY_KEY"`]);
+    expect(made).toMatch(/^[0-9a-f-]{36}\n$/);
+    const call = [`IDEMPOTENCY_KEY=${made.trim()}`, ...rest].join("\n");
+    const { sent } = await send(call);
+    expect(await run(call)).toEqual(sent);
     const boxes = () => otpd.output().match(/┌/g)?.length ?? 0;
     const before = boxes();
     // A box of the repeat would stand before that of a later send.

@@ -3,7 +3,7 @@
  * printed never holds more of a number than its prefix.
  */
 import { parseArgs } from "node:util";
-import { isPrefix } from "../otp/destination.ts";
+import { isPrefix, type Destination, type Verdict } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber } from "../otp/phone-number.ts";
 import {
   allowance,
@@ -27,8 +27,9 @@ export const prefixCommands: Commands = {
     summary: "tell why a prefix is blocked, or would be",
     help: `Usage: otpd destinations explain PHONE [--tenant NAME] [--json]
 
-Tells which entry of the tenant's lists blocks or allows it, and what the pumping guard knows of its prefix, that is, of the numbers that differ in their last four digits, and every
-decision it kept, with the numbers that decided. PHONE is a number such as +31612345678, or the prefix itself.
+Tells which entry of the tenant's lists blocks or allows it, and for a prefix which longer entries speak for some of its
+numbers; then what the pumping guard knows of its prefix, that is, of the numbers that differ in their last four digits,
+and every decision it kept, with the numbers that decided. PHONE is a number such as +31612345678, or the prefix itself.
 
   --tenant  whose prefix; default unless given
   --json    print all of it as one JSON object`,
@@ -56,31 +57,61 @@ async function explain(args: string[]): Promise<void> {
   const config = configuration();
   await withStore(async (store) => {
     const { id, policy } = await tenantAsRead(store, values.tenant, config);
-    const entry = await entryOf(store, id, text);
-    const name = await findPrefix(store, id, text, entry !== undefined);
+    const { entry, longer } = await entriesOf(store, id, text);
+    const name = await findPrefix(store, id, text, entry !== undefined || longer.length > 0);
     const report = await explainPrefix(store, name);
     const guard = report === undefined ? { known: false } : asJson(report, policy.fraudGuard);
-    if (values.json) return say(JSON.stringify({ ...guard, destination: entry ?? null }));
+    if (values.json) return say(JSON.stringify({ ...guard, destination: entry ?? null, longer }));
     const known = report === undefined ? nothingKnown : describe(report, policy.fraudGuard);
-    say(entry === undefined ? known : `${entryLine(entry)}\n\n${known}`);
+    const listed = [entry && entryLine(entry), longer.length === 0 ? undefined : longerLines(longer)];
+    say([...listed.filter((part) => part !== undefined), known].join("\n\n"));
   });
 }
 
-/** The entry of the tenant's lists that speaks for a number or a prefix, with no more of a number than its prefix. */
-async function entryOf(store: Store, tenant: string, text: string) {
-  const parsed = parsePhoneNumber(text);
-  const number = parsed.ok ? parsed.value.e164 : bare(text);
-  if (!isPrefix(number)) return undefined;
-  const entry = await store.registry.findDestination(tenant, number);
-  if (entry === undefined) return undefined;
-  const { prefix, verdict, note, createMs } = entry;
-  const isWhole = parsed.ok && prefix.length > number.length - 4;
-  return { prefix: isWhole ? maskPhone(prefix) : prefix, verdict, note, create_time: timeOf(createMs) };
+/** An entry of the lists as it is shown: with no more of a number than its prefix. */
+interface Entry {
+  readonly prefix: string;
+  readonly verdict: Verdict;
+  readonly note: string;
+  readonly create_time: string | null;
 }
 
-function entryLine({ prefix, verdict, note, create_time }: NonNullable<Awaited<ReturnType<typeof entryOf>>>): string {
+/** The entry that speaks for a number or a prefix, and of a prefix the longer ones, each of which speaks for its numbers. */
+async function entriesOf(
+  store: Store,
+  tenant: string,
+  text: string,
+): Promise<{ entry: Entry | undefined; longer: readonly Entry[] }> {
+  const parsed = parsePhoneNumber(text);
+  const number = parsed.ok ? parsed.value.e164 : bare(text);
+  if (!isPrefix(number)) return { entry: undefined, longer: [] };
+  const entry = await store.registry.findDestination(tenant, number);
+  const all = parsed.ok ? [] : await store.registry.listDestinations(tenant);
+  const longer = all.filter(({ prefix }) => prefix.startsWith(number) && prefix !== number);
+  const isWhole = (prefix: string) => parsed.ok && prefix.length > number.length - 4;
+  return {
+    entry: entry && shown(entry, isWhole(entry.prefix)),
+    longer: longer.map((below) => shown(below, parsePhoneNumber(below.prefix).ok)),
+  };
+}
+
+function shown({ prefix, verdict, note, createMs }: Destination, isNumber: boolean): Entry {
+  return { prefix: isNumber ? maskPhone(prefix) : prefix, verdict, note, create_time: timeOf(createMs) };
+}
+
+function entryLine({ prefix, verdict, note, create_time }: Entry): string {
   const why = note === "" ? "" : ` (${note})`;
   return `The entry ${prefix}${why} of the lists ${verdict}s it since ${create_time}: ${verdict === "block" ? "nothing is sent" : "the guard is not asked"}.`;
+}
+
+function longerLines(longer: readonly Entry[]): string {
+  const rows = longer.map(({ prefix, verdict, note, create_time }) => [
+    prefix,
+    verdict,
+    note || "-",
+    create_time ?? "",
+  ]);
+  return `Longer entries speak for some of its numbers:\n${table([["PREFIX", "VERDICT", "NOTE", "SINCE"], ...rows])}`;
 }
 
 async function unblock(args: string[]): Promise<void> {

@@ -34,7 +34,7 @@ async function run(args: string[]): Promise<void> {
   const file = values["expire-only"] ? undefined : single(positionals, "Give the one file to restore from.");
   const database = valueOf("otpd cannot restore", parseDatabase(process.env, readText));
   const now = createSystem().now();
-  if (file === undefined) return say(`${ended(await expireOnly(database, now))}\n\n${forgotten}`);
+  if (file === undefined) return say(`${ended(await expireOnly(database, now))}\n\n${sinceCopy}`);
   if (database.kind !== "sqlite") {
     throw new Unusable(
       "The database is PostgreSQL, which is put back by its own means: use pg_restore, then otpd restore --expire-only.",
@@ -78,3 +78,6 @@ function ended({ verifications, messages }: Expired): string {
 
 const forgotten = `What happened after the backup is not in it: revoke again the keys that were revoked since, and look through
 otpd tenants list and otpd destinations list. The master key must be the one from then: otpd doctor tells.`;
+const sinceCopy = `All else stays as it is. If the database was put back from a copy, what happened after that copy is not in it: revoke
+again the keys that were revoked since, and look through otpd tenants list and otpd destinations list. The master key must
+be the one from then: otpd doctor tells.`;

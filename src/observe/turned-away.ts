@@ -12,6 +12,7 @@ export interface TurnedAway {
   readonly id: string;
   readonly reason: Reason;
   readonly status: number;
+  /** "?" where the bytes were no request that could be read, as `path` then. */
   readonly method: string;
   /** As it came, without the query. */
   readonly path: string;

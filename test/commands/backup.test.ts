@@ -230,6 +230,8 @@ describe("restore", () => {
     await addEnded(path, 2, 1);
     const { code, output } = await otpd("restore", "--expire-only");
     expect({ code, output }).toEqual({ code: 0, output: expect.stringContaining("expired: 3 pending") as string });
+    expect(output).toMatch(/All else stays as it is\. If the database was put back from a copy, /);
+    expect(output).not.toContain("backup");
     const states = [...readBook(path).entries.values()].map(({ state, hasSalt }) => `${state} ${hasSalt}`);
     expect(states.toSorted()).toEqual([
       ...Array<string>(3).fill("EXPIRED false"),

@@ -76,6 +76,17 @@ describe("destinations explain", () => {
       });
     }
     await otpd("destinations", "allow", "+31655598765");
+    await otpd("destinations", "allow", "+316551", "--note", "pilot");
+    const above = await otpd("destinations", "explain", "+31655");
+    expect(above.output).toMatch(/^The entry \+31655 /);
+    expect(above.output).toMatch(
+      /\n\nLonger entries speak for some of its numbers:\nPREFIX +VERDICT +NOTE +SINCE\n\+316551 +allow +pilot +\S+Z\n\+31•+65 +allow +- +\S+Z\n\nNothing/,
+    );
+    const unlisted = await otpd("destinations", "explain", "+3165", "--json");
+    expect(JSON.parse(unlisted.output)).toMatchObject({
+      destination: null,
+      longer: [{ prefix: "+31655", verdict: "block" }, { prefix: "+316551" }, { prefix: "+31•••••••65" }],
+    });
     const whole = await otpd("destinations", "explain", "+31655598765");
     expect(whole.output).toMatch(/^The entry \+31•+65 of the lists allows it since \S+Z: the guard is not asked\.\n/);
   });

@@ -137,6 +137,9 @@ test("the real log has a line for each, without what is secret, and the rest at 
   const key = await firstKey(otpd);
   const secrets = ["31612345678", "123456", key];
   for (const secret of secrets) await fetch(`${otpd.url}/v1/otp/${secret}/x?code=987654`);
+  const raw = await openRaw(Number(new URL(otpd.url).port));
+  raw.write(`POST /v1/otp/verify HTTP/1.1\r\nauthorization: Bearer ${key}\r\n31612345678 123456\r\n\r\n`);
+  expect((await raw.closed).toString()).toMatch(/^HTTP\/1.1 400 Bad Request\r\nx-call-id: [\w-]{12}\r\n/);
   await Promise.all(Array.from({ length: 60 }, () => fetch(`${otpd.url}/sorry`)));
   await otpd.end();
   rmSync(folder, { recursive: true });
@@ -147,21 +150,23 @@ test("the real log has a line for each, without what is secret, and the rest at 
     .map((line) => JSON.parse(line) as { level: number; msg: string; path: string; count: number });
   const logged = lines.filter(({ msg }) => msg === "turned away");
   expect(logged[0]).toMatchObject({ level: 30, reason: "ROUTE_NOT_FOUND", status: 404, method: "GET" });
-  expect(logged.slice(0, 4).map(({ path }) => path)).toEqual([
+  expect(logged.slice(0, 5).map(({ path }) => path)).toEqual([
     "/v1/otp/•••••••••••/x",
     "/v1/otp/••••••/x",
     "/v1/otp/…/x",
+    "?",
     "/sorry",
   ]);
   const counted = lines.filter(({ msg }) => msg === "more were turned away, and are not listed");
-  expect(logged.length + counted.reduce((sum, { count }) => sum + count, 0)).toBe(63);
+  expect(logged.length + counted.reduce((sum, { count }) => sum + count, 0)).toBe(64);
   expect(secrets.concat("987654").filter((secret) => otpd.errors().includes(secret))).toEqual([]);
 });
 
 describe("bytes that are no request", () => {
+  const seen: TurnedAway[] = [];
   let listener: Listener;
   beforeAll(async () => {
-    listener = await startListener({ limits: { requestMs: 300 } });
+    listener = await startListener({ limits: { requestMs: 300 }, onTurnedAway: (request) => seen.push(request) });
   });
   afterAll(() => listener.stop());
 
@@ -171,6 +176,7 @@ describe("bytes that are no request", () => {
     ["431 Request Header Fields Too Large", "INVALID_REQUEST", `GET / HTTP/1.1\r\nx: ${"x".repeat(20_000)}\r\n\r\n`],
     ["408 Request Timeout", "DEADLINE", "GET / HTTP/1.1\r\nhost: x"],
   ])("are answered %s (%s) with a body like that of every refusal", async (status, reason, bytes) => {
+    seen.splice(0);
     const raw = await openRaw(listener.port);
     raw.write(bytes);
     const [head = "", body = ""] = (await raw.closed).toString().split("\r\n\r\n");
@@ -180,5 +186,8 @@ describe("bytes that are no request", () => {
     expect(headers.get("content-length")).toBe(`${Buffer.byteLength(body)}`);
     const code = reason === "DEADLINE" ? "deadline_exceeded" : "invalid_argument";
     expect(JSON.parse(body)).toMatchObject({ code, reason, message: expect.any(String) as string, details: [{}, {}] });
+    const id = headers.get("x-call-id");
+    expect(id).toMatch(/^[\w-]{12}$/);
+    expect(seen).toEqual([{ id, reason, status: Number(status.slice(0, 3)), method: "?", path: "?" }]);
   });
 });

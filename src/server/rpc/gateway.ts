@@ -34,7 +34,7 @@ import { allowing, createRouter, pathOf, type Routed } from "./route.ts";
 import { callKey, type Rpcs } from "./rpcs.ts";
 import { createShortRefusals } from "./short-refusals.ts";
 import { httpStatus } from "./errors.ts";
-import { answerUnreadable } from "./unreadable.ts";
+import { createAnswerUnreadable } from "./unreadable.ts";
 import { createTurnAway, newCallId, type TurnAway } from "./turn-away.ts";
 
 export interface GatewayOptions {
@@ -358,6 +358,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     return (isStore ? refuse("STORE_UNAVAILABLE", { retryAfterMs }) : refuse("INTERNAL")).refusal;
   }
 
+  const answerUnreadable = createAnswerUnreadable(system, options.onTurnedAway);
   return { handle, refuseExpectation, answerUnreadable, turnAway, drain: places.drain };
 }
 

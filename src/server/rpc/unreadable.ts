@@ -2,37 +2,55 @@
  * The answer to bytes on an HTTP/1 connection that are no request, or not in time: written in full by hand, since node has
  * made no response for it. The connection ends with it.
  */
-import type { Socket } from "node:net";
+import type { TurnedAway } from "../../observe/turned-away.ts";
 import { invalid, refuse, type Refusal } from "../../otp/reason.ts";
+import type { System } from "../../system.ts";
+import type { RequestHandler } from "../listener/exchange.ts";
 import { restError } from "./rest-error.ts";
+import { newCallId } from "./turn-away.ts";
 
 /** How long the answer has to leave. */
 const lastAnswerMs = 1_000;
 
 const tooLate = refuse("DEADLINE", { message: "The request was not here in time. It had no effect." }).refusal;
-const malformed = answerOf("400 Bad Request", invalid(undefined, "The request is not well-formed HTTP.").refusal);
+const tooLarge = invalid(undefined, "The headers are larger than 16 KiB.").refusal;
+const malformed = answerOf(400, "Bad Request", invalid(undefined, "The request is not well-formed HTTP.").refusal);
 /** By node's code for what was wrong. */
-const answers: ReadonlyMap<string, string> = new Map([
-  [
-    "HPE_HEADER_OVERFLOW",
-    answerOf("431 Request Header Fields Too Large", invalid(undefined, "The headers are larger than 16 KiB.").refusal),
-  ],
-  ["ERR_HTTP_REQUEST_TIMEOUT", answerOf("408 Request Timeout", tooLate)],
+const answers: ReadonlyMap<string, UnreadableAnswer> = new Map([
+  ["HPE_HEADER_OVERFLOW", answerOf(431, "Request Header Fields Too Large", tooLarge)],
+  ["ERR_HTTP_REQUEST_TIMEOUT", answerOf(408, "Request Timeout", tooLate)],
 ]);
 
-/** Takes node's `clientError`. */
-export function answerUnreadable(
-  error: NodeJS.ErrnoException,
-  socket: Socket | { writable: boolean; destroy(): void },
-): void {
-  if (!socket.writable || !("end" in socket)) return void socket.destroy();
-  setTimeout(() => socket.destroy(), lastAnswerMs).unref();
-  socket.end(answers.get(error.code ?? "") ?? malformed);
+interface UnreadableAnswer {
+  readonly refusal: Refusal;
+  readonly status: number;
+  /** All of it, with the id of this one. */
+  readonly textWith: (id: string) => string;
 }
 
-function answerOf(status: string, refusal: Refusal): string {
+/** Takes node's `clientError`. `onTurnedAway` is told of each that is answered. */
+export function createAnswerUnreadable(
+  system: Pick<System, "randomBytes">,
+  onTurnedAway?: (request: TurnedAway) => void,
+): RequestHandler["answerUnreadable"] {
+  return (error, socket) => {
+    if (!socket.writable || !("end" in socket)) {
+      socket.destroy();
+      return;
+    }
+    const { refusal, status, textWith } = answers.get(error.code ?? "") ?? malformed;
+    const id = newCallId(system);
+    setTimeout(() => socket.destroy(), lastAnswerMs).unref();
+    socket.end(textWith(id));
+    // Its first line may be anything, or not be there.
+    onTurnedAway?.({ id, reason: refusal.reason, status, method: "?", path: "?" });
+  };
+}
+
+function answerOf(status: number, phrase: string, refusal: Refusal): UnreadableAnswer {
   const { headers, body } = restError(refusal);
   const own = { connection: "close", "cache-control": "no-store", "content-length": `${Buffer.byteLength(body)}` };
   const lines = Object.entries({ ...headers, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);
-  return `HTTP/1.1 ${status}\r\n${lines.join("")}\r\n${body}`;
+  const rest = `${lines.join("")}\r\n${body}`;
+  return { refusal, status, textWith: (id) => `HTTP/1.1 ${status} ${phrase}\r\nx-call-id: ${id}\r\n${rest}` };
 }

@@ -26,6 +26,7 @@ import {
   type Certificate,
   type RunningServer,
 } from "../../../src/server/listener/server.ts";
+import type { TurnedAway } from "../../../src/observe/turned-away.ts";
 import { createPages, type Page } from "../../../src/server/pages/pages.ts";
 import { createQuotas } from "../../../src/service/quotas.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
@@ -42,6 +43,7 @@ export interface ListenerOptions {
   readonly isBehindProxy?: boolean;
   readonly pageOf?: (path: string) => Page | undefined;
   readonly readCertificate?: () => Certificate;
+  readonly onTurnedAway?: (request: TurnedAway) => void;
 }
 
 export interface Listener {
@@ -209,7 +211,10 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       deadlineMs: options.deadlineMs ?? 15_000,
       callsMax: options.callsMax ?? 1_024,
       onCall: (call, status) => calls.push({ call, status }),
-      onTurnedAway: ({ reason }) => turnedAway.push([reason, undefined]),
+      onTurnedAway(request) {
+        turnedAway.push([request.reason, undefined]);
+        options.onTurnedAway?.(request);
+      },
       onNoRoom: (rpc) => turnedAway.push(["STORE_UNAVAILABLE", rpc]),
       onFault: (error) => faults.push(error),
     }),
