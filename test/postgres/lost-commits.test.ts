@@ -8,6 +8,7 @@ import { countRows, rowOf, stateNumbers } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { createQuietSystem } from "../support/service/system.ts";
 import { startTcpProxy, through, type Direction, type TcpProxy } from "../support/network/tcp-proxy.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
@@ -148,11 +149,15 @@ test("CancelOtp and GetOtp do no harm twice, so they may be retried whatever bec
 });
 
 test("a call that the database was lost before is known not to be done, and may be retried", async () => {
+  // A proxy and an instance of its own: nothing else is to say the words that connections are cut at.
+  const own = await startTcpProxy(Number(new URL(inject("postgres") ?? "").port));
+  const quiet = await startWorld({ OTP_DATABASE_URL: through(own, (await newDatabase()) ?? "") }, createQuietSystem());
   for (const word of ["BEGIN", "verifications"]) {
-    const phone = newPhone();
-    const lost = proxy.cutAt("there", word);
-    const outcome = await call("SendOtp", { phone });
+    const lost = own.cutAt("there", word);
+    const outcome = await connectByFetch.call(quiet.url, "SendOtp", { phone: newPhone() }, { key: quiet.key });
     await lost;
     expectRefusal(outcome, "STORE_UNAVAILABLE", { retryAfterSeconds: 1 });
   }
+  await quiet.stop();
+  await own.stop();
 });

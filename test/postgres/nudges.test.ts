@@ -7,7 +7,7 @@ import { openPostgres } from "../../src/store/postgres/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, createActs, ringOf } from "../store/acts.ts";
 import { select } from "../support/databases/rows.ts";
-import { createManualSystem, type ManualSystem } from "../support/service/system.ts";
+import { createManualSystem, createQuietSystem, type ManualSystem } from "../support/service/system.ts";
 import { startTcpProxy, through, type TcpProxy } from "../support/network/tcp-proxy.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
@@ -27,12 +27,6 @@ afterEach(async () => {
   await world.stop();
   await proxy.stop();
 });
-
-/** A system in which nothing recurs: a worker looks at the outbox at its start, and then when it is nudged. */
-function withoutLooks(): ManualSystem {
-  const system = createManualSystem();
-  return { ...system, after: (ms, act) => (ms < 500 ? system.after(ms, act) : () => {}) };
-}
 
 /** The instance that delivers, behind the proxy, and one beside it that takes no message itself. */
 async function start(system: ManualSystem): Promise<void> {
@@ -75,14 +69,14 @@ async function giveBack(): Promise<void> {
 }
 
 test("what one instance gives back another delivers without looking, and the one that gave it back is not told", async () => {
-  await start(withoutLooks());
+  await start(createQuietSystem());
   await expect.poll(listeners).toHaveLength(2);
   await giveBack();
   expect(otherNudges).toBe(0);
 });
 
 test("a listener that was cut off listens again", async () => {
-  await start(withoutLooks());
+  await start(createQuietSystem());
   await expect.poll(listeners).toHaveLength(2);
   const before = await listeners();
   proxy.cut();

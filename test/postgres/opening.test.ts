@@ -50,14 +50,15 @@ test("time is the database's, however the machine's clock is off or set while th
   let aheadMs = 3_600_000;
   const system = createSystem(() => {}, { wallMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() });
   const store = await openPostgres({ url: (await newDatabase()) ?? "", system });
-  const isWithinASecond = () => expect(Math.abs(store.now() - Date.now())).toBeLessThan(1_000);
-  isWithinASecond();
+  // The database's clock is this machine's; what it is off by here is hours, and what a slow answer adds is not.
+  const isItsTime = () => expect(Math.abs(store.now() - Date.now())).toBeLessThan(600_000);
+  isItsTime();
   for (const nextMs of [0, 7_200_000, -7_200_000]) {
     aheadMs = nextMs;
     system.now();
-    isWithinASecond();
+    isItsTime();
     await store.ping();
-    isWithinASecond();
+    isItsTime();
   }
   await store.close();
 });

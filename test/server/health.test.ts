@@ -8,7 +8,7 @@ import { rmSync } from "node:fs";
 import { Agent, createServer } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { startListener, testKey, type Listener } from "../support/service/listener.ts";
@@ -268,9 +268,10 @@ const statusesOfStop = [
   [Status.SERVICE_UNKNOWN],
 ];
 
-// In this very process: idle connections stay open for a third of a second, which two processes may sleep through.
-test("a stop is told before any connection is closed", async () => {
+// In this very process: idle connections stay open for a third of a second, which passes here when the test says so.
+test("a stop is told before any connection is closed", async ({ onTestFinished }) => {
   const world = await startWorld();
+  onTestFinished(() => void vi.useRealTimers());
   // The provider takes its time, so that there is a call under way.
   const [called, answered] = [Promise.withResolvers<void>(), Promise.withResolvers<SendOutcome>()];
   world.network.script.push(() => {
@@ -291,6 +292,7 @@ test("a stop is told before any connection is closed", async () => {
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const sending = fetch(`${url}/v1/otp/send`, { method: "POST", headers, body: '{"phone":"+31612345678"}' });
   await called.promise;
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const stopped = world.stop();
   await Promise.all(watches.map((each) => each.ended));
   expect(watches.map(({ statuses }) => statuses)).toEqual(statusesOfStop);
@@ -305,6 +307,8 @@ test("a stop is told before any connection is closed", async () => {
   expect(live).toEqual([200, undefined]);
   answered.resolve({ kind: "accepted" });
   expect((await sending).status).toBe(200);
+  vi.runOnlyPendingTimers();
+  vi.useRealTimers();
   await stopped;
 });
 

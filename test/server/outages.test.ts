@@ -4,7 +4,8 @@
  */
 import { once } from "node:events";
 import { createConnection } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { setTimeout as sleep } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { expectRefusal } from "../support/data/contract.ts";
 import { inDatabase } from "../support/databases/rows.ts";
@@ -77,7 +78,8 @@ describe("in one world", () => {
     });
     const phone = newPhone();
     // Connect's own clients would give up by themselves and never hear the server's answer, so the header goes alone.
-    const headers = { "connect-timeout-ms": "200", "grpc-timeout": "200m" };
+    // Long enough that the call has begun by then, on the slowest machine too.
+    const headers = { "connect-timeout-ms": "1000", "grpc-timeout": "1000m" };
     const outcome = await surface.call(world.url, "SendOtp", { phone }, { key: world.key, headers });
     expectRefusal(outcome, "DEADLINE", { mayBeDone: true });
     // The deadline ends the call and not the act: on a slow disk the provider has its turn after it.
@@ -99,11 +101,15 @@ describe("a call that may have taken effect", () => {
       const sent = await grpc?.call(world.url, "SendOtp", { phone }, { key: world.key });
       const message = { request_id: String(sent?.value?.["request_id"]) };
       world.system.advance(30_000);
-      const provider = Promise.withResolvers<SendOutcome>();
-      world.network.script.push(() => provider.promise);
-      const headers = { "grpc-timeout": "40m", ...key };
+      const [called, provider] = [Promise.withResolvers<void>(), Promise.withResolvers<SendOutcome>()];
+      world.network.script.push(() => {
+        called.resolve();
+        return provider.promise;
+      });
+      const headers = { "grpc-timeout": "1000m", ...key };
       const late = await grpc?.call(world.url, "ResendOtp", message, { key: world.key, headers });
       expectRefusal(late as Outcome, "DEADLINE", { mayBeDone });
+      await called.promise;
       provider.resolve({ kind: "accepted" });
       expect(world.network.received.filter(({ to }) => to === phone)).toHaveLength(2);
     } finally {
@@ -182,7 +188,7 @@ describe("limits", () => {
   });
 });
 
-/** Resolves once nothing listens on the port any more. */
+/** Resolves once nothing listens on the port any more. A server that stops listens for as long as connections come in. */
 async function refusesConnections(port: number): Promise<void> {
   for (let isRefused = false; !isRefused;) {
     const socket = createConnection(port, "127.0.0.1");
@@ -191,11 +197,15 @@ async function refusesConnections(port: number): Promise<void> {
       () => true,
     );
     socket.destroy();
+    await sleep(50);
   }
 }
 
-test("a server that stops answers what is under way, and refuses what comes after as SHUTTING_DOWN", async () => {
+test("a server that stops answers what is under way, and refuses what comes after as SHUTTING_DOWN", async ({
+  onTestFinished,
+}) => {
   const world = await startWorld();
+  onTestFinished(() => void vi.useRealTimers());
   const provider = Promise.withResolvers<SendOutcome>();
   const called = Promise.withResolvers<void>();
   world.network.script.push(() => {
@@ -216,6 +226,8 @@ test("a server that stops answers what is under way, and refuses what comes afte
   const [first, second, third] = [await open(), await open(), await open()];
   first.socket.write(request("/v1/otp/send", JSON.stringify({ phone })));
   await called.promise;
+  // Idle connections stay open for a third of a second, which does not pass before the calls on them are made.
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
   const stopped = world.stop();
   await refusesConnections(Number(new URL(world.url).port));
   // On connections that were there before.
@@ -223,7 +235,10 @@ test("a server that stops answers what is under way, and refuses what comes afte
   third.socket.write(request("/otp.v1.OtpService/SendOtp", JSON.stringify({ phone })));
   await Promise.all([second.closed, third.closed]);
   provider.resolve({ kind: "accepted" });
-  await Promise.all([stopped, first.closed]);
+  await first.closed;
+  vi.runOnlyPendingTimers();
+  vi.useRealTimers();
+  await stopped;
   expect(first.answer()).toMatch(/^HTTP\/1\.1 200 [^]*connection: close/i);
   expect(second.answer()).toMatch(/^HTTP\/1\.1 503 [^]*retry-after: 1\r\n[^]*"reason":"SHUTTING_DOWN"/i);
   expect(third.answer()).toMatch(/^HTTP\/1\.1 503 [^]*retry-after: 1\r\n[^]*"reason":"SHUTTING_DOWN"/i);

@@ -10,11 +10,12 @@ import { constants } from "node:http2";
 import { Agent, request } from "node:https";
 import { join } from "node:path";
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from "node:tls";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { GetOtpRequestSchema, OtpService, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { lacks } from "../support/machine.ts";
 import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
+import { holdTicks, passTicks, releaseTicks } from "../support/service/ticks.ts";
 import { firstKey, runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { callFrames, callText, framesIn, frameType, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { temporaryFolder } from "../support/service/world.ts";
@@ -31,7 +32,11 @@ async function handshake(port: number, options: ConnectionOptions = {}): Promise
 
 describe.skipIf(lacksOpenssl)("with a certificate", () => {
   let listener: Listener;
-  afterEach(() => listener.stop(0));
+  beforeEach(holdTicks);
+  afterEach(async () => {
+    await listener.stop(0);
+    releaseTicks();
+  });
   const listen = async (options: ListenerOptions = {}) => {
     listener = await startListener({ readCertificate: () => first, ...options });
   };
@@ -118,11 +123,16 @@ describe.skipIf(lacksOpenssl)("with a certificate", () => {
     const halfOpen = await openRaw(listener.port, await handshake(listener.port, { ALPNProtocols: offered }));
     const stranger = await openRaw(listener.port, await handshake(listener.port, { ALPNProtocols: offered }));
     stranger.write(...call);
+    await listener.answered(1);
     const order: string[] = [];
-    await Promise.all([
+    const bothClosed = Promise.all([
       halfOpen.closed.then(() => order.push("half open")),
       stranger.closed.then(() => order.push("stranger")),
     ]);
+    passTicks(150);
+    await halfOpen.closed;
+    passTicks(100);
+    await bothClosed;
     expect(order).toEqual(["half open", "stranger"]);
     expect(listener.calls).toHaveLength(1);
   });
@@ -141,10 +151,10 @@ describe.skipIf(lacksOpenssl)("with a certificate", () => {
     const caller = await openRaw(listener.port, socket);
     caller.write(preface, settings(), callFrames(listener.port, 1, testKey));
     await listener.hanging(1);
-    await (
-      await openRaw(listener.port, await handshake(listener.port, { ALPNProtocols: ["h2"] }))
-    ).closed;
+    passTicks(100);
     listener.letGo();
+    await listener.answered(1);
+    passTicks(50);
     const frames = framesIn(await caller.closed);
     const goaway = frames.find(({ type }) => type === frameType.goaway);
     expect(goaway?.payload).toEqual(Buffer.from([0, 0, 0, 1, 0, 0, 0, constants.NGHTTP2_NO_ERROR]));

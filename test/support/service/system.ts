@@ -32,6 +32,12 @@ export function createManualSystem(seed = 1, startMs: Instant = testEpochMs): Ma
   };
 }
 
+/** A system in which nothing recurs: what a service does by itself it does at its start, and then when it is nudged. */
+export function createQuietSystem(): ManualSystem {
+  const system = createManualSystem();
+  return { ...system, after: (ms, act) => (ms < 500 ? system.after(ms, act) : () => {}) };
+}
+
 /** mulberry32: numbers in [0, 1) that depend on the seed alone. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;
