@@ -10,6 +10,7 @@ import { newPhone } from "../support/data/phones.ts";
 import { runOtpd } from "../support/processes/process.ts";
 import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
+import { startListener } from "../support/service/listener.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
@@ -199,4 +200,37 @@ test("the question behind a preflight is one seek, however many keys there are",
   expect(plan).toEqual([
     expect.objectContaining({ detail: "SEARCH key_origins USING PRIMARY KEY (origin=? AND end_ms>?)" }),
   ]);
+});
+
+describe("while origins take long to be looked up", () => {
+  const sharePerAddress = 32;
+  const json = { "content-type": "application/json" };
+  test.each([
+    ["a path that there is not", 404, "/nowhere", json],
+    ["a call without a key", 401, "/v1/otp/send", json],
+    ["a call with a key that is none", 401, "/v1/otp/send", { ...json, authorization: "Bearer nonsense" }],
+  ])("%s has 32 of one address looked up at once, and the next ones answered", async (_, status, path, headers) => {
+    const looks: PromiseWithResolvers<boolean>[] = [];
+    const anotherLook = Promise.withResolvers<void>();
+    const listener = await startListener({
+      listsOrigin() {
+        const look = Promise.withResolvers<boolean>();
+        if (looks.push(look) > sharePerAddress) anotherLook.resolve();
+        return look.promise;
+      },
+    });
+    const ask = (from: string) =>
+      overHttp1(listener.url, { path, headers: { ...headers, origin: shop }, body: "{}", from });
+    const asked = Array.from({ length: sharePerAddress + 8 }, () => ask("127.0.0.1"));
+    await listener.answered(8);
+    expect(looks).toHaveLength(sharePerAddress);
+    const another = ask("127.0.0.2");
+    await anotherLook.promise;
+    for (const { resolve } of looks) resolve(true);
+    const answers = await Promise.all([...asked, another]);
+    expect(new Set(answers.map((answer) => answer.status))).toEqual(new Set([status]));
+    const marked = answers.filter(({ headers: told }) => told.get("access-control-allow-origin") === shop);
+    expect(marked).toHaveLength(sharePerAddress + 1);
+    await listener.stop();
+  });
 });

@@ -108,16 +108,17 @@ export function createGateway(options: GatewayOptions): Gateway {
   const secretBodies = createBudget({ max: callsMax });
   const shareOfClient = (request: Request) => options.shareOf(options.addressOf(request).text);
   const door = createDoor({ perTurn: callsPerTurn, looksMax, knownLooksMax: callsMax, waitingMax: callsMax });
-  const { mark, markWithinShare, preflight } = createPageAnswers({
+  const { mark, preflight } = createPageAnswers({
     cors,
     places,
     pageCalls,
+    originLooks: createBudget(pageCallsOf(callsMax)),
     turnAway,
     shareOf: shareOfClient,
     onFault,
     faultRefusal,
   });
-  const refuseShortly = createShortRefusals(markWithinShare);
+  const refuseShortly = createShortRefusals(mark);
   const pages = options.pages({
     places,
     turnAway,

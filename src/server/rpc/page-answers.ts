@@ -1,6 +1,6 @@
 /**
  * What a browser needs before a page may ask us, and may read what we say. The origin has to be looked up, and anybody can
- * name one: what comes without a key is looked up within the share of pages.
+ * name one, with a key or without: each address has so many looked up at once.
  */
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { Request, Response } from "../listener/exchange.ts";
@@ -14,6 +14,8 @@ export interface PageAnswersOptions {
   readonly cors: Cors;
   readonly places: Places;
   readonly pageCalls: Budget;
+  /** Origins that are looked up at once so that a page may read its answer, whatever became of the call. */
+  readonly originLooks: Budget;
   readonly turnAway: TurnAway;
   /** Finds the address whose share a client counts in; undefined for one that many have. */
   readonly shareOf: (request: Request) => string | undefined;
@@ -25,35 +27,30 @@ export interface PageAnswersOptions {
 type Answer = (request: Request, response: Response) => Promise<void>;
 
 export interface PageAnswers {
-  /** Lets a page read the answer. Whatever is wrong with the store, the call itself is told. */
+  /**
+   * Lets a page read the answer, unless the address has as many origins being looked up as it may. Whatever is wrong with
+   * the store, the call itself is told.
+   */
   readonly mark: Answer;
-  /** As `mark`, unless the address has used up its share. */
-  readonly markWithinShare: Answer;
   /** Answers what a browser asks before it sends a page's call. There is no key yet, and it has no place of a call. */
   readonly preflight: Answer;
 }
 
 export function createPageAnswers(options: PageAnswersOptions): PageAnswers {
-  const { cors, places, pageCalls, turnAway, shareOf, onFault, faultRefusal } = options;
-
-  async function mark(request: Request, response: Response): Promise<void> {
-    if (request.headers.origin === undefined) return;
-    try {
-      await cors.mark(request, response);
-    } catch (error) {
-      onFault(error);
-    }
-  }
+  const { cors, places, pageCalls, originLooks, turnAway, shareOf, onFault, faultRefusal } = options;
 
   return {
-    mark,
-
-    async markWithinShare(request, response) {
+    async mark(request, response) {
       if (request.headers.origin === undefined) return;
-      const share = pageCalls.take(shareOf(request));
+      const share = originLooks.take(shareOf(request));
       if (typeof share === "string") return;
-      await mark(request, response);
-      share.giveBack();
+      try {
+        await cors.mark(request, response);
+      } catch (error) {
+        onFault(error);
+      } finally {
+        share.giveBack();
+      }
     },
 
     async preflight(request, response) {

@@ -44,6 +44,8 @@ export interface ListenerOptions {
   readonly pageOf?: (path: string) => Page | undefined;
   readonly readCertificate?: () => Certificate;
   readonly onTurnedAway?: (request: TurnedAway) => void;
+  /** Whether a page of an origin may ask; no origin's unless given. */
+  readonly listsOrigin?: (origin: string) => Promise<boolean>;
 }
 
 export interface Listener {
@@ -203,7 +205,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       }),
       addressOf,
       shareOf,
-      cors: createCors(() => Promise.resolve(false)),
+      cors: createCors(options.listsOrigin ?? (() => Promise.resolve(false))),
       wasValid: (header) => header === `Bearer ${testKey}`,
       onAuthenticated: connections.authenticated,
       pages: (house) => createPages(options.pageOf ?? (() => undefined), house),
