@@ -5,12 +5,14 @@ import { limitedLine } from "../delivery/providers/console.ts";
 import type { Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import { createTurnedAwayLog } from "../observe/turned-away.ts";
+import { isPublishable } from "../otp/api-key.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
 import { createCors } from "../server/http/cors.ts";
 import { createConnections, type Connections } from "../server/listener/connections.ts";
 import { connectionLimits } from "../server/listener/server.ts";
 import { createPages } from "../server/pages/pages.ts";
 import { createAddressOf, createAdmission } from "../server/rpc/authorize.ts";
+import type { Call } from "../server/rpc/call.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../server/rpc/gateway.ts";
 import { createOtpService, type OtpHandlers } from "../server/rpc/handlers.ts";
 import { createRpcs } from "../server/rpc/rpcs.ts";
@@ -79,8 +81,7 @@ function createCallLog({ system, telemetry, metrics }: Base) {
   const log = createTurnedAwayLog({ system, write: telemetry.turnedAway, writeRest: telemetry.turnedAwayRest });
   const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
     onCall(call, status, durationMs) {
-      // Whoever has shown no valid key could fill the log.
-      if (call.caller !== undefined || log.hasRoom()) telemetry.call(call, status, durationMs);
+      if (!isAnybodys(call) || log.hasRoom()) telemetry.call(call, status, durationMs);
       metrics?.call(call, durationMs);
     },
     onTurnedAway(request) {
@@ -90,6 +91,11 @@ function createCallLog({ system, telemetry, metrics }: Base) {
     onNoRoom: (rpc) => metrics?.turnedAway("STORE_UNAVAILABLE", rpc),
   };
   return { ...listeners, end: log.end };
+}
+
+/** Whether a call is one of which anybody could make any number: without a valid key, or a page's that was not let in. */
+function isAnybodys({ caller, reached }: Call): boolean {
+  return caller === undefined || (isPublishable(caller.kind) && !reached);
 }
 
 export interface CallsOptions {

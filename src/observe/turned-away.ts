@@ -1,7 +1,7 @@
 /**
  * What the log says of requests that were answered without having become a call: a wrong path, method or type, a page of an
- * origin that no key lists. Anybody can make them, so there is a bound on their lines, which calls without a valid key share,
- * and a path is told without what may be a number, a code, an id or a key in it.
+ * origin that no key lists. Anybody can make them, so there is a bound on their lines. Calls without a valid key share it,
+ * and those of a page's key that were not let in. A path is told without what may be a number, a code, an id or a key in it.
  */
 import type { Reason } from "../otp/reason.ts";
 import type { System } from "../system.ts";
@@ -23,7 +23,7 @@ export interface TurnedAway {
 export interface TurnedAwayLog {
   /** Tells of a request, or counts it where too many were told of lately. */
   tell(request: TurnedAway): void;
-  /** Takes one of this second's lines for a call without a valid key, or counts it where there is none left. */
+  /** Takes one of this second's lines for a call that anybody could have made, or counts it where there is none left. */
   hasRoom(): boolean;
   /** Tells at once how many were counted since the last line. */
   end(): void;

@@ -131,6 +131,23 @@ test("calls without a valid key share these lines, and others have as many as th
   expect(world.observed.find(({ event }) => event === "turnedAwayRest")).toMatchObject({ with: [6] });
 });
 
+test("so do those of a page's key that were not let in, beyond its address's limit or from elsewhere", async () => {
+  world.system.advance(60_000);
+  world.observed.splice(0);
+  const shop = "https://shop.example";
+  const { text } = await world.makeKey({ kind: "pub", origins: [shop] });
+  const ask = async (origin: string) => {
+    const headers = { authorization: `Bearer ${text}`, origin };
+    const answer = await fetch(`${world.url}/v1/otp/${"A".repeat(22)}`, { headers });
+    return ((await answer.json()) as { reason: string }).reason;
+  };
+  const limit = 60;
+  for (let i = 0; i < limit; i += 1) expect(await ask(shop)).toBe("REQUEST_NOT_FOUND");
+  for (let i = 0; i < 8; i += 1) expect(await ask(shop)).toBe("IP_RATE_LIMITED");
+  for (let i = 0; i < 8; i += 1) expect(await ask("https://evil.example")).toBe("ORIGIN_NOT_ALLOWED");
+  expect(world.observed.filter(({ event }) => event === "call")).toHaveLength(limit + 10);
+});
+
 test("the real log has a line for each, without what is secret, and the rest at a stop", async () => {
   const folder = temporaryFolder();
   const otpd = await startOtpd(folder);

@@ -61,6 +61,22 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/newcomers.test.ts"],
   },
   {
+    name: "page's refusals all in the log",
+    breaks: "whoever copies a page's key fills the log",
+    place: "src/main/calls.ts#isAnybodys",
+    text: ` || (isPublishable(caller.kind) && !reached)`,
+    replacement: ``,
+    suites: ["test/server/turned-away.test.ts"],
+  },
+  {
+    name: "origins looked up without end",
+    breaks: "a stranger's requests with an Origin fill the database's queue, and every send waits behind them",
+    place: "src/server/rpc/page-answers.ts#mark",
+    text: `originLooks.take(shareOf(request))`,
+    replacement: `originLooks.take()`,
+    suites: ["test/server/cors.test.ts"],
+  },
+  {
     name: "paths in full",
     breaks: "a number, a code or a key that somebody puts into a path stands in the log",
     place: "src/observe/turned-away.ts#tell",
