@@ -7,11 +7,15 @@ import { surfaces } from "../support/clients/surfaces.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
+/** Serves all the while, from another schema of the same database. */
+let neighbour: World;
 beforeAll(async () => {
   world = await startWorld();
+  neighbour = await startWorld();
 });
 afterAll(async () => {
   vi.unstubAllEnvs();
+  await neighbour.stop();
 });
 
 test("everything pending is ended, its messages are not due any more, and what had ended stays as it was", async () => {
@@ -29,6 +33,7 @@ test("everything pending is ended, its messages are not due any more, and what h
   vi.stubEnv("OTP_DATABASE_URL", world.database.kind === "postgres" ? world.database.url : "");
   // An instance shows itself a moment after its start.
   const serving = `SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND granted
+    AND objsubid = 2 AND objid::bigint = hashtext(current_schema())::bigint & 4294967295
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
   await expect.poll(() => select(world.database, serving)).toHaveLength(1);
   const refused = await runHere(["restore", "--expire-only"]);

@@ -19,8 +19,11 @@ export interface WatchOptions {
 /** Where instances tell one another of messages. Every database of a server has channels of its own. */
 export const nudgeChannel = "otpd_outbox";
 
-/** Held, shared, for as long as an instance serves: what must not happen beside one asks for it alone. Any number will do. */
-export const servingLock = 7_087_411_353;
+/**
+ * The advisory lock that an instance holds, shared, for as long as it serves: what must not happen beside one asks for it
+ * alone. One for each schema, since deployments may share a database. Any first number will do.
+ */
+export const servingLock = "708741, hashtext(coalesce(current_schema(), ''))";
 /** How long the database may take to let go of a connection at a stop. */
 const endMs = 500;
 
