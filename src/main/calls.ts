@@ -24,6 +24,7 @@ import { createQuotas, type Quotas } from "../service/quotas.ts";
 import { createVerifications } from "../service/verifications.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import type { SitePages } from "./pages.ts";
+import { connectionsWithinFiles } from "./open-files.ts";
 import { shareTeller } from "./workers.ts";
 
 const bodyBytesMax = 16_384;
@@ -40,14 +41,20 @@ export function createShares({ config }: Base): ShareOf {
   return createShareOf([...config.sharedNetworks, ...config.trustedProxies]);
 }
 
-export function createBoundConnections({ config }: Base, shareOf: ShareOf): Connections {
+export function createBoundConnections({ config, telemetry }: Base, shareOf: ShareOf): Connections {
+  const connectionsMax = Math.min(config.connectionsMax, connectionsWithinFiles() ?? config.connectionsMax);
+  if (connectionsMax < config.connectionsMax) {
+    telemetry.warning(
+      `OTP_MAX_CONNECTIONS is ${config.connectionsMax}, but this process may open so few files (ulimit -n) that it takes ${connectionsMax} connections`,
+    );
+  }
   // All callers of a proxy come from its address.
   const proxyShareOf = createShareOf(config.trustedProxies);
   return createConnections({
     ...connectionLimits,
     idleMs: config.idleMs,
     maxAgeMs: config.connectionMaxAgeMs,
-    connectionsMax: config.connectionsMax,
+    connectionsMax,
     shareOf,
     isProxy: (peer) => proxyShareOf(peer) === undefined,
   });

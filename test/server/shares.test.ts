@@ -33,8 +33,8 @@ afterEach(async () => {
 });
 
 const portOf = () => Number(new URL(otpd.url).port);
-const start = async (env: Record<string, string>) => {
-  otpd = await startOtpd(folder, env);
+const start = async (env: Record<string, string>, node = process.execPath) => {
+  otpd = await startOtpd(folder, env, ["serve"], { node });
   key = await firstKey(otpd);
 };
 const holdMore = async (from: string, count: number, ...first: readonly (string | Uint8Array)[]) => {
@@ -93,6 +93,21 @@ describe("300 of 300 connections, held by one address", () => {
     await holdMore(stranger, 300, ...first);
     await expectServed();
   });
+});
+
+test("where files end before connections do, an address that opens more than there are keeps nobody out", async () => {
+  const node = join(folder, "node-with-few-files");
+  writeFileSync(node, `#!/bin/sh\nulimit -n 400\nexec "${process.execPath}" "$@"\n`, { mode: 0o755 });
+  await start({}, node);
+  await holdMore(stranger, 500, livezText);
+  await expectServed();
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const sent = await overHttp1(otpd.url, { path: "/v1/otp/send", headers, body: '{"phone":"+31612345678"}' });
+  expect(sent.status).toBe(200);
+  await otpd.waitFor(
+    /OTP_MAX_CONNECTIONS is 10000, but this process may open so few files .* takes 300 connections/,
+    "errors",
+  );
 });
 
 test("200 callers behind one address come back at once, while another holds all the rest", async () => {

@@ -61,6 +61,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/newcomers.test.ts"],
   },
   {
+    name: "more connections than files",
+    breaks: "where a process may open few files one address takes them all, and nobody else is let in",
+    place: "src/main/calls.ts#createBoundConnections",
+    text: `Math.min(config.connectionsMax, connectionsWithinFiles() ?? config.connectionsMax)`,
+    replacement: `config.connectionsMax`,
+    suites: ["test/server/shares.test.ts"],
+  },
+  {
     name: "page's refusals all in the log",
     breaks: "whoever copies a page's key fills the log",
     place: "src/main/calls.ts#isAnybodys",
