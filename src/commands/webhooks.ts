@@ -16,7 +16,7 @@ import {
   expireSecrets,
   rotateSecret,
   type Made,
-} from "../service/webhooks.ts";
+} from "../service/endpoints.ts";
 import type { Store } from "../store/store.ts";
 import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, findTenant, keyRingOf, noTenant } from "./setup.ts";

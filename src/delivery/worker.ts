@@ -8,9 +8,9 @@ import { isDone } from "../otp/message.ts";
 import { decideGiveUp, type Settled, type SettleView } from "../otp/settlement.ts";
 import type { Job } from "../store/store.ts";
 import type { System } from "../system.ts";
-import { createCarrier, type CarrierOptions } from "./carrier.ts";
+import { createCarrier, type CarrierOptions } from "./dispatcher.ts";
 import { createPoller } from "./poller.ts";
-import { createTurns } from "./turns.ts";
+import { createTurns } from "./job-queue.ts";
 
 export interface WorkerOptions extends CarrierOptions {
   readonly system: System;

@@ -17,7 +17,7 @@ import type { Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
-import { createMoments } from "./moments.ts";
+import { createMoments } from "./expiry-map.ts";
 import type { OwnKeys } from "./own-keys.ts";
 import { createQuota, unlimited } from "./quotas.ts";
 

@@ -10,7 +10,7 @@
 import { giveBack, spend, type Limit } from "../otp/rate-limit.ts";
 import { refuse, type Reason, type Refusal } from "../otp/reason.ts";
 import type { Instant } from "../system.ts";
-import { createMoments } from "./moments.ts";
+import { createMoments } from "./expiry-map.ts";
 
 /** Sends and resends from one address: those that came to something. */
 const addressSendLimit: Limit = { burst: 10, intervalMs: 60_000 };

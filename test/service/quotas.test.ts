@@ -3,7 +3,7 @@
  * time without end.
  */
 import { expect, test } from "vitest";
-import { createMoments } from "../../src/service/moments.ts";
+import { createMoments } from "../../src/service/expiry-map.ts";
 import { createQuota, createQuotas } from "../../src/service/quotas.ts";
 import { createManualSystem } from "../support/service/system.ts";
 

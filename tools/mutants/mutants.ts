@@ -271,14 +271,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "settled out of hand",
     breaks: "a late answer takes a message from the worker that has it",
-    place: "src/delivery/carrier.ts#settle",
+    place: "src/delivery/dispatcher.ts#settle",
     text: `outcome.kind === "accepted" || isInHand(job.message, view.message)`,
     replacement: `outcome.kind === "accepted" || isInHand(job.message, job.message)`,
   },
   {
     name: "called without a second look",
     breaks: "what waited in the worker's hand goes out after its end",
-    place: "src/delivery/turns.ts#occupy",
+    place: "src/delivery/job-queue.ts#occupy",
     text: `begin(occupy(next.job, workLate))`,
     replacement: `begin(occupy(next.job, work))`,
   },

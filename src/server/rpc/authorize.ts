@@ -6,7 +6,7 @@ import { isPublishable, mayDo, type ApiKey, type Scope } from "../../otp/api-key
 import { judgeOrigin } from "../../otp/origin.ts";
 import { ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
-import { createMoments } from "../../service/moments.ts";
+import { createMoments } from "../../service/expiry-map.ts";
 import type { Quotas } from "../../service/quotas.ts";
 import type { Instant } from "../../system.ts";
 import type { Request } from "../listener/exchange.ts";

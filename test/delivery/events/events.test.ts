@@ -10,7 +10,7 @@ import { postsPerEndpointMax } from "../../../src/delivery/event-worker.ts";
 import { retryWaitsMs } from "../../../src/otp/endpoint.ts";
 import { isPublic } from "../../../src/delivery/public-address.ts";
 import type { Address, PostOptions } from "../../../src/delivery/post.ts";
-import { rotateSecret } from "../../../src/service/webhooks.ts";
+import { rotateSecret } from "../../../src/service/endpoints.ts";
 import { ann, ringOf } from "../../store/acts.ts";
 import { makeCertificate } from "../../support/network/certificate.ts";
 import { parseEvent } from "../../support/readers/events.ts";

@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { createEventWorker, postTimeoutMs, type EventWorker } from "../../../src/delivery/event-worker.ts";
 import { createPost, type PostOptions } from "../../../src/delivery/post.ts";
 import { eventLeaseMs, type Endpoint } from "../../../src/otp/endpoint.ts";
-import { addWebhook } from "../../../src/service/webhooks.ts";
+import { addWebhook } from "../../../src/service/endpoints.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { createActs, ringOf, testPolicy, type Acts } from "../../store/acts.ts";
