@@ -5,7 +5,7 @@
 import { parseArgs } from "node:util";
 import { backup } from "./commands/backup.ts";
 import {
-  complain,
+  sayError,
   messageOf,
   Misused,
   say,
@@ -118,7 +118,7 @@ export async function run(argv: string[]): Promise<number> {
     return 0;
   }
   if ("trouble" in meant) {
-    complain(`${meant.trouble}\n\n${meant.usage}`);
+    sayError(`${meant.trouble}\n\n${meant.usage}`);
     return 2;
   }
   const { command, args } = meant;
@@ -127,11 +127,11 @@ export async function run(argv: string[]): Promise<number> {
     return 0;
   } catch (error) {
     const isParsing = error instanceof TypeError && "code" in error && String(error.code).startsWith("ERR_PARSE_ARGS");
-    if (error instanceof StoreUnavailable) complain(`The database cannot be used now: ${error.message}.`);
-    else complain(messageOf(error));
+    if (error instanceof StoreUnavailable) sayError(`The database cannot be used now: ${error.message}.`);
+    else sayError(messageOf(error));
     if (!isParsing && !(error instanceof Misused)) return 1;
     const [lines = ""] = command.help.split("\n\n");
-    complain(`\n${lines}\nWith --help it tells more.`);
+    sayError(`\n${lines}\nWith --help it tells more.`);
     return 2;
   }
 }

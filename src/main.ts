@@ -92,7 +92,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     boundHeap();
     recurring.start();
     telemetry.lifecycle("listening", { host: server.host, port: server.port });
-    const { hurry } = worker;
+    const { endWaits } = worker;
     return {
       host: server.host,
       port: server.port,
@@ -101,10 +101,10 @@ export async function startService(config: Config, dependencies: Dependencies): 
         telemetry.lifecycle("stopping");
         health.drain();
         readiness.drain();
-        const callOff = system.after(sendGraceMs, hurry);
+        const cancel = system.after(sendGraceMs, endWaits);
         await server.stop(serverGraceMs);
         calls.end();
-        callOff();
+        cancel();
         await recurring.stop();
         await store.close();
         await tracing.flush(system);

@@ -95,11 +95,11 @@ export async function inTime<T>(
   promise: Promise<T>,
 ): Promise<T | undefined> {
   const late = Promise.withResolvers<undefined>();
-  const callOff = system.after(ms, () => late.resolve(undefined));
+  const cancel = system.after(ms, () => late.resolve(undefined));
   try {
     return await Promise.race([promise, late.promise]);
   } finally {
-    callOff();
+    cancel();
   }
 }
 
@@ -122,7 +122,7 @@ export function recurring(
   onFault: (error: unknown) => void,
 ): Recurring {
   let stopping = false;
-  let callOff = () => {};
+  let cancel = () => {};
   let running: Promise<void> = Promise.resolve();
 
   async function once(): Promise<void> {
@@ -131,7 +131,7 @@ export function recurring(
     } catch (error) {
       onFault(error);
     }
-    if (!stopping) callOff = system.after(everyMs, run);
+    if (!stopping) cancel = system.after(everyMs, run);
   }
 
   function run(): void {
@@ -142,7 +142,7 @@ export function recurring(
     start: run,
     async stop() {
       stopping = true;
-      callOff();
+      cancel();
       await running;
     },
   };

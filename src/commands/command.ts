@@ -119,7 +119,7 @@ export function say(text: string): void {
   process.stdout.write(`${visible(text)}\n`);
 }
 
-export function complain(text: string): void {
+export function sayError(text: string): void {
   process.stderr.write(`${visible(text)}\n`);
 }
 

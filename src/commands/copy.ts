@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
 import { copyToPostgres, CopyUnsettled, type Copied } from "../store/move/copy.ts";
-import { complain, Misused, readText, say, table, timeOf, Unusable, valueOf, type Command } from "./command.ts";
+import { sayError, Misused, readText, say, table, timeOf, Unusable, valueOf, type Command } from "./command.ts";
 import { createProgressBar, showProgress } from "./progress.ts";
 
 export const copy: Command = {
@@ -42,7 +42,7 @@ async function run(args: string[]): Promise<void> {
   const copied = await copyShowing(path, url);
   const { target, counts, before } = copied;
   if (before !== undefined) {
-    complain(
+    sayError(
       `${path} was copied before, to ${before.target} at ${timeOf(before.at_ms)}: what was done there is not in it.`,
     );
   }

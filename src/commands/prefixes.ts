@@ -17,7 +17,8 @@ import {
   type GuardMode,
 } from "../otp/pumping-guard.ts";
 import { sentenceOf } from "../otp/reason.ts";
-import { explainPrefix, prefixName, unblockPrefix, type PrefixReport } from "../service/prefixes.ts";
+import { prefixName } from "../service/phone-refs.ts";
+import { explainPrefix, unblockPrefix, type PrefixReport } from "../service/prefixes.ts";
 import type { PrefixName, Store } from "../store/store.ts";
 import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, tenantAsRead } from "./setup.ts";

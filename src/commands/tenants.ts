@@ -18,7 +18,7 @@ import { parseTemplates } from "../otp/template/file.ts";
 import { tenantsMax } from "../otp/tenant.ts";
 import type { TenantDecided } from "../store/registry.ts";
 import type { Instant } from "../system.ts";
-import { complain, Misused, say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import { sayError, Misused, say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, findTenant, noTenant, tenantName } from "./setup.ts";
 import { describeTenant, madeTime, stateOf, tenantAsJson } from "./tenant-report.ts";
 
@@ -175,7 +175,7 @@ function faultsOfOperatorTexts(brand: string): readonly string[] {
 
 function report({ trouble, warnings = [] }: Told): void {
   if (trouble !== undefined) throw new Unusable(trouble);
-  for (const warning of warnings) complain(`Warning: ${warning}.`);
+  for (const warning of warnings) sayError(`Warning: ${warning}.`);
 }
 
 /** The settings that a command line gives, as they will be kept. */

@@ -4,18 +4,18 @@
 import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
-import { outcomeOf, postEvent, postTimeoutMs } from "../delivery/event-worker.ts";
+import { outcomeOfTry, postEvent, postTimeoutMs } from "../delivery/event-worker.ts";
 import { createPost, type Posted } from "../delivery/post.ts";
 import { eventAddresses } from "../delivery/public-address.ts";
 import { endpointsMax, isSigning, overlapMs, parseEndpointUrl, type Endpoint } from "../otp/endpoint.ts";
 import { eventTypes, testEvent, type EventType } from "../otp/event.ts";
 import {
-  addWebhook,
-  disableWebhook,
-  enableWebhook,
+  addEndpoint,
+  disableEndpoint,
+  enableEndpoint,
   expireSecrets,
   rotateSecret,
-  type Made,
+  type IssuedSecret,
 } from "../service/endpoints.ts";
 import type { Store } from "../store/store.ts";
 import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
@@ -70,14 +70,14 @@ Ends every secret of the endpoint but the newest, at once.`,
     help: `Usage: otpd webhooks enable ID
 
 Posts to an endpoint that was disabled: what still waits for it, and what happens from now on.`,
-    run: (args) => changed(args, (store, id) => enableWebhook({ store }, id), "is enabled"),
+    run: (args) => changed(args, (store, id) => enableEndpoint({ store }, id), "is enabled"),
   },
   "webhooks disable": {
     summary: "post to an endpoint no more",
     help: `Usage: otpd webhooks disable ID
 
 Stops posting to an endpoint. What happens meanwhile is not kept for it, and what waits is dropped as it comes due.`,
-    run: (args) => changed(args, (store, id) => disableWebhook({ store }, id), "is disabled"),
+    run: (args) => changed(args, (store, id) => disableEndpoint({ store }, id), "is disabled"),
   },
   "webhooks remove": {
     summary: "forget an endpoint",
@@ -127,8 +127,8 @@ async function add(args: string[]): Promise<void> {
   const keys = keyRingOf(config);
   await withStore(async (store, system) => {
     const { id: tenant } = await findTenant(store, values.tenant);
-    const wish = { tenant, url, types, showPhones: values["show-phones"] };
-    const made = await addWebhook({ store, system, keys }, wish);
+    const spec = { tenant, url, types, showPhones: values["show-phones"] };
+    const made = await addEndpoint({ store, system, keys }, spec);
     if (made === "no-tenant") throw noTenant(tenant);
     if (made === "full") throw new Unusable(`${tenant} has ${endpointsMax} endpoints already: remove one first.`);
     if (values.json) say(JSON.stringify({ id: made.id, secret: made.secret.reveal(), tenant, url: url.href }));
@@ -215,7 +215,7 @@ async function test(args: string[]): Promise<void> {
     const event = testEvent(Buffer.from(system.randomBytes(16)).toString("base64url"), endpoint.tenant, now);
     const signal = AbortSignal.timeout(postTimeoutMs);
     const posted = await postEvent({ keys, post: createPost({ isAllowed }) }, event, endpoint, now, signal);
-    if (outcomeOf(posted) !== "taken") {
+    if (outcomeOfTry(posted) !== "taken") {
       throw new Unusable(`${endpoint.url} did not take the test event: ${wordsOf(posted)}.`);
     }
     say(`${endpoint.url} took the test event: ${wordsOf(posted)}.`);
@@ -240,7 +240,7 @@ function unknown(id: string): Unusable {
   return new Unusable(`There is no endpoint with the id ${id.slice(0, 24)}.`);
 }
 
-function shown({ secret }: Made): string {
+function shown({ secret }: IssuedSecret): string {
   return `The secret, shown this once:\n\n  ${secret.reveal()}`;
 }
 

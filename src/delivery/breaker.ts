@@ -1,7 +1,7 @@
 /**
- * A circuit breaker around each provider, and its pause. A provider that fails 5 of its last 20 calls is left alone for
- * 9 s, then tried with a single call; one that asks to wait is not called before its time. Meanwhile the answer is at
- * once "unavailable" (proven not sent), so that the message goes to the next provider.
+ * A circuit breaker around each provider, and its pause. A provider that fails 5 of its last 20 calls is not called for
+ * 9 s, then tried with a single call. A provider that asks to wait is not called before its time. Meanwhile the answer is
+ * at once "unavailable" (proven not sent), so that the message goes to the next provider.
  */
 import { BrokenCircuitError, circuitBreaker, CircuitState, handleWhenResult, type IBreaker } from "cockatiel";
 import type { SendOutcome } from "../otp/message.ts";
@@ -11,7 +11,7 @@ import type { Provider } from "./provider.ts";
 export interface GuardedProvider extends Provider {
   /** True while calls are let through. */
   readonly isClosed: () => boolean;
-  /** True while every call would be refused unasked. Then one is tried, so somebody has to come and make it. */
+  /** True while every call would be refused unasked. After that one call is let through as a trial. */
   readonly isOpen: () => boolean;
 }
 
@@ -19,7 +19,7 @@ const callsRemembered = 20;
 const failuresMax = 5;
 /** With a trial that hangs for its 5 s, a provider that is well again is used within 15 s. */
 const halfOpenAfterMs = 9_000;
-/** A provider cannot ask to be left alone for longer. */
+/** The longest pause that a provider may ask for. */
 const pauseMsMax = 60_000;
 
 const broken: SendOutcome = {
@@ -30,11 +30,11 @@ const broken: SendOutcome = {
 
 const paused = "paused at the provider's request";
 
-/** Wraps a provider; `now` is a clock in milliseconds. `onTurn` is told when it is left alone, and when no longer. */
+/** Wraps a provider; `now` is a clock in milliseconds. `onChange` is told when it is not called any more, and when it is again. */
 export function guarded(
   provider: Provider,
   now: () => number,
-  onTurn?: (provider: string, isClosed: boolean) => void,
+  onChange?: (provider: string, isClosed: boolean) => void,
 ): GuardedProvider {
   const policy = circuitBreaker(handleWhenResult(isFailure), {
     halfOpenAfter: halfOpenAfterMs,
@@ -42,16 +42,16 @@ export function guarded(
   });
   let isClosed = true;
   let openedMs = 0;
-  const turn = (closes: boolean) => {
-    // A trial that fails opens it again: that is no news.
-    if (isClosed !== closes) onTurn?.(provider.name, closes);
+  const change = (closes: boolean) => {
+    // A trial that fails opens it again, which changes nothing.
+    if (isClosed !== closes) onChange?.(provider.name, closes);
     isClosed = closes;
   };
   policy.onBreak(() => {
-    turn(false);
+    change(false);
     openedMs = now();
   });
-  policy.onReset(() => turn(true));
+  policy.onReset(() => change(true));
   let pausedUntilMs = 0;
 
   return {

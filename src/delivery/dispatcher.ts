@@ -1,20 +1,24 @@
 /**
- * The carrier takes one claimed message to its provider and notes the answer: call, outside any transaction → settle.
+ * The dispatcher takes one claimed message to its provider and records the outcome: call, outside any transaction →
+ * settle.
  */
 import type { Channel } from "../otp/channel.ts";
+import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isInHand, type EndedCall, type SendOutcome } from "../otp/message.ts";
+import { openPhone } from "../otp/phone-number.ts";
+import { referenceOf } from "../otp/reference.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
-import type { TenantOf } from "../otp/tenant.ts";
+import { renderText } from "../otp/template/template.ts";
+import type { Tenant, TenantOf } from "../otp/tenant.ts";
 import { stateAt } from "../otp/verification.ts";
 import type { Job, PhoneOf, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
-import { outgoingOf } from "./outgoing.ts";
 import type { Poller } from "./poller.ts";
-import type { Provider } from "./provider.ts";
+import type { OutgoingMessage, Provider } from "./provider.ts";
 
-export interface CarrierOptions {
+export interface DispatcherOptions {
   readonly store: Store;
   readonly keys: KeyRing;
   readonly tenantOf: TenantOf;
@@ -25,17 +29,17 @@ export interface CarrierOptions {
   readonly onCall: (provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant) => void;
 }
 
-export interface Carrier {
-  /** Calls the provider whose turn it is, and notes what it answered. Resolves with undefined where the message is gone. */
-  carry(job: Job): Promise<Settled | undefined>;
+export interface Dispatcher {
+  /** Calls the provider whose turn it is, and records the outcome. Resolves with undefined where the message is gone. */
+  dispatch(job: Job): Promise<Settled | undefined>;
   /** Whether a message that had to wait is still owed, and its claim outlasts a call. */
   isStillOwed(job: Job): Promise<boolean>;
 }
 
-/** The only way out of the sandbox: nowhere. */
+/** The sandbox has a provider that sends nothing. */
 const sandboxOnly: readonly Provider[] = [{ name: "sandbox", send: async (sms) => sandboxSend(sms.to) }];
 
-/** Where a message goes whose channel has no provider here: it is of an instance that has one. */
+/** Takes messages of a channel that no provider here has. They were sent by an instance that has one. */
 const nobody: Provider = {
   name: "none",
   send: async () => ({ kind: "refused", cause: "content", detail: "no provider of this channel is configured" }),
@@ -44,10 +48,10 @@ const nobody: Provider = {
 /** A provider that has not answered by then may have sent the text or not. */
 const callTimeoutMs = 5_000;
 const noAnswer: SendOutcome = { kind: "ambiguous", detail: "no answer in time" };
-/** The store is asked again to note an answer after this wait, then after twice as long, and so on. */
+/** While the store is unavailable, an outcome is recorded again after this wait, then after twice as long, and so on. */
 const firstRetryMs = 50;
 
-export function createCarrier(options: CarrierOptions, poller: Poller): Carrier {
+export function createDispatcher(options: DispatcherOptions, poller: Poller): Dispatcher {
   const { store, keys, tenantOf, providersOf, phoneOf, onCall } = options;
 
   async function call(provider: Provider, job: Job): Promise<SendOutcome> {
@@ -56,16 +60,16 @@ export function createCarrier(options: CarrierOptions, poller: Poller): Carrier 
     if ("kind" in outgoing) return outgoing;
     let outcome: SendOutcome;
     try {
-      outcome = await poller.bounded(callTimeoutMs, (signal) => provider.send(outgoing, signal), noAnswer);
+      outcome = await poller.withDeadline(callTimeoutMs, (signal) => provider.send(outgoing, signal), noAnswer);
     } catch {
-      // What a provider throws may quote the request, so its text goes nowhere.
+      // A provider's error may quote the request, so its text goes nowhere.
       outcome = { kind: "ambiguous", detail: "the provider's adapter failed" };
     }
     onCall(provider.name, outcome, store.now() - startMs, job, startMs);
     return outcome;
   }
 
-  /** Notes an outcome. While the store is unavailable the message stays claimed, and is tried for until its lease ends. */
+  /** Records an outcome. While the store is unavailable the message stays claimed; its lease bounds the tries. */
   async function settle(job: Job, ended: EndedCall): Promise<Settled | undefined> {
     const { policy } = tenantOf(job.verification.tenant);
     for (let waitMs = firstRetryMs; ; waitMs *= 2) {
@@ -83,7 +87,7 @@ export function createCarrier(options: CarrierOptions, poller: Poller): Carrier 
   }
 
   return {
-    async carry(job) {
+    async dispatch(job) {
       const { channel, providerIndex } = job.message;
       const providers = isSandbox(job.verification.tenant) ? sandboxOnly : providersOf(channel);
       const provider = providers[providerIndex % providers.length] ?? nobody;
@@ -96,5 +100,38 @@ export function createCarrier(options: CarrierOptions, poller: Poller): Carrier 
       const isOwed = current !== undefined && stateAt(current, now) === "PENDING" && now < message.deadlineMs;
       return isOwed && now + callTimeoutMs < (message.dueMs ?? 0);
     },
+  };
+}
+
+/** A message that goes to nobody, and why. */
+type Withheld = Extract<SendOutcome, { readonly kind: "refused" }>;
+
+const withheld = (detail: string): Withheld => ({ kind: "refused", cause: "content", detail });
+
+/** The message of a job as it is at that moment, or why nobody is to have it. Text and number are made for each call. Pure. */
+function outgoingOf(
+  { message, verification }: Job,
+  keys: KeyRing,
+  tenant: Tenant,
+  now: Instant,
+): OutgoingMessage | Withheld {
+  const { id, kid, purpose, webOrigin, appHash, expireMs } = verification;
+  const code = deriveCode(keys, verification);
+  if (code === undefined) return withheld("the code is gone");
+  if (tenant.isDisabled) return withheld("the tenant is disabled");
+  const lifeLeftMs = expireMs - now;
+  const { brand, policy } = tenant;
+  const template = tenant.templates.templateFor(verification);
+  const { dltTemplateId, dltEntityId } = template;
+  return {
+    channel: message.channel,
+    region: verification.region,
+    reference: referenceOf(keys.find(kid) ?? keys.current, id, message.copy),
+    to: openPhone(keys, kid, id, verification.phoneBox),
+    text: renderText(template, { code, brand, purpose, lifeLeftMs, webOrigin, appHash }),
+    validitySeconds: Math.floor(lifeLeftMs / 1000),
+    ...(verification.digits > policy.codeLength ? { isLengthened: true } : {}),
+    ...(dltTemplateId === undefined ? {} : { dltTemplateId }),
+    ...(dltEntityId === undefined ? {} : { dltEntityId }),
   };
 }

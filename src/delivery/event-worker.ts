@@ -30,7 +30,7 @@ export interface EventWorkerOptions {
   readonly onDisabled: (endpoint: Endpoint) => void;
   /** Told what each try came to. */
   readonly onTried: (outcome: TryOutcome) => void;
-  /** Told how many events nobody will be told of any more: given up after their last try, or beyond a backlog. */
+  /** Told how many events were dropped: after their last try, or beyond a backlog. */
   readonly onDropped: (count: number) => void;
   /** Told of a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
@@ -52,8 +52,8 @@ export const postsPerEndpointMax = 16;
 /** What has not answered by then has not taken it. The specification asks for 15 to 30 s. */
 export const postTimeoutMs = 15_000;
 const unanswered: Posted = { kind: "unanswered", why: "it did not answer in time" };
-/** What is due for endpoints without a place left is looked at when a POST ends, or so much later. */
-const idleLookMs = 1_000;
+/** The pause before the next poll where every endpoint with due events has all its POSTs under way. */
+const idlePollMs = 1_000;
 const releaseGraceMs = 1_000;
 /** How often long backlogs are cut, and by how many rows in one act. */
 const trimEveryMs = 15_000;
@@ -79,7 +79,7 @@ export async function postEvent(
 }
 
 /** What an answer means: 2xx has taken it, 410 wants nothing any more, all else is asked again. Pure. */
-export function outcomeOf(posted: Posted): TryOutcome {
+export function outcomeOfTry(posted: Posted): TryOutcome {
   if (posted.kind === "unanswered") return "failed";
   if (posted.status === 410) return "gone";
   return posted.status >= 200 && posted.status < 300 ? "taken" : "failed";
@@ -96,7 +96,7 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
     nextDue: () => store.events.nextEventDue(),
     hasRoom: () => posts < postsMax,
     claim,
-    nextLookMs: () => idleLookMs,
+    nextPollMs: () => idlePollMs,
     onFault,
   });
   const trimmer: Recurring = recurring(
@@ -112,32 +112,32 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
   );
 
   async function claim(): Promise<void> {
-    // One with a place left may get all of them: what it then has in hand is bounded by twice its share.
+    // One with a place left may get all of them: it then has at most twice its share in hand.
     const full = [...busy].filter(([, count]) => count >= postsPerEndpointMax).map(([id]) => id);
     const jobs = await store.events.claimEvents({
       max: postsMax - posts,
       perEndpointMax: postsPerEndpointMax,
       busy: full,
     });
-    for (const job of jobs) poller.begin(carry(job));
+    for (const job of jobs) poller.begin(deliver(job));
   }
 
-  async function carry(job: EventJob): Promise<void> {
+  async function deliver(job: EventJob): Promise<void> {
     const { endpoint, event } = job;
     posts += 1;
     busy.set(endpoint.id, (busy.get(endpoint.id) ?? 0) + 1);
     try {
       const post = (signal: AbortSignal) => postEvent(options, event, endpoint, store.now(), signal);
-      const posted = await poller.bounded(postTimeoutMs, post, unanswered);
+      const posted = await poller.withDeadline(postTimeoutMs, post, unanswered);
       // Cut short by our own stop, it says nothing of the endpoint.
       if (poller.isStopping() && posted.kind === "unanswered") await store.events.releaseEvents([job]);
-      else await settle(options, job, outcomeOf(posted));
+      else await recordTry(options, job, outcomeOfTry(posted));
     } finally {
       posts -= 1;
       const left = (busy.get(endpoint.id) ?? 1) - 1;
       if (left === 0) busy.delete(endpoint.id);
       else busy.set(endpoint.id, left);
-      poller.lookIn(0);
+      poller.pollIn(0);
     }
   }
 
@@ -145,21 +145,21 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
     start() {
       poller.begin(reseal(options));
       trimmer.start();
-      poller.lookIn(0);
+      poller.pollIn(0);
     },
     async stop(graceMs) {
       poller.stop();
       await poller.drained(graceMs);
-      // What is cut short gives its event back, as far as there is time; the rest is left to the end of its lease.
-      poller.cutShort();
+      // A POST that is cut short gives its event back, if there is time. Other events come due when their leases end.
+      poller.abortCalls();
       await poller.drained(releaseGraceMs);
       await trimmer.stop();
     },
   };
 }
 
-/** Notes what a try came to, and tells whom it concerns. */
-async function settle(options: EventWorkerOptions, job: EventJob, outcome: TryOutcome): Promise<void> {
+/** Records the outcome of a try, and tells whom it concerns. */
+async function recordTry(options: EventWorkerOptions, job: EventJob, outcome: TryOutcome): Promise<void> {
   const { store, system, onTried, onDropped, onDisabled } = options;
   const [byte = 0] = system.randomBytes(1);
   let wasEnabled = false;

@@ -1,7 +1,7 @@
 /**
  * The inbox of the demo page: copies of what the console provider printed, for a newcomer who would rather see a phone
- * than a terminal. It holds codes in clear, so it is for development alone, it is kept in memory, and who may read it is
- * decided in server/demo.ts.
+ * than a terminal. It holds codes in clear, so it is for development only and kept in memory. server/pages/demo.ts
+ * decides who may read it.
  */
 import { maskPhone } from "../otp/phone-number.ts";
 import type { Instant } from "../system.ts";

@@ -1,6 +1,6 @@
 /**
- * What the message worker and the event worker have in common: they look for what is due, at its time, at a nudge and once
- * in a while; they run each call with a bound; and they stop.
+ * What the message worker and the event worker share: they poll for what is due, at its time, at a nudge and once in a
+ * while; each call has a deadline; and they stop.
  */
 import { inTime, type Instant, type System } from "../system.ts";
 
@@ -8,13 +8,13 @@ export interface PollerOptions {
   readonly system: Pick<System, "after">;
   /** The store's clock. */
   readonly now: () => Instant;
-  /** When the next of what there is to do is due; undefined when nothing is. */
+  /** When the next job is due; undefined when there is none. */
   readonly nextDue: () => Promise<Instant | undefined>;
   readonly hasRoom: () => boolean;
   /** Claims what is due, as far as there is room, and begins it. */
   readonly claim: () => Promise<void>;
-  /** The pause before the next look where something is due and was claimed, or has no room; in milliseconds. */
-  readonly nextLookMs: () => number;
+  /** The pause before the next poll where something is due and was claimed, or has no room; in milliseconds. */
+  readonly nextPollMs: () => number;
   /** Told of a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
 }
@@ -24,21 +24,21 @@ export interface Poller {
   readonly isStopping: () => boolean;
   /** Runs a task, and has a stop wait for it. What it rejects with is a fault. */
   begin(task: Promise<void>): void;
-  /** Looks in so many milliseconds, unless it looks earlier anyway. */
-  lookIn(ms: number): void;
+  /** Polls in so many milliseconds, unless it polls earlier anyway. */
+  pollIn(ms: number): void;
   /** Resolves after a while, or at a stop: a process that is done must not stay for its timers. */
   pause(ms: number): Promise<void>;
   /** Makes a call; resolves with `late`, and aborts its signal, once it has taken so long. Rejects as the call does. */
-  bounded<T>(ms: number, call: (signal: AbortSignal) => Promise<T>, late: T): Promise<T>;
-  /** Looks no more, and ends every pause. */
+  withDeadline<T>(ms: number, call: (signal: AbortSignal) => Promise<T>, late: T): Promise<T>;
+  /** Polls no more, and ends every pause. */
   stop(): void;
-  /** Waits up to so long for what was begun, and for what that begins. */
+  /** Waits up to so long for the tasks that were begun, and for those that they begin. */
   drained(graceMs: number): Promise<void>;
   /** Ends the calls under way: their sockets would keep the process alive. */
-  cutShort(): void;
+  abortCalls(): void;
 }
 
-/** The longest pause between two looks. A nudge comes earlier where this process knows of something due. */
+/** The longest pause between two polls. A nudge comes earlier where this process knows of something due. */
 const pollMs = 1_000;
 
 export function createPoller(options: PollerOptions): Poller {
@@ -47,26 +47,26 @@ export function createPoller(options: PollerOptions): Poller {
   const underWay = new Set<Promise<void>>();
   const waits = createWaits(system);
   let isStopping = false;
-  let lookAtMs = Number.POSITIVE_INFINITY;
-  let callOffLook = () => {};
+  let pollAtMs = Number.POSITIVE_INFINITY;
+  let cancelPoll = () => {};
 
   function begin(task: Promise<void>): void {
     const done = task.catch(onFault).finally(() => underWay.delete(done));
     underWay.add(done);
   }
 
-  function lookIn(ms: number): void {
+  function pollIn(ms: number): void {
     if (isStopping) return;
     const waitMs = Math.max(0, ms);
     const at = now() + waitMs;
-    if (at >= lookAtMs) return;
-    callOffLook();
-    lookAtMs = at;
-    callOffLook = system.after(waitMs, () => begin(look()));
+    if (at >= pollAtMs) return;
+    cancelPoll();
+    pollAtMs = at;
+    cancelPoll = system.after(waitMs, () => begin(poll()));
   }
 
-  async function look(): Promise<void> {
-    lookAtMs = Number.POSITIVE_INFINITY;
+  async function poll(): Promise<void> {
+    pollAtMs = Number.POSITIVE_INFINITY;
     let nextMs = pollMs;
     try {
       const due = await options.nextDue();
@@ -76,27 +76,27 @@ export function createPoller(options: PollerOptions): Poller {
       onFault(error);
       nextMs = pollMs;
     }
-    lookIn(nextMs === 0 ? options.nextLookMs() : nextMs);
+    pollIn(nextMs === 0 ? options.nextPollMs() : nextMs);
   }
 
   async function drain(): Promise<void> {
-    // What was begun may begin more: a look that was under way gives back what it claimed.
+    // A task may begin more: a poll that was under way gives back what it claimed.
     while (underWay.size > 0) await Promise.all(underWay);
   }
 
   return {
     isStopping: () => isStopping,
     begin,
-    lookIn,
+    pollIn,
     pause: waits.pause,
-    bounded: waits.bounded,
+    withDeadline: waits.withDeadline,
     stop() {
       isStopping = true;
-      callOffLook();
+      cancelPoll();
       waits.endPauses();
     },
     drained: (graceMs) => inTime(system, graceMs, drain()),
-    cutShort: waits.cutShort,
+    abortCalls: waits.abortCalls,
   };
 }
 
@@ -108,34 +108,34 @@ function createWaits(system: Pick<System, "after">) {
     pause(ms: number): Promise<void> {
       return new Promise((resolve) => {
         const end = () => {
-          callOff();
+          cancel();
           pauses.delete(end);
           resolve();
         };
-        const callOff = system.after(ms, end);
+        const cancel = system.after(ms, end);
         pauses.add(end);
       });
     },
-    async bounded<T>(ms: number, call: (signal: AbortSignal) => Promise<T>, late: T): Promise<T> {
+    async withDeadline<T>(ms: number, call: (signal: AbortSignal) => Promise<T>, late: T): Promise<T> {
       const ended = new AbortController();
       const { promise: tooLong, resolve } = Promise.withResolvers<T>();
       const giveUp = () => {
         resolve(late);
         ended.abort();
       };
-      const callOff = system.after(ms, giveUp);
+      const cancel = system.after(ms, giveUp);
       calls.add(giveUp);
       try {
         return await Promise.race([call(ended.signal), tooLong]);
       } finally {
-        callOff();
+        cancel();
         calls.delete(giveUp);
       }
     },
     endPauses(): void {
       for (const end of pauses) end();
     },
-    cutShort(): void {
+    abortCalls(): void {
       for (const giveUp of calls) giveUp();
     },
   };

@@ -1,18 +1,18 @@
 /**
- * The worker carries messages from the outbox to a provider: claim with a lease → call, outside any transaction →
- * settle. A send's own message comes to it in hand, already claimed; what a crash or a pause left behind it finds by
- * polling. At least once: see otp/message.ts.
+ * The worker takes messages from the outbox to a provider: claim with a lease → call, outside any transaction → settle. A
+ * send hands its own message over, already claimed. What a crash or a pause left behind, the worker finds by polling. At
+ * least once: see otp/message.ts.
  */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
 import { isDone } from "../otp/message.ts";
 import { decideGiveUp, type Settled, type SettleView } from "../otp/settlement.ts";
 import type { Job } from "../store/store.ts";
 import type { System } from "../system.ts";
-import { createCarrier, type CarrierOptions } from "./dispatcher.ts";
+import { createDispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { createPoller } from "./poller.ts";
-import { createTurns } from "./job-queue.ts";
 
-export interface WorkerOptions extends CarrierOptions {
+export interface WorkerOptions extends DispatcherOptions {
   readonly system: System;
   /** Brings what `tenantOf` knows up to date; asked before messages are claimed from the outbox. */
   readonly refreshTenants: () => Promise<void>;
@@ -25,24 +25,24 @@ export interface WorkerOptions extends CarrierOptions {
 }
 
 export interface Worker {
-  /** Carries a claimed message; resolves once it is settled for good, or with undefined after `waitMs`. Never rejects. */
+  /** Delivers a claimed message; resolves once it is settled for good, or with undefined after `waitMs`. Never rejects. */
   deliver(job: Job, waitMs: number): Promise<Settled | undefined>;
   /** Looks at the outbox at once. */
   nudge(): void;
-  /** Begins to look for messages that nobody has in hand. */
+  /** Begins to poll for messages that nobody has in hand. */
   start(): void;
-  /** From now on nobody waits to hear of a message: sends under way are answered as things stand. */
-  hurry(): void;
+  /** Ends the wait of every `deliver`, now and from now on: sends under way are answered as things stand. */
+  endWaits(): void;
   /** Takes no more, waits up to `graceMs` for calls under way, and gives the rest back unsent. */
   stop(graceMs: number): Promise<void>;
 }
 
 /** Provider calls at once: with a provider that takes 300 ms, 850 messages a second. */
 const defaultCallsMax = 256;
-/** Messages in hand that wait for their turn to be called; further ones go back to the outbox. */
+/** Messages in hand that wait to be called; further ones go back to the outbox. */
 const waitingMax = 1024;
-/** With a full house there is nothing to look for sooner. */
-const fullLookMs = 50;
+/** The pause between two polls while every call is taken. */
+const fullPollMs = 50;
 
 export function createWorker(options: WorkerOptions): Worker {
   const { store, system, tenantOf, phoneOf, refreshTenants, callsMax = defaultCallsMax } = options;
@@ -51,19 +51,19 @@ export function createWorker(options: WorkerOptions): Worker {
     system,
     now: () => store.now(),
     nextDue: () => store.nextDue(),
-    hasRoom: () => turns.free() > 0,
+    hasRoom: () => queue.free() > 0,
     claim,
-    nextLookMs: () => (turns.isFull() ? fullLookMs : 0),
+    nextPollMs: () => (queue.isFull() ? fullPollMs : 0),
     onFault: options.onFault,
   });
-  const carrier = createCarrier(options, poller);
-  const turns = createTurns({ placesMax: callsMax, waitingMax, work: carry, workLate: carryLate, begin: poller.begin });
+  const dispatcher = createDispatcher(options, poller);
+  const queue = createJobQueue({ runningMax: callsMax, run, runLate, begin: poller.begin });
   const capOf = (tenant: string) => dailyMaxOf(tenant, tenantOf(tenant).policy);
   const decideLate = (view: SettleView) => decideGiveUp(view, tenantOf(view.verification.tenant).policy);
 
   async function claim(): Promise<void> {
     await refreshTenants();
-    const jobs = await store.claimMessages(Math.min(turns.free(), callsMax), phoneOf, decideLate, capOf);
+    const jobs = await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, capOf);
     for (const job of jobs) {
       if (job.share !== undefined) options.onDailyShare(job.verification.tenant, job.share);
       take(job);
@@ -71,21 +71,21 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function take(job: Job): void {
-    if (poller.isStopping() || !turns.take(job)) poller.begin(store.releaseMessages([job]));
+    if (poller.isStopping() || !queue.add(job)) poller.begin(store.releaseMessages([job]));
   }
 
-  async function carry(job: Job): Promise<void> {
-    const settled = await carrier.carry(job);
+  async function run(job: Job): Promise<void> {
+    const settled = await dispatcher.dispatch(job);
     if (settled === undefined || isDone(settled.message)) listeners.tell(job, settled);
-    else poller.lookIn((settled.message.dueMs ?? 0) - store.now());
+    else poller.pollIn((settled.message.dueMs ?? 0) - store.now());
   }
 
-  /** Carries a message that had to wait for its turn. It goes back if its claim would not outlast the call, or is moot. */
-  async function carryLate(job: Job): Promise<void> {
+  /** Runs a job that had to wait. It goes back if its claim would not outlast the call, or its message is not owed any more. */
+  async function runLate(job: Job): Promise<void> {
     await refreshTenants();
-    if (await carrier.isStillOwed(job)) return carry(job);
+    if (await dispatcher.isStillOwed(job)) return run(job);
     await store.releaseMessages([job]);
-    poller.lookIn(0);
+    poller.pollIn(0);
   }
 
   return {
@@ -94,18 +94,64 @@ export function createWorker(options: WorkerOptions): Worker {
       take(job);
       return heard;
     },
-    nudge: () => poller.lookIn(0),
-    start: () => poller.lookIn(0),
-    hurry: () => listeners.close(),
+    nudge: () => poller.pollIn(0),
+    start: () => poller.pollIn(0),
+    endWaits: listeners.close,
     async stop(graceMs) {
       poller.stop();
-      const unsent = turns.dismiss();
+      const unsent = queue.clear();
       if (unsent.length > 0) poller.begin(store.releaseMessages(unsent));
       await poller.drained(graceMs);
-      // What is not noted of the calls under way any more is left to the end of the lease.
-      poller.cutShort();
+      // Calls that are still under way are not recorded any more: their leases end, and others claim them.
+      poller.abortCalls();
       listeners.close();
     },
+  };
+}
+
+interface JobQueueOptions {
+  /** Jobs that run at once. */
+  readonly runningMax: number;
+  /** Runs a job that found room at once. */
+  readonly run: (job: Job) => Promise<void>;
+  /** Runs a job that had to wait. */
+  readonly runLate: (job: Job) => Promise<void>;
+  /** Has a stop wait for a task. */
+  readonly begin: (task: Promise<void>) => void;
+}
+
+/** Jobs that run, so many at once, and jobs that wait for one of those to end. */
+function createJobQueue({ runningMax, run, runLate, begin }: JobQueueOptions) {
+  /** Each resumes where its job came from: in a trace it is a part of its own call. */
+  const waiting: { readonly job: Job; readonly resume: (go: () => void) => void }[] = [];
+  let running = 0;
+
+  /** Runs a job, then begins the next one that waits. */
+  async function runThenNext(job: Job, runJob: (job: Job) => Promise<void>): Promise<void> {
+    running += 1;
+    try {
+      await runJob(job);
+    } finally {
+      running -= 1;
+      const next = waiting.shift();
+      next?.resume(() => begin(runThenNext(next.job, runLate)));
+    }
+  }
+
+  return {
+    /** How many more jobs would be added. */
+    free: () => runningMax + waitingMax - running - waiting.length,
+    /** True while a job that is added would have to wait. */
+    isFull: () => running >= runningMax,
+    /** Begins a job, or has it wait; false where there is no room. */
+    add(job: Job): boolean {
+      if (waiting.length >= waitingMax) return false;
+      if (running >= runningMax) waiting.push({ job, resume: AsyncLocalStorage.snapshot() });
+      else begin(runThenNext(job, run));
+      return true;
+    },
+    /** Takes out the jobs that wait. */
+    clear: () => waiting.splice(0).map(({ job }) => job),
   };
 }
 
@@ -121,11 +167,11 @@ function createListeners(system: Pick<System, "after">) {
       return new Promise((resolve) => {
         const name = nameOf(job);
         const hear = (settled: Settled | undefined) => {
-          callOff();
+          cancel();
           listeners.delete(name);
           resolve(settled);
         };
-        const callOff = system.after(waitMs, () => hear(undefined));
+        const cancel = system.after(waitMs, () => hear(undefined));
         listeners.set(name, hear);
       });
     },
@@ -133,7 +179,7 @@ function createListeners(system: Pick<System, "after">) {
       listeners.get(nameOf(job))?.(settled);
     },
     /** Nobody waits any more. */
-    close(): void {
+    close: (): void => {
       isClosed = true;
       for (const hear of listeners.values()) hear(undefined);
     },

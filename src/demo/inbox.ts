@@ -66,17 +66,17 @@ export function showInbox(state: string, token: string, onCode: (code: string) =
     try {
       const answer = await fetch(`/demo/inbox?since=${latest}`, { headers: { "x-demo-token": token } });
       if (!answer.ok) throw new Error("refused");
-      const news = (await answer.json()) as { latest: number; messages: Message[] };
-      if (news.latest < latest) {
+      const answered = (await answer.json()) as { latest: number; messages: Message[] };
+      if (answered.latest < latest) {
         // A server that was started again counts from 1; what it had sent before is gone.
         list.replaceChildren();
         latest = 0;
         return;
       }
-      latest = news.latest;
-      list.append(...news.messages.map(show));
+      latest = answered.latest;
+      list.append(...answered.messages.map(show));
       while (list.childElementCount > messagesMax) list.firstElementChild?.remove();
-      if (news.messages.length > 0) list.scrollTop = list.scrollHeight;
+      if (answered.messages.length > 0) list.scrollTop = list.scrollHeight;
       note.textContent = whenEmpty;
       note.hidden = list.childElementCount > 0;
     } catch {

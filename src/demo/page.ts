@@ -68,7 +68,7 @@ function announce(sentence: string): void {
 }
 
 /** Shows what is wrong below a field; "" clears it. A fault of the field itself is marked as one. */
-function complain(input: HTMLInputElement, sentence: string, isFieldsFault = sentence !== ""): void {
+function showError(input: HTMLInputElement, sentence: string, isFieldsFault = sentence !== ""): void {
   element(`${input.id}-error`, HTMLParagraphElement).textContent = sentence;
   if (isFieldsFault) input.setAttribute("aria-invalid", "true");
   else input.removeAttribute("aria-invalid");
@@ -118,8 +118,8 @@ async function sendCode(button: HTMLButtonElement): Promise<void> {
   const sent = outcome.answer;
   requestId = sent.requestId;
   lastTry = undefined;
-  complain(phone, "");
-  complain(code, "");
+  showError(phone, "");
+  showError(code, "");
   element("code-phone", HTMLElement).textContent = typed;
   for (const where of ["code-count", "hint-count"]) element(where, HTMLElement).textContent = `${sent.codeLength}`;
   field.open(sent.codeLength);
@@ -139,14 +139,14 @@ function refuseSend(trouble: Trouble): void {
   if (trouble.reason !== undefined) sendName = uniqueName();
   leaveRequest();
   showStep("phone");
-  complain(phone, sentence, about === "phone");
+  showError(phone, sentence, about === "phone");
   phone.focus();
 }
 
 async function submitCode(): Promise<void> {
   if (requestId === undefined || code.disabled || isBusy) return;
   if (!field.isFull) {
-    complain(code, `The code has ${code.maxLength} digits.`);
+    showError(code, `The code has ${code.maxLength} digits.`);
     return field.focus();
   }
   const typed = field.value;
@@ -154,7 +154,7 @@ async function submitCode(): Promise<void> {
   if (lastTry?.code !== typed) lastTry = { code: typed, name: uniqueName() };
   const { name } = lastTry;
   stopReadingSms();
-  complain(code, "");
+  showError(code, "");
   const outcome = await call(verify, () =>
     client.verifyOtp({ requestId: id, code: typed }, { headers: { "Idempotency-Key": name } }),
   );
@@ -165,7 +165,7 @@ async function submitCode(): Promise<void> {
   if (about === "over") return endRequest(sentence);
   if (about === "code") field.clear();
   readSms();
-  complain(code, sentence, about === "code");
+  showError(code, sentence, about === "code");
   field.focus();
 }
 
@@ -175,7 +175,7 @@ async function resendCode(): Promise<void> {
   const outcome = await call(resend, () => client.resendOtp({ requestId: id }));
   if (outcome === undefined) return;
   if ("answer" in outcome) {
-    complain(code, "");
+    showError(code, "");
     startCountdowns(outcome.answer);
     lookAtInbox();
     announce("The same code was sent again.");
@@ -184,7 +184,7 @@ async function resendCode(): Promise<void> {
   const { trouble } = outcome;
   const { about, sentence } = explain(trouble);
   if (about === "over") return endRequest(sentence);
-  complain(code, sentence, false);
+  showError(code, sentence, false);
   await refresh();
 }
 
@@ -269,7 +269,7 @@ function endRequest(sentence: string): void {
   verify.hidden = true;
   fresh.hidden = false;
   element("waits", HTMLDivElement).hidden = true;
-  complain(code, sentence, false);
+  showError(code, sentence, false);
   if (hadFocus || document.activeElement === document.body) fresh.focus();
 }
 
@@ -302,7 +302,7 @@ function leaveRequest(): void {
 
 function startOver(): void {
   leaveRequest();
-  complain(phone, "");
+  showError(phone, "");
   showStep("phone");
   phone.focus();
   phone.select();
@@ -313,7 +313,7 @@ function startOver(): void {
 element("phone-form", HTMLFormElement).addEventListener("submit", (event) => {
   event.preventDefault();
   if (phone.value.trim() === "") {
-    complain(phone, "Give a phone number.");
+    showError(phone, "Give a phone number.");
     phone.focus();
   } else void sendCode(send);
 });

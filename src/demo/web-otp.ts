@@ -16,7 +16,7 @@ export function awaitSms(onCode: (code: string) => void): () => void {
 }
 
 async function readSms(onCode: (code: string) => void, signal: AbortSignal): Promise<void> {
-  const wish: CredentialRequestOptions & { otp: { transport: string[] } } = { otp: { transport: ["sms"] }, signal };
-  const credential = (await navigator.credentials.get(wish).catch(() => null)) as { code?: string } | null;
+  const options: CredentialRequestOptions & { otp: { transport: string[] } } = { otp: { transport: ["sms"] }, signal };
+  const credential = (await navigator.credentials.get(options).catch(() => null)) as { code?: string } | null;
   if (credential?.code !== undefined && !signal.aborted) onCode(credential.code);
 }

@@ -74,7 +74,7 @@ function createHandlers(base: Base, worker: Worker, quotas: Quotas): OtpHandlers
     issuer: config.providerSettings.publicUrl ?? ownName,
     botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
     onDailyShare: shareTeller(base),
-    onCheck: metrics?.checked,
+    onVerify: metrics?.verifyDecided,
   });
   if (!isDevelopment(config)) return createOtpService(verifications, quotas);
   return createOtpService(

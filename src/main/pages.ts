@@ -13,7 +13,7 @@ import { createOperations } from "../server/pages/operations.ts";
 import type { Page } from "../server/pages/pages.ts";
 import { createReportPages } from "../server/pages/reports.ts";
 import type { OwnKeys } from "../service/own-keys.ts";
-import { createNoteReport } from "../service/reports.ts";
+import { createTakeReport } from "../service/reports.ts";
 import type { Base } from "./base.ts";
 
 const demoTokenBytes = 18;
@@ -34,12 +34,12 @@ export function createSitePages(base: Base, ownKeys: OwnKeys, inbox: Inbox | und
     now: () => system.now(),
   });
   const publicDocument = createPublicDocuments(receiptKeys(keys));
-  const noteReport = createNoteReport({
+  const takeReport = createTakeReport({
     ...base,
     providersOf: (channel) => providersOf(channel).map(({ name }) => name),
     nudge,
   });
-  const reportPage = createReportPages(base.providers, noteReport);
+  const reportPage = createReportPages(base.providers, takeReport);
   const demo = config.demo
     ? createDemo({
         inbox,

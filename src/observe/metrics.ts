@@ -17,7 +17,7 @@ import type { Verification } from "../otp/verification.ts";
 import { outboxCountMax, type Job, type Store } from "../store/store.ts";
 import { inTime, type Instant, type System } from "../system.ts";
 import { createConversions } from "./conversions.ts";
-import { callOutcomeOf, callOutcomes, isOurs, type EndedCall } from "./outcome.ts";
+import { callOutcomeOf, callOutcomes, isOurs, type FinishedCall } from "./outcome.ts";
 import { counters, histograms } from "./series.ts";
 
 /** A provider whose breaker can be asked. */
@@ -41,13 +41,13 @@ export interface MetricsOptions {
 
 export interface Metrics {
   /** A call was answered. */
-  call(call: EndedCall & { readonly rpc: string }, durationMs: number): void;
+  call(call: FinishedCall & { readonly rpc: string }, durationMs: number): void;
   /** A request was refused before it became a call. */
   turnedAway(reason: Reason, rpc?: string): void;
   /** A message is owed and committed. */
   sent(job: Job): void;
   /** A verify was decided. */
-  checked(decided: VerifyResult, tenant: string): void;
+  verifyDecided(decided: VerifyResult, tenant: string): void;
   /** A provider was called, at `startMs`. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant): void;
   /** A batch of acts was committed, or has failed. */
@@ -200,7 +200,7 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
       if (isSandbox(verification.tenant)) return;
       sends(countryOf(verification), message.copy === 0 ? "first" : "resend", message.channel).add();
     },
-    checked(decided: VerifyResult, tenant: string): void {
+    verifyDecided(decided: VerifyResult, tenant: string): void {
       if (decided.kind === "replay" || isSandbox(tenant)) return;
       checks(decided.kind === "verified" ? "VERIFIED" : decided.refusal.reason).add();
       if (decided.kind === "verified") onVerified(decided.verification);

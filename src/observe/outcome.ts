@@ -11,13 +11,13 @@ export const callOutcomes = ["ok", "refused", "failed", "canceled"] as const;
 export type CallOutcome = (typeof callOutcomes)[number];
 
 /** What the outcome of a call follows from. */
-export interface EndedCall {
+export interface FinishedCall {
   readonly refusal?: Pick<Refusal, "reason" | "isOurFault">;
   readonly isCanceled?: boolean;
 }
 
 /** Pure. */
-export function callOutcomeOf({ refusal, isCanceled }: EndedCall): CallOutcome {
+export function callOutcomeOf({ refusal, isCanceled }: FinishedCall): CallOutcome {
   if (refusal === undefined) return "ok";
   if (isCanceled === true) return "canceled";
   return refusal.isOurFault === true || isOurs(refusal.reason) ? "failed" : "refused";

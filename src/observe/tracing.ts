@@ -26,10 +26,10 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Provider } from "../delivery/provider.ts";
 import type { Store } from "../store/store.ts";
 import { inTime, type System } from "../system.ts";
-import { callOutcomeOf, type EndedCall } from "./outcome.ts";
+import { callOutcomeOf, type FinishedCall } from "./outcome.ts";
 
 /** What is told of a call. Its refusal is known once it is answered. */
-export interface TracedCall extends EndedCall {
+export interface TracedCall extends FinishedCall {
   readonly id: string;
   readonly rpc: string;
   readonly surface: string;

@@ -45,10 +45,10 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
   let beginMs = Number.NEGATIVE_INFINITY;
   let lines = 0;
   let rest = 0;
-  let callOff = () => {};
+  let cancel = () => {};
 
   function end(): void {
-    callOff();
+    cancel();
     if (rest > 0) writeRest(rest);
     rest = 0;
   }
@@ -63,7 +63,7 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
     lines += 1;
     if (lines <= linesPerSecond) return true;
     rest += 1;
-    if (rest === 1) callOff = system.after(beginMs + secondMs - now, end);
+    if (rest === 1) cancel = system.after(beginMs + secondMs - now, end);
     return false;
   }
 

@@ -1,6 +1,5 @@
 /**
- * What the acts of the service have in common: where they find things, and how a call is recognised by its
- * Idempotency-Key.
+ * What the acts of the service share: their dependencies, and how a repeated call is recognised and answered.
  */
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
@@ -15,7 +14,7 @@ import type { System } from "../system.ts";
 import { replay, type Answer, type Caller, type Sent } from "./calls.ts";
 import { sentAt, type HandOver } from "./hand-over.ts";
 
-/** What an act works with. */
+/** The dependencies of an act. */
 export interface ActTools {
   readonly store: Store;
   readonly system: System;
@@ -27,7 +26,7 @@ export interface ActTools {
   readonly onDailyShare: (tenant: string, share: Share) => void;
 }
 
-/** What a call is recognised by, if it has an Idempotency-Key. `fields` are the request's, in a fixed order. */
+/** The claim of a call, if it has an Idempotency-Key. `fields` are the request's, in a fixed order. */
 export function claimOf(
   { keys }: Pick<ActTools, "keys">,
   { tenant, keyId, idempotencyKey: key }: Caller,
@@ -74,7 +73,7 @@ export async function replaySent(tools: ActTools, replayed: Replay): Promise<Ans
   const refusal = storedRefusal(replayed);
   if (refusal !== undefined) return replay({ ok: false, refusal });
   const { verification, answer: first } = replayed;
-  // The first call crashed before it could note its answer: the verification as it stands now is the answer.
+  // The first call crashed before it could record its answer: the verification as it is now is the answer.
   if (first?.sent === undefined) return replay(ok(await sentNow(tools, verification)));
   const { id, digits, expireMs } = verification;
   return replay(ok({ id, digits, expireMs, at: first.at, ...first.sent }));

@@ -17,15 +17,15 @@ import type { Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
-import { createMoments } from "./expiry-map.ts";
+import { createExpiryMap } from "./expiry-map.ts";
 import type { OwnKeys } from "./own-keys.ts";
 import { createQuota, unlimited } from "./quotas.ts";
 
-/** The use of a key is noted at most this often. */
-const lastUseNoteMs = 60_000;
+/** The use of a key is recorded at most this often. */
+const lastUseEveryMs = 60_000;
 
-/** What a key is to be. */
-export interface KeyWish {
+/** A key to be made. */
+export interface KeySpec {
   readonly kind: KeyKind;
   readonly tenant: string;
   readonly name: string;
@@ -36,15 +36,15 @@ export interface KeyWish {
   readonly isApp?: boolean;
 }
 
-/** A key to be stored, and its text, which is nowhere else ever after. */
+/** A key to be stored, and its text, which is stored nowhere. */
 export interface IssuedKey {
   readonly key: ApiKey;
   readonly text: Secret;
 }
 
 /** Makes a key and stores its digest. */
-export async function issueKey(store: Store, system: System, wish: KeyWish): Promise<IssuedKey> {
-  const issued = makeKey(store, system, wish);
+export async function issueKey(store: Store, system: System, spec: KeySpec): Promise<IssuedKey> {
+  const issued = makeKey(store, system, spec);
   await store.registry.addApiKey(issued.key);
   return issued;
 }
@@ -53,21 +53,21 @@ export async function issueKey(store: Store, system: System, wish: KeyWish): Pro
 export async function issueFirstKeys(
   store: Store,
   system: System,
-  wishes: readonly KeyWish[],
+  specs: readonly KeySpec[],
 ): Promise<IssuedKey[] | undefined> {
-  const issued = wishes.map((wish) => makeKey(store, system, wish));
+  const issued = specs.map((spec) => makeKey(store, system, spec));
   return (await store.registry.addFirstApiKeys(issued.map(({ key }) => key))) ? issued : undefined;
 }
 
-function makeKey(store: Store, system: System, wish: KeyWish): IssuedKey {
-  const { id, text, digest } = makeApiKey(wish.kind, system.randomBytes(apiKeyBytes));
+function makeKey(store: Store, system: System, spec: KeySpec): IssuedKey {
+  const { id, text, digest } = makeApiKey(spec.kind, system.randomBytes(apiKeyBytes));
   const life = { createMs: store.now(), revokeMs: null, lastUseMs: null };
-  return { key: { origins: [], isApp: false, ...wish, ...life, id, digest }, text };
+  return { key: { origins: [], isApp: false, ...spec, ...life, id, digest }, text };
 }
 
-/** How long a key that was found valid is remembered. */
+/** A key that was found valid is remembered for so long. */
 const seenValidMs = 300_000;
-/** And how many of them. */
+/** So many of those are remembered. */
 const seenValidMax = 10_000;
 
 export interface AuthenticateOptions {
@@ -75,50 +75,50 @@ export interface AuthenticateOptions {
   readonly ownKeys?: OwnKeys;
   /** Refused keys from one address. */
   readonly failureLimit: Limit;
-  /** Whether an address stands for many callers, who cannot be told apart. */
+  /** Whether many callers share an address. */
   readonly isShared: (address: CallerAddress) => boolean;
   readonly onFault: (error: unknown) => void;
 }
 
-/** Where a call comes from: what limits know it by, and the whole address where it is known. */
+/** Where a call comes from: the name that limits know it by, and the whole address where that is known. */
 export interface CallerAddress {
   readonly name: string;
   readonly text: string | undefined;
 }
 
 /**
- * Makes what authenticates a call by its `Authorization` header. A key is looked up at every call, so that
- * one revoked by another process counts at once; a malformed one is refused before any look-up. The process's own keys
- * are known to it beside those of the store.
+ * Makes what authenticates a call by its `Authorization` header. A key is looked up at every call, so a revocation by
+ * another process counts at once. A malformed key is refused before any look-up. The process's own keys count beside
+ * those of the store.
  *
- * Every refused key counts for the address it came from, and beyond the limit keys from there are IP_RATE_LIMITED, again
- * before any look-up; but never one that was valid in the last five minutes, or a stranger behind the same address could
- * have a backend refused. From an address that many share, a well-formed key is looked up beyond the limit too, and only a
- * wrong one is refused: there a stranger and a backend that has just started look the same.
+ * Every refused key counts for its address, and beyond the limit keys from there are IP_RATE_LIMITED, before any look-up.
+ * Never so a key that was valid in the last five minutes: a stranger behind the same address could have a backend
+ * refused. From an address that many share, a well-formed key is looked up beyond the limit too, and only a wrong one is
+ * refused: a stranger and a backend that has just started look the same there.
  */
 export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onFault }: AuthenticateOptions) {
   const failures = createQuota(failureLimit, "IP_RATE_LIMITED", () => store.now());
   /** Until when a key counts as seen valid, by its digest. */
-  const seenValid = createMoments(seenValidMax);
-  /** Notes under way: many calls arrive before the first note is committed. */
-  const noting = new Set<string>();
-  /** How many look for a key now. They share one place, or the first calls of a busy backend would take them all. */
-  const looking = new Map<string, number>();
+  const seenValid = createExpiryMap(seenValidMax);
+  /** Keys whose use is being recorded: many calls arrive before the first record is committed. */
+  const recording = new Set<string>();
+  /** Look-ups under way, by key. They share one permit, or the first calls of a busy backend would take them all. */
+  const lookUps = new Map<string, number>();
 
-  function noteUse(id: string, now: Instant): void {
-    if (noting.has(id)) return;
-    noting.add(id);
+  function recordUse(id: string, now: Instant): void {
+    if (recording.has(id)) return;
+    recording.add(id);
     store.registry
       .touchApiKey(id, now)
       .catch(onFault)
-      .finally(() => noting.delete(id));
+      .finally(() => recording.delete(id));
   }
 
-  async function look(presented: PresentedKey, now: Instant): Promise<Result<ApiKey>> {
+  async function lookUp(presented: PresentedKey, now: Instant): Promise<Result<ApiKey>> {
     const own = ownKeys?.find(presented.id);
     if (own !== undefined) return judgeKey(presented, own, now);
     const judged = judgeKey(presented, await store.registry.findApiKey(presented.id), now);
-    if (judged.ok && now - (judged.value.lastUseMs ?? 0) >= lastUseNoteMs) noteUse(judged.value.id, now);
+    if (judged.ok && now - (judged.value.lastUseMs ?? 0) >= lastUseEveryMs) recordUse(judged.value.id, now);
     return judged;
   }
 
@@ -132,35 +132,35 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
     const now = store.now();
     const name = nameOf(presented.value);
     if (seenValid.get(name) > now) {
-      const judged = await look(presented.value, now);
+      const judged = await lookUp(presented.value, now);
       seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
       if (!judged.ok) failures.take(addressOf().name);
       return judged;
     }
-    const others = looking.get(name) ?? 0;
-    const place = others === 0 ? failures.take(addressOf().name) : unlimited;
-    if (place.refusal !== undefined && !isShared(addressOf())) return { ok: false, refusal: place.refusal };
-    looking.set(name, others + 1);
+    const others = lookUps.get(name) ?? 0;
+    const permit = others === 0 ? failures.take(addressOf().name) : unlimited;
+    if (permit.refusal !== undefined && !isShared(addressOf())) return { ok: false, refusal: permit.refusal };
+    lookUps.set(name, others + 1);
     let isRefused = false;
     try {
-      const judged = await look(presented.value, now);
+      const judged = await lookUp(presented.value, now);
       isRefused = !judged.ok;
       if (judged.ok) seenValid.set(name, now + seenValidMs, now);
-      else if (place.refusal !== undefined) return { ok: false, refusal: place.refusal };
-      else if (place === unlimited) failures.take(addressOf().name);
+      else if (permit.refusal !== undefined) return { ok: false, refusal: permit.refusal };
+      else if (permit === unlimited) failures.take(addressOf().name);
       return judged;
     } finally {
       // A look-up that failed says nothing of the key.
-      if (!isRefused) place.giveBack();
-      const left = (looking.get(name) ?? 1) - 1;
-      if (left === 0) looking.delete(name);
-      else looking.set(name, left);
+      if (!isRefused) permit.giveBack();
+      const left = (lookUps.get(name) ?? 1) - 1;
+      if (left === 0) lookUps.delete(name);
+      else lookUps.set(name, left);
     }
   }
 
   return {
     authenticate,
-    /** Tells whether this is a secret key that was valid in the last five minutes, without looking it up. */
+    /** Whether this is a secret key that was valid in the last five minutes. No look-up. */
     wasValid(header: string | undefined): boolean {
       const presented = parseAuthorization(header);
       return (

@@ -1,7 +1,6 @@
 /**
- * The bot check: whether what a browser brings proves a person, as its maker says. Turnstile, hCaptcha and reCAPTCHA all
- * answer the same question in the same shape ("siteverify"). Only a plain yes passes; no answer, or one that cannot be
- * read, is a no.
+ * The bot check: asks the maker of a browser's token whether it proves a person. Turnstile, hCaptcha and reCAPTCHA have one
+ * API for that ("siteverify"). Only a plain yes passes; no answer, or one that cannot be read, is a no.
  */
 import { readJson } from "../http-answer.ts";
 import { refuse, type Refusal } from "../otp/reason.ts";
@@ -13,10 +12,10 @@ export interface BotCheckSettings {
 }
 
 /**
- * Asks about what a browser brought, and the address it came from where that is known. Undefined for a yes; else
- * CHALLENGE_FAILED, or STORE_UNAVAILABLE when too many are asked about at once. What was asked about is used up.
+ * Checks a token, with the address it came from where that is known, and uses it up. Undefined for a yes; else
+ * CHALLENGE_FAILED, or STORE_UNAVAILABLE when too many checks are under way.
  */
-export type BotCheck = (brought: Secret, address: string | undefined) => Promise<Refusal | undefined>;
+export type BotCheck = (token: Secret, address: string | undefined) => Promise<Refusal | undefined>;
 
 /** A check that could not be made. Its code says why, and it holds nothing that was sent or received. */
 export class CheckNotMade extends Error {
@@ -38,19 +37,19 @@ export interface CheckLimits {
 const defaultLimits: CheckLimits = { timeoutMs: 5_000, callsMax: 64 };
 /** The longest answer read. */
 const answerBytesMax = 16_384;
-/** With a full house, another try is worth it so much later. */
+/** The wait that is asked for while too many checks are under way. */
 const retryAfterMs = 1_000;
 const field = "challenge_token";
 
-/** Makes the check; `onFault` is told of every one that could not be made. */
+/** Makes the check. A check that could not be made is a fault. */
 export function createBotCheck(
   settings: BotCheckSettings,
   onFault: (error: unknown) => void,
   { timeoutMs, callsMax } = defaultLimits,
 ): BotCheck {
   let underWay = 0;
-  return async (brought, address) => {
-    if (brought.reveal() === "") {
+  return async (token, address) => {
+    if (token.reveal() === "") {
       return refuse("CHALLENGE_FAILED", { field, message: "challenge_token is required with this API key." }).refusal;
     }
     if (underWay >= callsMax) {
@@ -59,7 +58,7 @@ export function createBotCheck(
     }
     underWay += 1;
     try {
-      const verdict = await ask(settings, brought, address, timeoutMs);
+      const verdict = await ask(settings, token, address, timeoutMs);
       if (verdict === "yes") return undefined;
       if (verdict === "no") return refuse("CHALLENGE_FAILED", { field }).refusal;
       onFault(verdict);
@@ -71,7 +70,7 @@ export function createBotCheck(
   };
 }
 
-/** Asks with something made up, and says in a sentence whether the check works. */
+/** Checks a token that is made up, and says in a sentence whether the check works. */
 export async function examineBotCheck(settings: BotCheckSettings, madeUp: Secret) {
   const verdict = await ask(settings, madeUp, undefined, defaultLimits.timeoutMs);
   if (verdict === "no") return { ok: true, sentence: "The bot check is reached, and refuses what was made up." };
@@ -88,11 +87,11 @@ export async function examineBotCheck(settings: BotCheckSettings, madeUp: Secret
 
 async function ask(
   { verifyUrl, secret }: BotCheckSettings,
-  brought: Secret,
+  token: Secret,
   address: string | undefined,
   timeoutMs: number,
 ): Promise<"yes" | "no" | CheckNotMade> {
-  const form = new URLSearchParams({ secret: secret.reveal(), response: brought.reveal() });
+  const form = new URLSearchParams({ secret: secret.reveal(), response: token.reveal() });
   if (address !== undefined) form.set("remoteip", address);
   try {
     const signal = AbortSignal.timeout(timeoutMs);
@@ -110,14 +109,14 @@ async function ask(
 
 interface Answer {
   readonly success: boolean;
-  /** Why not. A word about the secret is for us, not for the browser. */
+  /** Why not. A code about the secret is our fault and not the browser's. */
   readonly codes: readonly string[];
 }
 
 /** The answer, if it is one: a small JSON object with `success`, and a yes only with the status of one. */
 async function answerOf(response: Response): Promise<Answer | undefined> {
   const { status } = response;
-  // What is not read is called off, or it would hold its connection.
+  // A body that is not read is canceled, or it would hold its connection.
   if (status !== 200 && (status < 400 || status > 499)) {
     await response.body?.cancel();
     return undefined;
@@ -130,7 +129,7 @@ async function answerOf(response: Response): Promise<Answer | undefined> {
   return { success, codes: Array.isArray(codes) ? codes.filter((code) => typeof code === "string") : [] };
 }
 
-/** What went wrong with a call, in a word that is no text of anybody's: a code of Node's, or TIMEOUT, or NO_ANSWER. */
+/** Why a call failed, as a code that quotes nobody: one of Node's, TIMEOUT, or NO_ANSWER. */
 function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return "NO_ANSWER";
   if (error.name === "TimeoutError") return "TIMEOUT";

@@ -1,8 +1,8 @@
 /**
- * Where the bot check stands in a send: behind whatever refuses it anyway, and before anything is spent. What a browser
- * brings is good for one question, so a repeat is answered without asking again, and of two calls at once under one
- * Idempotency-Key only one asks. A yes is kept under that key before the send goes on (otp/bot-pass.ts): whatever becomes
- * of the send, its retry is not asked.
+ * Where the bot check stands in a send: after all that refuses it without a check, and before anything is spent. A token is
+ * good for one check, so a repeat is answered without one, and of two calls at once under one Idempotency-Key only one is
+ * checked. A pass is stored under that key before the send goes on (otp/bot-pass.ts): its retry is not checked, whatever
+ * became of the send.
  */
 import { decidePass } from "../otp/bot-pass.ts";
 import { decideAdmission, type SendFacts, type SendResult } from "../otp/decisions.ts";
@@ -14,56 +14,56 @@ import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { BotCheck } from "./bot-check.ts";
 
-/** A send on its way. */
-export interface Visitor {
+/** A send before the bot check. */
+export interface GatedSend {
   readonly tenant: string;
-  /** True if anybody may hold its API key. Only then it is asked for proof. */
+  /** True if anybody may hold its API key. Only such a send is checked. */
   readonly isPublishable: boolean;
   readonly address?: string | undefined;
-  readonly brought: Secret;
+  readonly token: Secret;
   readonly facts: Result<SendFacts>;
   readonly claim: IdempotencyClaim | undefined;
   readonly policy: Policy;
-  /** What the limits of its address have to say, if they refuse: the far end is not asked for those. */
+  /** The refusal of its address's limit, if that refuses: such a send is not checked. */
   readonly limited?: Refusal | undefined;
 }
 
-/** Runs `open` once a visitor has passed; answers instead of it for one who has not, or who was here before. */
-export type BotGate = (visitor: Visitor, open: () => Promise<SendResult>) => Promise<SendResult>;
+/** Runs `open` for a send that passes. Answers instead of it for one that does not, and for a repeat. */
+export type BotGate = (gated: GatedSend, open: () => Promise<SendResult>) => Promise<SendResult>;
 
-/** Makes the gate. Without a check everybody passes. */
+/** Makes the gate. Without a check every send passes. */
 export function createBotGate(store: Store, check: BotCheck | undefined): BotGate {
   if (check === undefined) return (_, open) => open();
-  /** First calls that are being asked about, by their slot: nothing is stored of them yet. */
-  const asking = new Map<string, IdempotencyRecord>();
+  /** First calls that are being checked, by their slot: nothing is stored of them yet. */
+  const checking = new Map<string, IdempotencyRecord>();
 
-  const ask: BotGate = async ({ tenant, facts, claim, policy, brought, address, limited }, open) => {
+  const pass: BotGate = async ({ tenant, facts, claim, policy, token, address, limited }, open) => {
     const number = facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined;
     const scope = { tenant, slot: claim?.slot, phone: undefined, number };
     const admitted = await store.openVerification(scope, (view) => decideAdmission(view, facts, claim, policy));
     if (admitted.kind !== "admitted") return admitted;
     if (limited !== undefined) return { kind: "refused", refusal: limited };
     if (admitted.passUntilMs !== undefined) return open();
-    const refusal = await check(brought, address);
+    const refusal = await check(token, address);
     if (refusal !== undefined) return { kind: "refused", refusal };
     if (claim !== undefined) await store.openVerification(scope, (view) => decidePass(view, claim));
     return open();
   };
 
-  return async (visitor, open) => {
-    const { isPublishable, claim } = visitor;
+  return async (gated, open) => {
+    const { isPublishable, claim } = gated;
     if (!isPublishable) return open();
-    if (claim === undefined) return ask(visitor, open);
+    if (claim === undefined) return pass(gated, open);
     const name = Buffer.from(claim.slot.digest).toString("base64url");
     const now = store.now();
-    const precedent = precedentOf(claim, asking.get(name), now);
+    const precedent = precedentOf(claim, checking.get(name), now);
     if (precedent.kind === "refused") return precedent;
-    asking.set(name, newRecord(claim, "", null, now));
+    checking.set(name, newRecord(claim, "", null, now));
     try {
-      // To the end of opening: from then on the store knows of it.
-      return await ask(visitor, open);
+      // Until it is opened: from then on the store knows of it.
+      return await pass(gated, open);
     } finally {
-      asking.delete(name);
+      checking.delete(name);
     }
   };
 }

@@ -1,5 +1,5 @@
 /**
- * What a caller brings to the acts of the service, and what it is told.
+ * What a caller brings to the acts of the service, and what it is answered.
  */
 import type { Channel } from "../otp/channel.ts";
 import type { Delivery } from "../otp/message.ts";
@@ -9,7 +9,7 @@ import type { Secret } from "../otp/secret.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { State } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import type { Place } from "./quotas.ts";
+import type { Permit } from "./quotas.ts";
 
 /** Who is asking: an authenticated API key. */
 export interface Caller {
@@ -21,8 +21,8 @@ export interface Caller {
   readonly isPublishable: boolean;
   /** The address that the call comes from, where it is known. */
   readonly address?: string | undefined;
-  /** Its place in the limit of the address it sends for; absent where there is no such limit. */
-  readonly place?: Place;
+  /** Its permit from the limit of the address it sends for; absent where there is no such limit. */
+  readonly permit?: Permit;
 }
 
 export interface SendCommand {
@@ -35,7 +35,7 @@ export interface SendCommand {
   /** What the SMS ends with. One of the two at most. */
   readonly webOrigin: WebOrigin | undefined;
   readonly appHash: AndroidAppHash | undefined;
-  /** What the bot check gave the browser; empty where it gave nothing. */
+  /** The bot check's token from the browser; empty where there is none. */
   readonly challengeToken: Secret;
 }
 
@@ -46,7 +46,7 @@ export interface VerifyCommand {
   readonly bind: Readonly<Record<string, string>>;
 }
 
-/** What send and resend tell: the verification as of `at`. */
+/** What send and resend answer: the verification as of `at`. */
 export interface Sent {
   readonly id: string;
   readonly state: State;
@@ -72,7 +72,7 @@ export interface Canceled {
   readonly cancelMs: Instant;
 }
 
-/** What get tells. */
+/** What get answers. */
 export interface Seen extends Sent {
   readonly phone: E164;
   readonly reason: Reason | undefined;
@@ -86,7 +86,7 @@ export interface Seen extends Sent {
   readonly deliveryDetail: string;
 }
 
-/** A result, and whether it was first given to an earlier call with the same Idempotency-Key. */
+/** A result, and whether it is that of an earlier call with the same Idempotency-Key. */
 export interface Answer<T> {
   readonly result: Result<T>;
   readonly replayed: boolean;

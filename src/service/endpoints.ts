@@ -1,6 +1,6 @@
 /**
- * What an operator does with the endpoints of a tenant: makes them, rotates their secrets, turns them off and on. A secret
- * is told once, by the act that makes it.
+ * What an operator does with the webhook endpoints of a tenant: makes them, rotates their secrets, disables and enables
+ * them. A secret is returned once, by the act that makes it.
  */
 import {
   disabled,
@@ -20,13 +20,13 @@ import { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 
-export interface WebhooksGround {
+export interface EndpointDependencies {
   readonly store: Store;
   readonly system: System;
   readonly keys: KeyRing;
 }
 
-export interface EndpointWish {
+export interface EndpointSpec {
   readonly tenant: string;
   /** As `parseEndpointUrl` gave it. */
   readonly url: URL;
@@ -36,14 +36,17 @@ export interface EndpointWish {
 }
 
 /** A new secret, as its receiver needs it: `whsec_` and 32 bytes in base64. */
-export interface Made {
+export interface IssuedSecret {
   readonly id: string;
   readonly secret: Secret;
 }
 
-/** Makes an endpoint; "no-tenant" or "full" where that cannot be. */
-export async function addWebhook(ground: WebhooksGround, wish: EndpointWish): Promise<Made | "no-tenant" | "full"> {
-  const { store, system, keys } = ground;
+/** Makes an endpoint; "no-tenant" or "full" where there can be none. */
+export async function addEndpoint(
+  dependencies: EndpointDependencies,
+  spec: EndpointSpec,
+): Promise<IssuedSecret | "no-tenant" | "full"> {
+  const { store, system, keys } = dependencies;
   const id = `we_${Buffer.from(system.randomBytes(12)).toString("base64url")}`;
   const { bytes, secret } = newSecret(system);
   const createMs = store.now();
@@ -51,10 +54,10 @@ export async function addWebhook(ground: WebhooksGround, wish: EndpointWish): Pr
   const added = await store.events.addEndpoint(
     {
       id,
-      tenant: wish.tenant,
-      url: wish.url.href,
-      types: wish.types,
-      showPhones: wish.showPhones,
+      tenant: spec.tenant,
+      url: spec.url.href,
+      types: spec.types,
+      showPhones: spec.showPhones,
       kid: keys.current.kid,
       secrets: [{ box, createMs, endMs: null }],
       createMs,
@@ -68,15 +71,15 @@ export async function addWebhook(ground: WebhooksGround, wish: EndpointWish): Pr
 }
 
 /**
- * Gives an endpoint a new secret; those before sign beside it for `keepMs` more. "unknown" if there is none with this id,
- * "full" while three sign already.
+ * Gives an endpoint a new secret; the earlier ones sign beside it for `keepMs` more. "unknown" if there is no endpoint with
+ * this id, "full" while three secrets sign already.
  */
 export async function rotateSecret(
-  ground: WebhooksGround,
+  dependencies: EndpointDependencies,
   id: string,
   keepMs: number,
-): Promise<Made | "unknown" | "full"> {
-  const { store, system, keys } = ground;
+): Promise<IssuedSecret | "unknown" | "full"> {
+  const { store, system, keys } = dependencies;
   const { bytes, secret } = newSecret(system);
   const box = sealSecret(keys.current, id, bytes, system.randomBytes(secretNonceBytes));
   let isFull = false;
@@ -92,17 +95,17 @@ export async function rotateSecret(
 }
 
 /** Signs with the newest secret alone from now on; false if there is no endpoint with this id. */
-export function expireSecrets({ store }: Pick<WebhooksGround, "store">, id: string): Promise<boolean> {
+export function expireSecrets({ store }: Pick<EndpointDependencies, "store">, id: string): Promise<boolean> {
   return store.events.changeEndpoint(id, (endpoint) => ({ ...endpoint, secrets: endpoint.secrets.slice(0, 1) }));
 }
 
-/** Turns an endpoint off; false if there is none with this id. */
-export function disableWebhook({ store }: Pick<WebhooksGround, "store">, id: string): Promise<boolean> {
+/** Disables an endpoint; false if there is none with this id. */
+export function disableEndpoint({ store }: Pick<EndpointDependencies, "store">, id: string): Promise<boolean> {
   return store.events.changeEndpoint(id, (endpoint, now) => disabled(endpoint, "operator", now));
 }
 
-/** Turns an endpoint on again; false if there is none with this id. */
-export function enableWebhook({ store }: Pick<WebhooksGround, "store">, id: string): Promise<boolean> {
+/** Enables an endpoint again; false if there is none with this id. */
+export function enableEndpoint({ store }: Pick<EndpointDependencies, "store">, id: string): Promise<boolean> {
   return store.events.changeEndpoint(id, enabled);
 }
 

@@ -1,17 +1,17 @@
 /**
- * A memory of moments, each by a name, that never holds more than so many: what limits and lapses are kept by in this
- * process. A moment that has passed says the same as none, so those are forgotten first.
+ * Times by name, at most so many of them: limits and expiries of this process. A time that has passed means the same as
+ * none, so those are forgotten first.
  *
- * Full of moments still to come, it forgets the nearest of a few to make room for a new one: refusing the new one would
- * let whoever fills it shut everybody else out.
+ * Where every time is still to come, the earliest of a few is forgotten for a new one. To refuse the new one would let
+ * whoever fills the map shut everybody else out.
  */
 import type { Instant } from "../system.ts";
 
-export interface Moments {
-  /** The moment kept under a name; 0 for none. */
+export interface ExpiryMap {
+  /** The time of a name; 0 for none. */
   get(name: string): Instant;
-  /** Keeps a moment; one that is not after `now` is forgotten. */
-  set(name: string, moment: Instant, now: Instant): void;
+  /** Keeps a time; one that is not after `now` is forgotten. */
+  set(name: string, time: Instant, now: Instant): void;
   /** How many are kept. */
   readonly size: number;
 }
@@ -19,10 +19,10 @@ export interface Moments {
 /** How many are looked at when one is added. */
 const looks = 8;
 
-/** Makes a memory of at most `entriesMax` moments, 1 or more. An act takes the same time however many there are. */
-export function createMoments(entriesMax: number): Moments {
+/** Makes a map of at most `entriesMax` times, 1 or more. Its size does not slow it down. */
+export function createExpiryMap(entriesMax: number): ExpiryMap {
   const kept = new Map<string, Instant>();
-  // It goes round and round: an iterator of its own for each act would walk over all that was deleted before it.
+  // One iterator for all: a new one each time would walk over all entries that were deleted at the front.
   let hand = kept.entries();
 
   function next(): [string, Instant] | undefined {
@@ -33,26 +33,26 @@ export function createMoments(entriesMax: number): Moments {
   }
 
   function makeRoom(now: Instant): void {
-    let nearest: [string, Instant] | undefined;
+    let earliest: [string, Instant] | undefined;
     for (let look = 0; look < looks; look++) {
       const entry = next();
       if (entry === undefined) continue;
-      const [name, moment] = entry;
-      if (moment <= now) kept.delete(name);
-      else if (nearest === undefined || moment < nearest[1]) nearest = entry;
+      const [name, time] = entry;
+      if (time <= now) kept.delete(name);
+      else if (earliest === undefined || time < earliest[1]) earliest = entry;
     }
-    if (kept.size >= entriesMax && nearest !== undefined) kept.delete(nearest[0]);
+    if (kept.size >= entriesMax && earliest !== undefined) kept.delete(earliest[0]);
   }
 
   return {
     get: (name) => kept.get(name) ?? 0,
-    set(name, moment, now) {
-      if (moment <= now) {
+    set(name, time, now) {
+      if (time <= now) {
         kept.delete(name);
         return;
       }
       if (!kept.has(name)) makeRoom(now);
-      kept.set(name, moment);
+      kept.set(name, time);
     },
     get size() {
       return kept.size;

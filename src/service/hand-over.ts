@@ -1,6 +1,6 @@
 /**
- * From a message that is owed to its call's answer: it is handed over, waited for a little, and what came of it is noted
- * under the call's Idempotency-Key.
+ * From a message that is owed to its call's answer: the message is handed over, its provider is waited for a little, and
+ * the answer is recorded under the call's Idempotency-Key.
  */
 import { decidePassBack } from "../otp/bot-pass.ts";
 import type { IdempotencyClaim } from "../otp/idempotency.ts";
@@ -13,11 +13,11 @@ import type { Job, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 import type { Sent } from "./calls.ts";
 
-/** A message in hand. */
+/** A claimed message. */
 export interface Owed extends Job {
   /** The TATs of its phone's buckets, this message spent. */
   readonly tatsMs: readonly Instant[];
-  /** Until when the pass was good that its send had of the bot check. */
+  /** Until when its send's pass of the bot check is good. */
   readonly passUntilMs?: Instant | undefined;
 }
 
@@ -30,17 +30,24 @@ export interface HandOverOptions {
   readonly sendWaitMs: number;
 }
 
-/** Hands a message over and answers for it. `isAskedAnew` is true for a send whose retry the bot check asks once more. */
-export type HandOver = (job: Owed, claim: IdempotencyClaim | undefined, isAskedAnew?: boolean) => Promise<Result<Sent>>;
+/** The call that a message is handed over for. */
+export interface OwingCall {
+  readonly claim: IdempotencyClaim | undefined;
+  /** True for a send whose retry the bot check asks once more. */
+  readonly isAskedAnew?: boolean;
+}
 
-/** A retry after DELIVERY_FAILED is worth trying this much later. */
+/** Hands a message over, and makes its call's answer. */
+export type HandOver = (job: Owed, call: OwingCall) => Promise<Result<Sent>>;
+
+/** The wait that DELIVERY_FAILED asks for. */
 const deliveryRetryMs = 5_000;
 
 const withNewToken = "No provider could take the message. Try again with a new challenge_token.";
 
 export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOverOptions): HandOver {
-  /** DELIVERY_FAILED says "retry unchanged": the retry must be a first call again, and have the pass that this one had. */
-  function noteUndelivered({ verification, passUntilMs }: Owed, claim: IdempotencyClaim, refusal: Refusal) {
+  /** DELIVERY_FAILED says "retry unchanged": the retry is a first call again, with the pass that this one had. */
+  function recordUndelivered({ verification, passUntilMs }: Owed, claim: IdempotencyClaim, refusal: Refusal) {
     const { tenant, id } = verification;
     if (refusal.reason !== "DELIVERY_FAILED") return store.noteAnswer(claim.slot, id, { at: store.now(), refusal });
     if (passUntilMs === undefined) return store.noteAnswer(claim.slot, id, null);
@@ -48,7 +55,7 @@ export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOve
     return store.openVerification(scope, (view) => decidePassBack(view, claim, id, passUntilMs));
   }
 
-  return async (job, claim, isAskedAnew = false) => {
+  return async (job, { claim, isAskedAnew = false }) => {
     const { verification } = job;
     const settled = await deliver(job, sendWaitMs);
     if (settled !== undefined && isProvenUnsent(settled.message)) {
@@ -58,7 +65,7 @@ export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOve
             retryAfterMs: deliveryRetryMs,
             ...(isAskedAnew ? { message: withNewToken } : {}),
           });
-      if (claim !== undefined) await noteUndelivered(job, claim, refusal);
+      if (claim !== undefined) await recordUndelivered(job, claim, refusal);
       return { ok: false, refusal };
     }
     const policy = policyOf(verification.tenant);
@@ -70,7 +77,7 @@ export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOve
   };
 }
 
-/** What there is to tell of a verification at a moment, with its phone's buckets as they stand. Pure. */
+/** A verification as a send or a resend answers it, at a moment, with its phone's buckets as they are then. Pure. */
 export function sentAt(v: Verification, policy: Policy, at: Instant, tatsMs: readonly Instant[]): Sent {
   const { count, nextMs } = resendsLeft(v, policy, at, tatsMs);
   return {

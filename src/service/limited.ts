@@ -1,12 +1,12 @@
 /**
- * For development: tells of a send that its phone's limit refused. Whoever tries his own number again and again meets that
- * limit first, and has to hear how to go on.
+ * For development: tells of sends that their phone's limit refused. Whoever tries his own number again and again meets that
+ * limit first, and has to read how to go on.
  */
 import { parsePhoneNumber, type E164 } from "../otp/phone-number.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Verifications } from "./verifications.ts";
 
-/** The same verifications; `tell` hears of each send that is PHONE_RATE_LIMITED. The sandbox's limit is made up. */
+/** The same verifications; `tell` is called for each send that is PHONE_RATE_LIMITED. The sandbox's limit is made up. */
 export function tellingLimited(
   verifications: Verifications,
   tell: (phone: E164, tenant: string) => void,

@@ -1,17 +1,17 @@
 /**
- * Where the store keeps what it knows of a phone.
+ * Where the store keeps what it knows of a phone and of its prefix.
  */
 import type { KeyRing } from "../otp/key-ring.ts";
-import { phoneIndex, readPhone } from "../otp/phone-number.ts";
+import { phoneIndex, readPhone, type E164 } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
+import { prefixOf } from "../otp/pumping-guard.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { TenantOf } from "../otp/tenant.ts";
-import type { PhoneOf } from "../store/store.ts";
-import { prefixRef } from "./prefixes.ts";
+import type { PhoneOf, PrefixName, PrefixRef } from "../store/store.ts";
 
 /**
- * Where a phone's limits and past are kept, for a verification at hand. Rotated keys are looked up by the number itself; a
- * number that cannot be read is known by its own row's index alone, and has no prefix.
+ * Finds where the limits and the history of a verification's phone are kept. Rotated keys need the number itself; a number
+ * that cannot be read is known by its own row's index only, and has no prefix.
  */
 export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): PhoneOf {
   return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser }) => {
@@ -25,7 +25,22 @@ export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): PhoneOf {
   };
 }
 
-/** How many buckets a phone has. The sandbox is for test runs, which send to one number all day. */
+/** How many buckets a phone has. The sandbox has none: test runs send to one number all day. */
 export function bucketsOf(tenant: string, policy: Policy): number {
   return isSandbox(tenant) ? 0 : policy.phoneLimits.length;
+}
+
+/** Where the prefix of a phone is kept. The sandbox has none: it sends nothing, so nothing can be pumped. */
+export function prefixRef(policy: Policy, tenant: string, phone: () => E164 | undefined): PrefixRef | undefined {
+  if (isSandbox(tenant)) return undefined;
+  const name = () => {
+    const e164 = phone();
+    return e164 === undefined ? undefined : prefixName(tenant, e164);
+  };
+  return { name, enforced: policy.fraudGuard === "enforce" };
+}
+
+/** The prefix of a number in a tenant. Pure. */
+export function prefixName(tenant: string, e164: E164): PrefixName {
+  return { tenant, prefix: prefixOf(e164) };
 }

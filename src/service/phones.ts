@@ -20,12 +20,12 @@ export interface PhoneRequest {
   readonly messages: readonly Message[];
 }
 
-/** How much one of a phone's limits still allows. */
+/** What one of a phone's limits still allows. */
 export interface Allowance {
   readonly knownUser: boolean;
   readonly burst: number;
   readonly intervalMs: number;
-  /** Messages it would take at once now. */
+  /** Messages that it allows at once now. */
   readonly available: number;
   /** Until the next one, when none is available. */
   readonly retryAfterMs: number;
@@ -33,7 +33,7 @@ export interface Allowance {
 
 export interface PhoneReport {
   readonly isCountryAllowed: boolean;
-  /** The entry of the lists that speaks for it. */
+  /** The entry of the lists that holds for it. */
   readonly entry: Destination | undefined;
   /** Why its sends are refused before any limit is asked; undefined when they are not. */
   readonly refusal: Refusal | undefined;
@@ -58,7 +58,7 @@ export interface PhonesOptions {
 
 const requestsMax = 20;
 
-/** Reads all there is to say about a phone. */
+/** Reads all that is known of a phone. */
 export async function showPhone(options: PhonesOptions, tenant: string, phone: PhoneNumber): Promise<PhoneReport> {
   const { store, policy } = options;
   const now = store.now();

@@ -1,56 +1,58 @@
 /**
- * Limits on callers, as against those on phones: of the calls from one address, of the calls with one API key, of the
- * keys that one address gets wrong. They are kept in this process's memory, so every instance has its own and a start
- * forgets them: they keep one caller from taking everybody's share, and a write for each call would cost more than the
- * calls they refuse. What costs money is limited in the store.
+ * Limits on callers: the calls from one address, the calls with one API key, the keys that one address gets wrong. They are
+ * in this process's memory: every instance has its own, and a start forgets them. They keep one caller from taking
+ * everybody's share; a write for each call would cost more than the calls they refuse. The store limits what costs money.
  *
- * A place is taken before anything is waited for, and given back afterwards; between a look and a later taking any number
+ * A permit is taken before anything is waited for, and given back afterwards: between a look and a later taking any number
  * of calls would slip through.
  */
 import { giveBack, spend, type Limit } from "../otp/rate-limit.ts";
 import { refuse, type Reason, type Refusal } from "../otp/reason.ts";
 import type { Instant } from "../system.ts";
-import { createMoments } from "./expiry-map.ts";
+import { createExpiryMap } from "./expiry-map.ts";
 
-/** Sends and resends from one address: those that came to something. */
+/** Sends and resends from one address that led to a message. */
 const addressSendLimit: Limit = { burst: 10, intervalMs: 60_000 };
-/** All other calls from one address. And the sends and resends with a publishable key, whatever comes of them. */
+/** All other calls from one address; and its sends and resends with a publishable key, whatever comes of them. */
 const addressCallLimit: Limit = { burst: 60, intervalMs: 1_000 };
 
-/** Buckets kept of each kind, about 100 bytes each. One that is full again needs no place. */
+/** Buckets kept of each kind, about 100 bytes each. A full bucket is not kept. */
 const bucketsMax = 100_000;
 
-/** A place taken in a limit, or why there was none. */
-export interface Place {
+/** A permit taken from a limit, or why there was none. */
+export interface Permit {
   readonly refusal: Refusal | undefined;
   /** Gives it back, once; without effect where there was none. */
   giveBack(): void;
 }
 
-/** The place of a call that no limit is for. */
-export const unlimited: Place = { refusal: undefined, giveBack: () => {} };
+/** The permit of a call that has no limit. */
+export const unlimited: Permit = { refusal: undefined, giveBack: () => {} };
 
-/** Waits for a decision, and gives the place back unless a message came of it. */
-export async function keptIfSpent<R extends { readonly kind: string }>(place: Place, deciding: Promise<R>): Promise<R> {
+/** Waits for a decision, and gives the permit back unless it led to a message. */
+export async function keptIfSpent<R extends { readonly kind: string }>(
+  permit: Permit,
+  deciding: Promise<R>,
+): Promise<R> {
   let isSpent = false;
   try {
     const decided = await deciding;
     isSpent = decided.kind === "opened" || decided.kind === "resent";
     return decided;
   } finally {
-    if (!isSpent) place.giveBack();
+    if (!isSpent) permit.giveBack();
   }
 }
 
 /** One limit, and the buckets of those it holds for. */
 export interface Quota {
-  /** Takes a place in the bucket of this name. */
-  take(name: string): Place;
+  /** Takes a permit from the bucket of this name. */
+  take(name: string): Permit;
 }
 
 export interface Quotas {
   /** A send or resend for an address, as a tenant's caller. IP_RATE_LIMITED when there are too many. */
-  send(tenant: string, address: string): Place;
+  send(tenant: string, address: string): Permit;
   /** Any other call for an address. Never given back. IP_RATE_LIMITED when there are too many. */
   call(tenant: string, address: string): Refusal | undefined;
   /** A send or resend, whatever will come of it. Never given back. IP_RATE_LIMITED when there are too many. */
@@ -61,7 +63,7 @@ export interface Quotas {
 
 /** Makes a limit; what goes beyond it is refused for `reason`. */
 export function createQuota(limit: Limit, reason: Reason, now: () => Instant, entriesMax = bucketsMax): Quota {
-  const tats = createMoments(entriesMax);
+  const tats = createExpiryMap(entriesMax);
   return {
     take(name) {
       const takenMs = now();

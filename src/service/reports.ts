@@ -1,6 +1,6 @@
 /**
- * The act of noting a provider's report: from its reference to the message, and on to the next provider when the message
- * is known not to have arrived.
+ * Settles a message by a provider's report: finds it by the report's reference, and calls the next provider when it is
+ * known not to have arrived.
  */
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Report } from "../otp/message.ts";
@@ -18,17 +18,17 @@ export interface ReportsOptions {
   readonly nudge: () => void;
 }
 
-/** Makes the function that notes a report. A report about a message nobody knows changes nothing. Safe to repeat. */
-export function createNoteReport(options: ReportsOptions) {
+/** Makes the function that takes a report. A report on an unknown message changes nothing. Safe to repeat. */
+export function createTakeReport(options: ReportsOptions) {
   const { store, keys, providersOf, phoneOf, nudge } = options;
-  return async function noteReport(provider: string, report: Report): Promise<void> {
+  return async function takeReport(provider: string, report: Report): Promise<void> {
     const { providerMessageId, delivery, detail } = report;
     const facts = { provider, providersOf, providerMessageId, delivery, detail };
     for (const { id, copy } of readReference(keys, report.reference)) {
-      const noted = await store.settleMessage({ verificationId: id, copy }, phoneOf, (view) =>
+      const settled = await store.settleMessage({ verificationId: id, copy }, phoneOf, (view) =>
         decideReport(view, facts),
       );
-      if (noted?.message.delivery === "QUEUED") nudge();
+      if (settled?.message.delivery === "QUEUED") nudge();
     }
   };
 }

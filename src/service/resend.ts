@@ -12,7 +12,7 @@ import { keptIfSpent, unlimited } from "./quotas.ts";
 
 export async function resend(tools: ActTools, caller: Caller, id: string): Promise<Answer<Sent>> {
   const { store, keys } = tools;
-  const { tenant, place = unlimited } = caller;
+  const { tenant, permit = unlimited } = caller;
   const claim = claimOf(tools, caller, "ResendOtp", [id]);
   const policy = policyOf(tools, tenant);
   const scope: UpdateScope = {
@@ -21,10 +21,10 @@ export async function resend(tools: ActTools, caller: Caller, id: string): Promi
     numberOf: (v) => listedNumber(v.tenant, openPhone(keys, v.kid, v.id, v.phoneBox)),
     isCapped: dailyMaxOf(tenant, policy) !== undefined,
   };
-  const deciding = store.updateVerification(scope, (view) => decideResend(view, claim, policy, place.refusal));
-  const decided = await keptIfSpent(place, deciding);
+  const deciding = store.updateVerification(scope, (view) => decideResend(view, claim, policy, permit.refusal));
+  const decided = await keptIfSpent(permit, deciding);
   if (decided.kind === "replay") return replaySent(tools, decided);
   if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
-  return answer(await tools.handOver(decided, claim));
+  return answer(await tools.handOver(decided, { claim }));
 }

@@ -15,8 +15,7 @@ import type { OpenScope, PhoneRef } from "../store/store.ts";
 import { claimOf, replaySent, type ActTools } from "./act.ts";
 import type { BotGate } from "./bot-gate.ts";
 import { answer, type Answer, type Caller, type SendCommand, type Sent } from "./calls.ts";
-import { bucketsOf } from "./phone-refs.ts";
-import { isGuarded, prefixRef } from "./prefixes.ts";
+import { bucketsOf, prefixRef } from "./phone-refs.ts";
 import { keptIfSpent, unlimited } from "./quotas.ts";
 
 export interface SendTools extends ActTools {
@@ -27,11 +26,11 @@ export interface SendTools extends ActTools {
 
 export async function send(tools: SendTools, caller: Caller, command: SendCommand): Promise<Answer<Sent>> {
   const { store, tenantOf, botGate, hasBotCheck } = tools;
-  const { tenant, isPublishable, address, place = unlimited } = caller;
+  const { tenant, isPublishable, address, permit = unlimited } = caller;
   const facts = admit(tools, caller, command);
   const claim = claimOf(tools, caller, "SendOtp", fieldsOf(command));
   if (!facts.ok && claim === undefined) {
-    place.giveBack();
+    permit.giveBack();
     return answer(facts);
   }
   // Once for the whole send: the buckets that are loaded are those of the limits that are spent.
@@ -44,19 +43,19 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
     isCapped: facts.ok && dailyMaxOf(tenant, policy) !== undefined,
   };
   const about = { tenant, isPublishable, address, facts, claim, policy };
-  const visitor = { ...about, brought: command.challengeToken, limited: place.refusal };
-  const deciding = botGate(visitor, () =>
-    store.openVerification(scope, (view) => decideSend(view, facts, claim, policy, place.refusal)),
+  const gated = { ...about, token: command.challengeToken, limited: permit.refusal };
+  const deciding = botGate(gated, () =>
+    store.openVerification(scope, (view) => decideSend(view, facts, claim, policy, permit.refusal)),
   );
-  const decided = await keptIfSpent(place, deciding);
+  const decided = await keptIfSpent(permit, deciding);
   if (decided.kind === "replay") return replaySent(tools, decided);
   if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
   const isAskedAnew = hasBotCheck && isPublishable && claim === undefined;
-  return answer(await tools.handOver(decided, claim, isAskedAnew));
+  return answer(await tools.handOver(decided, { claim, isAskedAnew }));
 }
 
-/** The door: channel, then the phone's form. What passes has everything that takes randomness or a key. */
+/** Checks the form of a send: origin, channel, phone. Then draws and derives all that takes randomness or a key. */
 function admit({ tenantOf, system, keys }: SendTools, caller: Caller, command: SendCommand): Result<SendFacts> {
   const { tenant, keyId } = caller;
   const { templates, origins } = tenantOf(tenant);
@@ -99,7 +98,9 @@ function phoneRefOf(keys: KeyRing, policy: Policy, facts: SendFacts): PhoneRef {
     kid: keys.current.kid,
     knownUser,
     buckets: bucketsOf(tenant, policy),
-    prefix: isGuarded(knownUser) ? prefixRef(policy, tenant, () => phone.e164) : undefined,
+    // A known user has passed a first factor: the pumping guard neither refuses nor counts such a send. Counted, anybody
+    // with an account could verify a prefix clean.
+    prefix: knownUser ? undefined : prefixRef(policy, tenant, () => phone.e164),
   };
 }
 

@@ -1,7 +1,6 @@
 /**
- * Tells operators when the codes of a tenant begin to be longer because many of its phones are being guessed at, and when
- * that is over. It looks every few seconds, so that no call pays for it, and tells each turn once; after a restart what
- * goes on is told again.
+ * Warns operators when the codes of a tenant become longer because many of its phones are guessed at, and when that is over.
+ * It looks every few seconds, so that no call pays for it, and warns once of each change; after a restart once more.
  */
 import { isSpray, lengthAmid, noGuesses, type Guesses } from "../otp/spray.ts";
 import type { TenantOf } from "../otp/tenant.ts";
@@ -21,7 +20,7 @@ const everyMs = 15_000;
 export function createSprayWatch({ store, system, tenantOf, warn, onFault }: SprayWatchOptions): Recurring {
   const guessedAt = new Set<string>();
 
-  function told(tenant: string, guesses: Guesses): void {
+  function warnOfChange(tenant: string, guesses: Guesses): void {
     if (isSpray(guesses) === guessedAt.has(tenant)) return;
     const numbers = `${guesses.wrong} wrong codes and ${guesses.right} right ones in 10 minutes`;
     if (guessedAt.delete(tenant)) {
@@ -40,7 +39,7 @@ export function createSprayWatch({ store, system, tenantOf, warn, onFault }: Spr
 
   async function look(): Promise<void> {
     const found = await store.readGuesses();
-    for (const tenant of new Set([...found.keys(), ...guessedAt])) told(tenant, found.get(tenant) ?? noGuesses);
+    for (const tenant of new Set([...found.keys(), ...guessedAt])) warnOfChange(tenant, found.get(tenant) ?? noGuesses);
   }
 
   return recurring(system, everyMs, look, onFault);

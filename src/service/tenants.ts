@@ -1,7 +1,6 @@
 /**
- * The tenants as a server knows them: all of them in memory, and read again when one look at the store tells that
- * something was written. So what the command line writes counts from the next call on, and a call costs no more than that
- * look.
+ * The tenants as a server knows them: all in memory, and read again when the store's revision has changed. So what the
+ * command line writes counts from the next call on, and a call costs one look at the revision.
  */
 import { ok, refuse, type Result } from "../otp/reason.ts";
 import { isSandbox, realTenantOf, sandboxOf } from "../otp/sandbox.ts";
@@ -10,7 +9,7 @@ import type { Store } from "../store/store.ts";
 
 export interface TenantsOptions {
   readonly store: Store;
-  /** Makes the tenant that a record describes. What is wrong with a record it tells itself, and does without. Pure otherwise. */
+  /** Makes the tenant that a record describes. It reports faults of a record itself, and does without those settings. */
   readonly read: (record: Pick<TenantRecord, "id" | "settings" | "disableMs">) => Tenant;
 }
 
@@ -23,22 +22,22 @@ export interface OwnedKey {
 
 export interface Tenants {
   /**
-   * The tenant of this id as of the latest refresh, or that of a sandbox. One that nobody has told this server of yet,
-   * since another server made it just now, has the operator's settings.
+   * The tenant of this id as of the latest refresh, or that of a sandbox. One that another server has just made, and this
+   * one does not know yet, has the operator's settings.
    */
   readonly tenantOf: TenantOf;
-  /** Brings this server's knowledge up to date. Rejects with StoreUnavailable, and then knows what it knew. */
+  /** Reads what has changed. Rejects with StoreUnavailable, and then nothing has changed here. */
   refresh(): Promise<void>;
   /**
-   * Refuses a key as API_KEY_REVOKED while its tenant is disabled, and leaves it those of its origins that are its tenant's.
-   * A refusal is given back as it is.
+   * Refuses a key as API_KEY_REVOKED while its tenant is disabled, and keeps those of its origins that are its tenant's.
+   * A refusal is returned as it is.
    */
   admit<Key extends OwnedKey>(judged: Result<Key>): Promise<Result<Key>>;
 }
 
 export function createTenants({ store, read }: TenantsOptions): Tenants {
   const records = new Map<string, TenantRecord>();
-  /** Tenants and sandboxes that were asked for: reading texts takes milliseconds, and most tenants are asleep. */
+  /** Tenants and sandboxes that were asked for: to read texts takes milliseconds, and most tenants are idle. */
   const made = new Map<string, Tenant>();
   let revision = -1;
 
@@ -65,7 +64,7 @@ export function createTenants({ store, read }: TenantsOptions): Tenants {
   }
 
   function remember(id: string, tenant: Tenant): Tenant {
-    // Of a tenant nobody has told us of, nothing is remembered either: its sandbox would outlive the news of it.
+    // Not for an unknown tenant: its sandbox would stay as it is after the tenant became known.
     if (records.has(realTenantOf(id))) made.set(id, tenant);
     return tenant;
   }

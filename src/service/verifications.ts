@@ -1,7 +1,7 @@
 /**
- * The acts of the service: send, verify, resend, cancel, get, a file each. An act gathers what takes randomness or a key,
- * runs one decision in the store, and turns its result into an answer. The rules are in otp/decisions.ts, the atomicity is
- * the store's; what is here is the order of events.
+ * The acts of the service: send, verify, resend, cancel, get, a file each. An act draws and derives what takes randomness or
+ * a key, runs one decision in the store, and makes an answer of its result. The rules are in otp/decisions.ts, the store
+ * makes acts atomic; here is the order of events.
  */
 import type { ActTools } from "./act.ts";
 import type { BotCheck } from "./bot-check.ts";
@@ -26,9 +26,9 @@ export interface Verifications {
 export interface VerificationsOptions
   extends
     Omit<ActTools, "phoneOf" | "handOver">,
-    Pick<VerifyTools, "issuer" | "onCheck">,
+    Pick<VerifyTools, "issuer" | "onVerify">,
     Pick<HandOverOptions, "deliver" | "sendWaitMs"> {
-  /** Asks about what browsers bring, if the operator has set that up. */
+  /** Checks the tokens of browsers, if the operator has set that up. */
   readonly botCheck?: BotCheck | undefined;
 }
 

@@ -13,8 +13,8 @@ import { answer, replay, type Answer, type Caller, type Verified, type VerifyCom
 export interface VerifyTools extends ActTools {
   /** Who vouches in receipts: their `iss`. */
   readonly issuer: string;
-  /** Told what a verify came to, for metrics; also of one that only repeats an earlier answer. */
-  readonly onCheck?: ((decided: VerifyResult, tenant: string) => void) | undefined;
+  /** Told what a verify was decided to be, for metrics; also of one that only repeats an earlier answer. */
+  readonly onVerify?: ((decided: VerifyResult, tenant: string) => void) | undefined;
 }
 
 export async function verify(tools: VerifyTools, caller: Caller, command: VerifyCommand): Promise<Answer<Verified>> {
@@ -26,7 +26,7 @@ export async function verify(tools: VerifyTools, caller: Caller, command: Verify
   const decided = await store.updateVerification(scopeOf(tools, caller, id, claim), (view) =>
     decideVerify(view, { code, purpose, bind }, claim, keys, policy),
   );
-  tools.onCheck?.(decided, caller.tenant);
+  tools.onVerify?.(decided, caller.tenant);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
   const stored = storedRefusal(decided);
   if (stored !== undefined) return replay({ ok: false, refusal: stored });

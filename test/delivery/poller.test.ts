@@ -37,7 +37,7 @@ beforeEach(() => {
       claims.push(now);
       dueMs = undefined;
     },
-    nextLookMs: () => 50,
+    nextPollMs: () => 50,
     onFault: (error) => faults.push(error),
   });
 });
@@ -56,7 +56,7 @@ async function pass(ms: number): Promise<void> {
 }
 
 test("it looks once a second, when something is due, and when it is nudged", async () => {
-  poller.lookIn(0);
+  poller.pollIn(0);
   await pass(2_500);
   expect(looks).toEqual([0, 1_000, 2_000]);
   dueMs = 3_300;
@@ -64,16 +64,16 @@ test("it looks once a second, when something is due, and when it is nudged", asy
   expect([looks.at(-1), claims]).toEqual([3_000, []]);
   await pass(300);
   expect([looks.at(-1), claims]).toEqual([3_300, [3_300]]);
-  poller.lookIn(20);
+  poller.pollIn(20);
   // A later look does not take the place of an earlier one.
-  poller.lookIn(200);
+  poller.pollIn(200);
   await pass(30);
   expect(looks.at(-1)).toBe(3_320);
 });
 
 test("without room it claims nothing, and looks again", async () => {
   [dueMs, room] = [0, false];
-  poller.lookIn(0);
+  poller.pollIn(0);
   await pass(120);
   expect([looks, claims]).toEqual([[0, 50, 100], []]);
   room = true;
@@ -84,7 +84,7 @@ test("without room it claims nothing, and looks again", async () => {
 test("a look that fails is told of, and the next one comes a second later", async () => {
   const down = new Error("down");
   nextDue = () => Promise.reject(down);
-  poller.lookIn(0);
+  poller.pollIn(0);
   await pass(500);
   nextDue = async () => 0;
   await pass(500);
@@ -92,24 +92,24 @@ test("a look that fails is told of, and the next one comes a second later", asyn
 });
 
 test("a call has its answer, or what stands for one once it took too long; its signal then ends it", async () => {
-  expect(await poller.bounded(100, async () => "answer", "late")).toBe("answer");
-  await expect(poller.bounded(100, () => Promise.reject(new Error("broken")), "late")).rejects.toThrow("broken");
+  expect(await poller.withDeadline(100, async () => "answer", "late")).toBe("answer");
+  await expect(poller.withDeadline(100, () => Promise.reject(new Error("broken")), "late")).rejects.toThrow("broken");
   expect(timers.size).toBe(0);
   const signals: AbortSignal[] = [];
   const hang = (signal: AbortSignal) => {
     signals.push(signal);
     return new Promise<string>(() => {});
   };
-  const [first, second] = [poller.bounded(100, hang, "late"), poller.bounded(1_000, hang, "cut short")];
+  const [first, second] = [poller.withDeadline(100, hang, "late"), poller.withDeadline(1_000, hang, "cut short")];
   await pass(100);
   expect([await first, signals.map(({ aborted }) => aborted)]).toEqual(["late", [true, false]]);
-  poller.cutShort();
+  poller.abortCalls();
   expect([await second, signals.map(({ aborted }) => aborted)]).toEqual(["cut short", [true, true]]);
 });
 
 test("a stop ends pauses and looks, and waits for what was begun and what that begins", async () => {
   const [one, two] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-  poller.lookIn(500);
+  poller.pollIn(500);
   poller.begin(
     (async () => {
       await poller.pause(60_000);
@@ -118,7 +118,7 @@ test("a stop ends pauses and looks, and waits for what was begun and what that b
     })(),
   );
   poller.stop();
-  poller.lookIn(0);
+  poller.pollIn(0);
   let isDrained = false;
   const drained = poller.drained(5_000).then(() => (isDrained = true));
   one.resolve();

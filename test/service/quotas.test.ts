@@ -3,7 +3,7 @@
  * time without end.
  */
 import { expect, test } from "vitest";
-import { createMoments } from "../../src/service/expiry-map.ts";
+import { createExpiryMap } from "../../src/service/expiry-map.ts";
 import { createQuota, createQuotas } from "../../src/service/quotas.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
@@ -52,7 +52,7 @@ test("a tenant's callers are its own, and so are a key's calls", () => {
 });
 
 test("of 100,000 names no more are kept than there is room for, and what has lapsed goes first", () => {
-  const kept = createMoments(1_000);
+  const kept = createExpiryMap(1_000);
   for (let i = 0; i < 500; i++) kept.set(`held ${i}`, 10_000_000, 1);
   for (let i = 0; i < 100_000; i++) {
     kept.set(`stranger ${i}`, 100 + i, 1 + i);
@@ -62,7 +62,7 @@ test("of 100,000 names no more are kept than there is room for, and what has lap
 });
 
 test("full of moments to come it makes room for a newcomer all the same", () => {
-  const kept = createMoments(100);
+  const kept = createExpiryMap(100);
   for (let i = 0; i < 10_000; i++) {
     kept.set(`name ${i}`, 1_000_000 + i, 1);
     expect(kept.get(`name ${i}`)).toBe(1_000_000 + i);
@@ -71,7 +71,7 @@ test("full of moments to come it makes room for a newcomer all the same", () => 
 });
 
 test("a moment that has passed is not kept", () => {
-  const kept = createMoments(10);
+  const kept = createExpiryMap(10);
   kept.set("a", 5, 1);
   kept.set("a", 5, 5);
   expect([kept.get("a"), kept.size]).toEqual([0, 0]);

@@ -6,7 +6,7 @@ import { describe, expect, test } from "vitest";
 import { createWorker } from "../../src/delivery/worker.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
 import { referenceOf } from "../../src/otp/reference.ts";
-import { createNoteReport } from "../../src/service/reports.ts";
+import { createTakeReport } from "../../src/service/reports.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { ofOneMind } from "../support/service/tenants.ts";
@@ -51,7 +51,7 @@ async function deliver({ store, acts, system }: StoreFixture, job: Job, outcome:
 }
 
 function note(store: Store, acts: Acts, { id }: Verification, said: unknown) {
-  const noteReport = createNoteReport({
+  const noteReport = createTakeReport({
     store,
     keys: acts.keys,
     providersOf: () => ["test"],

@@ -91,7 +91,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "410 is one more failure",
     breaks: "an endpoint that wants nothing any more is asked for three days",
-    place: "src/delivery/event-worker.ts#outcomeOf",
+    place: "src/delivery/event-worker.ts#outcomeOfTry",
     text: `if (posted.status === 410) return "gone";`,
     replacement: ``,
     suites: delivery,
@@ -115,7 +115,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "stop counts as a failure",
     breaks: "every restart puts off what is under way",
-    place: "src/delivery/event-worker.ts#carry",
+    place: "src/delivery/event-worker.ts#deliver",
     text: `if (poller.isStopping() && posted.kind === "unanswered")`,
     replacement: `if (posted.kind === "answered" && posted.status === 0)`,
     suites: delivery,

@@ -278,9 +278,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "called without a second look",
     breaks: "what waited in the worker's hand goes out after its end",
-    place: "src/delivery/job-queue.ts#occupy",
-    text: `begin(occupy(next.job, workLate))`,
-    replacement: `begin(occupy(next.job, work))`,
+    place: "src/delivery/worker.ts#runThenNext",
+    text: `begin(runThenNext(next.job, runLate))`,
+    replacement: `begin(runThenNext(next.job, run))`,
   },
   {
     name: "clock runs backwards",
@@ -331,7 +331,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a disabled tenant's message",
     breaks: "what was still to be sent for a tenant goes out after it was disabled",
-    place: "src/delivery/outgoing.ts#outgoingOf",
+    place: "src/delivery/dispatcher.ts#outgoingOf",
     text: `if (tenant.isDisabled) return`,
     replacement: `if (tenant.isDisabled && message.calls < 0) return`,
     suites: ["test/server/tenants.test.ts"],

@@ -82,7 +82,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "pass forgotten",
     breaks: "a send that is to be retried unchanged fails the bot check that it has passed",
-    place: "src/service/bot-gate.ts#ask",
+    place: "src/service/bot-gate.ts#pass",
     text: `if (claim !== undefined) await store`,
     replacement: `if (claim !== undefined && brought.reveal() === "") await store`,
     suites: store,
@@ -143,8 +143,8 @@ export const spendingMutants: readonly Mutant[] = [
     name: "worker without a cap",
     breaks: "second calls are on the bill and not in the count",
     place: "src/delivery/worker.ts#claim",
-    text: `store.claimMessages(Math.min(turns.free(), callsMax), phoneOf, decideLate, capOf)`,
-    replacement: `store.claimMessages(Math.min(turns.free(), callsMax), phoneOf, decideLate, () => undefined)`,
+    text: `store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, capOf)`,
+    replacement: `store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, () => undefined)`,
   },
   {
     name: "warned at every send",

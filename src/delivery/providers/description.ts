@@ -34,7 +34,7 @@ type ValuesOf<V extends Variables> = {
 };
 
 /** What every provider is given besides its own variables. */
-export interface Surroundings {
+export interface ProviderDependencies {
   /** Where this service is reached from outside, without a slash at the end; undefined when it is not told. */
   readonly publicUrl: string | undefined;
   /** Senders of single countries, by ISO 3166-1 alpha-2. */
@@ -53,7 +53,7 @@ interface Described<Name extends string, V extends Variables> {
   readonly sender?: keyof V;
   /** The variable that its delivery reports are checked with, where it sends any. */
   readonly reportSecret?: keyof V;
-  readonly create: (values: ValuesOf<V>, surroundings: Surroundings) => Provider;
+  readonly create: (values: ValuesOf<V>, dependencies: ProviderDependencies) => Provider;
 }
 
 /** A description whose variables are known by name alone. */

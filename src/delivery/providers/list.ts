@@ -4,7 +4,7 @@
 import type { Provider } from "../provider.ts";
 import { birdProvider } from "./bird.ts";
 import { consoleProvider } from "./console.ts";
-import type { Description, Surroundings } from "./description.ts";
+import type { Description, ProviderDependencies } from "./description.ts";
 import { messagebirdProvider } from "./messagebird.ts";
 import { webhookProvider } from "./webhook.ts";
 
@@ -15,7 +15,7 @@ export type ProviderName = (typeof providers)[number]["name"];
 export const providerNames: readonly ProviderName[] = providers.map(({ name }) => name);
 
 /** What is configured for providers. */
-export interface ProviderSettings extends Pick<Surroundings, "publicUrl" | "originators"> {
+export interface ProviderSettings extends Pick<ProviderDependencies, "publicUrl" | "originators"> {
   /** The values of providers' variables, each as its shape reads it. */
   readonly values: Readonly<Record<string, unknown>>;
 }
@@ -31,7 +31,7 @@ export function describedAs(name: ProviderName): Description<ProviderName> {
 export function makeProvider(
   name: ProviderName,
   { values, ...configured }: ProviderSettings,
-  around: Pick<Surroundings, "now" | "print">,
+  dependencies: Pick<ProviderDependencies, "now" | "print">,
 ): Provider {
-  return describedAs(name).create(values, { ...configured, ...around });
+  return describedAs(name).create(values, { ...configured, ...dependencies });
 }

@@ -56,9 +56,9 @@ export const messagebirdProvider = describeProvider({
   },
   sender: "OTP_MESSAGEBIRD_ORIGINATOR",
   reportSecret: "OTP_MESSAGEBIRD_SIGNING_KEY",
-  create: (values, surroundings) =>
+  create: (values, dependencies) =>
     createMessageBirdProvider({
-      ...surroundings,
+      ...dependencies,
       accessKey: values.OTP_MESSAGEBIRD_ACCESS_KEY,
       originator: values.OTP_MESSAGEBIRD_ORIGINATOR,
       signingKey: values.OTP_MESSAGEBIRD_SIGNING_KEY,

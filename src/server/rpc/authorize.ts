@@ -6,7 +6,7 @@ import { isPublishable, mayDo, type ApiKey, type Scope } from "../../otp/api-key
 import { judgeOrigin } from "../../otp/origin.ts";
 import { ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
-import { createMoments } from "../../service/expiry-map.ts";
+import { createExpiryMap } from "../../service/expiry-map.ts";
 import type { Quotas } from "../../service/quotas.ts";
 import type { Instant } from "../../system.ts";
 import type { Request } from "../listener/exchange.ts";
@@ -53,7 +53,7 @@ const warnedMax = 1_000;
 export function createAdmission(options: AdmissionOptions): Admit {
   const { authenticate, addressOf, quotas, now } = options;
   /** When a key may be warned of again. */
-  const warned = createMoments(warnedMax);
+  const warned = createExpiryMap(warnedMax);
 
   function warnOf(keyId: string): void {
     const at = now();

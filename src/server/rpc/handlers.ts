@@ -62,7 +62,7 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
     const address = clientIp === "" ? from?.name : canonicalAddress(clientIp);
     if (address === undefined) return unwrap(await act(caller), call);
     const isSend = call.rpc === "SendOtp" || call.rpc === "ResendOtp";
-    if (isSend) return unwrap(await act({ ...caller, place: quotas.send(tenant, address) }), call);
+    if (isSend) return unwrap(await act({ ...caller, permit: quotas.send(tenant, address) }), call);
     // What a publishable key's address may do was asked at the gate.
     const refusal = clientIp === "" ? undefined : quotas.call(tenant, address);
     if (refusal !== undefined) throw thrown(refusal, call);

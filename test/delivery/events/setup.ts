@@ -9,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { createEventWorker, postTimeoutMs, type EventWorker } from "../../../src/delivery/event-worker.ts";
 import { createPost, type PostOptions } from "../../../src/delivery/post.ts";
 import { eventLeaseMs, type Endpoint } from "../../../src/otp/endpoint.ts";
-import { addWebhook } from "../../../src/service/endpoints.ts";
+import { addEndpoint } from "../../../src/service/endpoints.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { createActs, ringOf, testPolicy, type Acts } from "../../store/acts.ts";
@@ -121,7 +121,7 @@ export async function createWorkshop(): Promise<Workshop> {
     tried,
     async add(url, showPhones = false) {
       const options = { tenant: "default", url: new URL(url), types: [], showPhones };
-      const made = await addWebhook({ store, system, keys }, options);
+      const made = await addEndpoint({ store, system, keys }, options);
       if (typeof made === "string") throw new Error(made);
       return { id: made.id, secret: made.secret.reveal() };
     },
