@@ -1,6 +1,6 @@
 /**
- * The command `otpd`. Commands work beside a running server, and what they write counts at once; `copy` and `restore`
- * refuse to. A secret is printed once, by the command that makes it.
+ * The command `otpd`. Its commands work beside a running server, except `copy` and `restore`, which refuse to, and what they
+ * write counts at once. A secret is printed once, by the command that makes it.
  */
 import { parseArgs } from "node:util";
 import { backup } from "./commands/backup.ts";
@@ -62,7 +62,7 @@ Brings the database that OTP_DATABASE_URL names up to date. serve does so too, a
   } satisfies Commands),
 );
 
-/** The lines that name commands, of those that begin with a word. */
+/** The lines that name the commands, or those of one group. */
 function listed(group?: string): string {
   return [...commands]
     .filter(([name]) => group === undefined || name.startsWith(`${group} `))
@@ -78,24 +78,24 @@ ${listed()}
 
 otpd COMMAND --help tells more. Configuration is by OTP_* variables, see the README.`;
 
-/** What a command line comes to: a command to run, a page to show, or what is wrong with it. */
+/** What a command line means: a command to run, a text to show, or a fault. */
 type Meant =
   | { readonly command: Command; readonly args: string[] }
-  | { readonly page: string }
+  | { readonly text: string }
   | { readonly trouble: string; readonly usage: string };
 
 function meantBy(argv: string[]): Meant {
   const [first = "help", ...rest] = argv;
-  if (first === "--version") return { page: version() };
+  if (first === "--version") return { text: version() };
   const isHelp = first === "help" || first === "--help" || first === "-h";
   const words = isHelp ? rest : argv;
   const [group = "", second] = words;
-  if (isHelp && words.length === 0) return { page: usage };
+  if (isHelp && words.length === 0) return { text: usage };
   const isAsked = isHelp || words.some((word) => word === "--help" || word === "-h");
   for (const count of [2, 1]) {
     const command = commands.get(words.slice(0, count).join(" "));
     if (command === undefined) continue;
-    return isAsked ? { page: command.help } : { command, args: words.slice(count) };
+    return isAsked ? { text: command.help } : { command, args: words.slice(count) };
   }
   const members = listed(group);
   if (members === "")
@@ -105,7 +105,7 @@ function meantBy(argv: string[]): Meant {
     };
   const groupUsage = `Usage: otpd ${group} COMMAND\n\n${members}`;
   const isGroupAlone = second === undefined || second.startsWith("-");
-  if (isGroupAlone && isAsked) return { page: `${groupUsage}\n\notpd help ${group} COMMAND tells more.` };
+  if (isGroupAlone && isAsked) return { text: `${groupUsage}\n\notpd help ${group} COMMAND tells more.` };
   const trouble = isGroupAlone ? `Say what otpd ${group} is to do.` : `There is no command "${group} ${second}".`;
   return { trouble, usage: groupUsage };
 }
@@ -113,8 +113,8 @@ function meantBy(argv: string[]): Meant {
 /** Runs a command line; resolves with the exit code: 0, 1 when it failed, 2 when it was not understood. */
 export async function run(argv: string[]): Promise<number> {
   const meant = meantBy(argv);
-  if ("page" in meant) {
-    say(meant.page);
+  if ("text" in meant) {
+    say(meant.text);
     return 0;
   }
   if ("trouble" in meant) {

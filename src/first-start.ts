@@ -1,6 +1,5 @@
 /**
- * What a first start in development gives to a first-time user: keys that may do everything, and a banner that says what
- * to type.
+ * The first start in development: it makes keys that may do everything, and prints a banner that says what to type.
  */
 import { getExampleNumber, type CountryCode } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/examples.mobile.json";
@@ -13,10 +12,10 @@ import { issueFirstKeys } from "./service/api-keys.ts";
 import type { Store } from "./store/store.ts";
 import type { System } from "./system.ts";
 
-/** What a page in development may do: all that a publishable key can. */
+/** The rights of a page in development: all that a publishable key can have. */
 export const everythingPublic = { kind: "pub", scopes: ["send", ...publishableScopes] } as const;
 
-/** Where a web client in development is served from, by the build tool that most of them use. */
+/** The origin of a web client in development, as Vite serves it. */
 const firstOrigin = "http://localhost:5173";
 
 /** The texts of the first keys. */
@@ -25,7 +24,7 @@ export interface FirstKeys {
   readonly publishable: Secret;
 }
 
-/** Makes and stores the first keys; undefined where there are keys already, which another server may just have made. */
+/** Makes and stores the first keys; undefined where there are keys already: another server may just have made them. */
 export async function firstKeys(store: Store, system: System): Promise<FirstKeys | undefined> {
   if ((await store.registry.listApiKeys()).length > 0) return undefined;
   const common = { tenant: "default", name: "first start", expireMs: null };
@@ -37,25 +36,25 @@ export async function firstKeys(store: Store, system: System): Promise<FirstKeys
   return secret && publishable && { secret: secret.text, publishable: publishable.text };
 }
 
-/** By what messages go out, and where to. */
-interface Ways {
+/** What decides which phone the banner names. */
+interface SendSettings {
   readonly providers: readonly ProviderName[];
   readonly policy: Pick<Policy, "allowedCountries">;
 }
 
-/** The phone of the banner's command: one that is allowed, and nobody's whom a real message would reach. */
-function examplePhone({ providers, policy: { allowedCountries } }: Ways): string {
+/** The phone of the banner's command: an allowed one, and a placeholder where a real message would go out. */
+function examplePhone({ providers, policy: { allowedCountries } }: SendSettings): string {
   if (!providers.includes("console")) return "YOUR_NUMBER";
   if (allowedCountries === undefined || allowedCountries.has("US")) return "+14155552671";
   const found = [...allowedCountries].map((country) => getExampleNumber(country as CountryCode, examples));
   return found.find((number) => number !== undefined)?.number ?? "YOUR_NUMBER";
 }
 
-/** What a first-time user reads. Plain text, every command on a line of its own. */
+/** The banner: plain text, every command on a line of its own. */
 export function banner(
   { scheme, host, port }: Address,
   keys: FirstKeys | undefined,
-  { providers, policy }: Ways,
+  { providers, policy }: SendSettings,
   demoUrl: string | undefined,
 ): string {
   const at = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;

@@ -1,9 +1,9 @@
 /**
- * Answers of far ends, read as far as they are small: whoever answers must not fill our memory.
+ * Answers of far ends, read up to a limit: who answers must not fill our memory.
  */
 import type { IncomingMessage } from "node:http";
 
-/** The whole body, or undefined as soon as it is larger than that: then its connection is ended. Rejects when it breaks off. */
+/** The whole body; undefined, and the connection ended, once it is larger than `bytesMax`. Rejects when it breaks off. */
 export async function readAnswer(
   body: AsyncIterable<Uint8Array> | null,
   bytesMax: number,
@@ -19,7 +19,7 @@ export async function readAnswer(
   return Buffer.concat(chunks);
 }
 
-/** The same as JSON; undefined where it is none. */
+/** The body as JSON; undefined where it is none. */
 export async function readJson(body: AsyncIterable<Uint8Array> | null, bytesMax: number): Promise<unknown> {
   try {
     return JSON.parse((await readAnswer(body, bytesMax))?.toString("utf8") ?? "") as unknown;
@@ -29,7 +29,7 @@ export async function readJson(body: AsyncIterable<Uint8Array> | null, bytesMax:
   }
 }
 
-/** Watches an answer that another reads, or nobody: `cut` is called each time that it is found to be larger than that. */
+/** Counts the bytes of an answer that something else reads; calls `cut` for each chunk beyond `bytesMax`. */
 export function boundAnswer(response: IncomingMessage, bytesMax: number, cut: () => void): void {
   let bytes = 0;
   response.on("data", (chunk: Buffer) => {

@@ -1,6 +1,6 @@
 /**
- * Log lines on their way out. Whoever reads them may be gone or stuck: neither may hold up the service, end it, or keep it
- * from ending. What cannot be written is lost, and what comes later is tried again.
+ * Writes log lines. Their reader may be gone or stuck: neither may hold up the service, end it, or keep it from ending. A
+ * line that cannot be written is lost; later ones are tried again.
  */
 import { write, writeSync } from "node:fs";
 import { promisify } from "node:util";
@@ -8,16 +8,16 @@ import { promisify } from "node:util";
 export interface LogLines {
   /** Takes a line with its newline. */
   write(line: string): void;
-  /** Resolves once all that was taken is written, or cannot be. */
+  /** Resolves once all lines are written, or cannot be. */
   written(): Promise<void>;
 }
 
-/** Lines wait for so many characters to come together, but no longer than `waitMs`: each by itself is a tenth of a call. */
+/** Lines are written together: at so many characters, or after `waitMs`. A write for each line is a tenth of a call. */
 const togetherChars = 16_000;
 const waitMs = 50;
-/** Characters that wait for a reader who does not read. Lines beyond them are counted instead. */
+/** Characters that wait at most. Lines beyond them are dropped and counted. */
 const waitingCharsMax = 4_194_304;
-/** After this a full pipe is tried again. */
+/** A full pipe is tried again after this. */
 const fullMs = 100;
 
 const put = promisify(write);
@@ -53,7 +53,7 @@ export function createLogLines(fd: number): LogLines {
   }
 
   process.once("exit", () => {
-    // While a write is under way the reader may be stuck, and would keep the process for good.
+    // While a write is under way the reader may be stuck: a second write could hang the process.
     if (underWay !== undefined || waiting === "") return;
     try {
       writeSync(fd, waiting);

@@ -3,7 +3,7 @@
  * server. Everything is made here and in `main/`, and handed down as arguments; nothing below looks anything up.
  */
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
-import { certificateReader } from "./config/certificate.ts";
+import { readCertificate } from "./config/certificate.ts";
 import type { Config } from "./config/config.ts";
 import type { Worker } from "./delivery/worker.ts";
 import { banner, firstKeys } from "./first-start.ts";
@@ -51,6 +51,7 @@ const sendGraceMs = 3_000;
 
 /** Starts the service. Rejects with a plain sentence when it cannot, with nothing left open. */
 export async function startService(config: Config, dependencies: Dependencies): Promise<RunningService> {
+  const { tls } = config;
   const { system, telemetry, print } = dependencies;
   const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
   const tracing = createTracing(OtpService.typeName);
@@ -81,7 +82,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
       connections,
       host: config.host,
       port: config.port,
-      readCertificate: config.tls === undefined ? undefined : certificateReader(config.tls),
+      readCertificate: tls && (() => readCertificate(tls)),
       onBound: async (address) => {
         // The first keys are made last: those of a start that then failed would never be shown.
         const demoUrl = demo?.open(address);

@@ -12,7 +12,7 @@ export function ownMasterKey(folder: string, randomBytes: (count: number) => Uin
   if (!existsSync(path)) {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const key = Buffer.from(randomBytes(masterKeyBytes)).toString("base64url");
-    // Whole or not at all: another may read it as soon as it is there.
+    // Linked when it is whole: another server may read the file as soon as it is there.
     const draft = `${path}.${process.pid}`;
     writeFileSync(draft, `${key}\n`, { mode: 0o600 });
     try {

@@ -7,21 +7,21 @@ if (major < 22 || (major === 22 && minor < 18)) {
   );
   process.exit(1);
 }
-// What Node makes of the files is kept beside the packages, which halves the CPU of every later start. Whoever may write
-// there may change the code as well; where nobody may, as in an image, a start does without.
+// Compiled code is kept beside the packages, which halves the CPU of later starts. Who may write there may change the code as
+// well. Where nobody may, as in an image, a start does without.
 const { existsSync } = await import("node:fs");
 const { enableCompileCache } = await import("node:module");
 const { fileURLToPath } = await import("node:url");
 if (process.env.NODE_COMPILE_CACHE === undefined) {
   enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/otpd", import.meta.url)));
 }
-// Whoever read has seen enough, as `head` has, or the terminal is gone: no reason to end, nor for a stack of calls.
+// The reader has left, as `head` does, or the terminal is gone: no reason to end, or to print a stack.
 for (const stream of [process.stdout, process.stderr]) {
   stream.on("error", (error) => {
     if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
   });
 }
-// In a clone the sources, which are never older than themselves; a package has what was built from them, and no sources.
+// A clone runs its sources, which are never out of date. A package holds only what was built from them.
 const isClone = existsSync(new URL("cli.ts", import.meta.url));
 const { run } = await import(isClone ? "./cli.ts" : "../dist/src/cli.js");
 process.exitCode = await run(process.argv.slice(2));

@@ -1,25 +1,25 @@
 /**
  * The only clock and the only source of chance. Both travel as arguments from here: nothing else in `src/` may ask the
- * time or draw a random number (`npm run check` holds that). What waits for a moment of the service's own time waits
- * here too, so that a test can move days in a second; waits for sockets and files stay with those.
+ * time or draw a random number (`npm run check` holds that). Timers of the service's own are here too, so that a test can
+ * move days in a second; timeouts of sockets and files are with those.
  */
 import { randomFillSync } from "node:crypto";
 
-/** A moment, in whole milliseconds since the Unix epoch. */
+/** A point in time, in whole milliseconds since the Unix epoch. */
 export type Instant = number;
 
-/** What the world offers: time that never runs backwards, waits, and randomness from the operating system. */
+/** Time that never runs backwards, timers, and randomness from the operating system. */
 export interface System {
-  /** The time now. Never less than an earlier answer, whatever is done to the machine's clock. */
+  /** The time now. Never less than an earlier answer, even if the machine's clock is set back. */
   now(): Instant;
-  /** Milliseconds on the clock that cannot be set, from a beginning of its own; not whole ones. */
+  /** Milliseconds with fractions on the clock that cannot be set; its zero means nothing. */
   monotonicMs(): number;
   /**
    * Raises the clock to at least `instant`, so that time does not run backwards across a restart. A machine's clock that
-   * is behind `instant` was set back while nothing ran, and is told of as a jump.
+   * is behind `instant` was set back while nothing ran: that is reported as a jump.
    */
   resumeFrom(instant: Instant): void;
-  /** Runs `act` once, when `ms` (0 or more) have passed on the clock that cannot be set. Returns what calls it off. */
+  /** Runs `act` once, when `ms` (0 or more) have passed on the clock that cannot be set. Returns what cancels it. */
   after(ms: number, act: () => void): () => void;
   /** `count` bytes from a CSPRNG. */
   randomBytes(count: number): Uint8Array<ArrayBuffer>;
@@ -36,18 +36,18 @@ const machineClock: RawClock = {
   monotonicMs: () => performance.now(),
 };
 
-/** Milliseconds with fractions, on the clock that only advances: to measure how long something took, and to decide nothing. */
+/** Milliseconds with fractions on the clock that only advances: to measure durations, and to decide nothing. */
 export function stopwatchMs(): number {
   return machineClock.monotonicMs();
 }
 
-/** Slips smaller than this are NTP at work and not worth a warning. */
+/** Smaller jumps are NTP at work, and no warning. */
 const jumpWarnMs = 2_000;
 
 /**
- * The real system. While the wall clock is behind what was already answered (someone set it back), time goes on from
- * there at the pace of the monotonic clock: an expired code must not come back to life, and a limit must not stretch.
- * A frozen clock was the alternative, and would let codes live for as long as the clock was wrong.
+ * The real system. While the wall clock is behind an earlier answer (someone set it back), time goes on from that answer at
+ * the pace of the monotonic clock: an expired code must not come back to life, and a limit must not stretch. A frozen clock
+ * was the alternative: codes would live for as long as the clock is wrong.
  */
 export function createSystem(onClockJump: (jumpMs: number) => void = () => {}, clock: RawClock = machineClock): System {
   let last = Math.floor(clock.wallMs());
@@ -63,13 +63,13 @@ export function createSystem(onClockJump: (jumpMs: number) => void = () => {}, c
         onClockJump(Math.round(jump));
       }
       last = Math.max(Math.floor(wall), last + Math.floor(monotonic - lastMonotonic));
-      // Fractions of a millisecond carry over: rounding each step down would make a busy clock run slow.
+      // Fractions of a millisecond carry over: rounded down at each step, a busy clock would run slow.
       lastMonotonic += Math.floor(monotonic - lastMonotonic);
       return last;
     },
     monotonicMs: clock.monotonicMs,
     resumeFrom(instant) {
-      // Set back while the service was down: only what the database remembers can tell.
+      // The clock was set back while the service was down: only the database shows that.
       if (instant - last > jumpWarnMs) onClockJump(last - instant);
       last = Math.max(last, instant);
     },
@@ -103,17 +103,17 @@ export async function inTime<T>(
   }
 }
 
-/** Something that is done again and again. */
+/** A task that recurs. */
 export interface Recurring {
-  /** Does it at once, and from then on. */
+  /** Runs it at once, and from then on. */
   start(): void;
-  /** Does it no more; resolves once what is under way is done. */
+  /** Runs it no more; resolves once a run under way is done. */
   stop(): Promise<void>;
 }
 
 /**
- * Makes something recur, each time `everyMs` after it was done the last time. What it rejects with is told, and it goes
- * on. `act` may ask whether it is to come to an end.
+ * Makes a task recur, each time `everyMs` after the last run's end. A rejection is a fault, and the task goes on. `act` may
+ * ask whether it is to stop.
  */
 export function recurring(
   system: Pick<System, "after">,
@@ -149,8 +149,8 @@ export function recurring(
 }
 
 /**
- * Random bytes are drawn 4 KiB at a time: a system call per id and salt costs 1.6 µs, a slice of the pool 0.05 µs.
- * What was handed out is wiped from the pool by being copied out and overwritten at the next fill.
+ * Random bytes are drawn 4 KiB at a time: a system call per id and salt costs 1.6 µs, a slice of the pool 0.05 µs. Bytes
+ * that were drawn are erased from the pool.
  */
 const pool = new Uint8Array(4096);
 let poolUsed = pool.length;

@@ -1,6 +1,6 @@
 /**
- * What is told to operators: one function per event, each with an allow-list of fields. Numbers are masked, and codes and
- * keys have no way in here. Logs are JSON lines on standard error.
+ * The log, JSON lines on standard error: one function per kind of entry, each with an allow-list of fields. Numbers are
+ * masked; no function takes a code or a key.
  */
 import { pino, type Logger } from "pino";
 import { createLogLines } from "./log-lines.ts";
@@ -11,7 +11,7 @@ import type { PrefixDecision } from "./otp/pumping-guard.ts";
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
 
-/** What is told of a call: no field of its message, and nothing of a key but its id. */
+/** A call as it is logged: no field of its message, and of a key only its id. */
 export interface AnsweredCall {
   readonly id: string;
   readonly rpc: string;
@@ -21,7 +21,7 @@ export interface AnsweredCall {
   readonly isCanceled?: boolean;
 }
 
-/** What is told of a request that became no call. */
+/** A request that became no call, as it is logged. */
 export interface UncalledRequest {
   readonly id: string;
   readonly reason: string;
@@ -40,20 +40,20 @@ export interface Telemetry {
   turnedAwayRest(count: number): void;
   /** A provider was called. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number): void;
-  /** A provider is left alone from now on, since it failed too often; or no longer. */
+  /** A provider is not called any more, since it failed too often; or is called again. */
   breaker(provider: string, isClosed: boolean): void;
-  /** Something failed that a caller was told nothing about. */
+  /** A failure whose cause no caller was told. */
   fault(where: string, error: unknown, callId?: string): void;
   /** The pumping guard blocked a prefix, or would have if it were not to observe only. */
-  tripped(news: { readonly tenant: string; readonly prefix: string; readonly decision: PrefixDecision }): void;
+  tripped(trip: { readonly tenant: string; readonly prefix: string; readonly decision: PrefixDecision }): void;
   /** The machine's clock was set, by so many milliseconds. */
   clockJump(jumpMs: number): void;
-  /** A turn in the service's life, such as "listening". */
+  /** A stage of the service's life, such as "listening". */
   lifecycle(event: string, fields?: Record<string, string | number>): void;
-  /** A tenant's messages of this UTC day have come to a share of its cap: told once a day for each share. */
+  /** A tenant's messages of this UTC day have reached a share of its cap: once a day for each share. */
   dailyShare(tenant: string, share: Share, cap: number | undefined): void;
   warning(message: string): void;
-  /** Resolves once what was told so far is written, or cannot be. */
+  /** Resolves once all entries so far are written, or cannot be. */
   flush(): Promise<void>;
 }
 
@@ -86,7 +86,7 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
     },
     providerCall(provider, outcome, durationMs) {
       const fields = { provider, outcome: outcome.kind, duration_ms: durationMs };
-      // While a provider is left alone every message would say so.
+      // While a provider is not called, every message would say so.
       const isUnasked = "isUnasked" in outcome;
       if (outcome.kind === "accepted" || isUnasked) log.debug(fields, "provider call");
       else log.warn({ ...fields, cause: outcome.kind === "refused" ? outcome.cause : undefined }, "provider call");
@@ -125,11 +125,11 @@ export function createTelemetry(level: LogLevel, version: string): Telemetry {
   };
 }
 
-/** An error as far as it may be told: its name and code, its stack's places, and the message of our own kinds of error. */
+/** An error as it is logged: its name, code and stack, and its message if the error is the database's or ours. */
 function describe(error: unknown): { name: string; code?: string; message?: string; stack?: string } {
   if (!(error instanceof Error)) return { name: typeof error };
   const places = (error.stack ?? "").split("\n").filter((line) => /^ {4}at /.test(line));
-  // A message from elsewhere may quote what it failed on; the database's and ours hold no values, and neither do codes.
+  // Other messages may quote values; the database's and ours hold none, nor do codes.
   const ours = error.name === "StoreUnavailable" || error.name === "SqliteError";
   const { code } = error as { code?: unknown };
   return {

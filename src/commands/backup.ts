@@ -37,7 +37,7 @@ The master key is not in it: it is ${whereKeyIs(database.path)}. Keep a copy of 
 file: without it no number in the backup can be read and limits begin anew, and a thief needs both.`);
 }
 
-/** Beside a server this command may be without what the server is given: then it does not know. */
+/** Says where the master key is. The command may lack the server's variables: then it cannot say. */
 function whereKeyIs(databasePath: string): string {
   const named = ["OTP_MASTER_KEY", "OTP_MASTER_KEY_FILE"].find((name) => process.env[name]);
   const own = join(dirname(databasePath), "master.key");
@@ -50,13 +50,13 @@ export function showPages(done: number, total: number): void {
   showProgress(`${Math.floor((100 * done) / Math.max(1, total))} % of ${total} pages`);
 }
 
-/** Says what could not be done, and clears the line of progress. */
+/** Runs an act. Its failure ends the command with what could not be done; the line of progress is cleared. */
 export async function tellingTrouble<T>(what: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
   } catch (error) {
     if (error instanceof BackupTrouble) throw new Unusable(`${what}: ${error.message}.`);
-    // A full disk, a folder that is not there or not ours.
+    // Such as a full disk, or a folder that is missing or not ours.
     if (error instanceof Error && "syscall" in error) throw new Unusable(`${what}: ${error.message}.`);
     throw error;
   } finally {

@@ -1,6 +1,6 @@
 /**
- * What every command of `otpd` shares: its shape, how it speaks and fails, and how it opens the database beside a server
- * that may be running.
+ * What all commands of `otpd` share: their shape, how they print and fail, and how they open the database beside a server that
+ * may be running.
  */
 import { readFileSync } from "node:fs";
 import { parseDatabase, type Parsed } from "../config/config.ts";
@@ -10,7 +10,7 @@ import { openStore, type Database } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem, type Instant, type System } from "../system.ts";
 
-/** A command that cannot go on, with a sentence for whoever typed it. */
+/** A command that cannot go on, with a sentence for its user. */
 export class Unusable extends Error {}
 
 /** A command line that was not understood. */
@@ -24,7 +24,7 @@ export interface Command {
   readonly run: (args: string[]) => Promise<void>;
 }
 
-/** Commands by name, which may have two words. What somebody typed is not looked up in it: `constructor` is there too. */
+/** Commands by name, which may have two words. Not for look-ups of what was typed: `constructor` is there too. */
 export type Commands = Readonly<Record<string, Command>>;
 
 /** Opens the database beside a server that may be running, and closes it again. */
@@ -39,7 +39,7 @@ export async function withStore(act: (store: Store, system: System) => Promise<v
   }
 }
 
-/** Opens a database that is there. A command makes none: it was given a wrong path, or runs in a wrong folder. */
+/** Opens a database that exists. Where there is none, the path or the folder is wrong, so a command makes none. */
 export async function openExisting(database: Database, system: System): Promise<Store> {
   try {
     await requireDatabase(database);
@@ -64,26 +64,26 @@ export function readText(path: string): string {
   return readFileSync(path, "utf8");
 }
 
-/** What was parsed, or the end of the command with all that is wrong. */
+/** The parsed value; else ends the command with all faults. */
 export function valueOf<T>(trouble: string, parsed: Parsed<T>): T {
   if (parsed.ok) return parsed.value;
   throw new Unusable(`${trouble}:\n${parsed.faults.map((fault) => `  - ${fault}`).join("\n")}`);
 }
 
-/** The one argument of a command line, or the end of the command with what to give. */
+/** The one argument of a command line; else ends the command with what is wanted. */
 export function single(positionals: readonly string[], wanted: string): string {
   const [argument, ...more] = positionals;
   if (argument === undefined || more.length > 0) throw new Misused(wanted);
   return argument;
 }
 
-/** Ends the command for a text that does not read as what it is. */
+/** Ends the command for a text with hidden characters. */
 export function refuseHidden(option: string, text: string): void {
   const odd = hiddenCharacter(text);
   if (odd !== undefined) throw new Misused(`${option} must be one line of visible text: ${odd} is in it.`);
 }
 
-/** The option that says whose something is. */
+/** The option that names the tenant. */
 export const tenantOption = { type: "string", default: "default" } as const;
 
 /** Rows as lines, in columns as wide as their widest cell. */
@@ -100,7 +100,7 @@ export function table(cells: string[][]): string {
     .join("\n");
 }
 
-/** A moment for people and programs, in UTC. */
+/** A time in UTC, for people and programs. */
 export function timeOf(instant: Instant | null): string | null {
   return instant === null ? null : new Date(instant).toISOString();
 }
@@ -123,7 +123,7 @@ export function sayError(text: string): void {
   process.stderr.write(`${visible(text)}\n`);
 }
 
-/** What is stored or was typed must not turn a line round or move the cursor; the lines themselves are ours. */
+/** Stored or typed text must not reverse a line or move the cursor. */
 function visible(text: string): string {
   return text.split("\n").map(escapeHidden).join("\n");
 }

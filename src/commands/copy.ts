@@ -29,7 +29,7 @@ async function run(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
     options: { to: { type: "string" }, "to-file": { type: "string" }, json: { type: "boolean", default: false } },
-    // Or the fault would repeat it, and it may hold a password.
+    // Node's own fault would repeat it, and it may hold a password.
     allowPositionals: true,
   });
   if (positionals.length > 0) throw new Misused("Give the target with --to or --to-file.");
@@ -53,7 +53,7 @@ async function run(args: string[]): Promise<void> {
   say(report(path, copied));
 }
 
-/** The URL of the target, or the end of the command. What was given is not repeated. */
+/** The URL of the target; else ends the command. The sentence does not repeat what was given. */
 function targetUrl(given: string | undefined, file: string | undefined): string {
   if ((given === undefined) === (file === undefined)) throw new Misused("Give one of --to and --to-file.");
   const [option, text] = given === undefined ? ["--to-file", contentOf(file ?? "")] : ["--to", given];

@@ -1,5 +1,5 @@
 /**
- * `otpd destinations`: the operator's lists of numbers that get no message, or get one whatever else is said of them.
+ * `otpd destinations`: the operator's lists of numbers that never get a message, or always.
  */
 import { parseArgs } from "node:util";
 import { isPrefix, type Verdict } from "../otp/destination.ts";
@@ -117,7 +117,7 @@ function onePrefix(positionals: readonly string[]): string {
   if (!isPrefix(prefix)) {
     throw new Misused("A prefix is a + and 1 to 15 digits, calling code first and nothing between, such as +31612.");
   }
-  // It would never be met: numbers are judged in their one canonical spelling.
+  // It would never match: numbers are compared in their canonical form.
   const parsed = parsePhoneNumber(prefix);
   if (parsed.ok && parsed.value.e164 !== prefix) {
     throw new Misused(`This number is written ${parsed.value.e164}; an entry in another spelling would never count.`);

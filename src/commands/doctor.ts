@@ -1,5 +1,5 @@
 /**
- * `otpd doctor`: proves the configuration, in plain sentences. The exit code tells whether all is well.
+ * `otpd doctor`: checks the configuration, and says in plain sentences what it found. The exit code is 0 if all is well.
  */
 import { parseArgs } from "node:util";
 import { describedAs, makeProvider } from "../delivery/providers/list.ts";
@@ -100,7 +100,7 @@ async function masterKeyFinding(store: Store, config: Config): Promise<Finding> 
   }
 }
 
-/** What a server would do without, tenant by tenant. */
+/** Settings of tenants that a server would not use. */
 async function tenantFindings(store: Store, config: Config): Promise<Finding[]> {
   const records = await store.registry.listTenants(-1);
   return records.flatMap((record) =>
@@ -111,7 +111,7 @@ async function tenantFindings(store: Store, config: Config): Promise<Finding[]> 
   );
 }
 
-/** Which tenants' endpoints do not take what they are sent. One that an operator has disabled is as it should be. */
+/** Webhook endpoints that do not take their events. One that an operator has disabled is no fault. */
 async function endpointFindings(store: Store): Promise<Finding[]> {
   const found = await store.events.listEndpoints();
   return found.flatMap(({ endpoint: { id, tenant, why, disableMs, failingSinceMs }, waiting }) => {
@@ -191,7 +191,7 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
   );
 }
 
-/** Asks with something that no browser was given. */
+/** Checks a token that no browser was given. */
 async function botCheckFindings({ botCheck }: Config): Promise<Finding[]> {
   return botCheck === undefined ? [] : [await examineBotCheck(botCheck, new Secret("made-up"))];
 }

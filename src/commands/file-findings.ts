@@ -14,7 +14,7 @@ import type { Instant } from "../system.ts";
 import { messageOf, timeOf } from "./command.ts";
 
 const dayMs = 86_400_000;
-/** So long before its end a certificate should have been renewed. */
+/** A certificate should be renewed so long before its end. */
 const renewMs = 30 * dayMs;
 
 export function fileFindings(config: Config, now: Instant): Finding[] {
@@ -37,7 +37,7 @@ function certificateFindings({ tls }: Config, now: Instant): Finding[] {
   }
 }
 
-/** Node itself goes on without a file of authorities that it cannot read, and then trusts nobody of it. */
+/** Without a file of authorities that it cannot read, Node goes on, and trusts none of them. */
 function authorityFindings({ database }: Config): Finding[] {
   const parameters = database.kind === "postgres" ? new URL(database.url).searchParams : new URLSearchParams();
   const named = [
@@ -56,7 +56,7 @@ function authorityFindings({ database }: Config): Finding[] {
   });
 }
 
-/** Files that hold secrets should be their owner's alone. */
+/** Only their owner should be able to read files with secrets. */
 function modeFindings({ tls, database, masterKeys }: Config): Finding[] {
   const files = [
     ...[...secretNames].map((name) => [`${name}_FILE`, process.env[`${name}_FILE`]] as const),
@@ -69,7 +69,7 @@ function modeFindings({ tls, database, masterKeys }: Config): Finding[] {
   return files.flatMap(([name, path]) => {
     const found = path ? statSync(path, { throwIfNoEntry: false }) : undefined;
     const mode = found?.mode ?? 0;
-    // A folder is no secret; a file that is not there is told of elsewhere.
+    // A folder is no secret; a missing file has a finding of its own.
     if (found?.isFile() !== true || (mode & 0o044) === 0) return [];
     const who = (mode & 0o004) === 0 ? "its group" : "everybody on this machine";
     return [{ ok: false, isWarning: true, sentence: `${name} can be read by ${who}: chmod 600 ${path}.` }];

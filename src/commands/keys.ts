@@ -113,7 +113,7 @@ async function createKey(args: string[]): Promise<void> {
   });
 }
 
-/** What the command line says about what a key may do. */
+/** The rights of a key, as the command line gives them. */
 interface Asked {
   readonly scopes?: string | undefined;
   readonly origin: readonly string[];
@@ -209,7 +209,7 @@ async function revokeKey(args: string[]): Promise<void> {
   });
 }
 
-/** An id as it was given, or the end of the command. Of what may be a secret only the id is repeated, which is none. */
+/** An id as it was given; else ends the command. Of a whole key only the id is repeated, which is no secret. */
 function idOf(given: string): string {
   if (/^[0-9A-Za-z]{10}$/.test(given)) return given;
   const [, id] = /^otp_[a-z]+_([0-9A-Za-z]{10})_/.exec(given) ?? [];
@@ -234,7 +234,7 @@ function parseExpiry(text: string, now: Instant): Instant {
   return at;
 }
 
-/** `2030-01-31` or `2030-01-31T12:00Z`, in UTC. Date.parse alone also takes 2030-02-31, for the 3rd of March. */
+/** `2030-01-31` or `2030-01-31T12:00Z`, in UTC. Date.parse also takes 2030-02-31, as the 3rd of March. */
 function parseDate(text: string): Instant | undefined {
   if (!/^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2})?Z)?$/.test(text)) return undefined;
   const at = Date.parse(text);

@@ -66,7 +66,7 @@ async function show(args: string[]): Promise<void> {
   });
 }
 
-/** Whether a tenant knows more of a phone than of any other. */
+/** Whether anything is known of a phone in a tenant. */
 function isKnown({ requests, wrongCodes, entry, allowances }: PhoneReport): boolean {
   const isSpent = allowances.some(({ available, burst }) => available < burst);
   return requests.length > 0 || wrongCodes > 0 || entry !== undefined || isSpent;
@@ -135,7 +135,7 @@ function describe(phone: PhoneNumber, report: PhoneReport): string {
   return [...lines, table([head, ...rows])].join("\n");
 }
 
-/** What the lists of destinations say, and what else speaks against the number. The entry is the operator's own text. */
+/** What the lists of destinations say, and other reasons against the number. The entry is the operator's own text. */
 function listLines(phone: PhoneNumber, { entry, refusal }: PhoneReport): string[] {
   const shown = entry === undefined ? "" : shownPrefix(phone, entry);
   const why = entry?.note ? ` (${entry.note})` : "";

@@ -1,6 +1,6 @@
 /**
- * `otpd destinations explain` and `unblock`: why the pumping guard blocks a prefix, or would, and lifting that. What is
- * printed never holds more of a number than its prefix.
+ * `otpd destinations explain` and `unblock`: why the pumping guard blocks a prefix, or would, and how to lift that. Of a
+ * number, only its prefix is printed.
  */
 import { parseArgs } from "node:util";
 import { isPrefix, type Destination, type Verdict } from "../otp/destination.ts";
@@ -69,7 +69,7 @@ async function explain(args: string[]): Promise<void> {
   });
 }
 
-/** An entry of the lists as it is shown: with no more of a number than its prefix. */
+/** An entry of the lists as it is shown: of a number, only its prefix. */
 interface Entry {
   readonly prefix: string;
   readonly verdict: Verdict;
@@ -77,7 +77,7 @@ interface Entry {
   readonly create_time: string | null;
 }
 
-/** The entry that speaks for a number or a prefix, and of a prefix the longer ones, each of which speaks for its numbers. */
+/** The entry that holds for a number or a prefix, and of a prefix the longer entries, which hold for some of its numbers. */
 async function entriesOf(
   store: Store,
   tenant: string,
@@ -141,21 +141,21 @@ function onePhone(positionals: readonly string[]): string {
   return single(positionals, "Give one phone in international form, or a prefix.");
 }
 
-/** What was typed, without what may stand between digits. */
+/** The typed text without separators. */
 function bare(text: string): string {
   return text.replaceAll(/[ ().-]/g, "");
 }
 
 const nothingKnown = "Nothing is known of this prefix: no send to it was judged in the last 30 days.";
 
-/** A number's prefix, or the text itself where it is a prefix that is known. */
+/** A number's prefix, or the text itself if it is a known prefix. */
 async function findPrefix(store: Store, tenant: string, text: string, isListed = false): Promise<PrefixName> {
   const parsed = parsePhoneNumber(text);
   const refusal = parsed.ok ? parsed.value.objection : parsed.refusal;
   if (parsed.ok && refusal === undefined) return prefixName(tenant, parsed.value.e164);
   const name = { tenant, prefix: bare(text) };
   if (isListed || (await store.readPrefix(name)) !== undefined) return name;
-  // Whether it is a prefix of which nothing is known or no number at all, it cannot be told.
+  // It may be an unknown prefix or no number at all.
   throw new Unusable(
     `${nothingKnown} If it is meant to be a number: ${refusal === undefined ? "" : sentenceOf(refusal)}`,
   );

@@ -1,6 +1,6 @@
 /**
- * How far a command is, on standard error: one line that each call writes over on a terminal, and where a log is kept
- * nothing, or now and then a line.
+ * The progress of a command, on standard error: on a terminal one line that each call overwrites, elsewhere nothing, or now and
+ * then a line.
  */
 
 /** Shows a text on the line of progress; an empty one clears it. On a terminal only: a log has no use for it. */

@@ -1,5 +1,5 @@
 /**
- * `otpd restore`: puts a backup in the place of the SQLite database, and sees to it that no code works a second time.
+ * `otpd restore`: replaces the SQLite database by a backup, so that no code works a second time.
  */
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
@@ -65,7 +65,7 @@ async function expireOnly(database: Database, now: Instant): Promise<Expired> {
     try {
       return await expirePendingOnPostgres(database.url);
     } catch (error) {
-      // The URL holds a password: only what the database said is told.
+      // The URL holds a password: only the database's message is printed.
       throw new Unusable(`Nothing was ended: ${error instanceof Error ? error.message : "there is no connection"}.`);
     }
   }

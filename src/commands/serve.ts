@@ -9,7 +9,7 @@ import { createSystem } from "../system.ts";
 import { createTelemetry } from "../telemetry.ts";
 import { readText, valueOf, version } from "./command.ts";
 
-/** How long standard output and error may take to get rid of its last lines. */
+/** Standard output and error have so long for their last lines. */
 const lastWordsMs = 500;
 
 /** Runs the service; resolves once it has stopped. */
@@ -34,7 +34,7 @@ export async function serve(args: string[]): Promise<void> {
   process.on("SIGINT", stop);
   const terminal = [0, 1, 2].find(isatty);
   process.on("SIGHUP", () => {
-    // One that has gone ends what was started in it, as everywhere.
+    // A terminal that is gone ends what was started in it.
     if (terminal !== undefined && !isatty(terminal)) stop();
     else service?.reload();
   });
@@ -42,7 +42,7 @@ export async function serve(args: string[]): Promise<void> {
   const { startService } = await import("../main.ts");
   service = await startService(config, { system, telemetry, print: (text) => void process.stdout.write(text) });
   await stopped.promise;
-  // All is put away. What a provider's library still holds open must not hold the process, nor a reader that is slow.
+  // Everything is closed. Neither a provider's library nor a slow reader may keep the process alive.
   setTimeout(() => process.exit(0), lastWordsMs);
   await telemetry.flush();
   process.stdout.write("", () => process.exit(0));

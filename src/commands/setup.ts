@@ -1,6 +1,6 @@
 /**
- * What commands that need more than the database share: the whole configuration, the keys of the database at hand, and
- * the tenant that is meant.
+ * What commands share that need more than the database: the whole configuration, the database's keys, and the tenant that the
+ * command line names.
  */
 import { parseConfig, type Config, type Parsed } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
@@ -12,7 +12,7 @@ import { phoneRefs } from "../service/phone-refs.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
 import { readText, Unusable, valueOf } from "./command.ts";
 
-/** The configuration as `serve` would have it. */
+/** The configuration as `serve` reads it. */
 export function configuration(): Config {
   return valueOf("The configuration has faults", parsed());
 }
@@ -24,7 +24,7 @@ function parsed(): Parsed<Config> {
 const noMasterKey =
   "There is no master key: set OTP_MASTER_KEY or OTP_MASTER_KEY_FILE as the service has it, whose environment a command does not get; or, in development, start the service once.";
 
-/** The keys that the configuration brings, or those of a development setup. */
+/** The keys of the configuration, or of a development setup. */
 export function keyRingOf(config: Config): KeyRing {
   const ring = keysAtHand(config);
   if (ring === undefined) throw new Unusable(noMasterKey);
@@ -37,7 +37,7 @@ function keysAtHand({ dataFolder, masterKeys }: Config): KeyRing | undefined {
   return own === undefined ? undefined : createKeyRing([own]);
 }
 
-/** The name of a tenant as it may be, or the end of the command. */
+/** A valid name for a tenant; else ends the command. */
 export function tenantName(text: string): string {
   if (isTenantName(text)) return text;
   const odd = hiddenCharacter(text);
@@ -45,14 +45,14 @@ export function tenantName(text: string): string {
   throw new Unusable(odd === undefined ? `${rule}.` : `${rule}: ${odd} is in this one.`);
 }
 
-/** The tenant of this name, or the end of the command. */
+/** The tenant of this name; else ends the command. */
 export async function findTenant(store: Store, name: string): Promise<TenantRecord> {
   const record = await store.registry.findTenant(tenantName(name));
   if (record === undefined) throw noTenant(name);
   return record;
 }
 
-/** The tenant of this name as a server would read it, or the end of the command. */
+/** The tenant of this name as a server reads it; else ends the command. */
 export async function tenantAsRead(store: Store, name: string, config: Config): Promise<Tenant> {
   return readTenant(await findTenant(store, name), config).tenant;
 }
@@ -62,19 +62,19 @@ export function noTenant(name: string): Unusable {
 }
 
 /**
- * Where the phones of verifications are kept, for a command that can do without: undefined when the configuration has
- * faults or no key is at hand.
+ * Finds where the phones of verifications are kept, for a command that can do without: undefined when the configuration has
+ * faults or there is no key.
  */
 export function phonesAtHand(): PhoneOf | undefined {
   const config = parsed();
   if (!config.ok) return undefined;
   const ring = keysAtHand(config.value);
   if (ring === undefined) return undefined;
-  // What a tenant sets for itself does not matter here.
+  // Tenants' own settings do not matter here.
   const phoneOf = phoneRefs(ring, (id) => readTenant({ id, settings: "{}", disableMs: null }, config.value).tenant);
   return (verification) => {
     const ref = phoneOf(verification);
-    // Another database's key, or one that was taken out of the list: nothing of it can be read.
+    // The key is another database's, or was removed from the list: no number can be read.
     return ring.find(verification.kid) === undefined ? { ...ref, prefix: undefined } : ref;
   };
 }

@@ -1,5 +1,5 @@
 /**
- * What holds for a tenant, and where each setting comes from, for people and for programs.
+ * The settings of a tenant and where each comes from, for people and for programs.
  */
 import type { Config } from "../config/config.ts";
 import {
@@ -14,9 +14,9 @@ import { defaults } from "../config/variables.ts";
 import type { Tenant, TenantRecord } from "../otp/tenant.ts";
 import { table, timeOf } from "./command.ts";
 
-/** What a setting is, and where it comes from: `tenant`, the name of the operator's variable, or `default`. */
+/** A setting and where it comes from: `tenant`, the name of the operator's variable, or `default`. */
 interface Held {
-  /** As it is written; null where it is unset, and the tenant's own texts as what is in their file. */
+  /** As it is stored; null where it is unset. The tenant's own texts are the content of their file. */
   readonly value: string | OwnTexts | null;
   readonly from: string;
 }
@@ -87,7 +87,7 @@ function heldOf(name: SettingName, own: string | undefined, tenant: Tenant, faul
   };
 }
 
-/** A setting as it is written; those that follow from others as they came out. */
+/** A setting as it is stored, or as it follows from others. */
 function valueOf(name: SettingName, tenant: Tenant, written: string | undefined): string | null {
   if (name === "code_length_max") return String(tenant.policy.codeLengthMax);
   if (name === "audience") return tenant.audience;
@@ -95,7 +95,7 @@ function valueOf(name: SettingName, tenant: Tenant, written: string | undefined)
   return written ?? (variable === undefined ? undefined : defaults()[variable]) ?? null;
 }
 
-/** What stands where nothing is set, and nothing is assumed. */
+/** Printed for a setting that is not set and has no default. */
 const unset: Readonly<Partial<Record<SettingName, string>>> = {
   texts: "those that come with the service",
   countries: "all",

@@ -1,6 +1,6 @@
 /**
- * `otpd tenants`: make, change, show and disable tenants. What is given is read as a server will read it, and all that is
- * wrong is told before anything is kept.
+ * `otpd tenants`: make, change, show and disable tenants. Settings are parsed as a server parses them, and all faults are
+ * reported before anything is stored.
  */
 import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -137,13 +137,13 @@ async function change(args: string[]): Promise<void> {
   });
 }
 
-/** What became of a change: why it was not made, or what to know about it. */
+/** The end of a change: why it was not made, or its warnings. */
 interface Told {
   readonly trouble?: string;
   readonly warnings?: readonly string[];
 }
 
-/** Keeps settings, if a server will be able to read them all. */
+/** Stores settings, if a server can parse them all. */
 function keeping(
   id: string,
   settings: TenantSettings,
@@ -167,7 +167,7 @@ function keeping(
   return { result: { trouble: `The tenant's settings have faults:\n${sentences.map((s) => `  - ${s}`).join("\n")}` } };
 }
 
-/** What the operator's own texts would be faulted for under another brand. */
+/** The faults that the operator's own texts would have under another brand. */
 function faultsOfOperatorTexts(brand: string): readonly string[] {
   const path = process.env["OTP_TEMPLATES_FILE"];
   return path ? parseTemplates(readFileSync(path, "utf8"), brand).faults : [];
@@ -178,7 +178,7 @@ function report({ trouble, warnings = [] }: Told): void {
   for (const warning of warnings) sayError(`Warning: ${warning}.`);
 }
 
-/** The settings that a command line gives, as they will be kept. */
+/** The settings of a command line, as they are stored. */
 function givenSettings(flags: Readonly<Record<string, unknown>>): TenantSettings {
   const settings: Partial<Record<SettingName, string>> = {};
   for (const name of settingNames) {
@@ -250,7 +250,7 @@ async function enable(args: string[]): Promise<void> {
   say(`Enabled ${name}: its keys work from the next call on.`);
 }
 
-/** Keeps since when a tenant is disabled, if that changes; resolves with its name. */
+/** Disables or enables a tenant, if that is a change; resolves with its name. */
 async function turn(args: string[], next: (now: Instant, since: Instant | null) => Instant | null): Promise<string> {
   const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
   const name = tenantName(oneName(positionals));

@@ -136,7 +136,7 @@ async function add(args: string[]): Promise<void> {
   });
 }
 
-/** The address that a URL leads to where no look-up has to tell; undefined for a name. */
+/** The address in a URL; undefined for a name that has to be looked up. */
 function literalAddress({ hostname }: URL): string | undefined {
   const host = hostname.replace(/^\[|\]$/g, "");
   if (/(?:^|\.)localhost\.?$/.test(host)) return "127.0.0.1";
@@ -222,7 +222,7 @@ async function test(args: string[]): Promise<void> {
   });
 }
 
-/** Does one thing to one endpoint. */
+/** Changes one endpoint. */
 async function changed(
   args: string[],
   change: (store: Store, id: string) => Promise<boolean>,

@@ -1,6 +1,6 @@
 /**
- * The certificate that the server shows, from the files that the operator names: read whole, and held against its key, or
- * TLS would start and fail every handshake.
+ * The server's certificate, from the files that the operator names. It is checked against its key: with a wrong pair, TLS
+ * would start and fail every handshake.
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -15,12 +15,12 @@ export interface CertificateFiles {
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
-  /** From when to when it counts, in milliseconds since the Unix epoch. */
+  /** From when to when it is valid, in milliseconds since the Unix epoch. */
   readonly beginMs: number;
   readonly endMs: number;
 }
 
-/** Reads the pair. Throws a plain sentence, without its full stop, that names the variable at fault. */
+/** Reads the pair. Throws a sentence without its full stop, which names the variable at fault. */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   const cert = readNamed("OTP_TLS_CERT_FILE", certFile);
   const key = readNamed("OTP_TLS_KEY_FILE", keyFile);
@@ -34,11 +34,6 @@ export function readCertificate({ certFile, keyFile }: CertificateFiles): Certif
   return { cert, key, beginMs: Date.parse(shown.validFrom), endMs: Date.parse(shown.validTo) };
 }
 
-/** What reads the pair again and again, as it is at the time. */
-export function certificateReader(files: CertificateFiles): () => Certificate {
-  return () => readCertificate(files);
-}
-
 function readNamed(variable: string, path: string): string {
   try {
     return readFileSync(path, "utf8");
@@ -47,7 +42,7 @@ function readNamed(variable: string, path: string): string {
   }
 }
 
-/** What cannot be parsed is told of as such: what the library says of it may quote it. */
+/** The fault is a sentence of ours: the library's may quote the file. */
 function parsed<T>(variable: string, path: string, what: string, parse: () => T): T {
   try {
     return parse();

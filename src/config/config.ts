@@ -1,9 +1,10 @@
 /**
- * Configuration: the `OTP_*` environment variables, parsed once into typed values. Every fault is reported together, and
- * a name that is not known is refused: a misspelt limit costs money.
+ * Configuration: the `OTP_*` environment variables, parsed once into typed values. All faults are reported together. An
+ * unknown name is refused: a misspelt limit costs money.
  */
 import { dirname } from "node:path";
 import * as v from "valibot";
+import type { AddressRange } from "../delivery/public-address.ts";
 import { describedAs, type ProviderName, type ProviderSettings } from "../delivery/providers/list.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Limit } from "../otp/rate-limit.ts";
@@ -14,7 +15,6 @@ import { createTemplates, type Templates } from "../otp/template/template.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
 import { collect, secretInFile, type Environment } from "./names.ts";
-import type { AddressRange } from "./shapes.ts";
 import { providerVariables, variables, type Given } from "./variables.ts";
 
 export interface Config {
@@ -26,9 +26,9 @@ export interface Config {
   readonly dataFolder: string;
   /** Undefined when one is to be generated and kept beside the database. */
   readonly masterKeys: readonly Uint8Array[] | undefined;
-  /** Those of them that others may have: they read, and vouch for nothing any more. */
+  /** Those of them that have leaked: they read, and sign nothing. */
   readonly leakedKeys: readonly Uint8Array[];
-  /** The ways out, in the order they are tried. */
+  /** In the order they are tried. */
   readonly providers: readonly ProviderName[];
   readonly providerSettings: ProviderSettings;
   readonly brand: string;
@@ -36,12 +36,12 @@ export interface Config {
   readonly sendWaitMs: number;
   /** Idle time of a connection that brought a valid key. */
   readonly idleMs: number;
-  /** Age at which a connection is told to go; 0 for never. */
+  /** Age at which a connection is asked to close; 0 for never. */
   readonly connectionMaxAgeMs: number;
   readonly connectionsMax: number;
   /** Paths of the certificate chain and its key, PEM; undefined for cleartext. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
-  /** Where the bot check of browsers is asked, and with what; undefined where none is set up. */
+  /** Undefined where no bot check is set up. */
   readonly botCheck: { readonly verifyUrl: URL; readonly secret: Secret } | undefined;
   /** Calls with one API key; undefined for no limit. */
   readonly keyLimit: Limit | undefined;
@@ -49,21 +49,21 @@ export interface Config {
   readonly authFailureLimit: Limit;
   /** Whose X-Forwarded-For is believed. */
   readonly trustedProxies: readonly AddressRange[];
-  /** Networks in which many callers share an address: no share of an address holds for them. */
+  /** Networks in which many callers share an address: limits per address do not hold there. */
   readonly sharedNetworks: readonly AddressRange[];
   /** Networks that events may be posted to beside the public internet. */
   readonly eventNetworks: readonly AddressRange[];
-  /** Whether the server tells what it speaks. */
+  /** Whether server reflection is served. */
   readonly reflection: boolean;
-  /** Who may read the metrics: nobody, this machine, or everybody who reaches the port. */
-  /** Whether there is a demo page: in development, and unless told otherwise with the console provider alone. */
+  /** Whether there is a demo page. Unless set: in development, if all providers are the console. */
   readonly demo: boolean;
+  /** Who may read the metrics: nobody, this machine, or everybody who reaches the port. */
   readonly metrics: "off" | "loopback" | "on";
   readonly logLevel: LogLevel;
   readonly policy: Policy;
 }
 
-/** What parsing came to: a configuration, or all that is wrong. Warnings come with either. */
+/** What was parsed, or all its faults. Warnings come with either. */
 export type Parsed<T> = { readonly warnings: readonly string[] } & (
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly faults: readonly string[] }
@@ -82,7 +82,7 @@ function sendsNothing({ OTP_ENV, OTP_PROVIDERS }: { OTP_ENV: string; OTP_PROVIDE
 export function parseConfig(env: Environment, readFile: (path: string) => string): Parsed<Config> {
   const { values, named, faults, warnings } = collect(env, readFile);
   const parsed = v.safeParse(variables, values);
-  // A list may be wrong in several entries; one sentence tells it.
+  // A list with several wrong entries gets one sentence.
   faults.push(...new Set((parsed.issues ?? []).map(({ path, message }) => `${String(path?.[0]?.key)} ${message}.`)));
   const texts = readTexts(values, readFile);
   faults.push(...texts.faults, ...faultsBetween(values, named));
@@ -146,8 +146,8 @@ function dataFolderOf(database: Database): string {
 }
 
 /**
- * What is wrong between variables. Each is read on its own, so that all of this is told beside a variable that cannot be
- * read; `named` are those that are set, readable or not.
+ * What is wrong between variables. Each is parsed by itself, so that these faults are found beside a variable that does not
+ * parse. `named` are those that are set, whether they parse or not.
  */
 function faultsBetween(values: Readonly<Record<string, string>>, named: ReadonlySet<string>): string[] {
   const read = <Name extends keyof Given>(name: Name): Given[Name] | undefined => {
@@ -185,7 +185,7 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
     const where = isProduction ? "in production" : "with a provider that sends";
     faults.push(`OTP_ALLOWED_COUNTRIES is required ${where}: a list such as NL,BE,DE, or * for all.`);
   }
-  // One that cannot be read is told of as such.
+  // A cap that does not parse has a fault of its own.
   if (isProduction && (read("OTP_DAILY_MESSAGE_CAP") === 0 || !named.has("OTP_DAILY_MESSAGE_CAP"))) {
     faults.push("OTP_DAILY_MESSAGE_CAP is required in production: how many SMS a day you would pay for, such as 5000.");
   }
@@ -199,7 +199,7 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
   return faults;
 }
 
-/** What providers are made of; that it is there, `faultsBetween` has seen. */
+/** The settings of providers; `faultsBetween` has checked that none is missing. */
 function settingsOf(given: Given): ProviderSettings {
   const values: Readonly<Partial<Record<string, unknown>>> = given;
   return {
@@ -209,9 +209,9 @@ function settingsOf(given: Given): ProviderSettings {
   };
 }
 
-/** The texts of messages: those that come with the service, and the operator's own if a file is named. */
+/** The texts of messages: the built-in ones, and those of the operator's file if one is named. */
 function readTexts(values: Readonly<Record<string, string>>, readFile: (path: string) => string) {
-  // A brand that is refused is measured by the default, so that the file's own faults are told in the same start.
+  // In place of a brand that is refused the default is measured, so that the file's faults are reported too.
   const given = v.safeParse(variables.entries.OTP_BRAND, values["OTP_BRAND"]);
   const brand = given.success ? given.output : v.getDefault(variables.entries.OTP_BRAND);
   const warnings = warningsOfBrand(brand);
@@ -232,7 +232,7 @@ function readTexts(values: Readonly<Record<string, string>>, readFile: (path: st
   };
 }
 
-/** Parses what a command beside the server needs: where the database is. `readFile` may throw. */
+/** Parses where the database is, for a command beside the server. `readFile` may throw. */
 export function parseDatabase(env: Environment, readFile: (path: string) => string): Parsed<Database> {
   const faults: string[] = [];
   const text = secretInFile(env, "OTP_DATABASE_URL", readFile, faults);
@@ -241,7 +241,7 @@ export function parseDatabase(env: Environment, readFile: (path: string) => stri
   return parseOne("OTP_DATABASE_URL", text ?? (env["OTP_DATABASE_URL"] || undefined));
 }
 
-/** Parses what `prune` needs besides: how long what has ended is kept, in milliseconds. */
+/** Parses for `prune` how long ended verifications are kept, in milliseconds. */
 export function parseRetentionMs(env: Environment): Parsed<number> {
   const parsed = parseOne("OTP_RETENTION_HOURS", env["OTP_RETENTION_HOURS"] || undefined);
   return parsed.ok ? { ...parsed, value: parsed.value * hourMs } : parsed;

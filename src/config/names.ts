@@ -1,5 +1,5 @@
 /**
- * The environment as it is: which of its names are ours, which hold the path of a secret's file, and which nobody knows.
+ * The names in the environment: our variables, paths of files with secrets, and names that are unknown.
  */
 import { secretNames, variables } from "./variables.ts";
 
@@ -8,7 +8,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** What Kubernetes injects into every pod for a Service named `otp`. */
 const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 
-/** Picks our variables out of the environment, reads the files of secrets, and finds the names that nobody knows. */
+/** Picks our variables out of the environment, reads the files of secrets, and finds the unknown names. */
 export function collect(env: Environment, readFile: (path: string) => string) {
   const values: Record<string, string> = {};
   const named = new Set<string>();
@@ -38,7 +38,7 @@ export function collect(env: Environment, readFile: (path: string) => string) {
   return { values, named, faults, warnings };
 }
 
-/** The text of the file that `<secret>_FILE` names, if it names one. What is wrong is added to `faults`. */
+/** The text of the file that `<secret>_FILE` names, if it is set. Faults are added to `faults`. */
 export function secretInFile(
   env: Environment,
   secret: string,

@@ -1,11 +1,12 @@
 /**
- * What the values of `OTP_*` variables look like: one shape per kind of value, each with the sentence that a wrong one is
- * answered with. No sentence repeats a value.
+ * The shapes of the values of `OTP_*` variables, one per kind of value, each with the sentence for a wrong one. No sentence
+ * repeats a value.
  */
 import { getCountries, type CountryCode } from "libphonenumber-js/max";
 import { isIP } from "node:net";
 import * as v from "valibot";
 import { parseOriginator } from "../delivery/providers/shapes.ts";
+import type { AddressRange } from "../delivery/public-address.ts";
 import { masterKeyBytes } from "../otp/key-ring.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import type { Database } from "../store/open.ts";
@@ -69,13 +70,7 @@ export const limit = v.pipe(
   }),
 );
 
-/** An address or a range of them, such as 10.0.0.0/8: what is between the clients and this server. */
-export interface AddressRange {
-  readonly address: string;
-  /** How many of its leading bits count. */
-  readonly bits: number;
-}
-
+/** An address or a range of them, such as 10.0.0.0/8. */
 export function parseAddressRange(text: string): AddressRange | undefined {
   const [, address = "", suffix] = /^([0-9a-f:.]+)(?:\/(\d{1,3}))?$/i.exec(text) ?? [];
   const bitsMax = { 4: 32, 6: 128 }[isIP(address)];
@@ -109,7 +104,7 @@ export function parseCountry(text: string): CountryCode | undefined {
 
 const leaked = ":leaked";
 
-/** A master key, and whether it is marked as one that others may have. */
+/** A master key, and whether it is marked as leaked. */
 export function parseMasterKey(text: string): { bytes: Uint8Array; isLeaked: boolean } | undefined {
   const isLeaked = text.endsWith(leaked);
   const key = isLeaked ? text.slice(0, -leaked.length) : text;
@@ -123,7 +118,7 @@ export function parseCountryOriginator(text: string): [country: string, originat
   return region === undefined || from === undefined ? undefined : [region, from];
 }
 
-/** A SQLite file or a PostgreSQL database. The value of a wrong one is not repeated: it may hold a password. */
+/** A SQLite file or a PostgreSQL database. A wrong value is not repeated: it may hold a password. */
 export const databaseUrl = v.pipe(
   v.string(),
   v.check(

@@ -1,10 +1,10 @@
 /**
- * Why a start failed, with the variable that mends it: whoever reads it knows the variables and not the code.
+ * Names the variable that a failed start is about: its reader knows the variables and not the code.
  */
 import { fileTrouble } from "../store/file-trouble.ts";
 import { StoreUnavailable } from "../store/store.ts";
 
-/** Does a part of the start that one variable decides. What it rejects with begins with the variable, in plain words. */
+/** Runs a part of the start that one variable decides. Its error begins with the variable. */
 export async function naming<T>(variable: string, act: () => Promise<T>): Promise<T> {
   try {
     return await act();
@@ -15,9 +15,9 @@ export async function naming<T>(variable: string, act: () => Promise<T>): Promis
       const { path = "a file" } = error as NodeJS.ErrnoException;
       throw new Error(`${variable}: ${path} ${trouble}`, { cause: error });
     }
-    // Of the database, whatever was to be done in it.
+    // About the database, whatever was to be done in it.
     if (error instanceof StoreUnavailable) throw error;
-    // The same error, since its class may be told apart.
+    // The same error, for those who look at its class.
     if (!error.message.includes("OTP_")) error.message = `${variable}: ${error.message}`;
     throw error;
   }

@@ -1,7 +1,7 @@
 /**
- * What a tenant may have of its own, and what it then is. A setting is kept as it was written, and read by the very shape
- * of the operator's variable that it stands in for, so that a fault reads as it does at start. It is read before it is
- * kept and again whenever a server takes it up: what cannot be read then gives way to the operator's, and is told of.
+ * The settings of a tenant, and the tenant that they make. A setting is stored as text and parsed by the shape of the
+ * operator's variable that it replaces, so that a fault reads as it does at start. It is parsed before it is stored, and
+ * again by each server that reads it: what does not parse there is reported, and the operator's value holds.
  */
 import * as v from "valibot";
 import { parseOrigin } from "../otp/origin.ts";
@@ -20,7 +20,7 @@ const textsCharsMax = 32_768;
 
 const audience = v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,255}$/, "must be 1 to 255 visible ASCII characters"));
 
-/** What an SMS may be bound to, or a publishable key may list: any page's origin, as a browser writes it. */
+/** An origin of a page that an SMS may be bound to or a publishable key may list, as a browser writes it. */
 function parsePageOrigin(text: string): string | undefined {
   const parsed = parseWebOrigin(text);
   return (parsed.ok ? parsed.value : undefined) ?? parseOrigin(text);
@@ -45,7 +45,7 @@ type Values = v.InferOutput<typeof shapes>;
 
 export type SettingName = keyof Values;
 
-/** The operator's variable that each setting stands in for, if there is one. */
+/** The operator's variable that each setting replaces, if there is one. */
 export const settingVariables: Readonly<Record<SettingName, keyof typeof entries | undefined>> = {
   brand: "OTP_BRAND",
   texts: "OTP_TEMPLATES_FILE",
@@ -64,19 +64,19 @@ export const settingVariables: Readonly<Record<SettingName, keyof typeof entries
 
 export const settingNames = Object.keys(settingVariables) as readonly SettingName[];
 
-/** Settings as they are written; `texts` is the content of a file. */
+/** Settings as they are stored; `texts` is the content of a file. */
 export type TenantSettings = Readonly<Partial<Record<SettingName, string>>>;
 
-/** What a tenant has that sets nothing. */
+/** What a tenant without settings has. */
 export type Operator = Pick<Config, "policy" | "brand" | "templates">;
 
-/** What is wrong with a setting: the rest of a sentence that begins with its name, without its full stop. */
+/** A fault of a setting: the rest of a sentence that begins with its name, without its full stop. */
 export interface SettingFault {
   readonly setting: string;
   readonly rest: string;
 }
 
-/** Reads the settings of a record; what is no setting is left out and told of. Pure. */
+/** Reads the settings of a record; what is no setting is a fault and left out. Pure. */
 export function settingsOf(record: Pick<TenantRecord, "settings">): {
   settings: TenantSettings;
   faults: SettingFault[];
@@ -85,7 +85,7 @@ export function settingsOf(record: Pick<TenantRecord, "settings">): {
   try {
     kept = JSON.parse(record.settings);
   } catch {
-    // Handled below, as any other value that is no object.
+    // Handled below, as is any other value that is no object.
   }
   if (typeof kept !== "object" || kept === null || Array.isArray(kept)) {
     return { settings: {}, faults: [{ setting: "settings", rest: "must be a JSON object" }] };
@@ -101,13 +101,13 @@ export function settingsOf(record: Pick<TenantRecord, "settings">): {
   return { settings, faults };
 }
 
-/** The origins that a tenant's pages may have, or undefined for any. Pure. */
+/** The origins that a tenant's pages may have; undefined for any. Pure. */
 export function originsOf(record: Pick<TenantRecord, "settings">): ReadonlySet<string> | undefined {
   const parsed = v.safeParse(shapes.entries.origins, settingsOf(record).settings.origins);
   return parsed.success && parsed.output !== undefined ? new Set(parsed.output) : undefined;
 }
 
-/** How settings are kept. Pure. */
+/** Settings as a record stores them. Pure. */
 export function recordedSettings(settings: TenantSettings): string {
   return JSON.stringify(Object.fromEntries(settingNames.map((name) => [name, settings[name]])));
 }
@@ -125,7 +125,7 @@ export function readTenant(
   for (const name of settingNames) {
     const parsed = v.safeParse(shapes.entries[name], settings[name]);
     if (parsed.success) values[name] = parsed.output;
-    // A list may be wrong in several entries; one sentence tells it.
+    // A list with several wrong entries gets one sentence.
     else for (const rest of new Set(parsed.issues.map(({ message }) => message))) faults.push({ setting: name, rest });
   }
   const own = values as Values;
@@ -136,7 +136,7 @@ export function readTenant(
   if (own.code_length_max !== undefined && own.code_length_max < codeLength) {
     faults.push({ setting: "code_length_max", rest: `must be at least the code length, ${codeLength}` });
   }
-  // Where the operator has a cap, as production must, no tenant is without one.
+  // Where the operator has a cap, as production must, every tenant has one.
   if (own.daily_cap === 0 && operator.policy.dailyMessagesMax !== undefined) {
     faults.push({ setting: "daily_cap", rest: "must be at least 1, since OTP_DAILY_MESSAGE_CAP is set" });
   }
@@ -170,8 +170,8 @@ export function readTenant(
 }
 
 /**
- * What the operator should know of a tenant's brand and texts, which a server does without: it takes 4 ms to measure a brand
- * in every text. Each is a sentence without its full stop. Pure.
+ * Warnings about a tenant's brand and texts, sentences without full stop. A server does without them: to measure a brand in
+ * every text takes 4 ms. Pure.
  */
 export function warningsOf(settings: TenantSettings, operator: Operator): readonly string[] {
   const { brand, texts } = settings;

@@ -1,5 +1,5 @@
 /**
- * Every `OTP_*` variable: its shape, and its value where it is not set. What holds between them is in config.ts.
+ * Every `OTP_*` variable: its shape and its default. Rules between variables are in config.ts.
  */
 import * as v from "valibot";
 import {
@@ -21,7 +21,7 @@ import { providerNames, providers } from "../delivery/providers/list.ts";
 import { httpsOrigin, httpUrl } from "../delivery/providers/shapes.ts";
 import { logLevels } from "../telemetry.ts";
 
-/** What providers need, as they describe it themselves. */
+/** The variables of providers, as they describe them. */
 const ofProviders = providers.flatMap(({ variables: described }) => Object.entries(described));
 const entriesOfProviders = Object.fromEntries(
   ofProviders.map(([name, { shape, default: text }]) => [name, v.optional(shape, text)]),
@@ -30,7 +30,6 @@ const entriesOfProviders = Object.fromEntries(
 /** The names of providers' variables. */
 export const providerVariables: readonly string[] = ofProviders.map(([name]) => name);
 
-/** Every variable: how it is parsed, and what it is without. */
 export const variables = v.object({
   OTP_ENV: v.optional(oneOf(["development", "production"]), "development"),
   OTP_HOST: v.optional(
@@ -96,7 +95,7 @@ export const variables = v.object({
 
 export type Given = v.InferOutput<typeof variables>;
 
-/** The name of every variable, and its value where it is not set; undefined where it then has none. */
+/** The default of every variable; undefined where it has none. */
 export function defaults(): Readonly<Record<string, string | undefined>> {
   return Object.fromEntries(
     Object.entries(variables.entries).map(([name, { default: value }]) => [name, value as string | undefined]),

@@ -1,7 +1,7 @@
 /**
- * A POST to a URL that a tenant has named. Its name is resolved here, every address that comes of it is looked at, and the
- * connection is made to those very addresses: were it resolved again for the connection, the second answer could be
- * another. Redirects are not followed.
+ * A POST to a URL that a tenant has named. Its host name is resolved here, every address is checked, and the connection is
+ * made to those very addresses: resolved again for the connection, the name could lead elsewhere. Redirects are not
+ * followed.
  */
 import { lookup, Resolver } from "node:dns/promises";
 import { request as requestHttp, type IncomingMessage, type RequestOptions } from "node:http";
@@ -24,7 +24,7 @@ export interface Address {
   readonly family: number;
 }
 
-/** What came of a POST: a status, or why there is none, as the rest of a sentence. */
+/** The end of a POST: a status, or why there is none, as the rest of a sentence. */
 export type Posted =
   | { readonly kind: "answered"; readonly status: number }
   | { readonly kind: "unanswered"; readonly why: string };
@@ -36,21 +36,21 @@ export type Post = (
   signal: AbortSignal,
 ) => Promise<Posted>;
 
-/** The longest answer that is waited for. Nothing of it is used, and a connection is never used again. */
+/** The longest answer that is waited for. Its body is not used, nor its connection again. */
 const answerBytesMax = 65_536;
 const tooLate = "it did not answer in time";
 
 /** An answer's body may take so long after its head; then the connection is cut. */
 const drainMs = 1_000;
 
-/** Never rejects. What it says holds nothing of the URL or the body. */
+/** Never rejects. Its result holds nothing of the URL or the body. */
 export function createPost({ isAllowed, resolve = createResolve(), ca }: PostOptions): Post {
   return async (url, headers, body, signal) => {
     const host = url.hostname.replace(/^\[|\]$/g, "");
     const family = isIP(host);
     let addresses: readonly Address[];
     try {
-      addresses = family === 0 ? await inTime(resolve(host), signal) : [{ address: host, family }];
+      addresses = family === 0 ? await unlessAborted(resolve(host), signal) : [{ address: host, family }];
     } catch {
       return { kind: "unanswered", why: signal.aborted ? tooLate : "its name is not known" };
     }
@@ -87,7 +87,7 @@ function send(url: URL, options: RequestOptions, body: string): Promise<Posted> 
   });
 }
 
-/** Lets the answer's body come in, as far as it is small, and go. */
+/** Reads the answer's body away, as far as it is small. */
 function drain(response: IncomingMessage): void {
   const cut = setTimeout(() => response.destroy(), drainMs);
   response.on("close", () => clearTimeout(cut));
@@ -95,8 +95,8 @@ function drain(response: IncomingMessage): void {
   boundAnswer(response, answerBytesMax, () => response.destroy());
 }
 
-/** Rejects at the latest when `signal` aborts. */
-function inTime<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+/** The same promise, which rejects when `signal` aborts. */
+function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const giveUp = () => reject(new Error(tooLate));
     if (signal.aborted) return giveUp();
@@ -105,14 +105,14 @@ function inTime<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   });
 }
 
-/** So long for an answer, and so often. */
+/** A name server has so long to answer, and is asked so often. */
 const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
 
 /**
- * Finds the addresses of names, by `servers` (the machine's unless given). The operating system's own look-up is left to
- * what DNS does not know, such as the names in /etc/hosts: each look-up that hangs holds one of the two threads that all
- * names of this process are looked up on, and those of an SMS provider would wait behind a tenant's.
+ * Finds the addresses of names by DNS, from `servers` (the machine's unless given). Only names that DNS does not know, such
+ * as those in /etc/hosts, are left to the operating system: a look-up of its that hangs holds one of the two threads for
+ * all names of this process, and an SMS provider's would wait behind a tenant's.
  */
 export function createResolve(servers?: readonly string[]): (host: string) => Promise<readonly Address[]> {
   const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });

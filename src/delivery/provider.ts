@@ -1,15 +1,14 @@
 /**
- * The provider port: one way for a message to leave. A provider makes one call and says what it came to; it never retries,
- * never throws for a refusal, and keeps no state of its own. Retries, failover and deadlines belong to the worker, the
- * circuit breaker to breaker.ts.
+ * The provider port. A provider makes one call and returns its outcome. It never retries, never throws for a refusal, and
+ * keeps no state. Retries, failover and deadlines are the worker's, the circuit breaker is in breaker.ts.
  */
 import type { Channel } from "../otp/channel.ts";
 import type { Report, SendOutcome } from "../otp/message.ts";
 import type { E164 } from "../otp/phone-number.ts";
 
-/** One message to hand over. */
+/** A message to be sent. */
 export interface OutgoingMessage {
-  /** How it is to travel: one of those that the provider was configured for. */
+  /** One of those that the provider was configured for. */
   readonly channel: Channel;
   readonly to: E164;
   /** The number's country, ISO 3166-1 alpha-2: some providers need another sender there. */
@@ -18,7 +17,7 @@ export interface OutgoingMessage {
   readonly text: string;
   /** Seconds for which the text is of use; a provider that can should discard it afterwards. */
   readonly validitySeconds: number;
-  /** True where the code has more digits than usual, since many before it were not typed, or typed wrong. */
+  /** True where the code has more digits than usual: many before it were not typed, or typed wrong. */
   readonly isLengthened?: true;
   /** Ours, the same for every try of one message; the provider's report brings it back. Visible ASCII, at most 40. */
   readonly reference: string;
@@ -36,7 +35,7 @@ export interface ReportRequest {
   readonly body: Uint8Array;
 }
 
-/** A report, or why there is none: its signature is not the provider's, or it says nothing of a message of ours. */
+/** A report, or why there is none: its signature is not the provider's, or it is not about a message of ours. */
 export type ReportReading =
   | { readonly kind: "report"; readonly report: Report }
   | { readonly kind: "forged" }
@@ -45,7 +44,7 @@ export type ReportReading =
 export interface Provider {
   /** Its name in configuration, logs and metrics, such as "console". */
   readonly name: string;
-  /** Hands one message over. Gives up when the signal aborts; whatever it throws counts as an ambiguous outcome. */
+  /** Sends one message. Gives up when the signal aborts; an error counts as an ambiguous outcome. */
   send(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
   /** Checks and reads a report; absent where the provider sends none. Never throws. */
   readReport?(request: ReportRequest): Promise<ReportReading>;
@@ -53,7 +52,7 @@ export interface Provider {
   examine?(): Promise<readonly Finding[]>;
 }
 
-/** Where a provider brings its reports. */
+/** The path of a provider's reports. */
 export function reportPath(provider: string): string {
   return `/webhooks/${provider}`;
 }

@@ -1,24 +1,25 @@
 /**
- * Which addresses a tenant's URL may lead to. Whoever may name a URL must not reach through us what only we can reach: the
- * cloud's metadata service, a database, an admin page of the same machine.
+ * The addresses that a tenant's URL may lead to. Who names a URL must not reach what only we can reach: the cloud's metadata
+ * service, a database, an admin page of this machine.
  */
 import { BlockList, isIPv4 } from "node:net";
 
-/** A network: an address and how many of its leading bits count. */
-export interface Network {
+/** An address or a range of them. */
+export interface AddressRange {
   readonly address: string;
+  /** How many of its leading bits count. */
   readonly bits: number;
 }
 
 const familyOf = (address: string) => (isIPv4(address) ? "ipv4" : "ipv6");
 
-function listOf(networks: readonly Network[]): BlockList {
+function listOf(networks: readonly AddressRange[]): BlockList {
   const list = new BlockList();
   for (const { address, bits } of networks) list.addSubnet(address, bits, familyOf(address));
   return list;
 }
 
-/** IPv4 that is of no use or of no business outside its own network (RFC 6890 and its successors). */
+/** IPv4 that is not reachable worldwide (RFC 6890 and its successors). */
 const closed = listOf([
   { address: "0.0.0.0", bits: 8 },
   { address: "10.0.0.0", bits: 8 },
@@ -36,7 +37,7 @@ const closed = listOf([
   { address: "224.0.0.0", bits: 3 },
 ]);
 
-/** Of IPv6 only what is given out for global use, without what is for examples, or leads on to an IPv4 address. */
+/** IPv6 that is given out for global use, except examples and what leads to an IPv4 address. */
 const global6 = listOf([{ address: "2000::", bits: 3 }]);
 const closed6 = listOf([
   { address: "2001::", bits: 23 },
@@ -50,13 +51,13 @@ const loopback = listOf([
   { address: "::1", bits: 128 },
 ]);
 
-/** True for an address of the public internet. An IPv4 address in IPv6's clothes is none. Pure. */
+/** True for an address of the public internet. An IPv4 address within IPv6 is none. Pure. */
 export function isPublic(address: string): boolean {
   if (isIPv4(address)) return !closed.check(address, "ipv4");
   return global6.check(address, "ipv6") && !closed6.check(address, "ipv6");
 }
 
-/** The same, and this machine: for development. Pure. */
+/** True also for this machine: for development. Pure. */
 export function isPublicOrLoopback(address: string): boolean {
   return isPublic(address) || isLoopback(address);
 }
@@ -66,8 +67,11 @@ export function isLoopback(address: string): boolean {
   return loopback.check(address, familyOf(address));
 }
 
-/** Where events may be posted: as above, and to networks that the operator has named. */
-export function eventAddresses(isDevelopment: boolean, networks: readonly Network[]): (address: string) => boolean {
+/** Addresses that events may be posted to: public ones, and those of networks that the operator names. */
+export function eventAddresses(
+  isDevelopment: boolean,
+  networks: readonly AddressRange[],
+): (address: string) => boolean {
   const named = listOf(networks);
   const isAllowed = isDevelopment ? isPublicOrLoopback : isPublic;
   return (address) => isAllowed(address) || named.check(address, familyOf(address));

@@ -1,5 +1,5 @@
 /**
- * Why a far end was not trusted, in plain words: for whoever set up a network between us that shows its own certificates.
+ * Why a far end was not trusted, in plain words: for operators of networks that show certificates of their own.
  */
 
 const unknownAuthority =

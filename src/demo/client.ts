@@ -1,5 +1,5 @@
 /**
- * The service as the page calls it: connect-web with the publishable key, and every failure read into a `Trouble`.
+ * The service as the page calls it: connect-web with the publishable key. Every failure becomes a `Trouble`.
  */
 import { Code, ConnectError, createClient, type Client, type Interceptor } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-web";
@@ -8,7 +8,7 @@ import type { ReasonName, Trouble } from "./sentences.ts";
 
 export type OtpClient = Client<typeof OtpService>;
 
-/** The server's own deadline is 15 s; one that has not answered by then does not. */
+/** The server's own deadline is 15 s: after this there is no answer. */
 const timeoutMs = 20_000;
 
 /** A client of the server that this page came from. */
@@ -25,7 +25,7 @@ export function createOtpClient(key: string): OtpClient {
   return createClient(OtpService, transport);
 }
 
-/** Reads what a call failed with. */
+/** Reads the error of a call. */
 export function troubleOf(failure: unknown): Trouble {
   const error = ConnectError.from(failure);
   const [said] = error.findDetails(OtpErrorSchema);

@@ -1,6 +1,6 @@
 /**
- * The field for the code. It looks like one box for each digit and is one real input, laid over them: a screen reader
- * meets one field, autofill and paste have one place to go, and the keyboard does what it does everywhere.
+ * The field for the code. It looks like one box for each digit and is one real input, laid over them: screen readers, autofill,
+ * paste and the keyboard work as in any input.
  */
 
 export interface CodeField {
@@ -16,11 +16,11 @@ export interface CodeField {
   readonly isFull: boolean;
 }
 
-/** Makes the field of `input` and `boxes`; `onFull` is told whenever its last digit has come in. */
+/** Makes the field of `input` and `boxes`; `onFull` is called when its last digit has come in. */
 export function createCodeField(input: HTMLInputElement, boxes: HTMLElement, onFull: () => void): CodeField {
   let length = 6;
 
-  /** The digits of what was typed or pasted. Of a whole message it takes the code: the run of digits that fits. */
+  /** The digits that were typed or pasted; of a whole message the code, which is the run of digits that fits. */
   function digitsIn(text: string): string {
     const [run] =
       new RegExp(`(?<!\\d)\\d{${length}}(?!\\d)`).exec(text.replaceAll(/(?<=\d)[ \u00a0-]+(?=\d)/g, "")) ?? [];

@@ -4,8 +4,8 @@
 import { monotonicMs } from "./system.ts";
 
 /**
- * Counts down from `seconds`, and tells `onTick` how many are left, rounded up: at once, then each second, and 0 once.
- * Returns what stops it. A page that slept is told the right number when it wakes.
+ * Counts down from `seconds`, and calls `onTick` with the seconds that are left, rounded up: at once, then each second, and
+ * with 0 once. Returns what stops it. After a sleep the page shows the right number.
  */
 export function countdown(seconds: number, onTick: (secondsLeft: number) => void): () => void {
   const endMs = monotonicMs() + seconds * 1_000;
@@ -25,7 +25,7 @@ export function onTheClock(seconds: number): string {
   return `${Math.floor(seconds / 60)}:${`${seconds % 60}`.padStart(2, "0")}`;
 }
 
-/** Such as "28 seconds", "about 9 minutes" or "about 2 hours"; never less than it is. */
+/** Such as "28 seconds", "about 9 minutes" or "about 2 hours"; rounded up. */
 export function inWords(seconds: number): string {
   if (seconds <= 90) return counted(Math.max(1, Math.ceil(seconds)), "second");
   if (seconds <= 90 * 60) return `about ${counted(Math.ceil(seconds / 60), "minute")}`;

@@ -1,6 +1,6 @@
 /**
- * The phone beside the form: the messages that the console provider printed, asked for each second while the page is
- * seen. The code in a message is a button that fills it in.
+ * The phone beside the form: the messages that the console provider printed, fetched each second while the page is visible.
+ * The code in a message is a button that fills it in.
  */
 import { element } from "./elements.ts";
 
@@ -8,7 +8,7 @@ const pollMs = 1_000;
 /** As many as the server keeps. */
 const messagesMax = 50;
 
-/** What the server says of the inbox: it can be read, SMS are really sent, or others could read along. */
+/** The state of the inbox: open; SMS are really sent; or others could read along. */
 const closed: ReadonlyMap<string, string> = new Map([
   ["sent", "There is no inbox here: this server sends real messages. Look at your phone."],
   [
@@ -24,7 +24,7 @@ interface Message {
   readonly time: string;
 }
 
-/** Shows the inbox, for which the server wants its token; `onCode` is told of the code that somebody clicked. Returns what looks at once. */
+/** Shows the inbox, which needs the token; `onCode` is called with the code that was clicked. Returns what fetches at once. */
 export function showInbox(state: string, token: string, onCode: (code: string) => void): () => void {
   const list = element("messages", HTMLOListElement);
   const note = element("inbox-note", HTMLParagraphElement);
@@ -68,7 +68,7 @@ export function showInbox(state: string, token: string, onCode: (code: string) =
       if (!answer.ok) throw new Error("refused");
       const answered = (await answer.json()) as { latest: number; messages: Message[] };
       if (answered.latest < latest) {
-        // A server that was started again counts from 1; what it had sent before is gone.
+        // The server was started again and counts from 1: earlier messages are gone.
         list.replaceChildren();
         latest = 0;
         return;
@@ -87,7 +87,7 @@ export function showInbox(state: string, token: string, onCode: (code: string) =
 
   let timer: ReturnType<typeof setTimeout> | undefined;
   let isAsking = false;
-  /** Asks, and goes on asking for as long as the page is seen. */
+  /** Fetches, again and again while the page is visible. */
   function poll(): void {
     clearTimeout(timer);
     if (isAsking || document.visibilityState === "hidden") return;

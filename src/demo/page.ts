@@ -1,6 +1,6 @@
 /**
- * The demo page: a number, a code, done. It calls the service as any web client would and trusts nothing but its answers:
- * the boxes follow `code_length`, the countdowns follow `resend_in_seconds` and `expires_in_seconds`.
+ * The demo page: a number, a code, done. It calls the service as any web client would, and shows what its answers say: the
+ * boxes follow `code_length`, the countdowns follow `resend_in_seconds` and `expires_in_seconds`.
  */
 import {
   State,
@@ -37,11 +37,11 @@ const field = createCodeField(code, element("boxes", HTMLDivElement), () => void
 let requestId: string | undefined;
 /** True while a call is under way: nothing is sent twice. */
 let isBusy = false;
-/** Goes up when the person goes elsewhere; an answer to what was asked before is then no longer of interest. */
+/** Rises when the person goes elsewhere on the page: answers to earlier calls are ignored then. */
 let visit = 0;
-/** Names the next send; the same until it is answered, so that a lost answer does not text twice. */
+/** The Idempotency-Key of the next send: the same until it is answered, so that a lost answer texts nobody twice. */
 let sendName = uniqueName();
-/** The code tried last and the name of that try, kept for as long as it has no answer. */
+/** The code that was tried last and the Idempotency-Key of that try, until it is answered. */
 let lastTry: { code: string; name: string } | undefined;
 let stopReadingSms = () => {};
 
@@ -61,21 +61,26 @@ function showStep(step: Step): void {
   }
 }
 
-/** Says something to a screen reader; again even if it said the same before. */
+/** Has a screen reader say a sentence, also if it is the same as before. */
 function announce(sentence: string): void {
   announcer.textContent = "";
   setTimeout(() => (announcer.textContent = sentence), 50);
 }
 
-/** Shows what is wrong below a field; "" clears it. A fault of the field itself is marked as one. */
-function showError(input: HTMLInputElement, sentence: string, isFieldsFault = sentence !== ""): void {
+/** Shows what is wrong with a field below it. */
+function showFault(input: HTMLInputElement, sentence: string): void {
+  showError(input, sentence);
+  input.setAttribute("aria-invalid", "true");
+}
+
+/** Shows below a field why a call failed that is not the field's fault; "" clears it. */
+function showError(input: HTMLInputElement, sentence: string): void {
   element(`${input.id}-error`, HTMLParagraphElement).textContent = sentence;
-  if (isFieldsFault) input.setAttribute("aria-invalid", "true");
-  else input.removeAttribute("aria-invalid");
+  input.removeAttribute("aria-invalid");
   if (sentence !== "") announce(sentence);
 }
 
-/** Disabled buttons lose the focus, so one that has to wait says so, and does nothing. */
+/** A disabled button would lose the focus, so a button that has to wait is marked and does nothing. */
 function hold(button: HTMLButtonElement, hasToWait: boolean): void {
   button.setAttribute("aria-disabled", `${hasToWait}`);
 }
@@ -86,7 +91,7 @@ function isHeld(button: HTMLButtonElement): boolean {
 
 // ---- calls ----------------------------------------------------------------------------------------------------------
 
-/** Runs a call with `button` busy. Undefined when another is under way, or when nobody waits for the answer any more. */
+/** Runs a call with `button` busy. Undefined when another call is under way, or when its answer is to be ignored. */
 async function call<Answer>(
   button: HTMLButtonElement,
   act: () => Promise<Answer>,
@@ -135,18 +140,18 @@ async function sendCode(button: HTMLButtonElement): Promise<void> {
 
 function refuseSend(trouble: Trouble): void {
   const { about, sentence } = explain(trouble);
-  // Without an answer it may have been sent; an answered one is a new one the next time.
+  // Without an answer it may have been sent. After an answer the next send is a new one.
   if (trouble.reason !== undefined) sendName = uniqueName();
   leaveRequest();
   showStep("phone");
-  showError(phone, sentence, about === "phone");
+  (about === "phone" ? showFault : showError)(phone, sentence);
   phone.focus();
 }
 
 async function submitCode(): Promise<void> {
   if (requestId === undefined || code.disabled || isBusy) return;
   if (!field.isFull) {
-    showError(code, `The code has ${code.maxLength} digits.`);
+    showFault(code, `The code has ${code.maxLength} digits.`);
     return field.focus();
   }
   const typed = field.value;
@@ -165,7 +170,7 @@ async function submitCode(): Promise<void> {
   if (about === "over") return endRequest(sentence);
   if (about === "code") field.clear();
   readSms();
-  showError(code, sentence, about === "code");
+  (about === "code" ? showFault : showError)(code, sentence);
   field.focus();
 }
 
@@ -184,11 +189,11 @@ async function resendCode(): Promise<void> {
   const { trouble } = outcome;
   const { about, sentence } = explain(trouble);
   if (about === "over") return endRequest(sentence);
-  showError(code, sentence, false);
+  showError(code, sentence);
   await refresh();
 }
 
-/** Asks how the request stands: after a refused resend, and when the page is looked at again. */
+/** Reads the request's state: after a refused resend, and when the page is visible again. */
 async function refresh(): Promise<void> {
   if (requestId === undefined || code.disabled || isBusy) return;
   const id = requestId;
@@ -205,7 +210,7 @@ type Waits = Pick<SendOtpResponse | ResendOtpResponse, "expiresInSeconds" | "res
 
 let stopCountdowns = () => {};
 
-/** No code is sent again with less than 60 s of its life left, and a second goes by on the way. */
+/** A resend needs 60 s of the code's life, and takes a second on the way. */
 const resendUntilSeconds = 61;
 
 function startCountdowns({ expiresInSeconds, resendInSeconds, resendsRemaining }: Waits): void {
@@ -242,7 +247,7 @@ function startCountdowns({ expiresInSeconds, resendInSeconds, resendsRemaining }
   };
 }
 
-/** Shows how often the code can be sent again. More than once may become once as time passes, so only the last is told. */
+/** Shows how often the code can be sent again. More than once may become once as time passes, so only the last is shown. */
 function showResends(count: number): void {
   const words = count === 0 ? "It cannot be sent again." : count === 1 ? "· 1 left" : "";
   element("resends-left", HTMLElement).textContent = words;
@@ -259,7 +264,7 @@ function stopWaiting(): void {
   stopReadingSms();
 }
 
-/** The code is over: what was typed is of no use, and a new one can be had. */
+/** The code is over: it is cleared, and a new one can be sent. */
 function endRequest(sentence: string): void {
   stopWaiting();
   requestId = undefined;
@@ -269,7 +274,7 @@ function endRequest(sentence: string): void {
   verify.hidden = true;
   fresh.hidden = false;
   element("waits", HTMLDivElement).hidden = true;
-  showError(code, sentence, false);
+  showError(code, sentence);
   if (hadFocus || document.activeElement === document.body) fresh.focus();
 }
 
@@ -313,7 +318,7 @@ function startOver(): void {
 element("phone-form", HTMLFormElement).addEventListener("submit", (event) => {
   event.preventDefault();
   if (phone.value.trim() === "") {
-    showError(phone, "Give a phone number.");
+    showFault(phone, "Give a phone number.");
     phone.focus();
   } else void sendCode(send);
 });
@@ -328,7 +333,7 @@ element("code-form", HTMLFormElement).addEventListener("submit", (event) => {
 resend.addEventListener("click", () => void resendCode());
 fresh.addEventListener("click", () => void sendCode(fresh));
 change.addEventListener("click", () => {
-  // Its code is still good; nobody is told, and nothing is lost, if this does not get through.
+  // If this does not get through, the code stays valid until its end, and nothing is lost.
   if (requestId !== undefined) client.cancelOtp({ requestId }).catch(() => {});
   startOver();
 });

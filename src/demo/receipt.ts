@@ -1,6 +1,6 @@
 /**
- * A receipt's claims, for show. They are decoded and not checked: a page cannot prove anything to itself. It hands the
- * receipt to its own backend, and that checks the signature.
+ * A receipt's claims, for show. They are decoded and not checked: the page hands the receipt to its backend, which checks the
+ * signature.
  */
 
 /** The claims of a JWT as name and text; none when it cannot be read. The number is masked. */

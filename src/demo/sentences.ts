@@ -1,6 +1,6 @@
 /**
- * Every refusal as a sentence for the person in front of the page: what happened, and what to do now. The table has a row
- * for each reason of the contract, or does not compile; a reason from the future gets the general sentence.
+ * Every refusal as a sentence for the person at the page: what happened, and what to do now. The table has a row for each
+ * reason of the contract, or it does not compile. A reason that is not known yet gets the general sentence.
  */
 import type { Reason } from "../../gen/otp/v1/otp_service_pb.ts";
 import { counted, inWords } from "./countdown.ts";
@@ -9,7 +9,7 @@ import { counted, inWords } from "./countdown.ts";
 export interface Trouble {
   /** Undefined when no answer came, or one without a reason. */
   readonly reason: ReasonName | undefined;
-  /** What was the matter when no answer came. */
+  /** Why no answer came. */
   readonly silence?: "unreachable" | "late" | undefined;
   readonly attemptsLeft?: number | undefined;
   readonly waitSeconds?: number | undefined;
@@ -18,8 +18,8 @@ export interface Trouble {
 export type ReasonName = Exclude<keyof typeof Reason, "UNSPECIFIED">;
 
 /**
- * What a refusal is about: the number, the code, or neither; or the code is over and only a new one helps. Where it
- * stands, and where the focus goes, follow from that.
+ * What a refusal is about: the number, the code, neither, or a code that is over. That decides where it is shown and where the
+ * focus goes.
  */
 export type Matter = "phone" | "code" | "over" | "other";
 

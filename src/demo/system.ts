@@ -3,12 +3,12 @@
  * countdown must not jump when somebody corrects the time of their computer.
  */
 
-/** Milliseconds since some moment; never less than an earlier answer. */
+/** Milliseconds from an arbitrary zero; never less than an earlier answer. */
 export function monotonicMs(): number {
   return performance.now();
 }
 
-/** A name that nobody else has: 32 hexadecimal characters. */
+/** A random name: 32 hexadecimal characters. */
 export function uniqueName(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

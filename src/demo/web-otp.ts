@@ -1,14 +1,14 @@
 /**
- * WebOTP: a browser that can read the SMS offers its code to the page, when the SMS ends with the line for this origin.
+ * WebOTP: a browser that can read the SMS offers its code to the page, if the SMS ends with the line for this origin.
  */
 
-/** The origin to send along, so that the SMS ends with that line; "" for one that codes cannot be bound to. */
+/** The origin for the last line of the SMS; "" for one that codes cannot be bound to. */
 export function bindableOrigin({ protocol, hostname, origin }: Location): string {
   const isName = !/^[\d.]+$|^\[/.test(hostname);
   return isName && (protocol === "https:" || hostname === "localhost") ? origin : "";
 }
 
-/** Waits for a code until told to stop. A browser that has no such thing, or a person who says no, is no failure. */
+/** Waits for a code until the signal aborts. A browser without WebOTP, or a person who says no, is no failure. */
 export function awaitSms(onCode: (code: string) => void): () => void {
   const stop = new AbortController();
   if ("OTPCredential" in window) void readSms(onCode, stop.signal);

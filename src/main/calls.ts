@@ -92,7 +92,7 @@ function createCallLog({ system, telemetry, metrics }: Base) {
       metrics?.call(call, durationMs);
     },
     onTurnedAway(request) {
-      log.tell(request);
+      log.add(request);
       metrics?.turnedAway(request.reason);
     },
     onNoRoom: (rpc) => metrics?.turnedAway("STORE_UNAVAILABLE", rpc),

@@ -1,20 +1,20 @@
 /**
- * Which provider had the message of a verification that is verified now. No row says so that a verify reads, and a verify
- * is not to read more for the sake of a metric. So what this process handed over is remembered for a while, and only what
- * it cannot know (another instance sent it, or it was restarted) is read, after the answer.
+ * Which provider had the message of a verification that was verified. A verify reads no row that says so, and is not to read
+ * more for a metric. So this process remembers for a while what it handed over. Only what it cannot know (another instance
+ * sent it, or it was restarted) is read, after the answer.
  */
 import type { Message } from "../otp/message.ts";
 
-/** Verifications in one of the two halves of what is remembered: 5 MB at most. */
-const halfMax = 16_384;
-/** Reads at once. Beyond that the provider stays unknown: a metric is no reason to keep the database busy. */
+/** Verifications in each of the two maps: 5 MB at most. */
+const mapMax = 16_384;
+/** Reads at once. Beyond that the provider stays unknown: a metric must not keep the database busy. */
 const readsMax = 4;
 
 export interface Conversions {
-  /** Notes that a provider has taken a verification's message. */
+  /** A provider has taken a verification's message. */
   handedOver(verificationId: string, provider: string): void;
-  /** Tells, at once or later, which provider had the message of a verification; undefined when that is not known. */
-  whose(verificationId: string, tell: (provider: string | undefined) => void): void;
+  /** Calls `use`, at once or later, with the provider that had the message; undefined where that is not known. */
+  providerOf(verificationId: string, use: (provider: string | undefined) => void): void;
 }
 
 export function createConversions(readMessages: (verificationId: string) => Promise<readonly Message[]>): Conversions {
@@ -37,16 +37,16 @@ export function createConversions(readMessages: (verificationId: string) => Prom
 
   return {
     handedOver(verificationId, provider) {
-      if (young.size >= halfMax) {
+      if (young.size >= mapMax) {
         old = young;
         young = new Map();
       }
       young.set(verificationId, provider);
     },
-    whose(verificationId, tell) {
+    providerOf(verificationId, use) {
       const known = young.get(verificationId) ?? old.get(verificationId);
-      if (known === undefined) void read(verificationId).then(tell);
-      else tell(known);
+      if (known === undefined) void read(verificationId).then(use);
+      else use(known);
     },
   };
 }

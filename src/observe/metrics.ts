@@ -188,7 +188,7 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
 
   function onVerified(verification: Verification): void {
     const { id, endMs, createMs } = verification;
-    conversions.whose(id, (name) => {
+    conversions.providerOf(id, (name) => {
       const [country, provider] = [countryOf(verification), nameOf(name)];
       verified(country, provider).add();
       timeToVerify(country, provider).observe(((endMs ?? createMs) - createMs) / 1_000);

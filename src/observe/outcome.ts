@@ -1,16 +1,16 @@
 /**
- * Whose fault it was that a call was refused: what service levels, alerts and traces go by.
+ * What a call came to, for service levels, alerts and traces: above all whose fault it was that it was refused.
  */
 import { codeOf, type Reason, type Refusal } from "../otp/reason.ts";
 
 /**
- * What a call came to: `failed` is our fault, `refused` is what was to be expected of what was asked, and `canceled` is
- * nobody's: the client left before there was an answer.
+ * `failed` is our fault; `refused` was to be expected of what was asked; `canceled` is nobody's fault: the client left
+ * before there was an answer.
  */
 export const callOutcomes = ["ok", "refused", "failed", "canceled"] as const;
 export type CallOutcome = (typeof callOutcomes)[number];
 
-/** What the outcome of a call follows from. */
+/** A call that is over. */
 export interface FinishedCall {
   readonly refusal?: Pick<Refusal, "reason" | "isOurFault">;
   readonly isCanceled?: boolean;

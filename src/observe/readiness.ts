@@ -1,7 +1,6 @@
 /**
- * Whether this instance can do its job now: it is not about to stop, the database takes writes, and there is a provider
- * to call. Probes come often and from many, so a write is tried at most every two seconds, for all of them; a batch of
- * acts that failed meanwhile counts at once.
+ * Whether this instance is ready: it is not about to stop, the database takes writes, and there is a provider to call. Probes
+ * are many, so one write is tried for all of them, at most every two seconds. A batch of acts that fails counts at once.
  */
 import { inTime, type Instant, type System } from "../system.ts";
 
@@ -19,17 +18,17 @@ export interface ReadinessOptions {
 }
 
 export interface Readiness {
-  /** Looks at each of these. */
+  /** Makes each of these checks. */
   judge(checks: readonly ReadinessCheck[]): Promise<Partial<Record<ReadinessCheck, CheckResult>>>;
   /** Told of each batch of acts, whether it is durable or has failed as a whole. */
   batchEnded(isDurable: boolean): void;
-  /** Not serving from now on. */
+  /** The instance is not ready from now on. */
   drain(): void;
 }
 
-/** What a tried write came to is good for so long. */
+/** The result of a write counts for so long. */
 const goodForMs = 2_000;
-/** After a batch has failed, none is tried for so long: calls show often enough that it still fails. */
+/** After a batch has failed, no write is tried for so long: calls show whether it still fails. */
 const badForMs = 1_000;
 /** A write that takes longer has failed: nobody waits for such a database. */
 const pingTimeoutMs = 2_000;

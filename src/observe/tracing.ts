@@ -1,9 +1,8 @@
 /**
- * Traces, by OpenTelemetry's API alone: a span for each RPC, and below it those for what the store does and for the call
- * of a provider. Whoever wants them loads an SDK before the service (docs/tracing.md). Without one nothing is wrapped, so
- * that nothing is paid.
+ * Traces, by OpenTelemetry's API: a span for each RPC, and spans below it for acts of the store and calls of providers. They
+ * need an SDK that is loaded before the service (docs/tracing.md). Without one nothing is wrapped, and costs nothing.
  *
- * A span names what was done and what came of it. It holds no phone, no code, no key, and none of a provider's own words.
+ * A span names what was done and its outcome. It holds no phone, no code, no key, and nothing that a provider said.
  */
 import {
   context,
@@ -28,7 +27,7 @@ import type { Store } from "../store/store.ts";
 import { inTime, type System } from "../system.ts";
 import { callOutcomeOf, type FinishedCall } from "./outcome.ts";
 
-/** What is told of a call. Its refusal is known once it is answered. */
+/** A call as its span describes it. Its refusal is known once it is answered. */
 export interface TracedCall extends FinishedCall {
   readonly id: string;
   readonly rpc: string;
@@ -38,19 +37,19 @@ export interface TracedCall extends FinishedCall {
 type Headers = Readonly<Record<string, string | string[] | undefined>>;
 
 export interface Tracing {
-  /** Performs a call within a span, below the one that its headers name. Undefined where nothing is traced. */
+  /** Performs a call within a span, below the span that its headers name. Undefined where nothing is traced. */
   readonly call: (<T>(call: TracedCall, headers: Headers, perform: () => Promise<T>) => Promise<T>) | undefined;
-  /** A store whose acts are spans of the call they belong to. */
+  /** A store whose acts are spans below their call's. */
   readonly store: (store: Store, kind: string) => Store;
   /** A provider whose calls are spans. */
   readonly provider: <P extends Provider>(provider: P) => P;
-  /** A system whose waits belong to no call: what recurs would be a part of whichever call set its timer first. */
+  /** A system whose timers belong to no call: a recurring task would belong to the call that set its first timer. */
   readonly system: (system: System) => System;
-  /** Has the SDK send out what it still holds, where it can; waits for a second at most, and never rejects. */
+  /** Has the SDK export what it still holds, if it can; waits for a second at most, and never rejects. */
   readonly flush: (system: Pick<System, "after">) => Promise<void>;
 }
 
-/** What a provider of tracers may be able to do: the API's own stands in front of the SDK's. */
+/** What a provider of tracers may offer: the API's own delegates to the SDK's. */
 interface Flushable extends TracerProvider {
   readonly forceFlush?: () => Promise<void>;
   readonly getDelegate?: () => TracerProvider;
@@ -67,7 +66,7 @@ const untraced: Tracing = {
   flush: () => Promise.resolve(),
 };
 
-/** Acts that are worth a span; what recurs without a call is none's. */
+/** Acts that get a span. What recurs belongs to no call. */
 const acts: ReadonlySet<PropertyKey> = new Set<keyof Store>([
   "openVerification",
   "updateVerification",
@@ -77,12 +76,12 @@ const acts: ReadonlySet<PropertyKey> = new Set<keyof Store>([
   "settleMessage",
 ]);
 
-/** Finds out, once, whether anybody traces. `service` is the RPCs' service by its full name. */
+/** Looks once whether there is an SDK. `service` is the full name of the RPCs' service. */
 export function createTracing(service: string): Tracing {
   const tracer = trace.getTracer("otpd");
-  // Whatever it would be asked, it would ask a provider of tracers that is not there.
+  // It would delegate to an SDK, and there is none.
   if (tracer instanceof ProxyTracer) return untraced;
-  // The SDK's own notion of what is current need not be set up; ours is beside it.
+  // The current span. The SDK's own context manager may not be set up.
   const current = new AsyncLocalStorage<Context>();
 
   const within = spansOf(tracer, current);
@@ -177,20 +176,20 @@ function spansOf(tracer: Tracer, current: AsyncLocalStorage<Context>) {
 
 async function flush(system: Pick<System, "after">): Promise<void> {
   const named: Flushable = trace.getTracerProvider();
-  // Not by its class: an SDK may have come with a copy of the API of its own.
+  // Not by its class: an SDK may bring its own copy of the API.
   const provider: Flushable = named.getDelegate?.() ?? named;
   try {
     await inTime(system, flushTimeoutMs, Promise.resolve(provider.forceFlush?.()));
   } catch {
-    // Its far end is gone: no reason to stop in another way.
+    // The SDK's far end is gone. The stop goes on.
   }
 }
 
-/** What a call is a part of: what instrumentation before us has begun, else what the caller's headers name. */
+/** The parent of a call: the span of instrumentation around us, else the one that the headers name. */
 function parentOf(headers: Headers): Context {
   const active = context.active();
   if (trace.getSpan(active) !== undefined) return active;
-  // An SDK comes with ways to read headers, of which W3C's is the usual one. Without any, it is W3C's.
+  // An SDK brings propagators of its own, usually W3C's. Without any, headers are read as W3C's.
   return propagation.fields().length > 0 ? propagation.extract(active, headers) : w3cParentOf(active, headers);
 }
 

@@ -1,14 +1,14 @@
 /**
- * What the log says of requests that were answered without having become a call: a wrong path, method or type, a page of an
- * origin that no key lists. Anybody can make them, so there is a bound on their lines. Calls without a valid key share it,
- * and those of a page's key that were not let in. A path is told without what may be a number, a code, an id or a key in it.
+ * The log of requests that were refused before they became a call: a wrong path, method or type, a page of an origin that no
+ * key lists. Anybody can make them, so their lines are bounded, together with those of calls without a valid key and of a
+ * page's key that was not let in. Paths are masked: they may hold a number, a code, an id or a key.
  */
 import type { Reason } from "../otp/reason.ts";
 import type { System } from "../system.ts";
 
 /** A request that was refused before it became a call. */
 export interface TurnedAway {
-  /** Answered as `x-call-id`. */
+  /** The id that was answered as `x-call-id`. */
   readonly id: string;
   readonly reason: Reason;
   readonly status: number;
@@ -16,16 +16,16 @@ export interface TurnedAway {
   readonly method: string;
   /** As it came, without the query. */
   readonly path: string;
-  /** The page's origin as it came, where it is why. */
+  /** The page's origin as it came, where that was the reason. */
   readonly origin?: string | undefined;
 }
 
 export interface TurnedAwayLog {
-  /** Tells of a request, or counts it where too many were told of lately. */
-  tell(request: TurnedAway): void;
-  /** Takes one of this second's lines for a call that anybody could have made, or counts it where there is none left. */
+  /** Writes a request, or counts it where too many were written lately. */
+  add(request: TurnedAway): void;
+  /** Takes one of this second's lines for a call that anybody could have made, or counts the call where none is left. */
   hasRoom(): boolean;
-  /** Tells at once how many were counted since the last line. */
+  /** Writes at once how many were counted since the last line. */
   end(): void;
 }
 
@@ -68,7 +68,7 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
   }
 
   return {
-    tell(request) {
+    add(request) {
       if (!hasRoom()) return;
       const { origin } = request;
       write({
@@ -84,8 +84,8 @@ export function createTurnedAwayLog({ system, write, writeRest }: TurnedAwayLogO
 }
 
 /**
- * A path as far as it may be told: without digits, but for a version such as v1, and without what looks like base64url:
- * 20 characters or more that are not all small letters and dashes, as words are. Pure.
+ * A path without digits, except a version such as v1, and without what looks like base64url: 20 characters or more that are
+ * not all small letters and dashes, as words are. Pure.
  */
 export function maskedPath(path: string): string {
   return printable(path)
@@ -93,7 +93,7 @@ export function maskedPath(path: string): string {
     .replaceAll(/(?<!(?:^|[/.])v(?=\d(?:[/.]|$)))\d/g, "•");
 }
 
-/** Cut, and without what a terminal or a log's reader could take for more than a character. */
+/** A text of visible ASCII, cut to 200 characters. */
 function printable(text: string): string {
   return text.slice(0, textCharsMax).replaceAll(/[^\x21-\x7e]/g, "?");
 }

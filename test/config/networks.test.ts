@@ -3,7 +3,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { parseConfig, type Config } from "../../src/config/config.ts";
-import type { AddressRange } from "../../src/config/shapes.ts";
+import type { AddressRange } from "../../src/delivery/public-address.ts";
 
 const shape = "must be a list such as 10.0.0.0/8,2001:db8::7 (addresses and ranges)";
 

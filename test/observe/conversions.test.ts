@@ -11,7 +11,7 @@ const message = (provider: string | null): Message => ({
 });
 
 function ask(conversions: ReturnType<typeof createConversions>, id: string): Promise<string | undefined> {
-  return new Promise((resolve) => conversions.whose(id, resolve));
+  return new Promise((resolve) => conversions.providerOf(id, resolve));
 }
 
 test("what was handed over here is known without a read, the latest provider first", async () => {

@@ -91,7 +91,7 @@ test("of many within a second ten are told of, and of the rest how many there we
     writeRest: (count) => lines.push(count),
   });
   const tell = (id: string) =>
-    log.tell({ id, reason: "ROUTE_NOT_FOUND", status: 404, method: "GET", path: "/" } satisfies TurnedAway);
+    log.add({ id, reason: "ROUTE_NOT_FOUND", status: 404, method: "GET", path: "/" } satisfies TurnedAway);
   const burst = (name: string, count: number) => Array.from({ length: count }, () => tell(name));
   burst("a", 4);
   system.advance(400);

@@ -1,14 +1,13 @@
 /**
- * The requests of `@messagebird/sdk`, seen from outside: the SDK follows redirects, reads answers of any size, and throws
- * away why no connection came about. So the fetch that it is given stops at a redirect, cuts what is too large, and notes
- * what happened for whoever made the call.
+ * The fetch that `@messagebird/sdk` is given. The SDK follows redirects, reads answers of any size, and drops the reason why
+ * there was no connection. This fetch stops at redirects, refuses answers that are too large, and records what happened.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import { readAnswer } from "../../http-answer.ts";
 
-/** What is seen of one call. */
-export interface Sighting {
-  /** Why there was no answer, as fetch told it. */
+/** What is recorded of one call. */
+export interface CallRecord {
+  /** The error of fetch, where there was no answer. */
   failure?: unknown;
   /** The answer's Date header. */
   date?: string | undefined;
@@ -17,24 +16,24 @@ export interface Sighting {
 /** The largest answer read; the API's own are under 4 KiB. */
 const answerBytesMax = 65_536;
 
-const calls = new AsyncLocalStorage<Sighting>();
+const calls = new AsyncLocalStorage<CallRecord>();
 
-/** Runs a call of the SDK, and fills in what is seen of it. */
-export function sighted<T>(sighting: Sighting, call: () => Promise<T>): Promise<T> {
-  return calls.run(sighting, call);
+/** Runs a call of the SDK, and fills in its record. */
+export function recorded<T>(record: CallRecord, call: () => Promise<T>): Promise<T> {
+  return calls.run(record, call);
 }
 
-/** The fetch to give to the SDK, made of the real one. */
-export function watchedFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+/** Makes that fetch of the real one. */
+export function recordingFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
   return async (input, init) => {
-    const sighting = calls.getStore() ?? {};
+    const record = calls.getStore() ?? {};
     try {
       const response = await fetch(input, { ...init, redirect: "manual" });
-      sighting.date = response.headers.get("date") ?? undefined;
+      record.date = response.headers.get("date") ?? undefined;
       const { status, headers } = response;
       return new Response(response.body === null ? null : await bodyOf(response.body), { status, headers });
     } catch (error) {
-      sighting.failure = error;
+      record.failure = error;
       throw error;
     }
   };

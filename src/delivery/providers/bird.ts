@@ -6,7 +6,7 @@ import { unreached } from "../tls-trouble.ts";
 import { BirdAPIError, BirdClient, BirdRateLimitError, BirdValidationError } from "@messagebird/sdk";
 import * as v from "valibot";
 import type { SendOutcome } from "../../otp/message.ts";
-import { sighted, watchedFetch, type Sighting } from "./bird-fetch.ts";
+import { recorded, recordingFetch, type CallRecord } from "./bird-fetch.ts";
 import { clockFindings } from "./clock-check.ts";
 import type { Finding, Provider, ReportReading } from "../provider.ts";
 import { describeProvider } from "./description.ts";
@@ -50,7 +50,7 @@ export interface BirdOptions {
   readonly originator: string;
   /** Senders of single countries, by ISO 3166-1 alpha-2. */
   readonly originators: ReadonlyMap<string, string>;
-  /** `whsec_…`; without it no report is believed. */
+  /** `whsec_…`; without it every report counts as forged. */
   readonly webhookSecret: string | undefined;
   /** An origin to use instead of the region's. */
   readonly baseUrl: URL | undefined;
@@ -60,7 +60,7 @@ export interface BirdOptions {
   readonly fetch?: typeof globalThis.fetch;
 }
 
-/** Above the worker's own deadline, which is the one that counts. */
+/** Later than the worker's deadline, which is the one that counts. */
 const timeoutMs = 10_000;
 
 export function createBirdProvider(options: BirdOptions): Provider {
@@ -69,16 +69,16 @@ export function createBirdProvider(options: BirdOptions): Provider {
     maxRetries: 0,
     timeout: timeoutMs,
     ...(options.baseUrl === undefined ? {} : { baseUrl: options.baseUrl.origin }),
-    fetch: watchedFetch(options.fetch ?? globalThis.fetch),
+    fetch: recordingFetch(options.fetch ?? globalThis.fetch),
   });
   return {
     name: "bird",
 
     async send(sms, signal) {
-      const sighting: Sighting = {};
+      const record: CallRecord = {};
       try {
         // Without `validity_period`: Bird has announced it, and refuses every message that names it.
-        const { id } = await sighted(sighting, async () =>
+        const { id } = await recorded(record, async () =>
           client.sms.send(
             {
               from: options.originators.get(sms.region) ?? options.originator,
@@ -96,7 +96,7 @@ export function createBirdProvider(options: BirdOptions): Provider {
           : { kind: "ambiguous", detail: "an answer without a message id" };
       } catch (error) {
         if (error instanceof BirdAPIError) return outcomeOf(error);
-        return outcomeWithoutAnswer(mayBeConnected(sighting.failure));
+        return outcomeWithoutAnswer(mayBeConnected(record.failure));
       }
     },
 
@@ -116,13 +116,13 @@ export function createBirdProvider(options: BirdOptions): Provider {
     },
 
     async examine(): Promise<Finding[]> {
-      const sighting: Sighting = {};
-      const finding = await sighted(sighting, async () => {
+      const record: CallRecord = {};
+      const finding = await recorded(record, async () => {
         try {
           await client.sms.list({ limit: 1 });
           return { ok: true, sentence: "Bird accepts the API key." };
         } catch (error) {
-          if (!(error instanceof BirdAPIError)) return { ok: false, sentence: unreached("Bird", sighting.failure) };
+          if (!(error instanceof BirdAPIError)) return { ok: false, sentence: unreached("Bird", record.failure) };
           const isRefused = error.statusCode === 401 || error.statusCode === 403;
           return {
             ok: false,
@@ -132,12 +132,12 @@ export function createBirdProvider(options: BirdOptions): Provider {
           };
         }
       });
-      return [finding, ...clockFindings("Bird", sighting.date, options.now())];
+      return [finding, ...clockFindings("Bird", record.date, options.now())];
     },
   };
 }
 
-/** By the status alone: the SDK picks its error classes by the answer's own `type`, which may be any proxy's. */
+/** Only by the status: the SDK picks its error classes by the answer's own `type`, which may be any proxy's. */
 function outcomeOf(error: BirdAPIError): SendOutcome {
   const status = error.statusCode;
   // A code of theirs, never their sentence: it may quote the number or the text.

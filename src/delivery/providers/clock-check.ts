@@ -1,10 +1,10 @@
 /**
- * Whether our clock agrees with a provider's: codes expire by ours, and a provider's signed report is believed only near
- * the time it was signed at.
+ * Whether our clock agrees with a provider's: codes expire by ours, and a signed report is valid only near the time of its
+ * signature.
  */
 import type { Finding } from "../provider.ts";
 
-/** Date headers have whole seconds and travel for a while; more than this is no accident. */
+/** Date headers have whole seconds and take a while to arrive; a larger difference is the clock's. */
 const skewMaxMs = 30_000;
 
 /** Compares the Date header of a provider's answer with `now` in milliseconds. Says nothing without a readable one. */

@@ -1,30 +1,30 @@
 /**
- * How a provider describes itself. Configuration, `doctor` and the README's table read descriptions and know no provider by
- * its name: one more is a file here and a line in list.ts.
+ * How a provider describes itself. Configuration, `doctor` and the README's table read descriptions only: one more provider
+ * is a file here and a line in list.ts.
  */
 import type { GenericSchema } from "valibot";
 import type { Provider } from "../provider.ts";
 
 /** An environment variable of a provider's own. */
 export interface Variable<T = unknown> {
-  /** How its text is read, with the sentence that a wrong one is answered with. */
+  /** Parses its text, with the sentence for a wrong one. */
   readonly shape: GenericSchema<string, T>;
   /** Says what it is, for the README's table. */
   readonly sentence: string;
   /** Its text where it is not set. */
   readonly default?: string;
-  /** What the README's table says of a default that is no text; "none" unless given. */
+  /** What the README's table says in place of a default; "none" unless given. */
   readonly otherwise?: string;
   /** A secret may also be given as the path of a file that holds it. */
   readonly isSecret?: true;
-  /** True for what the provider cannot do without. */
+  /** True if the provider needs it. */
   readonly isRequired?: true;
 }
 
 type VariableName = `OTP_${string}`;
 type Variables = Readonly<Record<VariableName, Variable>>;
 
-/** What the variables hold once they were read. */
+/** The values of the variables. */
 type ValuesOf<V extends Variables> = {
   readonly [Name in keyof V]: V[Name] extends Variable<infer T>
     ? V[Name] extends { readonly isRequired: true } | { readonly default: string }
@@ -33,9 +33,9 @@ type ValuesOf<V extends Variables> = {
     : never;
 };
 
-/** What every provider is given besides its own variables. */
+/** What every provider gets besides its own variables. */
 export interface ProviderDependencies {
-  /** Where this service is reached from outside, without a slash at the end; undefined when it is not told. */
+  /** Where this service is reached from outside, without a slash at the end; undefined where that is not configured. */
   readonly publicUrl: string | undefined;
   /** Senders of single countries, by ISO 3166-1 alpha-2. */
   readonly originators: ReadonlyMap<string, string>;
@@ -56,13 +56,13 @@ interface Described<Name extends string, V extends Variables> {
   readonly create: (values: ValuesOf<V>, dependencies: ProviderDependencies) => Provider;
 }
 
-/** A description whose variables are known by name alone. */
+/** A description whose variables are known only by name. */
 export type Description<Name extends string = string> = Described<Name, Variables>;
 
 /** Describes a provider; what `create` is given has the types of the variables' shapes. */
 export function describeProvider<const Name extends string, const V extends Variables>(
   description: Described<Name, V>,
 ): Description<Name> {
-  // Whoever calls `create` has read every variable by its own shape.
+  // The caller of `create` has parsed every variable by its own shape.
   return description as unknown as Description<Name>;
 }

@@ -1,5 +1,5 @@
 /**
- * The providers that there are, and how one is made of what was configured.
+ * The list of providers, and how one is made of its configuration.
  */
 import type { Provider } from "../provider.ts";
 import { birdProvider } from "./bird.ts";
@@ -8,7 +8,7 @@ import type { Description, ProviderDependencies } from "./description.ts";
 import { messagebirdProvider } from "./messagebird.ts";
 import { webhookProvider } from "./webhook.ts";
 
-/** In the order in which people are told of them. */
+/** In the order of the documents. */
 export const providers = [consoleProvider, messagebirdProvider, birdProvider, webhookProvider] as const;
 
 export type ProviderName = (typeof providers)[number]["name"];
@@ -27,7 +27,7 @@ export function describedAs(name: ProviderName): Description<ProviderName> {
   return found;
 }
 
-/** Makes one provider of its settings, which hold all that it cannot do without. */
+/** Makes a provider of its settings, which hold all that it needs. */
 export function makeProvider(
   name: ProviderName,
   { values, ...configured }: ProviderSettings,

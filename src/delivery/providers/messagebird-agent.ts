@@ -1,7 +1,7 @@
 /**
- * How calls of the `messagebird` package travel. The package takes no agent, host, deadline or signal, hides the HTTP
- * status of whatever parses as JSON, and leaks a listener per call on a socket that is kept alive. All of that is mended
- * from outside, in the one place a Node HTTP request cannot avoid: the agent that gives it its socket.
+ * The HTTP agent of the `messagebird` package. The package takes no agent, host, deadline or signal, hides the HTTP status of
+ * every answer in JSON, and leaks a listener per call on a socket that is kept alive. The agent mends all of that: each Node
+ * HTTP request gets its socket from one.
  *
  * The package uses Node's global agent, so this one takes its place. Requests to any other host pass through unchanged.
  */
@@ -12,8 +12,8 @@ import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import { boundAnswer } from "../../http-answer.ts";
 
-/** What is seen of one call from outside the package. */
-export interface Probe {
+/** What is recorded of one call. */
+export interface CallRecord {
   request?: ClientRequest;
   /** True once a secured connection stood: from then on the request may have been read. */
   wasConnected: boolean;
@@ -31,32 +31,32 @@ const packageHost = "rest.messagebird.com";
 const answerBytesMax = 65_536;
 const socketsMax = 64;
 
-const calls = new AsyncLocalStorage<Probe>();
+const calls = new AsyncLocalStorage<CallRecord>();
 
-/** Runs a call of the package, and tells what is seen of it. */
-export function watched(call: () => void): Probe {
-  const probe: Probe = { wasConnected: false };
-  calls.run(probe, call);
-  return probe;
+/** Runs a call of the package, and records it. */
+export function recorded(call: () => void): CallRecord {
+  const record: CallRecord = { wasConnected: false };
+  calls.run(record, call);
+  return record;
 }
 
 type Connecting = Parameters<Agent["createConnection"]>[0];
 
 class MessageBirdAgent extends Agent {
-  /** Where the package's calls go instead; the certificate is checked against its name. */
+  /** Where the package's calls go; the certificate is checked against its name. */
   target = new URL(`https://${packageHost}`);
 
   /** Node hands every request to its agent here, before a byte is written. */
   addRequest(request: ClientRequest, options: { host?: string | null }): void {
-    const probe = options.host === packageHost ? calls.getStore() : undefined;
-    if (probe !== undefined) {
+    const record = options.host === packageHost ? calls.getStore() : undefined;
+    if (record !== undefined) {
       request.setHeader("host", this.target.host);
-      watch(request, probe);
+      recordCall(request, record);
     }
     addRequestOf(this, request, options);
   }
 
-  /** Connections and TLS sessions are kept under this name: one that leads to an earlier target is never used again. */
+  /** The name under which connections and TLS sessions are kept: those to an earlier target are not used again. */
   override getName(options?: Parameters<Agent["getName"]>[0]): string {
     const name = super.getName(options);
     return options?.host === packageHost ? `${name}:${this.target.host}` : name;
@@ -79,15 +79,15 @@ function addRequestOf(agent: Agent, request: ClientRequest, options: unknown): v
   prototype.addRequest.call(agent, request, options);
 }
 
-function watch(request: ClientRequest, probe: Probe): void {
-  probe.request = request;
-  request.once("error", (error) => (probe.failure = error));
+function recordCall(request: ClientRequest, record: CallRecord): void {
+  record.request = request;
+  request.once("error", (error) => (record.failure = error));
   request.once("socket", (socket) => {
-    // A kept connection is secured already: a listener there would wait for ever, one more per call.
-    // `reusedSocket` will not do: it stays false for a request that had to wait for the connection.
-    if (socket.connecting) socket.once("secureConnect", () => (probe.wasConnected = true));
-    else probe.wasConnected = true;
-    // The package adds a listener per call and never takes it away; on a kept connection they would pile up.
+    // A kept connection is secured already, and a listener there would never be called. `reusedSocket` does not tell: it
+    // stays false for a request that had to wait for its connection.
+    if (socket.connecting) socket.once("secureConnect", () => (record.wasConnected = true));
+    else record.wasConnected = true;
+    // The package adds a listener per call and never removes it: on a kept connection they would pile up.
     const before = new Set(socket.listeners("timeout"));
     request.once("close", () => {
       for (const listener of socket.listeners("timeout")) {
@@ -96,16 +96,16 @@ function watch(request: ClientRequest, probe: Probe): void {
     });
   });
   request.once("response", (response) => {
-    probe.status = response.statusCode;
-    probe.retryAfter = response.headers["retry-after"];
-    probe.date = response.headers.date;
+    record.status = response.statusCode;
+    record.retryAfter = response.headers["retry-after"];
+    record.date = response.headers.date;
     boundAnswer(response, answerBytesMax, () => request.destroy(new Error("the answer is too large")));
   });
 }
 
 let installed: MessageBirdAgent | undefined;
 
-/** Puts the agent in place, once, and sends the package's calls to `target` from now on. */
+/** Installs the agent, once, and sends the package's calls to `target` from now on. */
 export function routeMessageBird(target: URL): void {
   if (installed === undefined) {
     installed = new MessageBirdAgent({ ...globalAgent.options, keepAlive: true, maxSockets: socketsMax });

@@ -1,7 +1,7 @@
 /**
- * MessageBird, through the `messagebird` package. The package calls every JSON answer without `errors` a success, an HTTP
- * 500 or 429 among them, so what counts here is the status as seen on the wire, a message id and a recipient. It has no
- * deadline of its own (a dripping answer resets its timeout), so the worker's signal ends the request.
+ * MessageBird, through the `messagebird` package. The package takes every JSON answer without `errors` for a success, also an
+ * HTTP 500 or 429, so here the status on the wire, a message id and a recipient count. It has no deadline (a slow answer
+ * resets its timeout), so the worker's signal ends the request.
  */
 import { unreached } from "../tls-trouble.ts";
 import { createHash, createSecretKey, type KeyObject } from "node:crypto";
@@ -10,7 +10,7 @@ import messagebird from "messagebird";
 import * as v from "valibot";
 import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
-import { routeMessageBird, watched, type Probe } from "./messagebird-agent.ts";
+import { routeMessageBird, recorded, type CallRecord } from "./messagebird-agent.ts";
 import { describeProvider } from "./description.ts";
 import { outcomeOfAnswer, outcomeWithoutAnswer, waitAskedMs } from "./outcome.ts";
 import { httpsOrigin, originator } from "./shapes.ts";
@@ -74,7 +74,7 @@ export interface MessageBirdOptions {
   readonly originators: ReadonlyMap<string, string>;
   /** Where our own `/webhooks/messagebird` is reached from outside; without it no reports are asked for. */
   readonly publicUrl: string | undefined;
-  /** Checks the signature of reports; without it none is believed. */
+  /** Checks the signature of reports; without it every report counts as forged. */
   readonly signingKey: string | undefined;
   /** An origin without a path. */
   readonly baseUrl: URL;
@@ -82,7 +82,7 @@ export interface MessageBirdOptions {
   readonly now: () => number;
 }
 
-/** A package-level backstop only: a socket silent for so long is cut. The worker's deadline is the one that counts. */
+/** A socket that is silent for so long is cut. The worker's deadline is the one that counts. */
 const socketTimeoutMs = 10_000;
 
 export function createMessageBirdProvider(options: MessageBirdOptions): Provider {
@@ -96,7 +96,7 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
     name: "messagebird",
 
     async send(sms: OutgoingMessage, signal) {
-      const { answer, probe } = await call(
+      const { answer, record } = await call(
         (done) =>
           client.messages.create(
             {
@@ -115,7 +115,7 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
           ),
         signal,
       );
-      return outcomeOf(answer, probe);
+      return outcomeOf(answer, record);
     },
 
     async readReport(request) {
@@ -125,8 +125,8 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
     },
 
     async examine() {
-      const { answer, probe } = await call((done) => client.balance.read(done), AbortSignal.timeout(socketTimeoutMs));
-      return [...examineBalance(answer, probe), ...clockFindings("MessageBird", probe.date, options.now())];
+      const { answer, record } = await call((done) => client.balance.read(done), AbortSignal.timeout(socketTimeoutMs));
+      return [...examineBalance(answer, record), ...clockFindings("MessageBird", record.date, options.now())];
     },
   };
 }
@@ -148,22 +148,22 @@ interface PackageError {
 async function call(
   begin: (done: (error: unknown, value: unknown) => void) => void,
   signal: AbortSignal,
-): Promise<{ answer: PackageAnswer; probe: Probe }> {
+): Promise<{ answer: PackageAnswer; record: CallRecord }> {
   const { promise, resolve } = Promise.withResolvers<PackageAnswer>();
   const done = (error: unknown, value: unknown) => resolve({ error: error ?? null, value });
-  const probe = watched(() => {
-    // Too late already, and so proven not sent: an aborted signal tells nobody a second time.
+  const record = recorded(() => {
+    // The deadline has passed, so nothing is sent. An aborted signal has no second event.
     if (signal.aborted) done({}, undefined);
     else begin(done);
   });
   const onAbort = () => {
-    probe.request?.destroy(new Error("deadline"));
+    record.request?.destroy(new Error("deadline"));
     resolve({ error: {}, value: undefined });
   };
   signal.addEventListener("abort", onAbort, { once: true });
   const answer = await promise;
   signal.removeEventListener("abort", onAbort);
-  return { answer, probe };
+  return { answer, record };
 }
 
 /** Error codes of the REST API, as its own client libraries list them. */
@@ -171,17 +171,17 @@ const notAllowedCode = 2;
 const parameterCodes = new Set([9, 10]);
 const noBalanceCode = 25;
 
-function outcomeOf({ error, value }: PackageAnswer, probe: Probe): SendOutcome {
-  const { status } = probe;
-  if (status === undefined) return outcomeWithoutAnswer(probe.wasConnected);
+function outcomeOf({ error, value }: PackageAnswer, record: CallRecord): SendOutcome {
+  const { status } = record;
+  if (status === undefined) return outcomeWithoutAnswer(record.wasConnected);
   const faults = error?.errors ?? [];
   const said = faults.map((fault) => `${fault.code} ${fault.parameter ?? ""}`.trim()).join(", ");
   const detail = `HTTP ${status}${said === "" ? "" : `: ${said}`}`;
   if (status >= 200 && status < 300 && faults.length === 0) return acceptance(value) ?? { kind: "ambiguous", detail };
-  return outcomeOfAnswer({ status, detail, cause: causeOf(faults), retryAfterMs: waitAskedMs(probe.retryAfter) });
+  return outcomeOfAnswer({ status, detail, cause: causeOf(faults), retryAfterMs: waitAskedMs(record.retryAfter) });
 }
 
-/** What the API's own words say. With a success status it said no all the same. */
+/** The cause that the API's error codes name, also beside a success status. */
 function causeOf(faults: NonNullable<PackageError["errors"]>): "recipient" | "credentials" | "balance" | "content" {
   if (faults.some(({ code }) => code === notAllowedCode)) return "credentials";
   if (faults.some(({ code }) => code === noBalanceCode)) return "balance";
@@ -269,7 +269,7 @@ function readReport({ target, headers, body }: ReportRequest): ReportReading {
   };
 }
 
-function examineBalance({ error, value }: PackageAnswer, { status, failure }: Probe): Finding[] {
+function examineBalance({ error, value }: PackageAnswer, { status, failure }: CallRecord): Finding[] {
   if (status === undefined) return [{ ok: false, sentence: unreached("MessageBird", failure) }];
   if (status === 401 || status === 403 || error?.errors?.some(({ code }) => code === notAllowedCode)) {
     return [{ ok: false, sentence: "MessageBird does not accept OTP_MESSAGEBIRD_ACCESS_KEY." }];

@@ -1,6 +1,5 @@
 /**
- * What the end of an HTTP call of a provider means for its message: one ladder from a status to an outcome, and one
- * judgement of a call without an answer.
+ * The outcome of a provider's HTTP call: by its status, or of a call without an answer.
  */
 import type { SendOutcome } from "../../otp/message.ts";
 import { isTlsFailure } from "../tls-trouble.ts";
@@ -11,13 +10,13 @@ type Unaccepted = Exclude<SendOutcome, { readonly kind: "accepted" }>;
 /** An answer that does not take the message. */
 export interface Answer {
   readonly status: number;
-  /** For the operator. Nothing that the provider may have quoted from the request. */
+  /** For the operator. It holds nothing that may be quoted from the request. */
   readonly detail: string;
   /** The wait that a 429 asks for. */
   readonly retryAfterMs?: number | undefined;
-  /** What the provider's own words say about it; `content` unless given. */
+  /** The cause that the provider's answer names; `content` unless given. */
   readonly cause?: Refused["cause"] | undefined;
-  /** The statuses of an answer about the message itself, where others only say that the URL is wrong. */
+  /** The statuses that are about the message, where all others mean a wrong URL. */
   readonly judgements?: readonly number[];
 }
 
@@ -25,7 +24,7 @@ export interface Answer {
 export function outcomeOfAnswer({ status, detail, retryAfterMs, cause = "content", judgements }: Answer): Unaccepted {
   if (status === 429) return { kind: "throttled", detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
   if (status >= 500) return { kind: "ambiguous", detail };
-  // The path for messages is fixed: a gateway or another host that does not know it is a wrong way out.
+  // The path is fixed: a host that does not know it is not the provider.
   if ((status >= 300 && status < 400) || status === 404 || status === 405) return { kind: "unavailable", detail };
   if (status === 401 || status === 403 || cause === "credentials") {
     return { kind: "refused", cause: "credentials", detail };
@@ -40,7 +39,7 @@ export function waitAskedMs(header: string | null | undefined): number | undefin
   return /^\d{1,6}$/.test(header ?? "") ? Number(header) * 1_000 : undefined;
 }
 
-/** The outcome of a call without an answer. Failing over at once is right only where it cannot have been read. Pure. */
+/** The outcome of a call without an answer. Only a call that cannot have been read goes to the next provider at once. Pure. */
 export function outcomeWithoutAnswer(wasConnected: boolean): Unaccepted {
   return wasConnected
     ? { kind: "ambiguous", detail: "the connection ended without an answer" }

@@ -1,6 +1,6 @@
 /**
- * What the values of providers' variables look like, each with the sentence that a wrong one is answered with. No sentence
- * repeats a value. Other kinds of values are in config/shapes.ts.
+ * The shapes of the values of providers' variables, each with the sentence for a wrong one. No sentence repeats a value.
+ * Other kinds of values are in config/shapes.ts.
  */
 import * as v from "valibot";
 import { localHosts } from "../../otp/origin.ts";

@@ -1,10 +1,10 @@
 /**
- * A provider of the operator's own: the text is posted to a URL, signed as Standard Webhooks prescribes, and whatever
- * answers there sends it: ten lines in front of Twilio, Vonage, SNS or a modem (docs/providers.md). `webhook-id` is the
- * same for every try of one message, so that the receiver can recognise a repeat.
+ * The webhook provider posts the text to a URL of the operator's, signed as Standard Webhooks prescribes. What answers there
+ * sends it: ten lines in front of Twilio, Vonage, SNS or a modem (docs/providers.md). `webhook-id` is the same for every try
+ * of one message, so that the receiver recognises a repeat.
  *
  * 2xx takes the message. 409 says "taken before". 400 and 422 refuse it (with `{"reason":"recipient"}`, the recipient);
- * 401 and 403 refuse us; 402 is an empty purse; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
+ * 401 and 403 refuse us; 402 means no balance; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
  */
 import { readJson } from "../../http-answer.ts";
 import type { SendOutcome } from "../../otp/message.ts";
@@ -46,7 +46,7 @@ export interface WebhookOptions {
 
 /** The longest answer read. */
 const answerBytesMax = 16_384;
-/** What has taken the message need not say under which name: that is waited for only so long. */
+/** An id of a message that was taken is optional: it is waited for only so long. */
 const nameWaitMs = 1_000;
 
 export function createWebhookProvider(options: WebhookOptions): Provider {
@@ -109,7 +109,7 @@ function taken({ id }: Answer): SendOutcome {
   return { kind: "accepted", ...(typeof id === "string" ? { providerMessageId: id } : {}) };
 }
 
-/** The answer of what has taken the message, or nothing where that breaks off or dawdles. */
+/** The answer that takes the message, or an empty one where it breaks off or is slow. */
 async function nameOf(response: Response, ending: AbortController): Promise<Answer> {
   const timer = setTimeout(() => ending.abort(), nameWaitMs);
   try {

@@ -8,13 +8,7 @@
  * An IPv6 caller is known to limits by the first 64 bits: whoever has one address of such a network has 2⁶⁴ of them.
  */
 import { BlockList, isIP } from "node:net";
-
-/** An address or a range of them. */
-export interface AddressRange {
-  readonly address: string;
-  /** How many of its leading bits count. */
-  readonly bits: number;
-}
+import type { AddressRange } from "../../delivery/public-address.ts";
 
 /** Where a call comes from. */
 export interface ClientAddress {

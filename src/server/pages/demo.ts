@@ -11,7 +11,9 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import type { Inbox } from "../../delivery/inbox.ts";
+import { isLoopback } from "../../delivery/public-address.ts";
 import { digest } from "../../otp/key-ring.ts";
 import { invalid, ok, refuse } from "../../otp/reason.ts";
 import type { Secret } from "../../otp/secret.ts";
@@ -55,7 +57,7 @@ const headers = {
 
 /** Makes the demo, for whoever has its URL. */
 export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
-  const isLocal = isLoopback(host);
+  const isLocal = isOwnHost(host);
   const readable = isLocal ? inbox : undefined;
   const inboxState = readable !== undefined ? "open" : inbox === undefined ? "sent" : "exposed";
   const template = read("../../demo/index.html").replace("{{inbox}}", inboxState).replace("{{token}}", token.reveal());
@@ -140,7 +142,7 @@ function page(type: string, bodyOf: (target: string) => string | undefined): Pag
     async answer({ target, headers: asked }) {
       const authority = asked["host"] ?? asked[":authority"];
       const [, name] = /^(\[[0-9a-f:]+\]|[^:]+)(?::\d+)?$/i.exec(String(authority)) ?? [];
-      if (name === undefined || !isLoopback(name.replace(/^\[|\]$/g, ""))) return refuse("ROUTE_NOT_FOUND");
+      if (name === undefined || !isOwnHost(name.replace(/^\[|\]$/g, ""))) return refuse("ROUTE_NOT_FOUND");
       const body = bodyOf(target);
       if (body === undefined) return invalid(undefined, "since must be a whole number, 0 or more.");
       return ok({ type: `${type}; charset=utf-8`, body, headers });
@@ -148,9 +150,9 @@ function page(type: string, bodyOf: (target: string) => string | undefined): Pag
   };
 }
 
-/** Whether an address, or the one name for it, is this machine's own. */
-function isLoopback(host: string): boolean {
-  return /^(localhost|127\.\d{1,3}\.\d{1,3}\.\d{1,3}|::1)$/i.test(host);
+/** Whether an address or a name is this machine's own. */
+function isOwnHost(host: string): boolean {
+  return host.toLowerCase() === "localhost" || (isIP(host) !== 0 && isLoopback(host));
 }
 
 function inUrl(host: string): string {

@@ -3,11 +3,12 @@
  * or hang until they are told to go on. Its limits can be made short; nothing else differs from the shipped one.
  */
 import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
+import type { AddressRange } from "../../../src/delivery/public-address.ts";
 import type { ApiKey } from "../../../src/otp/api-key.ts";
 import { ok, refuse } from "../../../src/otp/reason.ts";
 import type { Call } from "../../../src/server/rpc/call.ts";
 import { createAddressOf, createAdmission } from "../../../src/server/rpc/authorize.ts";
-import { createClientAddress, createShareOf, type AddressRange } from "../../../src/server/http/client-address.ts";
+import { createClientAddress, createShareOf } from "../../../src/server/http/client-address.ts";
 import { createCors } from "../../../src/server/http/cors.ts";
 import {
   createConnections,
