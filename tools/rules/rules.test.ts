@@ -6,6 +6,7 @@ import {
   clockAndChance,
   fileLength,
   fileName,
+  functionLength,
   importArrows,
   namedExports,
   nobodysPackage,
@@ -136,6 +137,32 @@ describe("files", () => {
     "src/common.ts",
     "test/misc/a.ts",
   ])("are not called %s", (path) => expect(found(fileName, path, "")).toBe(1));
+  describe("functions of src", () => {
+    const long = (above: string, lines: number) =>
+      `${above}export function long(): void {\n${"  act();\n".repeat(lines - 2)}}\n`;
+    const lengths = (text: string) => found(functionLength, "src/otp/code.ts", text);
+
+    test("have at most 80 lines", () => {
+      expect(lengths(long("", 80))).toBe(0);
+      expect(lengths(long("", 81))).toBe(1);
+      expect(lengths(`export class Code {\n${long("", 81).replace(/^(?=.)/gm, "  ")}}\n`)).toBe(1);
+      expect(found(functionLength, "test/otp/code.test.ts", long("", 81))).toBe(0);
+    });
+
+    test.each([
+      "// Longer than 80 lines: it is a table.\n",
+      "/** Reads a code. Longer than 80 lines: it is a table. */\n",
+      "/**\n * Reads a code.\n *\n * Longer than 80 lines: it is a table.\n */\n",
+    ])("may have more with a reason above: %j", (above) => expect(lengths(long(above, 81))).toBe(0));
+
+    test.each([
+      "// Longer than 80 lines:\n",
+      "// Longer than 80 lines: it is a table.\n\n",
+      'const why = "Longer than 80 lines: it is a table.";\n',
+      "/** It is a table. */\n",
+    ])("need the reason, in that form and directly above: %j", (above) => expect(lengths(long(above, 81))).toBe(1));
+  });
+
   test("may have such letters within a word", () => expect(found(fileName, "src/otp/commonwealth.ts", "")).toBe(0));
 
   test("of src open with what they are", () => {

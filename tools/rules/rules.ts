@@ -3,6 +3,8 @@
  * `check.ts` runs them over the repository; `rules.test.ts` shows each one what it is there to find.
  */
 
+import { declaredIn } from "../declared.ts";
+
 /** A file of the repository. */
 export interface SourceFile {
   /** Relative to the root, with forward slashes, such as `src/otp/code.ts`. */
@@ -155,6 +157,49 @@ export const fileLength: Rule = ({ path, text }) => {
     : [];
 };
 
+/** The most lines of a function without a reason beside it. */
+export const functionLinesMax = 80;
+
+/** The form of a reason, in the comment directly above a function. */
+const reasonForLength = /^ *(?:\/\/|\/?\*+) .*\bLonger than 80 lines: \S/;
+const comment = /^ *(?:\/\/|\/?\*)/;
+
+/** Functions that are still to be split. */
+const stillLong: ReadonlySet<string> = new Set([
+  "src/server/listener/connections.ts#createConnections",
+  "src/server/listener/server.ts#startServer",
+  "src/server/rpc/door.ts#createDoor",
+  "src/server/rpc/gateway.ts#createGateway",
+  "src/server/rpc/handlers.ts#createOtpService",
+  "src/store/acts.ts#createStore",
+  "src/store/postgres/connections.ts#createConnections",
+  "src/store/postgres/events.ts#createPostgresEvents",
+  "src/store/postgres/registry.ts#createPostgresRegistry",
+  "src/store/postgres/watch.ts#createWatch",
+  "src/store/sqlite/events.ts#createSqliteEvents",
+  "src/store/sqlite/registry.ts#createRegistry",
+  "src/store/sqlite/statements.ts#prepare",
+]);
+
+/** A function of `src/` does one thing: at most 80 lines, or the comment above it says why it has more. */
+export const functionLength: Rule = ({ path, text }) => {
+  if (!/^src\/.*\.[jt]s$/.test(path)) return [];
+  const lines = text.split("\n");
+  const hasReason = (startLine: number): boolean => {
+    for (let i = startLine - 1; comment.test(lines[i] ?? ""); i -= 1) {
+      if (reasonForLength.test(lines[i] ?? "")) return true;
+    }
+    return false;
+  };
+  return declaredIn(text)
+    .filter(({ isFunction, startLine, endLine }) => isFunction && endLine - startLine > functionLinesMax)
+    .filter(({ name, startLine }) => !stillLong.has(`${path}#${name}`) && !hasReason(startLine))
+    .map(
+      ({ name, startLine, endLine }) =>
+        `${path}: ${name} has ${endLine - startLine} lines: split it, or write "// Longer than 80 lines: why" above it`,
+    );
+};
+
 /** A file's name says what is in it. */
 export const fileName: Rule = ({ path }) => {
   const [word] = /(?<![a-z])(utils?|helpers?|managers?|common|misc)(?![a-z])/i.exec(path) ?? [];
@@ -217,6 +262,7 @@ export const rules: readonly Rule[] = [
   importArrows,
   clockAndChance,
   fileLength,
+  functionLength,
   fileName,
   openingParagraph,
   namedExports,
