@@ -28,8 +28,8 @@ test("the README's table has each variable of a provider as the provider says it
     sentence,
   ]);
   expect(rows).toEqual(meant);
-  const ways = table("variable").find(([name]) => name === "`OTP_PROVIDERS`");
-  expect(ways?.at(-1)).toBe(`ways out in the order tried: ${providers.map(({ name }) => `\`${name}\``).join(", ")}`);
+  const listed = table("variable").find(([name]) => name === "`OTP_PROVIDERS`");
+  expect(listed?.at(-1)).toBe(`providers in the order tried: ${providers.map(({ name }) => `\`${name}\``).join(", ")}`);
 });
 
 describe.each(providers)("$name", ({ name, variables }) => {

@@ -87,7 +87,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "paths in full",
     breaks: "a number, a code or a key that somebody puts into a path stands in the log",
-    place: "src/observe/turned-away.ts#tell",
+    place: "src/observe/turned-away.ts#add",
     text: `path: maskedPath(request.path),`,
     replacement: `path: request.path,`,
     suites: ["test/server/turned-away.test.ts"],
