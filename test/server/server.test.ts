@@ -9,15 +9,16 @@ import type { RequestHandler } from "../../src/server/listener/exchange.ts";
 import { createShareOf } from "../../src/server/http/client-address.ts";
 import { createConnections } from "../../src/server/listener/connections.ts";
 import { connectionLimits, startServer } from "../../src/server/listener/server.ts";
+import { openRaw } from "../support/clients/raw.ts";
 
 const faults: unknown[] = [];
 
-function listenWith(handle: RequestHandler["handle"]) {
+function listenWith(handle: RequestHandler["handle"], drain = () => Promise.resolve()) {
   const handler: RequestHandler = {
     handle,
     refuseExpectation() {},
     answerUnreadable() {},
-    drain: () => Promise.resolve(),
+    drain,
   };
   const connections = createConnections({
     ...connectionLimits,
@@ -58,4 +59,25 @@ test("an HTTP/2 peer that never ends its stream does not keep the server from st
   await server.stop(100);
   socket.destroy();
   expect(faults).toEqual([]);
+});
+
+test("a call on an idle connection is answered during a stop, though the process stood still for as long as that takes", async () => {
+  const answered = Promise.withResolvers<void>();
+  const server = await listenWith(
+    (_, response) => void response.end("no"),
+    () => {
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 400);
+      idle.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+      return answered.promise;
+    },
+  );
+  const idle = await openRaw(server.port);
+  idle.write("GET / HTTP/1.1\r\nhost: x\r\n\r\n");
+  await idle.until((bytes) => (bytes.includes("no") ? true : undefined));
+  const before = idle.text().length;
+  const stopped = server.stop(60_000);
+  await idle.closed;
+  answered.resolve();
+  await stopped;
+  expect(idle.text().slice(before)).toMatch(/^HTTP\/1\.1 200 OK\r\n/);
 });

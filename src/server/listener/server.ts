@@ -95,7 +95,10 @@ export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs" | "c
 const settleMs = 1_000;
 const settleStepMs = 5;
 const settleSteps = 3;
-/** At a stop, for how long new calls on old connections are told why they are refused, before they are just not taken. */
+/**
+ * At a stop, for how long new calls on old connections are told why they are refused, before they are just not taken. In
+ * steps too: a process that stood still for as long has yet to read what was sent to it meanwhile.
+ */
 const refusalsMs = 300;
 /** Connections that wait to be taken. Beyond this, or the system's own bound, a client is left to try again. */
 const backlogMax = 4_096;
@@ -198,6 +201,15 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     clearTimeout(timer);
   }
 
+  async function dismiss(steps: number, over: AbortSignal): Promise<void> {
+    for (let step = 0; step < steps; step += 1) {
+      await sleep(settleStepMs);
+      await nextTurn();
+      if (over.aborted) return;
+    }
+    connections.dismissAll();
+  }
+
   const scheme = readCertificate === undefined ? "http" : "https";
   await listen(listener, options, scheme);
   listener.on("error", onFault);
@@ -217,10 +229,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       // node:http's own close() would at once cut idle connections on which a call may be on its way.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
       connections.retireAll();
-      const dismissal = setTimeout(connections.dismissAll, Math.min(graceMs, refusalsMs));
+      const over = new AbortController();
+      void dismiss(Math.min(graceMs, refusalsMs) / settleStepMs, over.signal);
       await within(handler.drain(), graceMs);
       await within(closed, Math.min(graceMs, lastAnswersMs));
-      clearTimeout(dismissal);
+      over.abort();
       connections.destroyAll();
       await closed;
     },
