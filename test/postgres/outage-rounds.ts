@@ -182,8 +182,13 @@ export async function playOutages(
         await sleep(10);
       } while (lost() < lostMin);
     } else {
+      const fromMs = performance.now();
       proxy.swallow();
       await sleep(awayMs);
+      // An instance that has not noticed keeps connections that are dead, and trips over them in the next round.
+      const isRefused = (_: unknown, at: number) =>
+        calls.some((call) => call.instance === at && call.endMs > fromMs && call.outcome.code === "UNAVAILABLE");
+      await until(() => instances.every(isRefused), servedWithinMs);
       proxy.restore(() => random() < 0.5);
     }
     return performance.now();
@@ -237,7 +242,9 @@ export async function playOutages(
         tally.unavailable += 1;
         expect(outcome.reason, JSON.stringify(outcome)).toBe("STORE_UNAVAILABLE");
         expect(outcome.http ?? 503).toBe(503);
-        expect(endMs, "refused before the database was away").toBeGreaterThan(awayFrom);
+        // On a starved machine the database may fall silent by itself.
+        const wasSilent = proxy.pauses.some(({ fromMs, toMs }) => fromMs < endMs && toMs > startMs - noticedWithinMs);
+        expect(endMs > awayFrom || wasSilent, "refused while the database was there").toBe(true);
         // Where the outage is meant to be known, and not where the database only takes its time to come back.
         if (awayMs > noticedWithinMs && startMs > awayFrom + noticedWithinMs && endMs < back) {
           expect(endMs - startMs, "to a refusal in an outage that is known").toBeLessThan(refusedWithinMs);

@@ -11,6 +11,8 @@ export interface TcpProxy {
   connections(): number;
   /** How many were open at most. */
   mostConnections(): number;
+  /** When nothing at all came back for three quarters of a second or more, by `performance.now()`. */
+  readonly pauses: readonly { readonly fromMs: number; readonly toMs: number }[];
   /** Ends every connection at once, with a reset. New ones get through. */
   cut(): void;
   /** From now on nothing gets through in either direction, on old connections and new ones, not even their end. */
@@ -58,11 +60,21 @@ interface Trap {
   readonly spring: () => void;
 }
 
+/** Idle instances have an answer twice a second, and take the database for gone after a second without one. */
+const pauseMinMs = 750;
+
 /** Starts a proxy before a port of this machine. */
 export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const links = new Set<Link>();
   let most = 0;
   let swallowing = false;
+  const pauses: { fromMs: number; toMs: number }[] = [];
+  let lastBackMs = performance.now();
+  const cameBack = () => {
+    const nowMs = performance.now();
+    if (nowMs - lastBackMs >= pauseMinMs) pauses.push({ fromMs: lastBackMs, toMs: nowMs });
+    lastBackMs = nowMs;
+  };
   let trap: Trap | undefined;
 
   const server = createServer({ allowHalfOpen: true, noDelay: true }, (near) => {
@@ -82,6 +94,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     };
     const join = (direction: Direction, from: Socket, to: Socket) => {
       from.on("data", (chunk: Buffer) => {
+        if (direction === "back") cameBack();
         if (direction === "there" && trap?.after?.test(chunk.toString("latin1")) === true) link.isMeant = true;
         const isSprung =
           trap?.direction === direction && chunk.includes(trap.text) && (trap.after === undefined || link.isMeant);
@@ -119,6 +132,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     port: (server.address() as AddressInfo).port,
     connections: () => links.size,
     mostConnections: () => most,
+    pauses,
     cut() {
       for (const link of links) reset(link);
     },
