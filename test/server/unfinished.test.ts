@@ -222,6 +222,15 @@ test("callers with a page's key leave at most 32 calls of an address undone, and
   expect(bodiesIn(connection).at(-1)).toContain("STATE_PENDING");
 });
 
+test("an address that many callers share has no share of a page's calls", async () => {
+  await listenWith({ callsMax: 128, shared: [{ address: "127.0.0.0", bits: 8 }] });
+  const connection = await open(...hello, ...times(40, callWithoutBody(pageKey)));
+  connection.write(frame(frameType.data, flag.endStream, 79, Buffer.from('{"phone":"+31612345678"}')));
+  const [answered] = await whenFrames(connection, 1, isHead);
+  expect(answered?.stream).toBe(79);
+  expect(bodiesIn(connection)).toEqual([expect.stringContaining("STATE_PENDING")]);
+});
+
 test("a call keeps its place until its answer was taken", async () => {
   await listenWith({ callsMax: 2 });
   const connection = await open(...shut, ...times(2, (stream) => callFrames(listener.port, stream, testKey)));

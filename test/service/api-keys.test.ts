@@ -18,6 +18,7 @@ let store: Store;
 let reads: number;
 let isDown: boolean;
 let authenticate: ReturnType<typeof createAuthenticate>["authenticate"];
+let wasValid: ReturnType<typeof createAuthenticate>["wasValid"];
 beforeEach(async () => {
   folder = temporaryFolder();
   system = createManualSystem();
@@ -29,7 +30,7 @@ beforeEach(async () => {
     reads += 1;
     return isDown ? Promise.reject(new StoreUnavailable("down")) : registry.findApiKey(id);
   };
-  ({ authenticate } = createAuthenticate({
+  ({ authenticate, wasValid } = createAuthenticate({
     store: { now: () => store.now(), registry: { ...registry, findApiKey } },
     failureLimit: { burst: 60, intervalMs: 1_000 },
     isShared: ({ text }) => text === balancer,
@@ -41,8 +42,8 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
-async function makeKey(): Promise<{ id: string; text: string }> {
-  const options = { kind: "live", tenant: "default", name: "", scopes: secretScopes, expireMs: null } as const;
+async function makeKey(kind: KeyKind = "live"): Promise<{ id: string; text: string }> {
+  const options = { kind, tenant: "default", name: "", scopes: secretScopes, expireMs: null, isApp: true };
   const { key, text } = await issueKey(store, system, options);
   return { id: key.id, text: text.reveal() };
 }
@@ -102,6 +103,25 @@ test("a key seen valid goes on working beside it, for five minutes after it was 
   expect(await ask(text)).toBe("IP_RATE_LIMITED");
   system.advance(1_000);
   expect(await ask(text)).toBe("ok");
+});
+
+test("a secret key is known without a look for five minutes after it was valid, and no other is", async () => {
+  const [{ id, text }, { text: ofPage }] = [await makeKey(), await makeKey("pub")];
+  const isKnown = (key: string) => wasValid(`Bearer ${key}`);
+  expect(isKnown(text)).toBe(false);
+  const wrong = stranger();
+  expect([await ask(text), await ask(ofPage), await ask(wrong)]).toEqual(["ok", "ok", "API_KEY_INVALID"]);
+  const readsBefore = reads;
+  expect([text, ofPage, wrong, "nonsense"].map(isKnown)).toEqual([true, false, false, false]);
+  expect([wasValid(undefined), wasValid(text)]).toEqual([false, false]);
+  system.advance(299_999);
+  expect(isKnown(text)).toBe(true);
+  system.advance(1);
+  expect(isKnown(text)).toBe(false);
+  expect(reads).toBe(readsBefore);
+  expect([await ask(text), isKnown(text)]).toEqual(["ok", true]);
+  await store.registry.revokeApiKey(id, store.now());
+  expect([await ask(text), isKnown(text)]).toEqual(["API_KEY_REVOKED", false]);
 });
 
 test("wrong keys keep no right one out of an address that many share, and are limited there as well", async () => {

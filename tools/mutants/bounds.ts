@@ -37,6 +37,45 @@ export const boundsMutants: readonly Mutant[] = [
     suites,
   },
   {
+    name: "a shared address has a share of a page's calls",
+    breaks: "behind one carrier's NAT 33 visitors of a page refuse each other",
+    place: "src/server/rpc/gateway.ts#takeShare",
+    text: `options.shareOf(address.text)`,
+    replacement: `address.name`,
+    suites,
+  },
+  {
+    name: "a page's key goes first",
+    breaks: "whoever copies a page's key stands before everybody's first call",
+    place: "src/service/api-keys.ts#createAuthenticate",
+    text: `presented.ok && !isPublishable(presented.value.kind) && seenValid`,
+    replacement: `presented.ok && seenValid`,
+    suites: ["test/service/api-keys.test.ts"],
+  },
+  {
+    name: "every key was valid lately",
+    breaks: "a crowd with wrong keys goes before everybody's first call",
+    place: "src/service/api-keys.ts#createAuthenticate",
+    text: `seenValid.get(nameOf(presented.value)) > store.now()`,
+    replacement: `seenValid.get(nameOf(presented.value)) >= 0`,
+    suites: ["test/service/api-keys.test.ts"],
+  },
+  {
+    name: "a stop by the clock alone",
+    breaks: "a process that stood still at a stop closes connections whose calls it has not read",
+    place: "src/server/listener/server.ts#startServer",
+    text: `    for (let step = 0; step < steps; step += 1) {
+      await sleep(settleStepMs);
+      await nextTurn();
+      if (over.aborted) return;
+    }
+`,
+    replacement: `    await sleep(steps * settleStepMs);
+    if (over.aborted) return;
+`,
+    suites: ["test/server/server.test.ts"],
+  },
+  {
     name: "the stream of an answered page stays open",
     breaks: "requests without an end are held for as long as their client likes",
     place: "src/server/http/body.ts#answerAtOnce",

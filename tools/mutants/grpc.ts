@@ -1,5 +1,6 @@
 /**
- * Mistakes about what gRPC's libraries do by themselves: they retry what they are not told not to.
+ * Mistakes about what gRPC's libraries do by themselves, who retry what they are not told not to, and about how messages are
+ * wrapped.
  */
 import type { Mutant } from "./mutants.ts";
 
@@ -27,5 +28,61 @@ export const grpcMutants: readonly Mutant[] = [
     text: `const doubt = isHarmlessTwice(call) ? {} : { mayBeDone: true };`,
     replacement: `const doubt: { mayBeDone?: boolean } = {};`,
     suites: ["test/server/outages.test.ts"],
+  },
+  {
+    name: "unknown compression is none",
+    breaks: "a client that compresses is told that its message cannot be read, and does not fall back",
+    place: "src/server/rpc/frames.ts#encodingOf",
+    text: `given === "gzip" ? given : "unknown"`,
+    replacement: `given === "gzip" ? given : "identity"`,
+    suites: ["test/server/protocols.test.ts"],
+  },
+  {
+    name: "compressed by nothing is the caller's fault",
+    breaks: "a broken proxy is taken for a broken request",
+    place: "src/server/rpc/frames.ts#unwrap",
+    text: `names no encoding.", "INTERNAL")`,
+    replacement: `names no encoding.")`,
+    suites: ["test/server/protocols.test.ts"],
+  },
+  {
+    name: "JSON for gRPC's unknown paths",
+    breaks: "a gRPC client is shown an HTTP status that it makes a guess of",
+    place: "src/server/rpc/refused.ts#refusalBefore",
+    text: `if (!isGrpc || isOfHttp || method !== "POST")`,
+    replacement: `if (isGrpc || isOfHttp || method !== "POST")`,
+    suites: ["test/server/protocols.test.ts"],
+  },
+  {
+    name: "text is answered in binary",
+    breaks: "Google's web client cannot read an answer",
+    place: "src/server/rpc/gateway.ts#invoke",
+    text: `return isGrpcWebText(type) ? asText(whole) : whole;`,
+    replacement: `return whole;`,
+    suites: ["test/server/protocols.test.ts"],
+  },
+  {
+    name: "a refusal of text in binary",
+    breaks: "Google's web client cannot read why it was refused",
+    place: "src/server/rpc/refused.ts#refusalOn",
+    text: `return isGrpcWebText(type) ? asText(answer) : answer;`,
+    replacement: `return answer;`,
+    suites: ["test/server/protocols.test.ts"],
+  },
+  {
+    name: "pieces of text are padded once",
+    breaks: "a client that pads each piece is refused",
+    place: "src/server/rpc/frames.ts#fromText",
+    text: `text.split(/(?<==)(?!=)/).map((piece) => Buffer.from(piece, "base64"))`,
+    replacement: `[Buffer.from(text, "base64")]`,
+    suites: ["test/server/protocols.test.ts"],
+  },
+  {
+    name: "a bomb is no gzip",
+    breaks: "a message too large is told to be malformed",
+    place: "src/server/rpc/frames.ts#inflate",
+    text: `error instanceof RangeError ?`,
+    replacement: `bytes.length < 0 ?`,
+    suites: ["test/server/protocols.test.ts"],
   },
 ];
