@@ -16,9 +16,12 @@ measure([
   unfinished(11),
   pipelined(20),
   pipelined(60),
+  pipelined(200, "/openapi.json"),
   windowless(50, "/metrics"),
   windowless(60, "/livez"),
   windowlessLong(40),
+  windowlessLong(100),
   halfHeads(1_000),
   halfBlocks(500),
+  halfBlocks(1_500),
 ]);

@@ -100,6 +100,14 @@ export const boundsMutants: readonly Mutant[] = [
     suites,
   },
   {
+    name: "what strangers leave behind waits for the collector",
+    breaks: "sessions of HTTP/2 that are long gone fill the memory",
+    place: "src/server/listener/heap.ts#leftBehind",
+    text: `if (bytesLeft < leftBytesMax || isDue) return;`,
+    replacement: `return;`,
+    suites: ["test/server/memory.test.ts"],
+  },
+  {
     name: "whoever waits for us pays as everybody does",
     breaks: "an honest caller's first calls are cut off because of what strangers hold",
     place: "src/server/listener/holdings.ts#makeRoom",

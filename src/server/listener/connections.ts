@@ -116,6 +116,9 @@ const http2ConnectionBytes = 40_960;
 const untakenMax = 16;
 /** The most that a connection can have sent ahead: what is read at once. */
 const bytesUnaskedMax = 65_536;
+/** How often the size of the process is looked at, and by how much it has grown when everybody in it is. */
+const watchMs = 50;
+const grownBytes = 2_097_152;
 /** All who share an address with many others. */
 const manyCallers = "many";
 /** How long a closing that the client has to read may take before the socket is destroyed. */
@@ -158,6 +161,8 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   });
   let tick = 0;
   const ticking = setInterval(onTick, limits.tickMs).unref();
+  let lookedAtBytes = process.memoryUsage.rss();
+  const watching = setInterval(onWatch, watchMs).unref();
 
   function onTick(): void {
     tick += 1;
@@ -169,6 +174,16 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       else if (tick >= connection.lastTick) retire(connection, tick >= connection.lastTick + quietTicks);
     }
     // Answers that were ours to give at the last look may have been given since.
+    holdings.makeRoom();
+  }
+
+  /** Looks at all of them between two ticks when the process has grown, whoever made it. */
+  function onWatch(): void {
+    const bytes = process.memoryUsage.rss();
+    const hasGrown = bytes > lookedAtBytes + grownBytes;
+    if (hasGrown || bytes < lookedAtBytes) lookedAtBytes = bytes;
+    if (!hasGrown) return;
+    for (const connection of bySocket.values()) noteUnasked(connection);
     holdings.makeRoom();
   }
 
@@ -194,7 +209,9 @@ export function createConnections(limits: ConnectionsOptions): Connections {
 
   /** Half a head, half a header block, requests ahead of their turn: whatever came since the last request. */
   function noteUnasked(connection: Connection): void {
-    const bytes = Math.min(connection.socket.bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax);
+    const { bytesRead, readableLength } = connection.socket;
+    // What is not parsed yet may have come with requests that are.
+    const bytes = Math.max(Math.min(bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax), readableLength);
     if (bytes === connection.bytesUnasked) return;
     hold(connection, bytes - connection.bytesUnasked);
     connection.bytesUnasked = bytes;
@@ -242,15 +259,13 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     close(leaver, 0);
   }
 
+  /** Safe to repeat. */
   function forget(connection: Connection): void {
-    bySocket.delete(connection.socket);
+    const isNew = bySocket.delete(connection.socket);
     strangers.remove(connection);
-    // Much of it is freed by the collector alone, which does not know how much that is.
-    if (!connection.hasBroughtKey)
-      leftBehind(
-        (connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes) +
-          holdings.remove(connection, connection.holder),
-      );
+    if (connection.hasBroughtKey) return;
+    const bytes = connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes;
+    leftBehind(holdings.remove(connection, connection.holder) + (isNew ? bytes : 0));
   }
 
   /** Closes a connection that does harm. */
@@ -386,6 +401,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     },
     destroyAll() {
       clearInterval(ticking);
+      clearInterval(watching);
       for (const { session, socket } of bySocket.values()) {
         session?.destroy();
         socket.destroy();

@@ -25,7 +25,7 @@ export function boundHeap(): void {
 }
 
 /** What may be left behind before it is collected. */
-const leftBytesMax = 6_291_456;
+const leftBytesMax = 8_388_608;
 
 let gc: (() => void) | undefined;
 let bytesLeft = 0;

@@ -34,7 +34,7 @@ interface AddressHoldings<Holder> {
 const freedPart = 1 / 8;
 /** What a request is taken for beside its headers, which are held as bytes and as texts. */
 const http1RequestBytes = 4_096;
-const http2RequestBytes = 12_288;
+const http2RequestBytes = 8_192;
 
 /** Tells what a request is taken for until its answer was taken, in bytes. */
 export function takenFor(request: Request): number {

@@ -3,7 +3,7 @@
  */
 import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
 /** The file that `otpd` runs. */
@@ -119,6 +119,19 @@ export async function firstKey(otpd: Otpd): Promise<string> {
 
 /** How much memory a process holds, in MiB. Linux only. */
 export function residentMiB(pid: number | undefined): number {
-  const [, kib] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return mebibytes("VmRSS", pid);
+}
+
+/** The most that a process has held at any moment, in MiB, since its start or `forgetPeak`. Linux only. */
+export function peakMiB(pid: number | undefined): number {
+  return mebibytes("VmHWM", pid);
+}
+
+export function forgetPeak(pid: number | undefined): void {
+  writeFileSync(`/proc/${pid}/clear_refs`, "5");
+}
+
+function mebibytes(name: string, pid: number | undefined): number {
+  const [, kib] = new RegExp(`^${name}:\\s+(\\d+) kB$`, "m").exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
   return Number(kib) / 1_024;
 }
