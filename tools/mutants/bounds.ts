@@ -212,8 +212,8 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "everybody pays for a stranger's bodies",
     breaks: "a stranger behind a proxy that speaks HTTP/2 to us has everybody's connection cut",
-    place: "src/server/listener/connections.ts#isNoise",
-    text: `if (connection.credit < 0 && !connection.hasBroughtKey && !limits.isProxy(remoteAddress)) return true;`,
+    place: "src/server/listener/credit.ts#isNoise",
+    text: `if (connection.credit < 0 && !connection.hasBroughtKey && !isProxy(remoteAddress)) return true;`,
     replacement: `if (connection.credit < 0) return true;`,
     suites: ["test/server/shared-connections.test.ts"],
   },

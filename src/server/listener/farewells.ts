@@ -1,0 +1,69 @@
+/**
+ * How a connection ends: it is told to go and finishes its calls, it is closed while it has none, or it is cut.
+ */
+import { constants } from "node:http2";
+import type { Connection } from "./connection.ts";
+import type { Request } from "./exchange.ts";
+import { sendShutdownNotice } from "./shutdown-notice.ts";
+
+/** What a client still has, after it was told to go, for calls that it had begun to send when it was told. */
+const farewellMs = 1_000;
+/** How long a closing that the client has to read may take before the socket is destroyed. */
+const lingerMs = 1_000;
+
+/**
+ * Tells a connection to go. HTTP/2 in two steps: calls that were on their way here meanwhile are still answered. Where
+ * the first step cannot be had it waits for a quiet moment, unless it `must`: calls that come later are then lost, though
+ * the client is told that they were not taken and may be sent again.
+ */
+export function retire(connection: Connection, must: boolean): void {
+  const { session, socket, response } = connection;
+  if (connection.isRetiring) return;
+  if (session === undefined) {
+    if (response !== undefined && !response.headersSent) response.shouldKeepAlive = false;
+  } else if (sendShutdownNotice(socket)) {
+    setTimeout(() => session.close(), farewellMs).unref();
+  } else if (must || connection.callsUnderWay === 0) {
+    session.close();
+  } else {
+    return;
+  }
+  connection.isRetiring = true;
+}
+
+/** Takes no more calls on a connection, and closes it if it has none under way. */
+export function dismiss({ session, socket, callsUnderWay }: Connection): void {
+  if (session !== undefined) session.close();
+  else if (callsUnderWay === 0) socket.end();
+}
+
+/** Closes a connection that has nothing under way. */
+export function close({ session, socket }: Connection, withinMs = lingerMs): void {
+  if (session === undefined) return void socket.destroy();
+  // The session waits for its last frame to leave, which it never does when the client does not read.
+  session.destroy();
+  setTimeout(() => socket.destroy(), withinMs).unref();
+}
+
+/** Closes a connection that does harm. */
+export function cut({ session, socket }: Connection): void {
+  session?.destroy(new Error("the connection did harm"), constants.NGHTTP2_ENHANCE_YOUR_CALM);
+  socket.destroy();
+}
+
+/** Ends a call that takes too long: its stream, or the connection where nothing less helps. */
+export function cutCall(connection: Connection, request: Request): void {
+  if (!("stream" in request)) return cut(connection);
+  const { stream } = request;
+  stream.close(constants.NGHTTP2_CANCEL);
+  const ifStuck = () => {
+    if (!stream.destroyed) cut(connection);
+  };
+  setTimeout(ifStuck, lingerMs).unref();
+}
+
+/** Closes a connection whatever it is doing. Without an error, which every single stream would have to hear. */
+export function destroy({ session, socket }: Connection): void {
+  session?.destroy();
+  socket.destroy();
+}

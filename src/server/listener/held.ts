@@ -1,0 +1,94 @@
+/**
+ * What strangers have this listener hold: their requests until the answers were taken, and what they have sent and asks for
+ * nothing yet. It is looked at whenever somebody asks for something, with each tick, and between ticks when the process grows.
+ */
+import type { Socket } from "node:net";
+import { untaken } from "./answers-due.ts";
+import type { Connection } from "./connection.ts";
+import { destroy } from "./farewells.ts";
+import { leftBehind } from "./heap.ts";
+import { createHoldings } from "./holdings.ts";
+
+export interface Held {
+  /** Adds to what a stranger holds; less than nothing gives back. */
+  hold(connection: Connection, bytes: number): void;
+  /** Looks at what a connection has sent since its last request. */
+  noteUnasked(connection: Connection): void;
+  /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
+  letGo(connection: Connection): void;
+  /** A stranger's connection is gone, for the first time it is told or again. */
+  gone(connection: Connection, isNew: boolean): void;
+  makeRoom(): void;
+  /** Ends the look at the process. */
+  end(): void;
+}
+
+/** What strangers may have us hold, by estimate. */
+const strangersBytesMax = 4_194_304;
+/** What a connection leaves behind beside that. */
+const http1ConnectionBytes = 4_096;
+const http2ConnectionBytes = 40_960;
+/** The most that a connection can have sent ahead: what is read at once. */
+const bytesUnaskedMax = 65_536;
+/** How often the size of the process is looked at, and by how much it has grown when everybody in it is. */
+const watchMs = 50;
+const grownBytes = 2_097_152;
+
+export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
+  const holdings = createHoldings<Connection>({
+    bytesMax: strangersBytesMax,
+    // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up.
+    mayGo: ({ answersDue }) => answersDue === undefined || 2 * untaken(answersDue) >= answersDue.size,
+    evict(connection, bytes) {
+      leftBehind(bytes);
+      destroy(connection);
+    },
+  });
+
+  function hold(connection: Connection, bytes: number): void {
+    if (!connection.hasBroughtKey && !connection.socket.destroyed) holdings.add(connection, connection.holder, bytes);
+  }
+
+  /** Half a head, half a header block, requests ahead of their turn: whatever came since the last request. */
+  function noteUnasked(connection: Connection): void {
+    const { bytesRead, readableLength } = connection.socket;
+    // What is not parsed yet may have come with requests that are.
+    const bytes = Math.max(Math.min(bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax), readableLength);
+    if (bytes === connection.bytesUnasked) return;
+    hold(connection, bytes - connection.bytesUnasked);
+    connection.bytesUnasked = bytes;
+  }
+
+  const watching = watchGrowth(() => {
+    for (const connection of bySocket.values()) noteUnasked(connection);
+    holdings.makeRoom();
+  });
+
+  return {
+    hold,
+    noteUnasked,
+    letGo(connection) {
+      holdings.remove(connection, connection.holder);
+    },
+    gone(connection, isNew) {
+      const bytes = connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes;
+      leftBehind(holdings.remove(connection, connection.holder) + (isNew ? bytes : 0));
+    },
+    makeRoom: holdings.makeRoom,
+    end() {
+      clearInterval(watching);
+    },
+  };
+}
+
+/** Calls back whenever the process has grown, whoever made it. */
+function watchGrowth(onGrown: () => void): NodeJS.Timeout {
+  let lookedAtBytes = process.memoryUsage.rss();
+  const look = () => {
+    const bytes = process.memoryUsage.rss();
+    const hasGrown = bytes > lookedAtBytes + grownBytes;
+    if (hasGrown || bytes < lookedAtBytes) lookedAtBytes = bytes;
+    if (hasGrown) onGrown();
+  };
+  return setInterval(look, watchMs).unref();
+}
