@@ -51,7 +51,8 @@ describe("the first start in an empty folder", () => {
   let code: string;
   beforeAll(async () => {
     place = emptyFolder();
-    otpd = await startOtpd(place);
+    // An answer tells what came of the message, however slow the machine is.
+    otpd = await startOtpd(place, { OTP_SEND_WAIT_MS: "10000" });
   });
   afterAll(() => otpd.end());
 

@@ -23,8 +23,8 @@ let key: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "otpd-readme-"));
   symlinkSync(launcher, join(folder, "otpd"));
-  // Everything in the README is for one number.
-  otpd = await startOtpd(folder, { OTP_PHONE_LIMITS: "1000@1s" });
+  // Everything in the README is for one number; an answer tells what came of the message, however slow the machine is.
+  otpd = await startOtpd(folder, { OTP_PHONE_LIMITS: "1000@1s", OTP_SEND_WAIT_MS: "10000" });
   [key = ""] = await otpd.waitFor(/otp_live_\w{10}_\w{38}/);
 });
 afterAll(async () => {

@@ -28,7 +28,13 @@ beforeAll(async () => {
   folder = temporaryFolder();
   const path = join(folder, "otp.db");
   gateway = await startGateway({ status: 202, body: { id: "sms_1" } });
-  const config = configOf({ OTP_PORT: "0", OTP_DATABASE_URL: `file:${path}`, OTP_MASTER_KEY: keyText });
+  const config = configOf({
+    OTP_PORT: "0",
+    OTP_DATABASE_URL: `file:${path}`,
+    OTP_MASTER_KEY: keyText,
+    // An answer tells what came of the message, however slow the machine is.
+    OTP_SEND_WAIT_MS: "10000",
+  });
   const system = createManualSystem();
   const bird = createBirdProvider({
     apiKey: "bk_eu1_secret",

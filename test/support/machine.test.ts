@@ -26,7 +26,7 @@ test("no test is skipped for want of a tool but by this list", () => {
     path.endsWith(".test.ts"),
   );
   // What a run was asked to leave out is no matter of the machine.
-  const byOrder = /runIf\((only|protocolAlone) [!=]== undefined\)/g;
+  const byOrder = /runIf\((only|onlyProtocol) [!=]== undefined\)/g;
   const others = files.filter((path) =>
     /\b(skipIf|runIf)\((?!lacks)/.test(read(join("test", path)).replaceAll(byOrder, "")),
   );
