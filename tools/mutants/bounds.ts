@@ -221,7 +221,7 @@ export const boundsMutants: readonly Mutant[] = [
     name: "calls without a key are logged without a bound",
     breaks: "anybody fills the log: 10 MB in 10 s",
     place: "src/main/calls.ts#createCallLog",
-    text: `if (call.caller !== undefined || log.hasRoom()) telemetry`,
+    text: `if (!isAnybodys(call) || log.hasRoom()) telemetry`,
     replacement: `telemetry`,
     suites: ["test/server/turned-away.test.ts"],
   },
