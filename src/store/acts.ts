@@ -8,21 +8,36 @@ import { isBare, keyed, latestOf } from "../otp/idempotency.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import { stateAt, type Decided, type Verification } from "../otp/verification.ts";
+import { apiKeyActs } from "./acts/api-keys.ts";
+import { destinationActs } from "./acts/destinations.ts";
+import { endpointActs } from "./acts/endpoints.ts";
+import { eventActs } from "./acts/events.ts";
+import { masterKeyActs } from "./acts/master-keys.ts";
+import { tenantActs } from "./acts/tenants.ts";
+import { readActs } from "./acts/reads.ts";
 import { apply, changePrefix, countedPrefixOf, putDay } from "./apply.ts";
-import type { Engine, MessageName } from "./engine.ts";
+import type { Engine } from "./engine.ts";
+import { idText } from "./rows/id.ts";
+import type { MessageRow } from "./rows/message.ts";
 import type { Job, OpenScope, PhoneOf, PhoneRef, Store } from "./store.ts";
 import { createSweep } from "./sweep.ts";
 import type { ListedNumber, UnitOfWork } from "./unit-of-work.ts";
 
 /** Looks at the outbox for one claim. */
 const claimLooksMax = 32;
+type DueMessage = Pick<MessageRow, "verification_id" | "copy">;
+const recordNames = {
+  name: "record-names",
+  text: `SELECT slot FROM idempotency WHERE slot > $1 ORDER BY slot LIMIT $2`,
+};
 const atDailyCap = "the daily cap on messages was reached";
 
 /** Makes the store on a database. */
 export function createStore(engine: Engine): Store {
   /** Claims one message, or ends it if it is late or has no place; undefined unless it is claimed. */
   function claimMessage(
-    { verificationId, copy }: MessageName,
+    verificationId: string,
+    copy: number,
     phoneOf: PhoneOf,
     decideLate: (view: SettleView) => Decided<unknown>,
     dailyMaxOf: (tenant: string) => number | undefined,
@@ -60,8 +75,13 @@ export function createStore(engine: Engine): Store {
   }
 
   return {
-    registry: engine.registry,
-    events: engine.events,
+    registry: {
+      ...apiKeyActs(engine),
+      ...tenantActs(engine),
+      ...destinationActs(engine),
+      ...masterKeyActs(engine),
+    },
+    events: { ...endpointActs(engine), ...eventActs(engine) },
     now: () => engine.now(),
 
     openVerification(scope, decide) {
@@ -107,15 +127,7 @@ export function createStore(engine: Engine): Store {
       });
     },
 
-    async readVerification(tenant, id) {
-      const verification = await engine.readVerification(id);
-      return verification?.tenant === tenant ? verification : undefined;
-    },
-    readPhone: (phone) => engine.readPhone(phone),
-    readGuesses: () => engine.readGuesses(),
-    listVerifications: (indexes, max) => engine.readVerifications(indexes, max),
-    readPrefix: (name) => engine.readPrefix(name),
-    readMessages: (id) => engine.readMessages(id),
+    ...readActs(engine),
 
     resetPhone(phone) {
       return engine.perform({ phoneOf: () => phone, run: (unit) => unit.resetPhone(phone) });
@@ -148,9 +160,12 @@ export function createStore(engine: Engine): Store {
       const jobs: Job[] = [];
       // Other workers look at the same messages at the same moment, and one of them is first with each.
       for (let looks = 0; looks < claimLooksMax && jobs.length < max; looks++) {
-        const due = await engine.dueMessages(max - jobs.length);
+        const due = await engine.query<DueMessage>(engine.dueMessages, [engine.now(), max - jobs.length]);
         if (due.length === 0) break;
-        const claimed = await Promise.all(due.map((name) => claimMessage(name, phoneOf, decideLate, dailyMaxOf)));
+        const claims = due.map((row) =>
+          claimMessage(idText(row.verification_id), row.copy, phoneOf, decideLate, dailyMaxOf),
+        );
+        const claimed = await Promise.all(claims);
         jobs.push(...claimed.filter((job) => job !== undefined));
       }
       return jobs;
@@ -189,12 +204,10 @@ export function createStore(engine: Engine): Store {
       });
     },
 
-    nextDue: () => engine.nextDue(),
-    readOutbox: () => engine.readOutbox(),
     sweep: createSweep(engine),
 
     async keySlots(from, max, slotOf) {
-      const page = await engine.readRecordNames(from, max);
+      const page = (await engine.query<{ slot: Uint8Array }>(recordNames, [from, max])).map((row) => row.slot);
       const renamed = page.filter(isBare).map((digest) => {
         const slot = slotOf(digest);
         return engine.perform({

@@ -2,26 +2,15 @@
  * What a database has to do for the store: run acts in transactions, and read what is committed. Everything that the port
  * (store.ts) promises beyond that is done once, in acts.ts and sweep.ts. docs/databases.md says how to add one.
  */
-import type { Message } from "../otp/message.ts";
-import type { Guesses } from "../otp/spray.ts";
-import type { PhoneView, Verification } from "../otp/verification.ts";
+import type { Destination } from "../otp/destination.ts";
+import type { PhoneView } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import type { EventStore } from "./events.ts";
-import type { Registry } from "./registry.ts";
-import type { Outbox, PhoneRef, PrefixName, PrefixView } from "./store.ts";
+import type { Statement, Steps, Value } from "./statement.ts";
+import type { PhoneRef } from "./store.ts";
 import type { Found, Horizon } from "./sweep.ts";
 import type { Act } from "./unit-of-work.ts";
 
-/** Names one message. */
-export interface MessageName {
-  readonly verificationId: string;
-  readonly copy: number;
-}
-
 export interface Engine {
-  readonly registry: Registry;
-  readonly events: EventStore;
-
   /** The store's clock. It never runs backwards. */
   now(): Instant;
 
@@ -32,29 +21,34 @@ export interface Engine {
    */
   perform<T>(act: Act<T>): Promise<T>;
 
-  // ---- reads of what is committed, outside of any act ----
+  /** Runs an act in steps (statement.ts), as a transaction. It may be run again from its start. Rejects as `perform` does. */
+  transact<T>(steps: () => Steps<T>): Promise<T>;
 
-  readVerification(id: string): Promise<Verification | undefined>;
-  /** Up to `max` of a phone, the newest first. */
-  readVerifications(phoneIndexes: readonly Uint8Array[], max: number): Promise<Verification[]>;
+  /** Runs a statement that reads what is committed. */
+  query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
+
+  /**
+   * The same for what calls ask for all the time. Rows may be remembered for as long as it is certain that nobody has
+   * written since.
+   */
+  recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
+
+  /**
+   * Finds events that are due by `$1`, up to `$2` of any one endpoint and `$4` in all, but none of the endpoints that `$3`
+   * lists in JSON: the one that has been due for longest first. Passes over what another instance looks at just now. A long
+   * backlog costs no more than a short one.
+   */
+  readonly dueEvents: Statement;
+  /**
+   * Finds up to `$2` messages that are due by `$1`, in no other instance's hand just now: the one that has been due for
+   * longest first.
+   */
+  readonly dueMessages: Statement;
+
+  /** Reads a phone outside of any act. */
   readPhone(ref: PhoneRef): Promise<PhoneView>;
-  readPrefix(name: PrefixName): Promise<PrefixView | undefined>;
-  /** The messages of a verification, oldest first. */
-  readMessages(verificationId: string): Promise<Message[]>;
-  readGuesses(): Promise<ReadonlyMap<string, Guesses>>;
-  readOutbox(): Promise<Outbox>;
-  /** When the next message is due, or undefined when none is. */
-  nextDue(): Promise<Instant | undefined>;
-  /** Up to `max` messages that are due, in no other instance's hand just now; the one that has been due for longest first. */
-  dueMessages(max: number): Promise<MessageName[]>;
-  /** Up to `max` verifications that are past their time and not yet ended. */
-  lapsedVerifications(max: number): Promise<string[]>;
-  /** Up to `max` names of records of Idempotency-Keys that come after `from`, in their order. */
-  readRecordNames(from: Uint8Array, max: number): Promise<Uint8Array[]>;
-  /** Whether any tenant has an endpoint that is not disabled. */
-  hasEndpoints(): Promise<boolean>;
-
-  // ---- the rest ----
+  /** Finds the longest entry of a tenant's lists that a number begins with. */
+  findDestination(tenant: string, e164: string): Promise<Destination | undefined>;
 
   /** Tells other instances that there are messages for anybody to take. They look by themselves a second later. */
   announceMessages(): Promise<void>;

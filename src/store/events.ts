@@ -24,7 +24,7 @@ export interface EventClaim {
   readonly busy: readonly string[];
 }
 
-export interface EventStore {
+export interface Endpoints {
   /** Adds an endpoint; "no-tenant" if its tenant is not there, "full" if that has `max` of them. */
   addEndpoint(endpoint: Endpoint, max: number): Promise<"added" | "no-tenant" | "full">;
   /**
@@ -38,7 +38,9 @@ export interface EventStore {
   findEndpoint(id: string): Promise<Endpoint | undefined>;
   /** All endpoints of all tenants, oldest first, each with how many events wait for it. */
   listEndpoints(): Promise<{ readonly endpoint: Endpoint; readonly waiting: number }[]>;
+}
 
+export interface Events {
   /**
    * Claims events that are due, each for one worker alone; maybe not all, when others claim at the same moment. Those whose
    * endpoint is disabled or gone, or whose tenant is disabled, are dropped instead.
@@ -58,3 +60,5 @@ export interface EventStore {
   /** Drops up to `rowsMax` events, the oldest of each endpoint for which more than `backlogMax` wait. Tells how many. */
   trimEvents(backlogMax: number, rowsMax: number): Promise<number>;
 }
+
+export interface EventStore extends Endpoints, Events {}

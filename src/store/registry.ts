@@ -27,7 +27,7 @@ export interface TenantDecided<R> {
   readonly result: R;
 }
 
-export interface Registry {
+export interface ApiKeys {
   /** Finds an API key by its id. Sees at once what another process wrote. */
   findApiKey(id: string): Promise<ApiKey | undefined>;
   /** Adds a key. */
@@ -45,7 +45,9 @@ export interface Registry {
   listsOrigin(origin: string, now: Instant): Promise<boolean>;
   /** Notes when a key was last used. */
   touchApiKey(id: string, now: Instant): Promise<void>;
+}
 
+export interface Tenants {
   /** Finds a tenant by its name. */
   findTenant(id: string): Promise<TenantRecord | undefined>;
   /** The tenants that were written after a revision, in the order they were written last; -1 gives all of them. */
@@ -60,6 +62,9 @@ export interface Registry {
    * next revision. `decide` is pure and may be run again.
    */
   changeTenant<R>(id: string, decide: (view: TenantView) => TenantDecided<R>): Promise<R>;
+}
+
+export interface Destinations {
   /** Adds an entry to a tenant's lists of destinations, or replaces the one with its prefix; false if there is no such tenant. */
   putDestination(entry: Destination): Promise<boolean>;
   /** Removes an entry; false if there is none. */
@@ -68,44 +73,23 @@ export interface Registry {
   listDestinations(tenant: string): Promise<Destination[]>;
   /** Finds the longest entry that a number begins with. `e164` is canonical. */
   findDestination(tenant: string, e164: string): Promise<Destination | undefined>;
+}
 
+/** A configured master key. */
+export interface MasterKeyCheck {
+  readonly kid: number;
+  /** What tells it from every other key. */
+  readonly check: Uint8Array;
+}
+
+export interface MasterKeys {
   /**
    * Compares the configured master keys, the current one first, with those the database was written with. Rejects with
    * MasterKeyMismatch when none of them is known, when a key that rows still need is missing, or when two keys share an
    * id; else notes the current one. A row needs the key it was written with until it is swept: a verification, also a
    * phone's wrong codes, which are found under that key alone; and a bucket until it is full.
    */
-  admitMasterKeys(keys: readonly { readonly kid: number; readonly check: Uint8Array }[]): Promise<void>;
+  admitMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
 }
 
-/**
- * Compares configured master keys with those a database knows: throws as `admitMasterKeys` promises, else returns the ids
- * of those that are no longer needed. `isUsed` tells of a key that is not configured whether rows still need it.
- */
-export function judgeMasterKeys(
-  keys: readonly { readonly kid: number; readonly check: Uint8Array }[],
-  known: readonly { readonly kid: number; readonly key_check: Uint8Array }[],
-  isUsed: (kid: number) => boolean,
-): number[] {
-  const configured = new Map(keys.map((key) => [key.kid, key]));
-  if (configured.size < keys.length) {
-    // Also the same key twice: what is kept under its second place would be deleted as an older key's.
-    throw new MasterKeyMismatch("two of the configured master keys are the same, or have the same id");
-  }
-  const familiar = known.filter(({ kid }) => configured.has(kid));
-  if (familiar.some((row) => Buffer.compare(row.key_check, configured.get(row.kid)?.check ?? new Uint8Array()) !== 0)) {
-    throw new MasterKeyMismatch(
-      "a configured master key has the id of another key that this database was written with",
-    );
-  }
-  if (known.length > 0 && familiar.length === 0) {
-    throw new MasterKeyMismatch("this database was written with another master key");
-  }
-  const unknown = known.filter(({ kid }) => !configured.has(kid)).map(({ kid }) => kid);
-  if (unknown.some(isUsed)) {
-    throw new MasterKeyMismatch(
-      "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over, and wrong codes of 90 days",
-    );
-  }
-  return unknown;
-}
+export interface Registry extends ApiKeys, Tenants, Destinations, MasterKeys {}

@@ -10,6 +10,7 @@ import { expire, stateAt } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import { countedPrefixOf, recordOutcome } from "./apply.ts";
 import type { Engine } from "./engine.ts";
+import { idText } from "./rows/id.ts";
 import { toHistory, type BucketRow, type PhoneRow } from "./rows/phone.ts";
 import { toPrefix, type PrefixRow } from "./rows/prefix.ts";
 import type { RecordRow } from "./rows/record.ts";
@@ -17,6 +18,14 @@ import type { PhoneOf, Swept } from "./store.ts";
 
 /** A tenant's days are kept for so long: a clock that was set back may come by one again. */
 const daysKept = 7;
+
+const sql = {
+  lapsed: {
+    name: "lapsed",
+    text: `SELECT id FROM verifications WHERE end_ms IS NULL AND expire_ms <= $1 ORDER BY expire_ms LIMIT $2`,
+  },
+  anyEndpoint: { name: "any-endpoint", text: `SELECT 1 FROM webhook_endpoints WHERE disable_ms IS NULL LIMIT 1` },
+};
 
 /** Rows of the tables without an index on time, in the order of their keys. */
 export interface Found {
@@ -57,7 +66,7 @@ export function createSweep(engine: Engine) {
   return async function sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept> {
     const from = round;
     const now = engine.now();
-    const lapsed = await engine.lapsedVerifications(max);
+    const lapsed = (await engine.query<{ id: Uint8Array }>(sql.lapsed, [now, max])).map(({ id }) => idText(id));
     const ended = await endLapsed(engine, lapsed, phoneOf);
     const horizon: Horizon = {
       now,
@@ -86,7 +95,7 @@ export function createSweep(engine: Engine) {
 /** Ends what has lapsed, as an act on each like any other. Tells how many it ended. */
 async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: PhoneOf): Promise<number> {
   if (ids.length === 0) return 0;
-  const isHeard = await engine.hasEndpoints();
+  const isHeard = (await engine.query(sql.anyEndpoint, [])).length > 0;
   const ended = ids.map((verificationId) =>
     engine.perform({
       verificationId,

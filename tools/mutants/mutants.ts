@@ -299,9 +299,9 @@ export const mutants: readonly Mutant[] = [
   {
     name: "another tenant's is read",
     breaks: "a key reads the verifications of every tenant",
-    place: "src/store/acts.ts#readVerification",
-    text: `return verification?.tenant === tenant ? verification : undefined;`,
-    replacement: `return verification;`,
+    place: "src/store/acts/reads.ts#readVerification",
+    text: `row?.tenant === tenant ? toVerification(row) : undefined`,
+    replacement: `row && toVerification(row)`,
     suites: ["test/service"],
   },
   {

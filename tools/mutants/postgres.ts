@@ -134,8 +134,8 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "first keys unlocked",
     breaks: "instances that start together make a key each",
-    place: "src/store/postgres/registry.ts#addFirstApiKeys",
-    text: `transaction.send(sql.lockApiKeys, []);`,
+    place: "src/store/acts/api-keys.ts#addFirstApiKeys",
+    text: `yield* lock("api_keys");`,
     replacement: ``,
     suites: suite("first-start"),
   },

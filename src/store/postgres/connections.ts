@@ -13,15 +13,13 @@ import {
   type QueryConfig,
   type QueryResult,
 } from "pg";
+import type { Statement as SharedStatement, Value as SharedValue } from "../statement.ts";
 import { StoreUnavailable } from "../store.ts";
 
-/** A statement that is prepared once per connection, under its name. */
-export interface Statement {
-  readonly name: string;
-  readonly text: string;
-}
+/** A statement is prepared once per connection, under its name. */
+export type Statement = Pick<SharedStatement, "name" | "text">;
 
-export type Value = string | number | boolean | null | Uint8Array | readonly (string | number | null | Uint8Array)[];
+export type Value = SharedValue | readonly SharedValue[];
 
 /** A transaction under way. Rows come as objects, bigint as numbers, bytea as Buffers. */
 export interface Transaction {

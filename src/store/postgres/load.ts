@@ -82,7 +82,7 @@ async function loadBelongings(
     numbers.length === 0
       ? []
       : transaction.query<ListedNumber & { verdict: Verdict }>(
-          sql.verdicts,
+          sql.longestDestinations,
           columns(numbers.map(({ tenant, number }) => [tenant, number])),
         ),
     capped.length === 0

@@ -2,7 +2,7 @@
  * The statements of a batch on PostgreSQL: each loads or writes a whole batch's worth of one kind of thing. Arrays of
  * parameters, one per column, so that a statement is the same whatever the size of the batch.
  */
-import { eventColumns } from "../rows/event.ts";
+import { eventColumns, isTold } from "../rows/event.ts";
 import { decisionColumns, prefixColumns } from "../rows/prefix.ts";
 import { messageColumns } from "../rows/message.ts";
 import { verificationColumns } from "../rows/verification.ts";
@@ -152,11 +152,6 @@ export const statements = {
     `SELECT tenant, sum(wrong_codes)::bigint AS wrong, sum(right_codes)::bigint AS right FROM guesses
      WHERE tenant = ANY($1::text[]) AND minute >= $2 GROUP BY tenant`,
   ),
-  guessesOfAll: statement(
-    "guesses-of-all",
-    `SELECT tenant, sum(wrong_codes)::bigint AS wrong, sum(right_codes)::bigint AS right FROM guesses
-     WHERE minute >= $1 GROUP BY tenant`,
-  ),
   addGuesses: statement(
     "add-guesses",
     `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes)
@@ -170,20 +165,18 @@ export const statements = {
     `INSERT INTO events (${list(eventColumns)}, due_ms, tries, endpoint_id)
      SELECT u.*, 0, e.id FROM ${unnest(["text", "text", "text", "bigint", "text", "bigint", "bytea", "bigint"])}
        AS u (${list(eventColumns)}, due_ms)
-     JOIN webhook_endpoints AS e ON e.tenant = u.tenant AND e.disable_ms IS NULL
-       AND (e.types = '' OR position(' ' || u.type || ' ' IN ' ' || e.types || ' ') > 0)
+     JOIN webhook_endpoints AS e ON e.tenant = u.tenant AND ${isTold("u.type")}
      ON CONFLICT (endpoint_id, id) DO NOTHING`,
   ),
-  anyEndpoint: statement("any-endpoint", `SELECT 1 FROM webhook_endpoints WHERE disable_ms IS NULL LIMIT 1`),
   deleteGuesses: statement(
     "delete-guesses",
     `DELETE FROM guesses WHERE (tenant, minute) IN (SELECT tenant, minute FROM guesses WHERE minute < $1 LIMIT $2)
      RETURNING minute`,
   ),
   /** For each number the longest entry that it begins with. */
-  verdicts: statement(
-    "verdicts",
-    `SELECT DISTINCT ON (u.tenant, u.number) u.tenant, u.number, d.verdict
+  longestDestinations: statement(
+    "longest-destinations",
+    `SELECT DISTINCT ON (u.tenant, u.number) u.number, d.*
      FROM ${unnest(["text", "text"])} AS u (tenant, number)
      JOIN destinations AS d ON d.tenant = u.tenant AND d.prefix IN (
        SELECT left(u.number, digits) FROM generate_series(2, length(u.number)) AS digits
@@ -223,10 +216,6 @@ export const statements = {
     `DELETE FROM prefixes AS p USING ${unnest(["text", "text", "bigint"])} AS u (tenant, prefix, last_ms)
      WHERE p.tenant = u.tenant AND p.prefix = u.prefix AND p.last_ms = u.last_ms`,
   ),
-  prefixDecisions: statement(
-    "prefix-decisions",
-    `SELECT ${list(decisionColumns)} FROM prefix_decisions WHERE tenant = $1 AND prefix = $2 ORDER BY id DESC LIMIT $3`,
-  ),
   insertPrefixDecisions: statement(
     "insert-prefix-decisions",
     `INSERT INTO prefix_decisions (${list(decisionColumns)}) SELECT * FROM ${unnest(decisionTypes)}`,
@@ -248,26 +237,11 @@ export const statements = {
   ),
   // ---- by themselves ------------------------------------------------------------------------------------------------
   nudge: statement("nudge", `SELECT pg_notify($1, $2)`),
-  verificationsOfPhone: statement(
-    "verifications-of-phone",
-    `SELECT ${list(verificationColumns)} FROM verifications WHERE phone_index = ANY($1::bytea[])
-     ORDER BY create_ms DESC LIMIT $2`,
-  ),
-  nextDue: statement("next-due", `SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL`),
-  outbox: statement(
-    "outbox",
-    `SELECT (SELECT min(due_ms) FROM messages WHERE due_ms IS NOT NULL) AS due,
-     (SELECT count(*) FROM (SELECT 1 FROM messages WHERE due_ms IS NOT NULL AND due_ms < deadline_ms LIMIT $1) AS owed) AS depth`,
-  ),
   /** Those whose verification another has locked are in its hand, and are passed over. */
   dueMessages: statement(
     "due-messages",
     `SELECT m.verification_id, m.copy FROM messages AS m JOIN verifications AS v ON v.id = m.verification_id
      WHERE m.due_ms <= $1 ORDER BY m.due_ms LIMIT $2 FOR UPDATE OF v SKIP LOCKED`,
-  ),
-  lapsed: statement(
-    "lapsed",
-    `SELECT id FROM verifications WHERE end_ms IS NULL AND expire_ms <= $1 ORDER BY expire_ms LIMIT $2`,
   ),
   outlived: statement(
     "outlived",
@@ -275,6 +249,22 @@ export const statements = {
        SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= $1 ORDER BY end_ms LIMIT $2
        FOR UPDATE SKIP LOCKED
      ) RETURNING id`,
+  ),
+  /**
+   * From one endpoint that something waits for to the next, so that a long backlog costs no more than a short one. Another
+   * instance may look at the same moment: what it has locked is passed over, what it has claimed is not due.
+   */
+  dueEvents: statement(
+    "due-events",
+    `WITH RECURSIVE waiting (id) AS (
+       SELECT min(endpoint_id) FROM events
+       UNION ALL SELECT (SELECT min(endpoint_id) FROM events WHERE endpoint_id > w.id) FROM waiting AS w
+       WHERE w.id IS NOT NULL
+     )
+     SELECT d.* FROM waiting AS w CROSS JOIN LATERAL (
+       SELECT * FROM events WHERE endpoint_id = w.id AND due_ms <= $1 ORDER BY due_ms LIMIT $2 FOR UPDATE SKIP LOCKED
+     ) AS d WHERE w.id NOT IN (SELECT value FROM json_array_elements_text($3::json) AS busy (value))
+     ORDER BY d.due_ms LIMIT $4`,
   ),
   deleteMessages: statement("delete-messages", `DELETE FROM messages WHERE verification_id = ANY($1::bytea[])`),
   bucketsFrom: statement(

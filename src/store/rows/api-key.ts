@@ -19,6 +19,21 @@ export interface ApiKeyRow {
   last_use_ms: number | null;
 }
 
+export const apiKeyColumns = [
+  "id",
+  "kind",
+  "tenant",
+  "name",
+  "scopes",
+  "origins",
+  "is_app",
+  "digest",
+  "create_ms",
+  "expire_ms",
+  "revoke_ms",
+  "last_use_ms",
+] as const satisfies (keyof ApiKeyRow)[];
+
 export function toApiKey(row: ApiKeyRow): ApiKey {
   const named = new Set(row.scopes.split(" "));
   return {
@@ -36,6 +51,13 @@ export function toApiKey(row: ApiKeyRow): ApiKey {
     revokeMs: row.revoke_ms,
     lastUseMs: row.last_use_ms,
   };
+}
+
+/** The values in the order of `apiKeyColumns`. */
+export function apiKeyValues(key: ApiKey): (string | number | Uint8Array | null)[] {
+  const { id, kind, tenant, name, digest, createMs, expireMs, revokeMs, lastUseMs } = key;
+  const [granted, listed] = [key.scopes.join(" "), key.origins.join(" ")];
+  return [id, kind, tenant, name, granted, listed, key.isApp ? 1 : 0, digest, createMs, expireMs, revokeMs, lastUseMs];
 }
 
 /** When the origins of a key that does not expire end. */

@@ -92,6 +92,13 @@ export interface EventRow {
   due_ms: number;
 }
 
+/**
+ * Whether an endpoint `e` is told of events of a type, which is an SQL expression: none of its types is every type. Names
+ * of types have no spaces.
+ */
+export const isTold = (type: string) =>
+  `e.disable_ms IS NULL AND (e.types = '' OR replace(' ' || e.types || ' ', ' ' || ${type} || ' ', '') <> ' ' || e.types || ' ')`;
+
 /** What is written of an event; its endpoints are found by the statement that writes it. */
 export const eventColumns = ["id", "tenant", "type", "create_ms", "facts", "kid", "phone_box"] as const;
 

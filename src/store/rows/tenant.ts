@@ -37,8 +37,16 @@ export interface DestinationRow {
   create_ms: number;
 }
 
-export function toDestination({ create_ms: createMs, ...rest }: DestinationRow): Destination {
-  return { ...rest, createMs };
+export const destinationColumns = [
+  "tenant",
+  "prefix",
+  "verdict",
+  "note",
+  "create_ms",
+] as const satisfies (keyof DestinationRow)[];
+
+export function toDestination({ tenant, prefix, verdict, note, create_ms: createMs }: DestinationRow): Destination {
+  return { tenant, prefix, verdict, note, createMs };
 }
 
 export interface DailyRow {

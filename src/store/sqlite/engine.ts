@@ -2,35 +2,20 @@
  * SQLite as the store's database: an act is one act of group commit, and plain reads see what is committed.
  */
 import type { Database } from "better-sqlite3";
-import type { Message } from "../../otp/message.ts";
-import { decisionsMax, newPrefix } from "../../otp/pumping-guard.ts";
-import { oldestMinute, type Guesses } from "../../otp/spray.ts";
-import type { PhoneView, Verification } from "../../otp/verification.ts";
+import type { Destination } from "../../otp/destination.ts";
+import type { PhoneView } from "../../otp/verification.ts";
 import type { Instant, System } from "../../system.ts";
-import type { Deleted, Engine, MessageName } from "../engine.ts";
-import type { EventStore } from "../events.ts";
-import type { Registry } from "../registry.ts";
-import { idBytes, idText } from "../rows/id.ts";
-import { toMessage, toOutbox } from "../rows/message.ts";
-import { toDecision, toPrefix } from "../rows/prefix.ts";
-import { toVerification } from "../rows/verification.ts";
-import {
-  outboxCountMax,
-  StoreUnavailable,
-  type Outbox,
-  type PhoneRef,
-  type PrefixName,
-  type PrefixNews,
-  type PrefixView,
-  type StoreWatchers,
-} from "../store.ts";
+import type { Deleted, Engine } from "../engine.ts";
+import type { Statement, Steps, Value } from "../statement.ts";
+import { StoreUnavailable, type PhoneRef, type PrefixNews, type StoreWatchers } from "../store.ts";
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
-import { createSqliteEvents } from "./events.ts";
+import { longestDestination } from "./destinations.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import { phoneView } from "./phone-view.ts";
-import { createRegistry } from "./registry.ts";
-import { prepare, type Statements } from "./statements.ts";
+import { Recalled } from "./recalled.ts";
+import { dueEvents, dueMessages, prepare, type Statements } from "./statements.ts";
+import { SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { SqliteUnitOfWork } from "./unit-of-work.ts";
 
@@ -56,8 +41,10 @@ export class SqliteEngine implements Engine {
   /** What SQLite's data_version was when rows were last remembered: another one tells that others have written. */
   #version: number | undefined;
   #clockNotedMs: Instant = 0;
-  readonly registry: Registry;
-  readonly events: EventStore;
+  readonly #recalled: Recalled;
+  readonly #shared: SharedStatements;
+  readonly dueEvents = dueEvents;
+  readonly dueMessages = dueMessages;
 
   constructor({ db, system, lock, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
     this.#db = db;
@@ -65,16 +52,13 @@ export class SqliteEngine implements Engine {
     this.#lock = lock;
     this.#sql = prepare(db);
     this.#unit = new SqliteUnitOfWork(this.#sql);
+    this.#recalled = new Recalled(this.#sql);
+    this.#shared = new SharedStatements(db, () => this.#recalled.forget());
     this.#commits = new GroupCommit(db, meter, {
       onBegin: () => this.#forgetIfOthersWrote(),
       onUndo: () => this.#unit.forget(),
     });
     this.#onPrefix = onPrefix ?? (() => {});
-    const act = <T>(run: (now: Instant) => T) => this.perform({ run: ({ now }) => run(now) });
-    const read = <T>(run: () => T) => this.#read(run);
-    const { registry, changing, forget } = createRegistry(this.#sql, act, read);
-    this.registry = registry;
-    this.events = createSqliteEvents(this.#sql, { act, changing, read, forget });
     system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);
   }
 
@@ -109,73 +93,25 @@ export class SqliteEngine implements Engine {
     return done;
   }
 
-  async readVerification(id: string): Promise<Verification | undefined> {
-    return this.#read(() => {
-      const bytes = idBytes(id);
-      const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
-      return row === undefined ? undefined : toVerification(row);
-    });
+  transact<T>(steps: () => Steps<T>): Promise<T> {
+    return this.perform({ run: () => this.#shared.runSteps(steps()) });
   }
 
-  async readVerifications(phoneIndexes: readonly Uint8Array[], max: number): Promise<Verification[]> {
-    return this.#read(() =>
-      phoneIndexes
-        .flatMap((index) => this.#sql.verificationsOfPhone.all(index, max).map(toVerification))
-        .toSorted((a, b) => b.createMs - a.createMs)
-        .slice(0, max),
-    );
+  async query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    return this.#read(() => this.#shared.run(statement, values) as Row[]);
+  }
+
+  async recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    const key = `${statement.name} ${values.join(" ")}`;
+    return this.#read(() => this.#recalled.rows(key, () => this.#shared.run(statement, values)) as Row[]);
   }
 
   async readPhone(ref: PhoneRef): Promise<PhoneView> {
     return this.#read(() => ({ ...phoneView(this.#sql, ref, this.#system.now()) }));
   }
 
-  async readPrefix({ tenant, prefix }: PrefixName): Promise<PrefixView | undefined> {
-    return this.#read(() => {
-      const row = this.#sql.prefix.get(tenant, prefix);
-      const decisions = this.#sql.prefixDecisions.all(tenant, prefix, decisionsMax).map(toDecision);
-      if (row === undefined && decisions.length === 0) return undefined;
-      return { record: row === undefined ? newPrefix : toPrefix(row), decisions };
-    });
-  }
-
-  async readMessages(verificationId: string): Promise<Message[]> {
-    return this.#read(() => this.#sql.messages.all(idBytes(verificationId)).map(toMessage));
-  }
-
-  async readGuesses(): Promise<ReadonlyMap<string, Guesses>> {
-    return this.#read(() => {
-      const found = this.#sql.guessesOfAll.all(oldestMinute(this.#system.now()));
-      return new Map(found.map(({ tenant, wrong, right }) => [tenant, { wrong, right }]));
-    });
-  }
-
-  async readOutbox(): Promise<Outbox> {
-    return this.#read(() => toOutbox(this.#sql.outbox.get(outboxCountMax), this.#system.now()));
-  }
-
-  async nextDue(): Promise<Instant | undefined> {
-    return this.#read(() => this.#sql.nextDue.get()?.due ?? undefined);
-  }
-
-  async dueMessages(max: number): Promise<MessageName[]> {
-    return this.#read(() =>
-      this.#sql.dueMessages
-        .all(this.#system.now(), max)
-        .map((row) => ({ verificationId: idText(row.verification_id), copy: row.copy })),
-    );
-  }
-
-  async lapsedVerifications(max: number): Promise<string[]> {
-    return this.#read(() => this.#sql.lapsed.all(this.#system.now(), max).map(({ id }) => idText(id)));
-  }
-
-  async readRecordNames(from: Uint8Array, max: number): Promise<Uint8Array[]> {
-    return this.#read(() => this.#sql.recordsFrom.all(from, max).map(({ slot }) => slot));
-  }
-
-  async hasEndpoints(): Promise<boolean> {
-    return this.#read(() => this.#sql.anyEndpoint.get() !== undefined);
+  async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {
+    return this.#read(() => longestDestination(this.#sql, tenant, e164));
   }
 
   /** There are no other instances. */

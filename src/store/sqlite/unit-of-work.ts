@@ -11,6 +11,7 @@ import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from ".
 import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spray.ts";
 import type { PhoneView, Verification, Writes } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
+import { eventValues } from "../rows/event.ts";
 import { idBytes } from "../rows/id.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
 import { bucketKey } from "../rows/phone.ts";
@@ -20,10 +21,9 @@ import { toDaily } from "../rows/tenant.ts";
 import { toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PhoneRef, PrefixName, PrefixNews } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
-import { putEvent } from "./events.ts";
+import { longestDestination } from "./destinations.ts";
 import { phoneView } from "./phone-view.ts";
 import { Recent } from "./recent.ts";
-import { longestDestination } from "./registry.ts";
 import type { Statements } from "./statements.ts";
 
 /** Some 2 KB each, with a message: a second's worth at the fullest. */
@@ -208,6 +208,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   owe(event: OwedEvent): void {
-    putEvent(this.#sql, event, this.now);
+    const [id, tenant, type, ...rest] = eventValues(event);
+    this.#sql.insertEvent.run(id, tenant, type, ...rest, this.now, tenant, type);
   }
 }

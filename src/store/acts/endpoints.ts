@@ -1,0 +1,85 @@
+/**
+ * The acts on webhook endpoints.
+ */
+import type { Endpoint } from "../../otp/endpoint.ts";
+import type { Engine } from "../engine.ts";
+import type { Endpoints } from "../events.ts";
+import { endpointColumns, endpointValues, toEndpoint, type EndpointRow } from "../rows/event.ts";
+import { list, query, send, updates, valuesOf, type Steps } from "../statement.ts";
+import { lockTenants, revise } from "./tenants.ts";
+
+const sql = {
+  find: { name: "endpoint", text: `SELECT ${list(endpointColumns)} FROM webhook_endpoints WHERE id = $1` },
+  findLocked: {
+    name: "lock-endpoint",
+    text: `SELECT ${list(endpointColumns)} FROM webhook_endpoints WHERE id = $1`,
+    locksRows: true,
+  },
+  all: {
+    name: "endpoints",
+    text: `SELECT ${list(endpointColumns)}, (SELECT count(*) FROM events WHERE endpoint_id = e.id) AS waiting
+      FROM webhook_endpoints AS e ORDER BY create_ms, id`,
+  },
+  /** A row if there is such a tenant. */
+  countOf: {
+    name: "endpoints-of-tenant",
+    text: `SELECT (SELECT count(*) FROM webhook_endpoints WHERE tenant = $1) AS count FROM tenants WHERE id = $1`,
+  },
+  put: {
+    name: "put-endpoint",
+    text: `INSERT INTO webhook_endpoints (${list(endpointColumns)}) VALUES (${valuesOf(endpointColumns)})
+      ON CONFLICT (id) DO UPDATE SET ${updates(endpointColumns)}`,
+  },
+  delete: { name: "delete-endpoint", text: `DELETE FROM webhook_endpoints WHERE id = $1` },
+  deleteEvents: { name: "delete-events-of", text: `DELETE FROM events WHERE endpoint_id = $1` },
+} as const;
+
+export function endpointActs(engine: Engine): Endpoints {
+  return {
+    addEndpoint: (endpoint, max) =>
+      engine.transact(function* () {
+        yield* lockTenants();
+        const [found] = yield* query<{ count: number }>(sql.countOf, [endpoint.tenant]);
+        if (found === undefined) return "no-tenant";
+        if (found.count >= max) return "full";
+        yield* putEndpoint(endpoint);
+        yield* revise(endpoint.tenant);
+        return "added";
+      }),
+    changeEndpoint: (id, change) =>
+      engine.transact(function* () {
+        const endpoint = yield* lockEndpoint(id);
+        if (endpoint === undefined) return false;
+        yield* putEndpoint(change(endpoint, engine.now()));
+        yield* lockTenants();
+        yield* revise(endpoint.tenant);
+        return true;
+      }),
+    removeEndpoint: (id) =>
+      engine.transact(function* () {
+        yield* send(sql.deleteEvents, [id]);
+        const endpoint = yield* lockEndpoint(id);
+        if (endpoint === undefined) return false;
+        yield* send(sql.delete, [id]);
+        yield* lockTenants();
+        yield* revise(endpoint.tenant);
+        return true;
+      }),
+    async findEndpoint(id) {
+      return (await engine.query<EndpointRow>(sql.find, [id])).map(toEndpoint)[0];
+    },
+    async listEndpoints() {
+      const rows = await engine.query<EndpointRow & { waiting: number }>(sql.all, []);
+      return rows.map((row) => ({ endpoint: toEndpoint(row), waiting: row.waiting }));
+    },
+  };
+}
+
+/** Locks are taken in one order: event, endpoint, tenants. */
+export function* lockEndpoint(id: string): Steps<Endpoint | undefined> {
+  return (yield* query<EndpointRow>(sql.findLocked, [id])).map(toEndpoint)[0];
+}
+
+export function putEndpoint(endpoint: Endpoint): Steps<void> {
+  return send(sql.put, endpointValues(endpoint));
+}

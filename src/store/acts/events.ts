@@ -1,0 +1,109 @@
+/**
+ * The acts on events that wait to be posted. Each is written by the act that it tells of (`UnitOfWork.owe`).
+ */
+import { eventLeaseMs } from "../../otp/endpoint.ts";
+import type { Engine } from "../engine.ts";
+import type { Events } from "../events.ts";
+import { endpointColumns, toEndpoint, toEventJob, type EndpointRow, type EventRow } from "../rows/event.ts";
+import { list, query, queryEach, send } from "../statement.ts";
+import { lockEndpoint, putEndpoint } from "./endpoints.ts";
+import { lockTenants, revise } from "./tenants.ts";
+
+const sql = {
+  /** Neither it nor its tenant is disabled. */
+  enabledEndpoint: {
+    name: "enabled-endpoint",
+    text: `SELECT ${list(endpointColumns)} FROM webhook_endpoints AS e WHERE id = $1 AND disable_ms IS NULL
+      AND EXISTS (SELECT 1 FROM tenants AS t WHERE t.id = e.tenant AND t.disable_ms IS NULL)`,
+  },
+  /** An event, if it is claimed by the very claim whose lease ends then. */
+  claimed: {
+    name: "claimed-event",
+    text: `SELECT id FROM events WHERE endpoint_id = $1 AND id = $2 AND due_ms = $3`,
+    locksRows: true,
+  },
+  putDue: {
+    name: "put-event-due",
+    text: `UPDATE events SET tries = $3, due_ms = $4 WHERE endpoint_id = $1 AND id = $2`,
+  },
+  release: {
+    name: "release-event",
+    text: `UPDATE events SET due_ms = $4 WHERE endpoint_id = $1 AND id = $2 AND due_ms = $3`,
+  },
+  delete: { name: "delete-event", text: `DELETE FROM events WHERE endpoint_id = $1 AND id = $2` },
+  nextDue: { name: "next-event-due", text: `SELECT min(due_ms) AS due FROM events` },
+  count: {
+    name: "count-events",
+    text: `SELECT count(*) AS count FROM (SELECT 1 FROM events LIMIT $1) AS waiting`,
+  },
+  trim: {
+    name: "trim-events",
+    text: `DELETE FROM events WHERE (endpoint_id, id) IN (
+        SELECT endpoint_id, id FROM (
+          SELECT endpoint_id, id, row_number() OVER (PARTITION BY endpoint_id ORDER BY create_ms DESC, id) AS place
+          FROM events WHERE endpoint_id IN (SELECT endpoint_id FROM events GROUP BY endpoint_id HAVING count(*) > $1)
+        ) AS ranked WHERE place > $1 ORDER BY place DESC LIMIT $2
+      ) RETURNING id`,
+  },
+} as const;
+
+export function eventActs(engine: Engine): Events {
+  return {
+    claimEvents: ({ max, perEndpointMax, busy }) =>
+      engine.transact(function* () {
+        const now = engine.now();
+        const values = [now, perEndpointMax, JSON.stringify(busy), max];
+        const due = yield* query<EventRow>(engine.dueEvents, values);
+        const ids = [...new Set(due.map((row) => row.endpoint_id))];
+        const enabled = yield* queryEach<EndpointRow>(
+          sql.enabledEndpoint,
+          ids.map((id) => [id]),
+        );
+        const endpoints = new Map(enabled.map((row) => [row.id, toEndpoint(row)]));
+        const leaseEndMs = now + eventLeaseMs;
+        const jobs = due.flatMap((row) => {
+          const endpoint = endpoints.get(row.endpoint_id);
+          return endpoint === undefined ? [] : [toEventJob(row, endpoint, leaseEndMs)];
+        });
+        const dropped = due.filter((row) => !endpoints.has(row.endpoint_id));
+        yield* send(sql.delete, ...dropped.map((row) => [row.endpoint_id, row.id]));
+        yield* send(
+          sql.putDue,
+          ...jobs.map(({ endpoint, event, tries }) => [endpoint.id, event.id, tries, leaseEndMs]),
+        );
+        return jobs;
+      }),
+    settleEvent: ({ event, endpoint: { id }, dueMs }, decide) =>
+      engine.transact(function* () {
+        const claimed = yield* query(sql.claimed, [id, event.id, dueMs]);
+        const endpoint = claimed.length === 0 ? undefined : yield* lockEndpoint(id);
+        if (endpoint === undefined) return undefined;
+        const { retry, endpoint: next } = decide(endpoint, engine.now());
+        if (retry === null) yield* send(sql.delete, [id, event.id]);
+        else yield* send(sql.putDue, [id, event.id, retry.tries, retry.dueMs]);
+        if (next !== endpoint) yield* putEndpoint(next);
+        if (next.disableMs !== endpoint.disableMs) {
+          yield* lockTenants();
+          yield* revise(next.tenant);
+        }
+        return next;
+      }),
+    releaseEvents: (jobs) =>
+      engine.transact(() => {
+        const now = engine.now();
+        return send(sql.release, ...jobs.map(({ endpoint, event, dueMs }) => [endpoint.id, event.id, dueMs, now]));
+      }),
+    async nextEventDue() {
+      const [row] = await engine.query<{ due: number | null }>(sql.nextDue, []);
+      return row?.due ?? undefined;
+    },
+    async countEvents(max) {
+      const [row] = await engine.query<{ count: number }>(sql.count, [max]);
+      return row?.count ?? 0;
+    },
+    trimEvents: (backlogMax, rowsMax) =>
+      engine.transact(function* () {
+        return (yield* query(sql.trim, [backlogMax, rowsMax])).length;
+      }),
+  };
+}

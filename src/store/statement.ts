@@ -1,0 +1,54 @@
+/**
+ * SQL that is the same on every database, and acts written in it: what operators write, endpoints, and plain reads. Such an
+ * act is a generator of steps. The engine runs them as one transaction: SQLite at once, PostgreSQL over its connection. So
+ * an act may read, decide and write as it goes, and is written once.
+ */
+
+/** Values are `$1`, `$2`, … in the text. A write that is asked for rows says RETURNING. */
+export interface Statement {
+  readonly name: string;
+  readonly text: string;
+  /** True where the rows that it reads are to stay as they are until the transaction is over. */
+  readonly locksRows?: true;
+  /** True where it writes what engines may remember (`recall`). */
+  readonly isRecalled?: true;
+}
+
+export type Value = string | number | Uint8Array | null;
+
+export type Step =
+  /** Keeps everyone else from writing a table until the transaction is over. Readers go on. */
+  | { readonly lock: "api_keys" | "tenants" | "master_keys" }
+  /** Runs a statement once for each list of values. The rows of each are what it answers, if they are waited for. */
+  | { readonly statement: Statement; readonly lists: readonly (readonly Value[])[]; readonly isAwaited: boolean };
+
+/** An act in steps. It may be run again from the start, so beside its steps it is pure. */
+export type Steps<T> = Generator<Step, T, readonly (readonly unknown[])[]>;
+
+/** Runs a statement for its rows. */
+export function* query<Row>(statement: Statement, values: readonly Value[] = []): Steps<readonly Row[]> {
+  const [rows = []] = yield { statement, lists: [values], isAwaited: true };
+  return rows as readonly Row[];
+}
+
+/** Runs a statement once for each list of values, and gives all rows. */
+export function* queryEach<Row>(statement: Statement, lists: readonly (readonly Value[])[]): Steps<readonly Row[]> {
+  return (yield { statement, lists, isAwaited: true }).flat() as readonly Row[];
+}
+
+/** Runs a write, once for each list of values, whose outcome matters only in that a failure takes the act back. */
+export function* send(statement: Statement, ...lists: readonly (readonly Value[])[]): Steps<void> {
+  yield { statement, lists, isAwaited: false };
+}
+
+export function* lock(table: "api_keys" | "tenants" | "master_keys"): Steps<void> {
+  yield { lock: table };
+}
+
+/** A list of columns, as a statement has it. */
+export const list = (columns: readonly string[]) => columns.join(", ");
+/** A value for each of them. */
+export const valuesOf = (columns: readonly string[]) => columns.map((_, i) => `$${i + 1}`).join(", ");
+/** What an upsert changes. */
+export const updates = (columns: readonly string[]) =>
+  columns.map((column) => `${column} = excluded.${column}`).join(", ");
