@@ -42,7 +42,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "events of everyone to everyone",
     breaks: "one tenant hears of another's users",
-    place: "src/store/sqlite/statements.ts#prepare",
+    place: "src/store/sqlite/statements.ts#tenantStatements",
     text: `WHERE e.tenant = ? AND`,
     replacement: `WHERE (e.tenant = ? OR true) AND`,
     suites: contract,

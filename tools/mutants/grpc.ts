@@ -16,7 +16,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "a lost commit is taken for none",
     breaks: "a client's library repeats a send that took effect, and its user gets two codes",
-    place: "src/store/postgres/connections.ts#inDoubt",
+    place: "src/store/postgres/faults.ts#inDoubt",
     text: `{ cause: error, mayBeDone: true }`,
     replacement: `{ cause: error }`,
     suites: ["test/postgres/lost-commits.test.ts"],

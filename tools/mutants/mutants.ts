@@ -144,14 +144,14 @@ export const mutants: readonly Mutant[] = [
   {
     name: "send after terminal",
     breaks: "a retry texts a code that was used or canceled",
-    place: "src/store/acts.ts#claimMessage.run",
+    place: "src/store/acts/messages.ts#claimMessage.run",
     text: `if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs)`,
     replacement: `if (now < message.deadlineMs)`,
   },
   {
     name: "send after the deadline",
     breaks: "an SMS arrives when its code is about to die",
-    place: "src/store/acts.ts#claimMessage.run",
+    place: "src/store/acts/messages.ts#claimMessage.run",
     text: `stateAt(verification, now) === "PENDING" && now < message.deadlineMs)`,
     replacement: `stateAt(verification, now) === "PENDING")`,
   },
@@ -257,7 +257,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "tenant not compared",
     breaks: "one tenant acts on another's verifications",
-    place: "src/store/acts.ts#find",
+    place: "src/store/acts/calls.ts#find",
     text: `return found?.tenant === tenant ? found : undefined;`,
     replacement: `return found;`,
   },
@@ -299,7 +299,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "another tenant's is read",
     breaks: "a key reads the verifications of every tenant",
-    place: "src/store/acts/reads.ts#readVerification",
+    place: "src/store/acts/calls.ts#readVerification",
     text: `row?.tenant === tenant ? toVerification(row) : undefined`,
     replacement: `row && toVerification(row)`,
     suites: ["test/service"],

@@ -12,19 +12,19 @@ export const postgresMutants: readonly Mutant[] = [
     breaks: "a guess is told right or wrong, and costs nothing if its COMMIT is lost",
     place: "src/store/postgres/connections.ts#once",
     text: `const { command } = await committed.catch((error: unknown) => {
-        throw codeOf(error) === undefined ? inDoubt(error) : error;
-      });
-      // COMMIT of a transaction that has failed is answered with ROLLBACK, and no error.
-      if (command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");`,
+      throw codeOf(error) === undefined ? inDoubt(error) : error;
+    });
+    // COMMIT of a transaction that has failed is answered with ROLLBACK, and no error.
+    if (command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");`,
     replacement: `void committed;`,
     suites: suite("lost-commits"),
   },
   {
     name: "commit tried again",
     breaks: "an act whose COMMIT was done unheard is done twice",
-    place: "src/store/postgres/connections.ts#transact",
+    place: "src/store/postgres/connections.ts#createConnections",
     text: `if (triesLeft === 0 || !deadlock.has(codeOf(error) ?? "")) throw unavailable(error);`,
-    replacement: `if (triesLeft === 0 || isFaultOfData(error)) throw unavailable(error);`,
+    replacement: `if (triesLeft === 0) throw unavailable(error);`,
     suites: suite("lost-commits"),
   },
   {
@@ -46,7 +46,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "lost connection unheard",
     breaks: "a connection that is lost while it is used ends the process",
-    place: "src/store/postgres/connections.ts#createPool",
+    place: "src/store/postgres/pool.ts##createPool",
     text: `client.on("error", () => {});`,
     replacement: ``,
     suites: suite("outages"),
@@ -54,23 +54,23 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "silence not noticed",
     breaks: "a network that swallows packets keeps calls waiting for as long as each statement may take",
-    place: "src/store/postgres/watch.ts#stay",
-    text: `if (!isAnswered && silentTicks() >= silentTicksMax) return noteSilence();`,
+    place: "src/store/postgres/watch.ts##stay",
+    text: `if (!isAnswered && silentTicks() >= silentTicksMax) return this.#noteSilence();`,
     replacement: ``,
     suites: suite("watch"),
   },
   {
     name: "given up for refused",
     breaks: "in a long silence calls are let through again and again, to wait for nothing",
-    place: "src/store/postgres/watch.ts#begin",
-    text: `if (clients.includes(client)) told(undefined);`,
-    replacement: `told(undefined);`,
+    place: "src/store/postgres/watch.ts##connect",
+    text: `if (this.#clients.includes(client)) onDone(undefined);`,
+    replacement: `onDone(undefined);`,
     suites: suite("watch"),
   },
   {
     name: "transaction idle for ever",
     breaks: "an instance that vanishes keeps its locks, and a tenant's day with them",
-    place: "src/store/postgres/connections.ts#createConnections",
+    place: "src/store/postgres/pool.ts#settingsOf",
     text: `idle_in_transaction_session_timeout: idleTransactionTimeoutMs,`,
     replacement: ``,
     suites: suite("connections"),
@@ -166,7 +166,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "nobody nudged",
     breaks: "what one instance gives back waits for the others' next look",
-    place: "src/store/acts.ts#releaseMessages",
+    place: "src/store/acts/messages.ts#releaseMessages",
     text: `await engine.announceMessages();`,
     replacement: ``,
     suites: suite("nudges"),

@@ -97,7 +97,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "shortest entry counts",
     breaks: "a customer's number in a blocked range cannot be allowed",
-    place: "src/store/sqlite/statements.ts#prepare",
+    place: "src/store/sqlite/statements.ts#tenantStatements",
     text: `ORDER BY length(prefix) DESC LIMIT 1`,
     replacement: `ORDER BY length(prefix) LIMIT 1`,
   },

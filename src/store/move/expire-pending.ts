@@ -7,7 +7,7 @@
 import type { Database } from "better-sqlite3";
 import { Client } from "pg";
 import type { Instant } from "../../system.ts";
-import { connectionSettings } from "../postgres/connections.ts";
+import { connectionSettings } from "../postgres/pool.ts";
 import { servingLock } from "../postgres/watch.ts";
 import { deliveryNumber } from "../rows/message.ts";
 import { stateNumber } from "../rows/verification.ts";

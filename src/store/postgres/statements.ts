@@ -6,9 +6,9 @@ import { eventColumns, isTold } from "../rows/event.ts";
 import { decisionColumns, prefixColumns } from "../rows/prefix.ts";
 import { messageColumns } from "../rows/message.ts";
 import { verificationColumns } from "../rows/verification.ts";
+import { list, updates } from "../statement.ts";
 import type { Statement } from "./connections.ts";
 
-const list = (columns: readonly string[]) => columns.join(", ");
 const statement = (name: string, text: string): Statement => ({ name, text });
 
 /** The types of the columns, as arrays of them are passed. */
@@ -68,7 +68,6 @@ const decisionTypes = numbersBut(["tenant", "prefix"], decisionColumns);
 const unnest = (types: readonly string[]) => `unnest(${types.map((type, i) => `$${i + 1}::${type}[]`).join(", ")})`;
 const columnTypes = <C extends string>(columns: readonly C[], types: Readonly<Record<C, string>>) =>
   columns.map((column) => types[column]);
-const updates = (columns: readonly string[]) => columns.map((column) => `${column} = excluded.${column}`).join(", ");
 
 const verificationUnnest = unnest(columnTypes(verificationColumns, verificationTypes));
 

@@ -1,11 +1,12 @@
 /**
- * A serving instance's watch over its database: one connection beside the pool, for two things that only a connection of
- * its own can do, and for a lock that shows others that an instance serves here. It notices within 1.5 s when the network has fallen silent, which no error tells, and at once when that
- * is over; and it hears when another instance leaves messages for anybody to take (LISTEN), so that nobody has to wait
- * for the next look. Nothing depends on either: there are limits on every statement, and a look at the outbox each second.
+ * A serving instance's watch over its database: one connection beside the pool, for what only a connection of its own can
+ * do. It notices within 1.5 s when the network has fallen silent, which no error tells, and at once when that is over. It
+ * hears when another instance leaves messages for anybody to take (LISTEN). And it holds a lock that shows others that an
+ * instance serves here. No call depends on it: every statement has a limit, and the outbox is looked at each second.
  */
 import { Client } from "pg";
-import { connectionSettings, type Connections } from "./connections.ts";
+import type { Connections } from "./connections.ts";
+import { connectionSettings } from "./pool.ts";
 
 export interface WatchOptions {
   readonly url: string;
@@ -35,31 +36,107 @@ const silentTicksMax = 4;
 const lostTicksMax = 20;
 /** In silence an attempt to connect may be lost for good, so another is made each tick; so many are kept under way. */
 const attemptsMax = 8;
-/** Where the database refuses to be connected to, calls are told so by themselves: there is no hurry. */
+/** Where the database refuses to be connected to, calls are told so by themselves, so an attempt each second will do. */
 const refusedMs = 1_000;
 
 /** Begins to watch. `close` resolves once its connections are gone. */
-export function createWatch({ url, connections, ownName, onNudge }: WatchOptions): { close(): Promise<void> } {
-  const clients: Client[] = [];
-  let isSilent = false;
-  let isClosed = false;
-  let endPause = () => {};
+export function createWatch(options: WatchOptions): { close(): Promise<void> } {
+  return new Watch(options);
+}
 
-  /** One pause at a time, which can be cut short. */
-  function pause(ms: number): Promise<void> {
-    endPause();
-    if (isClosed) return Promise.resolve();
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      endPause = () => {
-        clearTimeout(timer);
-        resolve();
-      };
+class Watch {
+  readonly #options: WatchOptions;
+  readonly #clients: Client[] = [];
+  readonly #watching: Promise<void>;
+  #isSilent = false;
+  #isClosed = false;
+  #endPause = () => {};
+
+  constructor(options: WatchOptions) {
+    this.#options = options;
+    this.#watching = this.#watch();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    // Once the database has let go of it, nobody takes this instance for one that serves.
+    const ended = Promise.allSettled(this.#clients.map((client) => client.end()));
+    const { promise: late, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, endMs);
+    await Promise.race([ended, late]);
+    clearTimeout(timer);
+    this.#endPause();
+    this.#dropAll();
+    await this.#watching;
+  }
+
+  async #watch(): Promise<void> {
+    while (!this.#isClosed) {
+      const client = await this.#reach();
+      // A refusal is the word of somebody too: from here on calls are told by themselves.
+      this.#isSilent = false;
+      this.#options.connections.resume();
+      // One that is lost after it was there is tried again at once.
+      if (client === undefined) await this.#pause(refusedMs);
+      else await this.#stay(client).catch(() => {});
+      this.#dropAll();
+    }
+  }
+
+  /** Connects, however long the silence is; undefined where the database refuses. */
+  async #reach(): Promise<Client | undefined> {
+    const first = Promise.withResolvers<Client | undefined>();
+    const silentTicks = this.#countSilence();
+    let isReached = false;
+    void first.promise.then(() => (isReached = true));
+    for (let ticks = 0; !isReached && !this.#isClosed; ticks += 1) {
+      if (this.#isSilent || ticks % lostTicksMax === 0) void this.#connect(first.resolve);
+      if (this.#clients.length > attemptsMax) this.#clients.shift()?.connection.stream.destroy();
+      await Promise.race([first.promise, this.#pause(tickMs)]);
+      if (!isReached && silentTicks() >= silentTicksMax) this.#noteSilence();
+    }
+    return isReached ? first.promise : undefined;
+  }
+
+  /** Connects and listens. `onDone` gets the client, or undefined where the database refuses. */
+  async #connect(onDone: (client: Client | undefined) => void): Promise<void> {
+    const { url, ownName, onNudge } = this.#options;
+    const client = new Client({ ...connectionSettings(url), application_name: "otpd watch" });
+    this.#clients.push(client);
+    client.on("error", () => {});
+    client.on("notification", ({ payload }) => {
+      if (payload !== ownName) onNudge();
     });
+    try {
+      await client.connect();
+      await client.query(`LISTEN ${nudgeChannel}`);
+      await client.query(`SELECT pg_advisory_lock_shared(${servingLock})`);
+      onDone(client);
+    } catch {
+      // One that was given up here was refused by nobody.
+      if (this.#clients.includes(client)) onDone(undefined);
+    }
+  }
+
+  /** Asks the database for a sign of life, for as long as it gives one. */
+  async #stay(client: Client): Promise<void> {
+    for (;;) {
+      await this.#pause(pulseMs);
+      const silentTicks = this.#countSilence();
+      let isAnswered = false;
+      const answered = client.query("SELECT 1").then(() => (isAnswered = true));
+      answered.catch(() => {});
+      for (let ticks = 0; !isAnswered; ticks += 1) {
+        if (ticks === lostTicksMax) return;
+        await Promise.race([answered, this.#pause(tickMs)]);
+        if (!isAnswered && silentTicks() >= silentTicksMax) return this.#noteSilence();
+      }
+    }
   }
 
   /** Counts the ticks for which no connection got an answer. */
-  function countSilence(): () => number {
+  #countSilence(): () => number {
+    const { connections } = this.#options;
     let heard = connections.answers();
     let ticks = 0;
     return () => {
@@ -69,92 +146,26 @@ export function createWatch({ url, connections, ownName, onNudge }: WatchOptions
     };
   }
 
-  /** Begins to connect and to listen. `told` hears of it once that is done, or of nobody where the database refuses. */
-  async function begin(told: (client: Client | undefined) => void): Promise<void> {
-    const client = new Client({ ...connectionSettings(url), application_name: "otpd watch" });
-    clients.push(client);
-    client.on("error", () => {});
-    client.on("notification", ({ payload }) => {
-      if (payload !== ownName) onNudge();
+  #noteSilence(): void {
+    if (this.#isSilent) return;
+    this.#isSilent = true;
+    this.#options.connections.drop();
+  }
+
+  /** One pause at a time, which can be cut short. */
+  #pause(ms: number): Promise<void> {
+    this.#endPause();
+    if (this.#isClosed) return Promise.resolve();
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#endPause = () => {
+        clearTimeout(timer);
+        resolve();
+      };
     });
-    try {
-      await client.connect();
-      await client.query(`LISTEN ${nudgeChannel}`);
-      await client.query(`SELECT pg_advisory_lock_shared(${servingLock})`);
-      told(client);
-    } catch {
-      // One that was given up here was refused by nobody.
-      if (clients.includes(client)) told(undefined);
-    }
   }
 
-  /** Connects, however long the silence is; undefined where the database refuses. */
-  async function reach(): Promise<Client | undefined> {
-    const first = Promise.withResolvers<Client | undefined>();
-    const silentTicks = countSilence();
-    let isSettled = false;
-    void first.promise.then(() => (isSettled = true));
-    for (let ticks = 0; !isSettled && !isClosed; ticks += 1) {
-      if (isSilent || ticks % lostTicksMax === 0) void begin(first.resolve);
-      if (clients.length > attemptsMax) clients.shift()?.connection.stream.destroy();
-      await Promise.race([first.promise, pause(tickMs)]);
-      if (!isSettled && silentTicks() >= silentTicksMax) noteSilence();
-    }
-    return isSettled ? first.promise : undefined;
+  #dropAll(): void {
+    for (const client of this.#clients.splice(0)) client.connection.stream.destroy();
   }
-
-  /** Feels the pulse for as long as there is one. */
-  async function stay(client: Client): Promise<void> {
-    for (;;) {
-      await pause(pulseMs);
-      const silentTicks = countSilence();
-      let isAnswered = false;
-      const answered = client.query("SELECT 1").then(() => (isAnswered = true));
-      answered.catch(() => {});
-      for (let ticks = 0; !isAnswered; ticks += 1) {
-        if (ticks === lostTicksMax) return;
-        await Promise.race([answered, pause(tickMs)]);
-        if (!isAnswered && silentTicks() >= silentTicksMax) return noteSilence();
-      }
-    }
-  }
-
-  function noteSilence(): void {
-    if (isSilent) return;
-    isSilent = true;
-    connections.drop();
-  }
-
-  function dropAll(): void {
-    for (const client of clients.splice(0)) client.connection.stream.destroy();
-  }
-
-  async function watch(): Promise<void> {
-    while (!isClosed) {
-      const client = await reach();
-      // A refusal is the word of somebody too: from here on calls are told by themselves.
-      isSilent = false;
-      connections.resume();
-      // One that is lost after it was there is tried again at once.
-      if (client === undefined) await pause(refusedMs);
-      else await stay(client).catch(() => {});
-      dropAll();
-    }
-  }
-
-  const watching = watch();
-  return {
-    async close() {
-      isClosed = true;
-      // Once the database has let go of it, nobody takes this instance for one that serves.
-      const ended = Promise.allSettled(clients.map((client) => client.end()));
-      const { promise: late, resolve } = Promise.withResolvers<void>();
-      const timer = setTimeout(resolve, endMs);
-      await Promise.race([ended, late]);
-      clearTimeout(timer);
-      endPause();
-      dropAll();
-      await watching;
-    },
-  };
 }

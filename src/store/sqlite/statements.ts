@@ -1,6 +1,6 @@
 /**
- * Every SQL statement that the store runs on SQLite, by what it does. Their order of use, and the transactions around
- * them, are in sqlite.ts; what a row means is in ts.
+ * The statements that are SQLite's own: those of the unit of work and of the sweep, and two that go by what is due. What a
+ * row means is in rows/.
  */
 import type { Database } from "better-sqlite3";
 import { prefixDigitsMax } from "../../otp/destination.ts";
@@ -12,9 +12,8 @@ import { type VerificationRow, verificationColumns } from "../rows/verification.
 import { messageColumns, type MessageRow } from "../rows/message.ts";
 import { type PhoneRow } from "../rows/phone.ts";
 import { destinationColumns, type DailyRow, type DestinationRow } from "../rows/tenant.ts";
+import { list, updates } from "../statement.ts";
 
-const list = (columns: readonly string[]) => columns.join(", ");
-const changed = (columns: readonly string[]) => columns.map((column) => `${column} = excluded.${column}`).join(", ");
 const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
 
 export type Statements = ReturnType<typeof prepare>;
@@ -44,22 +43,23 @@ interface Query<Row> {
   run(...values: unknown[]): { readonly changes: number };
 }
 
+type Prepare = <Row>(sql: string) => Query<Row>;
+
 /** Prepares them all, once per connection: preparing costs more than running. */
 export function prepare(db: Database) {
-  const statement = <Row>(sql: string): Query<Row> => db.prepare<unknown[], Row>(sql);
-  const namedFinders = new Map<number, Query<RecordRow>>();
-  /** By how many names are asked for: one more than there are master keys. */
-  function recordsNamed(names: number): Query<RecordRow> {
-    let finder = namedFinders.get(names);
-    if (finder === undefined) {
-      finder = statement<RecordRow>(
-        `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency
-         WHERE slot IN (${Array(names).fill("?").join(", ")})`,
-      );
-      namedFinders.set(names, finder);
-    }
-    return finder;
-  }
+  const statement: Prepare = <Row>(sql: string) => db.prepare<unknown[], Row>(sql);
+  return {
+    ...verificationStatements(statement),
+    ...phoneStatements(statement),
+    ...prefixStatements(statement),
+    ...recordStatements(statement),
+    ...tenantStatements(statement),
+    ...fileStatements(statement),
+  };
+}
+
+/** Verifications and their messages. */
+function verificationStatements(statement: Prepare) {
   return {
     verification: statement<VerificationRow>(`SELECT ${list(verificationColumns)} FROM verifications WHERE id = ?`),
     insertVerification: statement(
@@ -69,16 +69,27 @@ export function prepare(db: Database) {
       `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?
        WHERE id = ?`,
     ),
-    openAttempts: statement<{ open: number | null }>(
-      `SELECT sum(attempts_max - attempts) AS open FROM verifications
-       WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,
+    outlived: statement<{ id: Uint8Array }>(
+      `SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
     ),
+    deleteVerification: statement(`DELETE FROM verifications WHERE id = ?`),
     message: statement<MessageRow>(
       `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
     ),
     putMessage: statement(
       `INSERT INTO messages (${list(messageColumns)}) VALUES (${marks(messageColumns)})
-       ON CONFLICT (verification_id, copy) DO UPDATE SET ${changed(messageColumns.slice(2))}`,
+       ON CONFLICT (verification_id, copy) DO UPDATE SET ${updates(messageColumns.slice(2))}`,
+    ),
+    deleteMessages: statement(`DELETE FROM messages WHERE verification_id = ?`),
+  };
+}
+
+/** What is kept of phones, and the guesses at each tenant's. */
+function phoneStatements(statement: Prepare) {
+  return {
+    openAttempts: statement<{ open: number | null }>(
+      `SELECT sum(attempts_max - attempts) AS open FROM verifications
+       WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,
     ),
     tat: statement<{ tat_ms: number }>(`SELECT tat_ms FROM buckets WHERE bucket = ?`),
     putTat: statement(
@@ -86,9 +97,37 @@ export function prepare(db: Database) {
        ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms, kid = excluded.kid`,
     ),
     deleteTat: statement(`DELETE FROM buckets WHERE bucket = ?`),
+    bucketsFrom: statement<{ bucket: Uint8Array; tat_ms: number }>(
+      `SELECT bucket, tat_ms FROM buckets WHERE bucket > ? ORDER BY bucket LIMIT ?`,
+    ),
     phone: statement<PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
     putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds, kid) VALUES (?, ?, ?, ?)`),
     deletePhone: statement(`DELETE FROM phones WHERE phone_index = ?`),
+    phonesFrom: statement<PhoneRow>(
+      `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > ? ORDER BY phone_index LIMIT ?`,
+    ),
+    // One row a minute and tenant. What a read costs is in its ten rows, what a write costs in its one page.
+    guesses: statement<Guesses>(
+      `SELECT coalesce(sum(wrong_codes), 0) AS wrong, coalesce(sum(right_codes), 0) AS right
+       FROM guesses WHERE tenant = ? AND minute >= ?`,
+    ),
+    countWrongCode: statement(
+      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, 1, 0)
+       ON CONFLICT (tenant, minute) DO UPDATE SET wrong_codes = wrong_codes + 1`,
+    ),
+    countRightCode: statement(
+      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, 0, 1)
+       ON CONFLICT (tenant, minute) DO UPDATE SET right_codes = right_codes + 1`,
+    ),
+    oldGuesses: statement<{ tenant: string; minute: number }>(
+      `SELECT tenant, minute FROM guesses WHERE minute < ? LIMIT ?`,
+    ),
+    deleteGuesses: statement(`DELETE FROM guesses WHERE tenant = ? AND minute = ?`),
+  };
+}
+
+function prefixStatements(statement: Prepare) {
+  return {
     prefix: statement<prefixes.PrefixRow>(
       `SELECT ${list(prefixes.prefixColumns)} FROM prefixes WHERE tenant = ? AND prefix = ?`,
     ),
@@ -110,43 +149,40 @@ export function prepare(db: Database) {
       `SELECT id FROM prefix_decisions WHERE at_ms <= ? ORDER BY at_ms LIMIT ?`,
     ),
     deletePrefixDecision: statement(`DELETE FROM prefix_decisions WHERE id = ?`),
+  };
+}
+
+/** Records of Idempotency-Keys. */
+function recordStatements(statement: Prepare) {
+  const namedFinders = new Map<number, Query<RecordRow>>();
+  /** By how many names are asked for: one more than there are master keys. */
+  function recordsNamed(names: number): Query<RecordRow> {
+    let finder = namedFinders.get(names);
+    if (finder === undefined) {
+      finder = statement<RecordRow>(
+        `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency
+         WHERE slot IN (${Array(names).fill("?").join(", ")})`,
+      );
+      namedFinders.set(names, finder);
+    }
+    return finder;
+  }
+  return {
     recordsNamed,
     putRecord: statement(
       `INSERT OR REPLACE INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
     ),
     deleteRecord: statement(`DELETE FROM idempotency WHERE slot = ?`),
-    // One row a minute and tenant. What a read costs is in its ten rows, what a write costs in its one page.
-    guesses: statement<Guesses>(
-      `SELECT coalesce(sum(wrong_codes), 0) AS wrong, coalesce(sum(right_codes), 0) AS right
-       FROM guesses WHERE tenant = ? AND minute >= ?`,
-    ),
-    countWrongCode: statement(
-      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, 1, 0)
-       ON CONFLICT (tenant, minute) DO UPDATE SET wrong_codes = wrong_codes + 1`,
-    ),
-    countRightCode: statement(
-      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, 0, 1)
-       ON CONFLICT (tenant, minute) DO UPDATE SET right_codes = right_codes + 1`,
-    ),
-    oldGuesses: statement<{ tenant: string; minute: number }>(
-      `SELECT tenant, minute FROM guesses WHERE minute < ? LIMIT ?`,
-    ),
-    deleteGuesses: statement(`DELETE FROM guesses WHERE tenant = ? AND minute = ?`),
-    outlived: statement<{ id: Uint8Array }>(
-      `SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
-    ),
-    deleteMessages: statement(`DELETE FROM messages WHERE verification_id = ?`),
-    deleteVerification: statement(`DELETE FROM verifications WHERE id = ?`),
-    bucketsFrom: statement<{ bucket: Uint8Array; tat_ms: number }>(
-      `SELECT bucket, tat_ms FROM buckets WHERE bucket > ? ORDER BY bucket LIMIT ?`,
-    ),
-    phonesFrom: statement<PhoneRow>(
-      `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > ? ORDER BY phone_index LIMIT ?`,
-    ),
     recordsFrom: statement<{ slot: Uint8Array; expire_ms: number }>(
       `SELECT slot, expire_ms FROM idempotency WHERE slot > ? ORDER BY slot LIMIT ?`,
     ),
+  };
+}
+
+/** What a send looks up or writes of its tenant. */
+function tenantStatements(statement: Prepare) {
+  return {
     anyDestination: statement(`SELECT 1 FROM destinations WHERE tenant = ? LIMIT 1`),
     longestDestination: statement<DestinationRow>(
       `SELECT ${list(destinationColumns)} FROM destinations
@@ -169,6 +205,12 @@ export function prepare(db: Database) {
        WHERE e.tenant = ? AND ${events.isTold("?")}
        ON CONFLICT (endpoint_id, id) DO NOTHING`,
     ),
+  };
+}
+
+/** The database itself. */
+function fileStatements(statement: Prepare) {
+  return {
     dataVersion: statement<{ data_version: number }>(`PRAGMA data_version`),
     clock: statement<{ now_ms: number }>(`SELECT now_ms FROM clock WHERE id = 1`),
     noteClock: statement(`UPDATE clock SET now_ms = ? WHERE id = 1`),

@@ -1,0 +1,98 @@
+/**
+ * The acts of calls: each loads what its scope asks for, decides and writes.
+ */
+import type { CallView } from "../../otp/decisions.ts";
+import { latestOf } from "../../otp/idempotency.ts";
+import type { Verification } from "../../otp/verification.ts";
+import { apply, countedPrefixOf } from "../apply.ts";
+import type { Engine } from "../engine.ts";
+import { idBytes } from "../rows/id.ts";
+import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";
+import { list } from "../statement.ts";
+import type { OpenScope, PhoneOf, PhoneRef, PrefixName, Store } from "../store.ts";
+import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
+
+const findById = {
+  name: "find-verification",
+  text: `SELECT ${list(verificationColumns)} FROM verifications WHERE id = $1`,
+};
+
+export function callActs(engine: Engine) {
+  return {
+    openVerification(scope, decide) {
+      const { tenant, slot, phone } = scope;
+      return engine.perform({
+        slot,
+        guessesOf: phone === undefined ? undefined : tenant,
+        phoneOf: () => phone,
+        prefixOf: () => phone?.prefix?.name(),
+        numberOf: () => listed(tenant, scope.number),
+        dayOf: () => (scope.isCapped === true ? tenant : undefined),
+        run(unit) {
+          const view = viewOf(unit, scope, phone, phone?.prefix?.name(), scope.number);
+          const recorded = view.record && unit.verification(view.record.verificationId);
+          const guesses = view.phone && unit.guesses(tenant);
+          return apply(unit, tenant, phone, {}, decide({ ...view, recorded, guesses }));
+        },
+      });
+    },
+
+    updateVerification(scope, decide) {
+      const { tenant, id, slot, phoneOf } = scope;
+      const find = (unit: UnitOfWork) => {
+        const found = unit.verification(id);
+        return found?.tenant === tenant ? found : undefined;
+      };
+      const numberOf = (found: Verification | undefined) => found && scope.numberOf?.(found);
+      return engine.perform({
+        slot,
+        verificationId: id,
+        phoneOf: (unit) => refOf(find(unit), phoneOf),
+        prefixOf: (unit) => countedPrefixOf(unit.verification(id), phoneOf),
+        numberOf: (unit) => listed(tenant, numberOf(find(unit))),
+        dayOf: () => (scope.isCapped === true ? tenant : undefined),
+        run(unit) {
+          const verification = find(unit);
+          const ref = refOf(verification, phoneOf);
+          const isCounted = scope.withPrefix === true && verification?.tally !== "none";
+          const name = isCounted ? ref?.prefix?.name() : undefined;
+          const view = viewOf(unit, scope, ref, name, numberOf(verification));
+          return apply(unit, tenant, ref, { verification }, decide({ ...view, verification }));
+        },
+      });
+    },
+
+    async readVerification(tenant, id) {
+      const bytes = idBytes(id);
+      if (bytes === undefined) return undefined;
+      const [row] = await engine.query<VerificationRow>(findById, [bytes]);
+      return row?.tenant === tenant ? toVerification(row) : undefined;
+    },
+  } satisfies Partial<Store>;
+}
+
+/** What the decision of any call sees, of what its scope asks for. */
+function viewOf(
+  unit: UnitOfWork,
+  { tenant, slot, isCapped }: Pick<OpenScope, "tenant" | "slot" | "isCapped">,
+  ref: PhoneRef | undefined,
+  prefix: PrefixName | undefined,
+  number: string | undefined,
+): CallView {
+  return {
+    now: unit.now,
+    record: slot && latestOf(unit.records(slot)),
+    phone: ref && unit.phone(ref),
+    prefix: prefix && unit.prefix(prefix),
+    verdict: number === undefined ? undefined : unit.verdict(tenant, number),
+    daily: isCapped === true ? unit.day(tenant) : undefined,
+  };
+}
+
+export function refOf(verification: Verification | undefined, phoneOf: PhoneOf): PhoneRef | undefined {
+  return verification && phoneOf(verification);
+}
+
+function listed(tenant: string, number: string | undefined): ListedNumber | undefined {
+  return number === undefined ? undefined : { tenant, number };
+}

@@ -1,0 +1,46 @@
+/**
+ * The acts on records of Idempotency-Keys that are not a call's own.
+ */
+import { isBare, keyed, latestOf } from "../../otp/idempotency.ts";
+import type { Engine } from "../engine.ts";
+import type { Store } from "../store.ts";
+
+const namesFrom = {
+  name: "record-names",
+  text: `SELECT slot FROM idempotency WHERE slot > $1 ORDER BY slot LIMIT $2`,
+};
+
+export function recordActs(engine: Engine) {
+  return {
+    noteAnswer(slot, verificationId, answer) {
+      return engine.perform({
+        slot,
+        run(unit) {
+          const record = latestOf(unit.records(slot));
+          if (record?.verificationId !== verificationId) return;
+          if (answer === null) unit.deleteRecord(record.slot);
+          else unit.putRecord({ ...record, answer });
+        },
+      });
+    },
+
+    async keySlots(from, max, slotOf) {
+      const page = (await engine.query<{ slot: Uint8Array }>(namesFrom, [from, max])).map((row) => row.slot);
+      const renamed = page.filter(isBare).map((digest) => {
+        const slot = slotOf(digest);
+        return engine.perform({
+          slot,
+          run(unit) {
+            const found = unit.records(slot);
+            const record = keyed(slot, found, unit.now);
+            if (record === undefined) return;
+            for (const { slot: name } of found) unit.deleteRecord(name);
+            unit.putRecord(record);
+          },
+        });
+      });
+      await Promise.all(renamed);
+      return page.length < max ? undefined : page.at(-1);
+    },
+  } satisfies Partial<Store>;
+}

@@ -1,0 +1,156 @@
+/**
+ * A bounded pool of connections to PostgreSQL, which can be given up whole when the network falls silent.
+ */
+import {
+  DatabaseError,
+  Pool,
+  TypeOverrides,
+  types as parsers,
+  type ClientConfig,
+  type PoolConfig,
+  type PoolClient,
+  type QueryConfig,
+  type QueryResult,
+} from "pg";
+import { StoreUnavailable } from "../store.ts";
+import { lost, silence, unavailable } from "./faults.ts";
+
+export interface ConnectionsOptions {
+  readonly url: string;
+  /** Connections at once. */
+  readonly connectionsMax?: number;
+  /** True for work that may take long, or wait for another's: no statement and no lock has a limit then. */
+  readonly isPatient?: boolean;
+}
+
+const connectTimeoutMs = 3_000;
+/** The database gives up on a statement after this, and on waiting for a lock after that. */
+const statementTimeoutMs = 5_000;
+const lockTimeoutMs = 4_000;
+/** And this end on an answer, of a connection that is lost without a word while others are well. */
+const answerTimeoutMs = 6_000;
+/**
+ * A transaction of a process that hung or vanished holds its locks no longer. They may be a tenant's day, which every send
+ * under a cap waits for; a transaction that is well never waits for its process for more than a few ms.
+ */
+const idleTransactionTimeoutMs = 2_000;
+/** A connection that nobody uses is asked for a sign of life after this, and each second from then on. */
+const keepAliveMs = 10_000;
+const idleMs = 60_000;
+
+/** bigint (counts and milliseconds, all below 2⁵³) and numeric as numbers. */
+const types = new TypeOverrides();
+types.setTypeParser(parsers.builtins.INT8, Number);
+
+/** What every connection to a database has in common. */
+export function connectionSettings(url: string): ClientConfig {
+  return { connectionString: url, keepAlive: true, keepAliveInitialDelayMillis: keepAliveMs, types };
+}
+
+export class ClientPool {
+  readonly #settings: PoolConfig;
+  readonly #clients = new Set<PoolClient>();
+  /** Those who wait for a connection. */
+  readonly #waiting = new Set<PromiseWithResolvers<PoolClient>>();
+  #pool: Pool;
+  #isSilent = false;
+  #isClosed = false;
+  /** How many answers have come so far. */
+  answers = 0;
+
+  constructor(options: ConnectionsOptions) {
+    this.#settings = settingsOf(options);
+    this.#pool = this.#createPool();
+  }
+
+  #createPool(): Pool {
+    const made = new Pool(this.#settings);
+    // A connection that is lost while nobody uses it: the pool has dropped it, the next call opens another.
+    made.on("error", () => {});
+    made.on("connect", (client) => {
+      this.#clients.add(client);
+      // One that is lost while it is used fails its statements. Unheard, the event would end the process.
+      client.on("error", () => {});
+    });
+    made.on("remove", (client) => this.#clients.delete(client));
+    return made;
+  }
+
+  connect(): Promise<PoolClient> {
+    if (this.#isClosed) return Promise.reject(new StoreUnavailable("the store is closed"));
+    if (this.#isSilent) return Promise.reject(silence());
+    const turn = Promise.withResolvers<PoolClient>();
+    this.#waiting.add(turn);
+    void this.#serve(turn);
+    return turn.promise;
+  }
+
+  async #serve(turn: PromiseWithResolvers<PoolClient>): Promise<void> {
+    try {
+      const client = await this.#pool.connect();
+      if (this.#waiting.delete(turn)) turn.resolve(client);
+      else discard(client);
+    } catch (error) {
+      this.#waiting.delete(turn);
+      turn.reject(unavailable(lost(error)));
+    }
+  }
+
+  /** Sends a statement. Rejects with what the database said, or with StoreUnavailable if that was nothing. */
+  async ask(client: PoolClient, text: QueryConfig | string): Promise<QueryResult> {
+    try {
+      const result = await client.query(text);
+      this.answers += 1;
+      return result;
+    } catch (error) {
+      if (error instanceof DatabaseError) this.answers += 1;
+      throw lost(error);
+    }
+  }
+
+  /** Gives up on every connection: whatever waits for one or on one is rejected, and so is all else until `resume`. */
+  drop(): void {
+    this.#isSilent = true;
+    const old = this.#pool;
+    // A pool counts what is still being connected: a new one has room at once.
+    this.#pool = this.#createPool();
+    for (const turn of this.#waiting) turn.reject(silence());
+    this.#waiting.clear();
+    for (const client of this.#clients) client.connection.stream.destroy();
+    this.#clients.clear();
+    old.end().catch(() => {});
+  }
+
+  resume(): void {
+    this.#isSilent = false;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#pool.end();
+  }
+}
+
+function settingsOf({ url, connectionsMax = 8, isPatient = false }: ConnectionsOptions): PoolConfig {
+  const limits: ClientConfig = {
+    statement_timeout: statementTimeoutMs,
+    lock_timeout: lockTimeoutMs,
+    query_timeout: answerTimeoutMs,
+  };
+  return {
+    ...connectionSettings(url),
+    application_name: "otpd",
+    connectionTimeoutMillis: connectTimeoutMs,
+    idle_in_transaction_session_timeout: idleTransactionTimeoutMs,
+    ...(isPatient ? {} : limits),
+    max: connectionsMax,
+    idleTimeoutMillis: idleMs,
+    pipeline: true,
+  };
+}
+
+/** Ends a connection at once: an orderly end would wait for the other side. */
+export function discard(client: PoolClient): void {
+  client.connection.stream.destroy();
+  client.release(true);
+}
