@@ -215,6 +215,11 @@ describe("a command that reads", () => {
     "tenants list",
     "webhooks list",
     "destinations list",
+    "destinations explain +31612345678",
+    "phones show +31612345678",
+    "phones reset +31612345678",
+    "webhooks add https://example.com/events",
+    "webhooks rotate-secret we_J2ARjUQwcNofsT_m",
   ];
 
   test.each(commands)("otpd %s makes no database: it says where it looked", async (command) => {

@@ -45,8 +45,8 @@ async function show(args: string[]): Promise<void> {
   });
   const phone = onePhone(positionals);
   const config = configuration();
-  const keys = keyRingOf(config);
   await withStore(async (store) => {
+    const keys = keyRingOf(config);
     if (values.tenant !== undefined) {
       const { id, policy } = await tenantAsRead(store, values.tenant, config);
       const report = await showPhone({ store, keys, policy }, id, phone);
@@ -76,8 +76,8 @@ async function reset(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: { tenant: { type: "string" } }, allowPositionals: true });
   const phone = onePhone(positionals);
   const config = configuration();
-  const keys = keyRingOf(config);
   await withStore(async (store) => {
+    const keys = keyRingOf(config);
     const asked = values.tenant;
     const tenants = asked === undefined ? await allTenants(store, config) : [await tenantAsRead(store, asked, config)];
     const freshAt: string[] = [];

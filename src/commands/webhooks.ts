@@ -124,8 +124,8 @@ async function add(args: string[]): Promise<void> {
       `${url.href} would take no event: its address is not public. OTP_EVENT_NETWORKS names networks of yours that may be posted to.`,
     );
   }
-  const keys = keyRingOf(config);
   await withStore(async (store, system) => {
+    const keys = keyRingOf(config);
     const { id: tenant } = await findTenant(store, values.tenant);
     const spec = { tenant, url, types, showPhones: values["show-phones"] };
     const made = await addEndpoint({ store, system, keys }, spec);
@@ -151,8 +151,9 @@ async function rotate(args: string[]): Promise<void> {
   });
   const id = single(positionals, wantsId);
   const keepMs = values.keep === undefined ? overlapMs : durationOf(values.keep);
-  const keys = keyRingOf(configuration());
+  const config = configuration();
   await withStore(async (store, system) => {
+    const keys = keyRingOf(config);
     const made = await rotateSecret({ store, system, keys }, id, keepMs);
     if (made === "unknown") throw unknown(id);
     if (made === "full")

@@ -103,11 +103,12 @@ describe("where a server serves", () => {
     await serve(path);
     const other = join(folder, "real", "other.db");
     linkSync(path, other);
+    symlinkSync(path, join(folder, "real", "symbolic.db"));
     const { code, errors } = await runOtpd(folder, ["serve"], { ...envFor(other), OTP_PORT: "0" });
     expect([code, errors]).toEqual([
       1,
       expect.stringContaining(
-        `the database ${other} has 2 names (hard links), each of which would be a database of its own: remove the others, such as ${path}`,
+        `the database ${other} has 2 names (hard links), each of which would be a database of its own: remove the others, such as ${path}\n`,
       ),
     ]);
   });

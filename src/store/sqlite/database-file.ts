@@ -51,7 +51,8 @@ export function otherNames(file: string): string | undefined {
   const folder = dirname(file);
   const here = readdirSync(folder)
     .map((name) => join(folder, name))
-    .filter((name) => name !== file && statSync(name, { throwIfNoEntry: false })?.ino === found.ino);
+    // A symbolic link is none of the names that count.
+    .filter((name) => name !== file && lstatSync(name, { throwIfNoEntry: false })?.ino === found.ino);
   const which = here.length === 0 ? "" : `, such as ${here.join(", ")}`;
   return `the database ${file} has ${found.nlink} names (hard links), each of which would be a database of its own: remove the others${which}`;
 }
