@@ -7,11 +7,14 @@ import { FileDescriptorProtoSchema, type FileDescriptorProto } from "@bufbuild/p
 import { Code, ConnectError, createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { connect, constants } from "node:http2";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServerReflection, type ServerReflectionRequestSchema } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as V1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
+import { frameOf } from "../../src/server/rpc/frames.ts";
 import { runPython } from "../support/clients/grpc/python.ts";
 import { lacks } from "../support/machine.ts";
 import { startWorld, type World } from "../support/service/world.ts";
@@ -153,6 +156,30 @@ for version in ("v1", "v1alpha"):
     expect(await runPython(script, [new URL(world.url).host])).toEqual(["1 1", "1 1"]);
   },
 );
+
+test("a client that leaves without its answers leaves nothing behind, and no further one is made", async () => {
+  const warnings: string[] = [];
+  const onWarning = ({ message }: Error) => void warnings.push(message);
+  process.on("warning", onWarning);
+  // It takes no answer: after the first the server waits for room.
+  const client = connect(world.url, { settings: { initialWindowSize: 0 } });
+  const ask = (path: string) =>
+    client.request({ ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers" });
+  const asking = ask("/grpc.reflection.v1.ServerReflection/ServerReflectionInfo");
+  const file = Buffer.from("otp/v1/otp_service.proto");
+  const question = frameOf(0, Buffer.concat([Buffer.from([0x1a, file.length]), file]));
+  asking.write(Buffer.concat(Array<Uint8Array>(50).fill(question)));
+  await once(asking, "response");
+  asking.close(constants.NGHTTP2_CANCEL);
+  const check = ask("/grpc.health.v1.Health/Check");
+  check.end(frameOf(0, new Uint8Array()));
+  await once(check, "response");
+  const closed = once(client, "close");
+  client.destroy();
+  await closed;
+  process.off("warning", onWarning);
+  expect(warnings).toEqual([]);
+});
 
 test("when it is off there is no such path, and health is still there", async () => {
   await world.restart({ OTP_REFLECTION: "off" });

@@ -63,8 +63,13 @@ export function answerPage(response: Response, page: PageAnswer, isHead: boolean
   writeWhole(response, { status, headers, body: isHead ? body.subarray(0, 0) : body });
 }
 
+/** True once there is nobody any more to answer. A response of HTTP/2 does not say so itself. */
+export function isClosed(response: Response): boolean {
+  return "stream" in response ? response.stream.closed || response.stream.destroyed : response.destroyed;
+}
+
 export function writeWhole(response: Response, answer: Sendable): void {
-  if (response.destroyed) return;
+  if (isClosed(response)) return;
   const { status, headers, body, trailers } = answer;
   if ("stream" in response && trailers !== undefined && body.length === 0) return writeTrailersOnly(response, answer);
   // The two responses are alike, but their overloads are not.
@@ -79,7 +84,8 @@ export function writeWhole(response: Response, answer: Sendable): void {
  * lets a client's library retry the call: headers before it commit the call to this answer.
  */
 function writeTrailersOnly(response: Http2ServerResponse, { status, headers, trailers }: Sendable): void {
-  const { stream } = response;
-  if (stream.closed || stream.destroyed) return;
-  stream.respond({ ":status": status, ...response.getHeaders(), ...headers, ...trailers }, { endStream: true });
+  response.stream.respond(
+    { ":status": status, ...response.getHeaders(), ...headers, ...trailers },
+    { endStream: true },
+  );
 }

@@ -24,6 +24,7 @@ import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
 import { alone, discard, readBody } from "../http/body.ts";
 import { headersOf } from "../http/headers.ts";
+import { isClosed } from "../http/response.ts";
 import { fromText, notText, streamedAsText } from "./frames.ts";
 import { isGrpcWebText } from "../http/media-type.ts";
 import { allowing, createRouter, rpcPathOf } from "./route.ts";
@@ -130,7 +131,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       if (!byPath.has(rpcPathOf(request))) return gateway.handle(request, response);
       serve(request, response).catch((error: unknown) => {
         // A client that has left is no fault.
-        if (response.destroyed) return;
+        if (isClosed(response)) return;
         onFault(error);
         if (response.headersSent) response.destroy();
         else turnAway(request, response, refuse("INTERNAL").refusal);
@@ -152,13 +153,13 @@ function isWatch(handler: UniversalHandler | undefined): boolean {
 
 /** Writes an answer as it comes, no faster than the client takes it. */
 async function writeOut(response: Response, { status, header, body, trailer }: UniversalServerResponse): Promise<void> {
-  if (response.destroyed) return;
+  if (isClosed(response)) return;
   // The two responses are alike, but their overloads are not.
   const plain = response as ServerResponse;
   plain.writeHead(status, { ...Object.fromEntries(header ?? []), "cache-control": "no-store" });
   const gone = once(plain, "close");
   for await (const chunk of body ?? []) {
-    if (plain.destroyed) return;
+    if (isClosed(response)) return;
     if (!plain.write(chunk)) await Promise.race([once(plain, "drain"), gone]);
   }
   if (trailer !== undefined) plain.addTrailers(Object.fromEntries(trailer));

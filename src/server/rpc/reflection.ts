@@ -56,10 +56,17 @@ function createReflection(): (request: v1.ServerReflectionRequest) => Response {
   const bySymbol = new Map(files.flatMap((file) => symbolsOf(file).map((symbol) => [symbol, file] as const)));
   const messages = new Set(files.flatMap((file) => allMessages(file.messages)).map(({ typeName }) => typeName));
 
+  /** What is said of each file that was asked for: to make it costs many times the rest of an answer. */
+  const said = new Map<DescFile, MessageResponse>();
+
   function fileResponse(file: DescFile | undefined): MessageResponse {
     if (file === undefined) return notFound;
+    const known = said.get(file);
+    if (known !== undefined) return known;
     const fileDescriptorProto = withImports([file]).map(({ proto }) => toBinary(FileDescriptorProtoSchema, proto));
-    return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+    const made: MessageResponse = { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+    said.set(file, made);
+    return made;
   }
 
   function responseTo({ messageRequest: asked }: v1.ServerReflectionRequest): MessageResponse {
