@@ -69,6 +69,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/shares.test.ts"],
   },
   {
+    name: "blank lines without a pause",
+    breaks: "a few connections that send blank lines keep everybody else waiting for a quarter of a second each time",
+    place: "src/server/listener/pipeline.ts#onData",
+    text: `if (pieces >= piecesPerTurn) rest();`,
+    replacement: ``,
+    suites: ["test/server/pipeline.test.ts"],
+  },
+  {
     name: "page's refusals all in the log",
     breaks: "whoever copies a page's key fills the log",
     place: "src/main/calls.ts#isAnybodys",

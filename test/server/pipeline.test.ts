@@ -1,0 +1,56 @@
+/** How much of one connection's bytes is parsed before others have their turn. */
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
+import { PassThrough } from "node:stream";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createPipelines } from "../../src/server/listener/pipeline.ts";
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ["setImmediate"] }));
+afterEach(() => void vi.useRealTimers());
+
+/** What a stream does within a turn. */
+async function endOfTurn(): Promise<void> {
+  for (let i = 0; i < 20; i += 1) await new Promise<void>((resolve) => process.nextTick(resolve));
+}
+
+/** Has a connection bring this text at once, and tells the pieces that were parsed in each turn until all was. */
+async function parse(text: string, hasBody: boolean): Promise<number[][]> {
+  const socket = new PassThrough();
+  let pieces: number[] = [];
+  let bytes = 0;
+  socket.on("data", (piece: Buffer) => {
+    bytes += piece.length;
+    pieces.push(piece.length);
+    // As node:http does for whoever reads a body.
+    socket.resume();
+  });
+  const pipelines = createPipelines(16);
+  pipelines.take(socket as unknown as Socket);
+  if (hasBody)
+    pipelines.began({ socket: socket as unknown as Socket, complete: false, headers: {} } as IncomingMessage);
+  socket.write(text);
+  const turns: number[][] = [];
+  for (;;) {
+    await endOfTurn();
+    turns.push(pieces);
+    pieces = [];
+    if (bytes === text.length) return turns;
+    vi.runOnlyPendingTimers();
+  }
+}
+
+test.each([
+  ["blank lines", false],
+  ["blank lines within a body in chunks", true],
+])("of %s 64 are parsed in a turn, and all of them in the end", async (_, hasBody) => {
+  const lines = 1_000;
+  const turns = await parse("\r\n\r\n".repeat(lines), hasBody);
+  expect(Math.max(...turns.map((pieces) => pieces.length))).toBeLessThanOrEqual(64);
+  expect(turns.flat()).toEqual(Array(lines).fill(4));
+});
+
+test("of a body in chunks, each of which may be small, 4 KiB are parsed in a turn", async () => {
+  const text = "1\r\nx\r\n".repeat(10_000);
+  const turns = await parse(text, true);
+  expect(Math.max(...turns.map((pieces) => pieces.reduce((sum, bytes) => sum + bytes, 0)))).toBe(4_096);
+});
