@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { parseConfig, type Config } from "../../src/config/config.ts";
 import { parseDurationMs } from "../../src/config/shapes.ts";
+import { providerNames } from "../../src/delivery/providers/list.ts";
 import { configOf, faultsOf, keyText, noFiles, olderKeyText, production } from "../support/service/environment.ts";
 import { dayMs, hourMs, minuteMs, policy, secondMs } from "../support/data/examples.ts";
 
@@ -170,7 +171,7 @@ describe("a variable of a kind", () => {
       "must be a list such as <key>,<older key>, each 32 bytes in base64url without padding",
     ],
     ["OTP_MASTER_KEY", [Array<string>(9).fill(key(32)).join(",")], "must have at most 8 entries"],
-    ["OTP_PROVIDERS", ["twilio", "Console", "console,", ","], "must be one of console, messagebird, bird, webhook"],
+    ["OTP_PROVIDERS", ["twilio", "Console", "console,", ","], `must be one of ${providerNames.join(", ")}`],
     ["OTP_BRAND", ["B".repeat(41)], "must have at most 40 characters"],
     [
       "OTP_BRAND",
