@@ -13,7 +13,7 @@ import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { messageOf, openExisting, say, timeOf, Unusable, type Command } from "./command.ts";
-import { fileFindings } from "./file-findings.ts";
+import { fileFindings } from "./doctor-files.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 
 export const doctor: Command = {

@@ -5,7 +5,7 @@
 import { chmodSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { fileFindings } from "../../src/commands/file-findings.ts";
+import { fileFindings } from "../../src/commands/doctor-files.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { added, endpointOf } from "../store/endpoints.ts";
 import { lacks } from "../support/machine.ts";
