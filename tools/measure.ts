@@ -3,6 +3,7 @@
  * on SQLite: the functions that every one of five calls ran until the caller had its answer.
  *
  *   npm run measure -- /path/to/another/tree     measures that one instead, which may be of an earlier commit
+ *   npm run measure -- --list src/server         lists what the calls pass there too, by file
  */
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
@@ -10,13 +11,15 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
+import { parseArgs } from "node:util";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import { newPhone } from "../test/support/data/phones.ts";
 import { firstKey, startOtpd, type Otpd } from "../test/support/processes/process.ts";
 import { declaredIn } from "./declared.ts";
 import { functionLinesMax } from "./rules/rules.ts";
 
-const root = resolve(process.argv[2] ?? join(import.meta.dirname, ".."));
+const { values: given, positionals } = parseArgs({ options: { list: { type: "string" } }, allowPositionals: true });
+const root = resolve(positionals[0] ?? join(import.meta.dirname, ".."));
 const warmCalls = 50;
 const measuredCalls = 5;
 
@@ -138,6 +141,17 @@ function inEvery([first = new Set(), ...others]: readonly Functions[]): Function
 
 const filesOf = (functions: Functions) => new Set([...functions].map((name) => name.split("#")[0])).size;
 
+/** A row for each file below a folder: how many of its functions are passed, and which. */
+function passedBelow(folder: string, functions: Functions): string[] {
+  const below = [...functions]
+    .map((name) => name.split(/[#@]/))
+    .map(([path = "", name = ""]) => ({ path: `src/${path}`, name: name === "" ? "(no name)" : name }))
+    .filter(({ path }) => path.startsWith(folder));
+  return [...Map.groupBy(below, ({ path }) => path)]
+    .toSorted(([a], [b]) => a.localeCompare(b))
+    .map(([path, inside]) => `| ${path} | ${inside.length} | ${inside.map(({ name }) => name).join(", ")} |`);
+}
+
 // ---- what the files hold --------------------------------------------------------------------------------------------
 
 interface SourceFile {
@@ -210,3 +224,10 @@ console.log(["", "| function | lines |", "| --- | --- |", ...long].join("\n"));
 console.log(
   ["", "| room | files | lines | longest file, lines |", "| --- | --- | --- | --- |", ...rooms(src)].join("\n"),
 );
+const { list } = given;
+if (list !== undefined) {
+  for (const [what, functions] of Object.entries({ send, verify })) {
+    const head = ["", `| a ${what} passes | functions | their names |`, "| --- | --- | --- |"];
+    console.log([...head, ...passedBelow(list, functions)].join("\n"));
+  }
+}

@@ -8,6 +8,7 @@
  * Whoever has to wait does so by his address, and addresses take turns: the crowd of one never stands before another's first
  * call. A secret key that was valid lately goes before all of them, as far as it leaves them some.
  */
+import { createTurns } from "./turns.ts";
 
 export interface DoorLimits {
   /** Calls begun in one turn of the event loop. */
@@ -43,43 +44,32 @@ export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: Doo
   /** The next address's turn comes first. */
   const others = new Map<string | undefined, Answer[]>();
   let othersWaiting = 0;
-  let begun = 0;
   let looks = 0;
   let knownLooks = 0;
-  let isScheduled = false;
+  const turns = createTurns(perTurn, onTurn);
 
   const looked: Looked = () => {
     looks -= 1;
-    if (othersWaiting > 0) schedule();
+    if (othersWaiting > 0) turns.schedule();
   };
   const lookedAtKnown: Looked = () => {
     knownLooks -= 1;
-    if (known.length > 0) schedule();
+    if (known.length > 0) turns.schedule();
   };
 
-  function schedule(): void {
-    if (isScheduled) return;
-    isScheduled = true;
-    setImmediate(onTurn);
-  }
-
-  function onTurn(): void {
-    isScheduled = false;
-    const forOthers = Math.min(Math.ceil(perTurn * othersPart), othersWaiting, looksMax - looks);
-    const next = known.splice(0, Math.max(0, Math.min(perTurn - forOthers, knownLooksMax - knownLooks)));
-    begun = next.length;
-    knownLooks += begun;
-    const more: Answer[] = [];
-    for (; begun < perTurn && looks < looksMax; begun += 1) {
+  function onTurn(atMost: number): number {
+    const forOthers = Math.min(Math.ceil(atMost * othersPart), othersWaiting, looksMax - looks);
+    const next = known.splice(0, Math.max(0, Math.min(atMost - forOthers, knownLooksMax - knownLooks)));
+    knownLooks += next.length;
+    for (const answer of next) answer(lookedAtKnown);
+    let begun = next.length;
+    for (; begun < atMost && looks < looksMax; begun += 1) {
       const answer = takeOther();
       if (answer === undefined) break;
       looks += 1;
-      more.push(answer);
+      answer(looked);
     }
-    // Once more, if only to know that a turn has passed.
-    if (begun > 0) schedule();
-    for (const answer of next) answer(lookedAtKnown);
-    for (const answer of more) answer(looked);
+    return begun;
   }
 
   /** The first one of the address whose turn it is, which is last from now on. */
@@ -106,12 +96,11 @@ export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: Doo
 
   return {
     enter(waiting) {
-      schedule();
-      if (begun < perTurn && looks < looksMax && known.length === 0 && othersWaiting === 0) {
-        begun += 1;
+      if (looks < looksMax && known.length === 0 && othersWaiting === 0 && turns.take()) {
         looks += 1;
         return looked;
       }
+      turns.schedule();
       const who = waiting();
       if (who.isKnown) {
         if (known.length >= waitingMax) return Promise.resolve(undefined);

@@ -34,8 +34,12 @@ const answersMax = 64;
 /** `mark` lets a page read the answer. */
 export function createShortRefusals(mark: (request: Request, response: Response) => Promise<void>): RefuseShortly {
   const answers = new Map<string, Sendable>();
-  const takeTurn = createTurns(perTurn);
-  let waiting = 0;
+  const waiting: (() => void)[] = [];
+  const turns = createTurns(perTurn, (atMost) => {
+    const next = waiting.splice(0, atMost);
+    for (const begin of next) begin();
+    return next.length;
+  });
 
   function answerOf({ surface, type }: Routed, refusal: Refusal): Sendable {
     const name = `${refusal.reason} ${surface} ${type}`;
@@ -47,11 +51,8 @@ export function createShortRefusals(mark: (request: Request, response: Response)
   }
 
   return async (request, response, routed, refusal, callId) => {
-    const turn = waiting < waitingMax ? takeTurn() : undefined;
-    if (turn !== undefined) {
-      waiting += 1;
-      await turn;
-      waiting -= 1;
+    if (waiting.length < waitingMax && (waiting.length > 0 || !turns.take())) {
+      await new Promise<void>((resolve) => void waiting.push(resolve));
     }
     discard(request);
     if (request.headers.origin !== undefined) await mark(request, response);

@@ -1,13 +1,17 @@
 /**
- * Turns: what many ask for at once is done a few at a time, one turn of the event loop after another.
+ * Turns of the event loop: what many ask for at once is begun a few at a time, one turn after another, so that everything
+ * else has its turn in between.
  */
 
-/** Waits for its turn, first come, first served; undefined when it is its turn already. */
-export type TakeTurn = () => Promise<void> | undefined;
+export interface Turns {
+  /** Has what waits begun in the next turn. */
+  schedule(): void;
+  /** Whether one more may begin in this turn, which counts it. Whoever keeps order asks only when nobody waits. */
+  take(): boolean;
+}
 
-/** Has at most `perTurn` in each turn of the event loop. */
-export function createTurns(perTurn: number): TakeTurn {
-  const waiting: (() => void)[] = [];
+/** At most `perTurn` a turn. `begin` begins at most so many of those that wait, and returns how many. */
+export function createTurns(perTurn: number, begin: (atMost: number) => number): Turns {
   let begun = 0;
   let isScheduled = false;
 
@@ -19,18 +23,18 @@ export function createTurns(perTurn: number): TakeTurn {
 
   function onTurn(): void {
     isScheduled = false;
-    const next = waiting.splice(0, perTurn);
-    begun = next.length;
+    begun = begin(perTurn);
+    // Once more, if only to know that a turn has passed.
     if (begun > 0) schedule();
-    for (const begin of next) begin();
   }
 
-  return () => {
-    schedule();
-    if (begun < perTurn && waiting.length === 0) {
+  return {
+    schedule,
+    take() {
+      schedule();
+      if (begun >= perTurn) return false;
       begun += 1;
-      return undefined;
-    }
-    return new Promise((resolve) => waiting.push(resolve));
+      return true;
+    },
   };
 }
