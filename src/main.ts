@@ -74,8 +74,8 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const shareOf = createShares(base);
     const connections = createBoundConnections(base, shareOf);
     const ownKeys = createOwnKeys(system);
-    const { demo, pageOf } = createSitePages(base, ownKeys, inbox, worker.nudge);
-    const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pageOf });
+    const { demo, pages } = createSitePages(base, ownKeys, inbox, worker.nudge);
+    const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages });
     const health = createHealth([OtpService.typeName]);
     const server = await startServer({
       handler: withOpenRpcs(calls.gateway, openRpcs(base, health, shareOf)),

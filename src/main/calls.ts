@@ -7,21 +7,20 @@ import type { Tracing } from "../observe/tracing.ts";
 import { createTurnedAwayLog } from "../observe/turned-away.ts";
 import { isPublishable } from "../otp/api-key.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
-import { createCors } from "../server/http/cors.ts";
 import { createConnections, type Connections } from "../server/listener/connections.ts";
 import { connectionLimits } from "../server/listener/server.ts";
 import { createPages } from "../server/pages/pages.ts";
-import { createAddressOf, createAdmission } from "../server/rpc/authorize.ts";
+import { createAddressOf, createAuthorize } from "../server/rpc/authorize.ts";
 import type { Call } from "../server/rpc/call.ts";
+import { createCodecs } from "../server/rpc/codecs.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../server/rpc/gateway.ts";
-import { createOtpService, type OtpHandlers } from "../server/rpc/handlers.ts";
-import { createRpcs } from "../server/rpc/rpcs.ts";
+import { createPerform } from "../server/rpc/perform.ts";
 import { createAuthenticate } from "../service/api-keys.ts";
 import { createBotCheck } from "../service/bot-check.ts";
 import { tellingLimited } from "../service/limited.ts";
 import type { OwnKeys } from "../service/own-keys.ts";
-import { createQuotas, type Quotas } from "../service/quotas.ts";
-import { createVerifications } from "../service/verifications.ts";
+import { createQuotas } from "../service/quotas.ts";
+import { createVerifications, type Verifications } from "../service/verifications.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import type { SitePages } from "./pages.ts";
 import { connectionsWithinFiles } from "./open-files.ts";
@@ -60,8 +59,8 @@ export function createBoundConnections({ config, telemetry }: Base, shareOf: Sha
   });
 }
 
-/** The acts, as OtpService has them. */
-function createHandlers(base: Base, worker: Worker, quotas: Quotas): OtpHandlers {
+/** The acts behind the RPCs. */
+function createActs(base: Base, worker: Worker): Verifications {
   const { config, metrics, onFault, print } = base;
   const verifications = createVerifications({
     ...base,
@@ -76,11 +75,7 @@ function createHandlers(base: Base, worker: Worker, quotas: Quotas): OtpHandlers
     onDailyShare: shareTeller(base),
     onVerify: metrics?.verifyDecided,
   });
-  if (!isDevelopment(config)) return createOtpService(verifications, quotas);
-  return createOtpService(
-    tellingLimited(verifications, (...of) => print(limitedLine(...of))),
-    quotas,
-  );
+  return isDevelopment(config) ? tellingLimited(verifications, (...of) => print(limitedLine(...of))) : verifications;
 }
 
 /** What is told of calls, and of requests that became none; `end` tells what is still counted. */
@@ -111,7 +106,7 @@ export interface CallsOptions {
   readonly connections: Connections;
   readonly shareOf: ShareOf;
   readonly ownKeys: OwnKeys;
-  readonly pageOf: SitePages["pageOf"];
+  readonly pages: SitePages["pages"];
 }
 
 /** Makes the gateway. `end` has the log tell what it has only counted so far. */
@@ -120,9 +115,8 @@ export function createCalls(
   options: CallsOptions,
 ): { readonly gateway: Gateway; readonly end: () => void } {
   const { config, system, telemetry, store, tenants, onFault } = base;
-  const { worker, tracing, connections, shareOf, ownKeys, pageOf } = options;
+  const { worker, tracing, connections, shareOf, ownKeys, pages } = options;
   const now = () => system.now();
-  const quotas = createQuotas(now, config.keyLimit);
   const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
   const { authenticate, wasValid } = createAuthenticate({
     store,
@@ -131,28 +125,30 @@ export function createCalls(
     isShared: ({ text }) => shareOf(text) === undefined,
     onFault: onFault("api-keys"),
   });
+  const authorize = createAuthorize({
+    authenticate: async (header, nameOf) => tenants.admit(await authenticate(header, nameOf)),
+    addressOf,
+    quotas: createQuotas(now, config.keyLimit),
+    now,
+    warn: telemetry.warning,
+  });
+  const perform = createPerform({
+    verifications: createActs(base, worker),
+    byMessage: authorize.byMessage,
+    onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
+  });
   const { end, ...listeners } = createCallLog(base);
   const gateway = createGateway({
     ...listeners,
-    rpcs: createRpcs({
-      service: createHandlers(base, worker, quotas),
-      messageBytesMax: bodyBytesMax,
-      onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
-    }),
+    codecs: createCodecs(perform, bodyBytesMax),
     system,
     addressOf,
     shareOf,
     wasValid,
     onAuthenticated: connections.authenticated,
-    pages: (house) => createPages(pageOf, house),
-    admit: createAdmission({
-      authenticate: async (header, nameOf) => tenants.admit(await authenticate(header, nameOf)),
-      addressOf,
-      quotas,
-      now,
-      warn: telemetry.warning,
-    }),
-    cors: createCors((origin) => store.registry.listsOrigin(origin, store.now())),
+    pages: (shared) => createPages(pages, shared),
+    authorize: authorize.byHeaders,
+    listsOrigin: (origin) => store.registry.listsOrigin(origin, store.now()),
     bodyBytesMax,
     deadlineMs,
     callsMax,

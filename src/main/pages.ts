@@ -10,7 +10,7 @@ import { createOwnNames } from "../server/http/own-names.ts";
 import { createDemo, type Demo } from "../server/pages/demo.ts";
 import { createPublicDocuments } from "../server/pages/documents.ts";
 import { createOperations } from "../server/pages/operations.ts";
-import type { Page } from "../server/pages/pages.ts";
+import type { PagesByPath } from "../server/pages/pages.ts";
 import { createReportPages } from "../server/pages/reports.ts";
 import type { OwnKeys } from "../service/own-keys.ts";
 import { createTakeReport } from "../service/reports.ts";
@@ -20,8 +20,7 @@ const demoTokenBytes = 18;
 
 export interface SitePages {
   readonly demo: Demo | undefined;
-  /** The page of a path. */
-  readonly pageOf: (path: string) => Page | undefined;
+  readonly pages: PagesByPath;
 }
 
 /** `nudge` has the worker look at once for what a report has made due. */
@@ -33,13 +32,13 @@ export function createSitePages(base: Base, ownKeys: OwnKeys, inbox: Inbox | und
     isOwnName: createOwnNames([config.host, hostname()]),
     now: () => system.now(),
   });
-  const publicDocument = createPublicDocuments(receiptKeys(keys));
+  const documents = createPublicDocuments(receiptKeys(keys));
   const takeReport = createTakeReport({
     ...base,
     providersOf: (channel) => providersOf(channel).map(({ name }) => name),
     nudge,
   });
-  const reportPage = createReportPages(base.providers, takeReport);
+  const reports = createReportPages(base.providers, takeReport);
   const demo = config.demo
     ? createDemo({
         inbox,
@@ -50,6 +49,6 @@ export function createSitePages(base: Base, ownKeys: OwnKeys, inbox: Inbox | und
     : undefined;
   return {
     demo,
-    pageOf: (path) => operations(path) ?? publicDocument(path) ?? reportPage(path) ?? demo?.pageOf(path),
+    pages: new Map([...operations, ...documents, ...reports, ...(demo?.pages ?? [])]),
   };
 }

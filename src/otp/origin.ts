@@ -1,11 +1,12 @@
 /**
- * Web origins: where a publishable key may be used from, and where a secret key must not be.
+ * Web origins: where a publishable key may be used from, and where a secret key must not be. Every refusal for where a call
+ * comes from is made here.
  *
  * An origin is no secret, and no proof: a script can send any. It is what a browser says truthfully about the page that
  * asks, so it keeps a key that was copied from working in other people's pages, and nothing else.
  */
 import { isPublishable, type ApiKey } from "./api-key.ts";
-import { ok, refuse, type Result } from "./reason.ts";
+import { ok, refuse, type Refusal, type Result } from "./reason.ts";
 
 /** The most origins that one key may list. */
 export const originsMax = 20;
@@ -49,6 +50,24 @@ export function judgeOrigin(
 }
 
 const fromNoPage = "The API key is for web pages, and this call comes from none: it has no Origin.";
+
+/**
+ * Judges the origin that a send is to name in its SMS. A publishable key may name its own alone: else a page could have its
+ * users' browsers offer the code to another site, and so could whoever took an app's key out of it. Pure.
+ */
+export function judgeWebOrigin(
+  { kind, origins }: Pick<ApiKey, "kind" | "origins">,
+  named: string | undefined,
+): Result<undefined> {
+  return named === undefined || !isPublishable(kind) || origins.includes(named)
+    ? ok(undefined)
+    : refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin" });
+}
+
+/** Why a browser must not send the call that it asks for: its question has no key, so any key's origin will do. */
+export const originUnlisted: Refusal = refuse("ORIGIN_NOT_ALLOWED", {
+  message: "No publishable API key lists this origin.",
+}).refusal;
 
 /** Whether a page of this origin was served by the very host that it calls. `null` is an origin of no host. */
 function isOwn(origin: string, host: string | undefined): boolean {

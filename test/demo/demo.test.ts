@@ -258,7 +258,7 @@ describe("where the page and its inbox are served", () => {
     };
     const made = createDemo({ inbox, host, makeKey, token: new Secret("token") });
     const url = made.open({ scheme: "http", host, port });
-    return { url, origins, paths: paths.filter((path) => made.pageOf(path) !== undefined) };
+    return { url, origins, paths: paths.filter((path) => made.pages.get(path) !== undefined) };
   };
 
   test.each([

@@ -7,10 +7,8 @@ import type { ApiKey } from "../../src/otp/api-key.ts";
 import { refuse } from "../../src/otp/reason.ts";
 import { createShareOf } from "../../src/server/http/client-address.ts";
 import { createConnections } from "../../src/server/listener/connections.ts";
-import { createCors } from "../../src/server/http/cors.ts";
 import { createGateway } from "../../src/server/rpc/gateway.ts";
-import type { OtpHandlers } from "../../src/server/rpc/handlers.ts";
-import { createRpcs } from "../../src/server/rpc/rpcs.ts";
+import { createCodecs } from "../../src/server/rpc/codecs.ts";
 import { connectionLimits, startServer } from "../../src/server/listener/server.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
@@ -86,16 +84,16 @@ async function startImpatient() {
   });
   const onFault = (error: unknown) => void faults.push(error);
   const gateway = createGateway({
-    rpcs: createRpcs({ service: {} as OtpHandlers, messageBytesMax: 16_384, onFault() {} }),
+    codecs: createCodecs(() => Promise.reject(new Error("no call gets so far")), 16_384),
     system: createManualSystem(),
-    admit: async ({ headers }) =>
+    authorize: async ({ headers }) =>
       headers.authorization === undefined
-        ? { key: undefined, result: refuse("API_KEY_MISSING") }
-        : { key, result: { ok: true, value: { key, address: undefined } } },
+        ? { key: undefined, address: undefined, refusal: refuse("API_KEY_MISSING").refusal }
+        : { key, address: undefined, refusal: undefined },
     addressOf: () => ({ name: "127.0.0.1", text: "127.0.0.1" }),
     shareOf: () => undefined,
     wasValid: () => false,
-    cors: createCors(() => Promise.resolve(false)),
+    listsOrigin: () => Promise.resolve(false),
     pages: () => () => undefined,
     onAuthenticated: connections.authenticated,
     bodyBytesMax: 16_384,

@@ -8,7 +8,7 @@ import { decodeJwt, importJWK, jwtVerify, type JWK } from "jose";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Reason } from "../../src/otp/reason.ts";
-import { restError } from "../../src/server/rpc/rest-error.ts";
+import { restError } from "../../src/server/rpc/errors.ts";
 import { contract } from "../support/data/contract.ts";
 import {
   createJudge,

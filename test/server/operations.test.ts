@@ -18,9 +18,12 @@ let nowMs = 0;
 const readerFor = (access: "loopback" | "on") => {
   const render = async () => ({ type: "text/plain", body: `${(rendered += 1)}` });
   const isOwnName = createOwnNames(["otp.internal"]);
-  const page = createOperations({ metrics: { access, render }, judge: async () => ({}), isOwnName, now: () => nowMs })(
-    "/metrics",
-  );
+  const page = createOperations({
+    metrics: { access, render },
+    judge: async () => ({}),
+    isOwnName,
+    now: () => nowMs,
+  }).get("/metrics");
   if (page === undefined) throw new Error("there are no metrics");
   return async (peer: string | undefined, more: Record<string, string> = {}) => {
     const headers = { host: "localhost:8080", ...more };
@@ -117,7 +120,9 @@ test("this machine gets eight fresh ones a second, and what is up to a second ol
 
 test("without metrics there is no such path", () => {
   expect(
-    createOperations({ metrics: undefined, judge: async () => ({}), isOwnName: () => true, now: () => 0 })("/metrics"),
+    createOperations({ metrics: undefined, judge: async () => ({}), isOwnName: () => true, now: () => 0 }).get(
+      "/metrics",
+    ),
   ).toBeUndefined();
 });
 

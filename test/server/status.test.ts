@@ -5,8 +5,7 @@ import { Code } from "@connectrpc/connect";
 import { expect, test } from "vitest";
 import { Reason } from "../../gen/otp/v1/otp_service_pb.ts";
 import { reasons, type Reason as ReasonName } from "../../src/otp/reason.ts";
-import { restError } from "../../src/server/rpc/rest-error.ts";
-import { httpStatus, toConnectError } from "../../src/server/rpc/errors.ts";
+import { httpStatus, restError, toConnectError } from "../../src/server/rpc/errors.ts";
 import { contract, expectRefusal, type ContractReason } from "../support/data/contract.ts";
 import { restOutcome } from "../support/clients/surfaces.ts";
 

@@ -8,14 +8,14 @@ export const boundsMutants: readonly Mutant[] = [
     name: "a place is kept while the body is on its way",
     breaks: "a few kilobytes of calls without an end refuse everybody else's",
     place: "src/server/rpc/gateway.ts#readWithoutPlace",
-    text: `    place.lend();`,
+    text: `  place.lend();`,
     replacement: ``,
     suites,
   },
   {
     name: "a place is given back when the answer is written",
     breaks: "answers that nobody takes are held without a bound",
-    place: "src/server/rpc/gateway.ts#serve",
+    place: "src/server/rpc/gateway.ts#serveCall",
     text: `if (call.reached && !isGone(request))`,
     replacement: `if (call.reached && isGone(request))`,
     suites,
@@ -23,7 +23,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a refusal keeps its place until it was taken",
     breaks: "strangers who take no answer refuse everybody else's calls",
-    place: "src/server/rpc/gateway.ts#serve",
+    place: "src/server/rpc/gateway.ts#serveCall",
     text: `if (call.reached && !isGone(request))`,
     replacement: `if (!isGone(request))`,
     suites,
@@ -118,32 +118,30 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a preflight takes a call's place",
     breaks: "preflights refuse calls while origins are looked up",
-    place: "src/server/rpc/page-answers.ts#createPageAnswers",
+    place: "src/server/rpc/cors.ts#preflight",
     text: `      const place = places.begin();
-      const answer`,
+`,
     replacement: `      const place = places.begin();
       if (!place.take()) throw new Error("no place");
-      const answer`,
+`,
     suites,
   },
   {
     name: "no key is looked at like any other",
     breaks: "a crowd without keys takes every place, and honest calls are refused",
     place: "src/server/rpc/gateway.ts#serve",
-    text: `    if (!hasKey(request.headers.authorization) && !places.isDraining) return refuseKeyless(request, response, routed);
-`,
-    replacement: `    hasKey(undefined);
-`,
+    text: `if (!hasKey(request.headers.authorization) && !places.isDraining) {`,
+    replacement: `if (!hasKey(request.headers.authorization) && !places.isDraining && places.isDraining) {`,
     suites: ["test/server/overload.test.ts", "test/server/door.test.ts"],
   },
   {
     name: "a place before the key",
     breaks: "a crowd with wrong keys takes every place, and honest calls are refused",
-    place: "src/server/rpc/gateway.ts#serve",
-    text: `    const place = places.begin();
+    place: "src/server/rpc/gateway.ts#serveCall",
+    text: `  const place = way.places.begin();
 `,
-    replacement: `    const place = places.begin();
-    place.take();
+    replacement: `  const place = way.places.begin();
+  place.take();
 `,
     suites: ["test/server/door.test.ts"],
   },
@@ -176,16 +174,16 @@ export const boundsMutants: readonly Mutant[] = [
     name: "unfinished reports stay",
     breaks: "eight addresses keep every provider's report out",
     place: "src/server/pages/pages.ts#readAndShow",
-    text: `    share.yieldTo(() => abandon(request));
+    text: `  share.yieldTo(() => abandon(request));
 `,
-    replacement: `    abandon.toString();
+    replacement: `  abandon.toString();
 `,
     suites: ["test/server/door.test.ts"],
   },
   {
     name: "answers that nobody takes keep their share",
     breaks: "16 addresses shut all visitors out of all pages",
-    place: "src/server/rpc/gateway.ts#serve",
+    place: "src/server/rpc/gateway.ts#serveCall",
     text: `entry.share?.yieldTo(() => abandon(request));`,
     replacement: `abandon.toString();`,
     suites: ["test/server/door.test.ts"],
@@ -194,17 +192,17 @@ export const boundsMutants: readonly Mutant[] = [
     name: "what is worked on gives way",
     breaks: "visitors lose calls that we are working on to whoever comes",
     place: "src/server/rpc/gateway.ts#takeShare",
-    text: `    entry.share = share;
+    text: `  entry.share = share;
 `,
-    replacement: `    entry.share = share;
-    share.yieldTo(() => entry.giveUp(new ClientGone("gone")));
+    replacement: `  entry.share = share;
+  share.yieldTo(() => entry.giveUp(new ClientGone("gone")));
 `,
     suites: ["test/server/door.test.ts"],
   },
   {
     name: "whoever has as much gives way",
     breaks: "strangers of one address drive their own answers out for ever, and others' with them",
-    place: "src/server/rpc/budget.ts#makeRoom",
+    place: "src/server/rpc/capacity.ts#makeRoom",
     text: `group.yielding.size > (most?.yielding.size ?? 0)`,
     replacement: `most === undefined || group.yielding.size < most.yielding.size`,
     suites: ["test/server/door.test.ts"],

@@ -24,8 +24,8 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "a late call may be retried without a key",
     breaks: "a client's library repeats a send that went on behind its deadline",
-    place: "src/server/rpc/guard.ts#createGuard",
-    text: `const doubt = isHarmlessTwice(call) ? {} : { mayBeDone: true };`,
+    place: "src/server/rpc/faults.ts#refusalOfFault",
+    text: `const doubt = isHarmlessTwice ? {} : { mayBeDone: true };`,
     replacement: `const doubt: { mayBeDone?: boolean } = {};`,
     suites: ["test/server/outages.test.ts"],
   },
@@ -48,7 +48,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "JSON for gRPC's unknown paths",
     breaks: "a gRPC client is shown an HTTP status that it makes a guess of",
-    place: "src/server/rpc/refused.ts#refusalBefore",
+    place: "src/server/rpc/errors.ts#refusalBefore",
     text: `if (!isGrpc || isOfHttp || method !== "POST")`,
     replacement: `if (isGrpc || isOfHttp || method !== "POST")`,
     suites: ["test/server/protocols.test.ts"],
@@ -56,7 +56,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "text is answered in binary",
     breaks: "Google's web client cannot read an answer",
-    place: "src/server/rpc/gateway.ts#invoke",
+    place: "src/server/rpc/codecs.ts#overConnect",
     text: `return isGrpcWebText(type) ? asText(whole) : whole;`,
     replacement: `return whole;`,
     suites: ["test/server/protocols.test.ts"],
@@ -64,7 +64,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "a refusal of text in binary",
     breaks: "Google's web client cannot read why it was refused",
-    place: "src/server/rpc/refused.ts#refusalOn",
+    place: "src/server/rpc/errors.ts#refusalOn",
     text: `return isGrpcWebText(type) ? asText(answer) : answer;`,
     replacement: `return answer;`,
     suites: ["test/server/protocols.test.ts"],

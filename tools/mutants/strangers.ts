@@ -16,8 +16,8 @@ export const strangerMutants: readonly Mutant[] = [
     name: "a page's key earns a connection",
     breaks: "whoever copies a page's key has all connections for half an hour each, and nobody can make him go",
     place: "src/server/rpc/gateway.ts#refusalAtDoor",
-    text: `if (!isPublishable(key.kind)) onAuthenticated(request);`,
-    replacement: `onAuthenticated(request);`,
+    text: `if (!isPublishable(key.kind)) options.onAuthenticated(request);`,
+    replacement: `options.onAuthenticated(request);`,
     suites: ["test/server/newcomers.test.ts"],
   },
   {
@@ -87,7 +87,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "origins looked up without end",
     breaks: "a stranger's requests with an Origin fill the database's queue, and every send waits behind them",
-    place: "src/server/rpc/page-answers.ts#mark",
+    place: "src/server/rpc/cors.ts#mark",
     text: `originLooks.take(shareOf(request))`,
     replacement: `originLooks.take()`,
     suites: ["test/server/cors.test.ts"],
@@ -111,7 +111,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "slashes folded for every path",
     breaks: "what a proxy hides by its path is read with a slash more",
-    place: "src/server/rpc/route.ts#pathOf",
+    place: "src/server/rpc/routes.ts#pathOf",
     text: `return target.startsWith("/") ? target :`,
     replacement: `return target.startsWith("/") ? foldSlashes(target) :`,
     suites: ["test/server/spellings.test.ts"],

@@ -44,7 +44,7 @@ export function readBody(
 }
 
 /** A whole body as Connect takes it: piece by piece, of which it is the only one. */
-export async function* alone(body: Uint8Array): AsyncGenerator<Uint8Array> {
+export async function* inOnePiece(body: Uint8Array): AsyncGenerator<Uint8Array> {
   yield body;
 }
 

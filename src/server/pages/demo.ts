@@ -17,7 +17,7 @@ import { isLoopback } from "../../delivery/public-address.ts";
 import { digest } from "../../otp/key-ring.ts";
 import { invalid, ok, refuse } from "../../otp/reason.ts";
 import type { Secret } from "../../otp/secret.ts";
-import type { Page } from "./pages.ts";
+import type { Page, PagesByPath } from "./pages.ts";
 import type { Address } from "../listener/server.ts";
 
 export interface DemoOptions {
@@ -32,7 +32,7 @@ export interface DemoOptions {
 }
 
 export interface Demo {
-  readonly pageOf: (path: string) => Page | undefined;
+  readonly pages: PagesByPath;
   /** Makes the page's key, once the port is known. Returns the page's URL. */
   open(address: Address): string;
 }
@@ -85,7 +85,7 @@ export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
   }
 
   return {
-    pageOf: (path) => pages.get(path),
+    pages,
     open({ scheme, port }) {
       const names = new Set(["127.0.0.1", "localhost", "[::1]", ...(isLocal ? [inUrl(host)] : [])]);
       // As a browser writes them: without a default port.

@@ -7,19 +7,16 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { PublicJwk } from "../../otp/signing-key.ts";
 import type { PageAnswer } from "../http/response.ts";
-import type { Page } from "./pages.ts";
+import type { Page, PagesByPath } from "./pages.ts";
 
 /** Makes the pages. */
-export function createPublicDocuments(keySet: {
-  readonly keys: readonly PublicJwk[];
-}): (path: string) => Page | undefined {
+export function createPublicDocuments(keySet: { readonly keys: readonly PublicJwk[] }): PagesByPath {
   const openApi = readFileSync(new URL("../../../gen/openapi.json", import.meta.url), "utf8");
-  const pages = new Map([
+  return new Map([
     ["/.well-known/jwks.json", pageOf(keySet)],
     // Read and written again, which takes out the half of it that is indentation.
     ["/openapi.json", pageOf(JSON.parse(openApi))],
   ]);
-  return (path) => pages.get(path);
 }
 
 function pageOf(json: unknown): Page {

@@ -8,7 +8,7 @@ import { readinessChecks, type CheckResult, type ReadinessCheck } from "../../ob
 import { invalid, refuse } from "../../otp/reason.ts";
 import type { Instant } from "../../system.ts";
 import type { PageAnswer } from "../http/response.ts";
-import type { Page } from "./pages.ts";
+import type { Page, PagesByPath } from "./pages.ts";
 
 export interface OperationsOptions {
   /** Renders the metrics, and who may read them; undefined where there are none. */
@@ -27,19 +27,14 @@ const strangersMetricsMs = 1_000;
 /** This machine gets fresh ones, at most so many in that time: each is held for as long as somebody is slow to take it. */
 const ownRendersMax = 8;
 
-/** Makes the function that finds the page of a path. */
-export function createOperations({
-  metrics,
-  judge,
-  isOwnName,
-  now,
-}: OperationsOptions): (path: string) => Page | undefined {
+/** Makes the pages. */
+export function createOperations({ metrics, judge, isOwnName, now }: OperationsOptions): PagesByPath {
   const pages = new Map<string, Page>([
     ["/livez", { ...askedUrgently, answer: async () => ({ ok: true, value: json({ status: "alive" }) }) }],
     ["/readyz", readyPage(judge)],
   ]);
   if (metrics !== undefined) pages.set("/metrics", metricsPage(metrics, isOwnName, now));
-  return (path) => pages.get(path);
+  return pages;
 }
 
 const askedUrgently = { methods: ["GET", "HEAD"], isUrgent: true } as const;

@@ -3,15 +3,17 @@
  * up nothing. What acts, as a provider's report does, has a body: it is read within a budget of its own, and takes one of
  * the places of calls once it is whole.
  */
-import { refuse, type Reason, type Result } from "../../otp/reason.ts";
+import { refuse, type Result } from "../../otp/reason.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import { answerPage, type PageAnswer } from "../http/response.ts";
 import type { Request, Response } from "../listener/exchange.ts";
-import { createBudget, reasonOf } from "../rpc/budget.ts";
-import type { House, Pages } from "../rpc/gateway.ts";
+import { createBudget, reasonOf, type Budget } from "../rpc/capacity.ts";
+import { refusalOfFault, refuseForNow, type ForNow } from "../rpc/faults.ts";
+import type { Pages, Shared } from "../rpc/gateway.ts";
 import { abandon, answerAtOnce, discard, readBody } from "../http/body.ts";
-import { retryAfterMs } from "../rpc/places.ts";
-import { allowing, methodNotAllowed, pathOf } from "../rpc/route.ts";
+import { allowing, methodNotAllowed } from "../rpc/routes.ts";
+
+export type PagesByPath = ReadonlyMap<string, Page>;
 
 /** A path that is no RPC: what it answers to, and how. */
 export interface Page {
@@ -37,83 +39,92 @@ const reportBodies = { max: 64, perAddressMax: 8 };
 
 const empty = new Uint8Array();
 
-/** Answers the pages that `pageOf` finds by their paths. */
-export function createPages(pageOf: (path: string) => Page | undefined, house: House): Pages {
-  const { places, turnAway, shareOf, bodyBytesMax, bodyMs, faultRefusal } = house;
-  const bodies = createBudget(reportBodies);
+interface Context extends Shared {
+  readonly bodies: Budget;
+}
 
-  /** Sends a request away that may come again a little later. */
-  function sendAway(request: Request, response: Response, reason: Reason): void {
-    discard(request);
-    turnAway(request, response, refuse(reason, { retryAfterMs }).refusal);
-  }
+/** Shows a page to a request whose body is here. */
+type Show = (body: Uint8Array) => Promise<void>;
 
-  async function receive(page: Page, request: Request, response: Response): Promise<void> {
-    const method = request.method ?? "";
-    if (!page.methods.includes(method)) {
-      discard(request);
-      const refused = methodNotAllowed(page.methods);
-      return turnAway(request, response, refused.refusal, allowing(refused));
-    }
-    const show = async (body: Uint8Array) => {
-      const { url: target = "", headers } = request;
-      const answer = await page.answer({ method, target, headers, body, peer: peerOf(request) });
-      if (!answer.ok) return turnAway(request, response, answer.refusal);
-      answerPage(response, answer.value, method === "HEAD");
-    };
-    if (places.isDraining && page.isUrgent !== true) return sendAway(request, response, "SHUTTING_DOWN");
-    if (method !== "GET" && method !== "HEAD") return readAndShow(request, response, show);
-    return answerAtOnce(request, async () => {
-      if (page.acts === true) return withPlace(request, response, () => show(empty));
-      try {
-        await show(empty);
-      } catch (error) {
-        turnAway(request, response, faultRefusal(error));
-      }
-    });
-  }
-
-  /** Reads a body within the budget of them, and takes a place once it is whole. */
-  async function readAndShow(
-    request: Request,
-    response: Response,
-    show: (body: Uint8Array) => Promise<void>,
-  ): Promise<void> {
-    const share = bodies.take(shareOf(request));
-    if (typeof share === "string") return sendAway(request, response, reasonOf(share));
-    share.yieldTo(() => abandon(request));
-    const place = places.begin();
-    try {
-      const body = await readBody(request, bodyBytesMax, bodyMs);
-      if (body === undefined) return;
-      if (body === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
-      if (body === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
-      share.giveBack();
-      await withPlace(request, response, () => show(body), place);
-    } finally {
-      share.giveBack();
-      place.end();
-    }
-  }
-
-  async function withPlace(
-    request: Request,
-    response: Response,
-    act: () => Promise<void>,
-    place = places.begin(),
-  ): Promise<void> {
-    try {
-      if (!place.take()) return sendAway(request, response, "STORE_UNAVAILABLE");
-      await act();
-    } catch (error) {
-      turnAway(request, response, faultRefusal(error));
-    } finally {
-      place.end();
-    }
-  }
-
-  return (request, response) => {
-    const page = pageOf(pathOf(request));
-    return page === undefined ? undefined : receive(page, request, response);
+/** Answers the pages. */
+export function createPages(pages: Pick<PagesByPath, "get">, shared: Shared): Pages {
+  const context = { ...shared, bodies: createBudget(reportBodies) };
+  return (path, request, response) => {
+    const page = pages.get(path);
+    return page === undefined ? undefined : receive(context, page, request, response);
   };
+}
+
+async function receive(context: Context, page: Page, request: Request, response: Response): Promise<void> {
+  const { places, turnAway } = context;
+  const method = request.method ?? "";
+  if (!page.methods.includes(method)) {
+    discard(request);
+    const refused = methodNotAllowed(page.methods);
+    return turnAway(request, response, refused.refusal, allowing(refused));
+  }
+  const show: Show = async (body) => {
+    const { url: target = "", headers } = request;
+    const answer = await page.answer({ method, target, headers, body, peer: peerOf(request) });
+    if (!answer.ok) return turnAway(request, response, answer.refusal);
+    answerPage(response, answer.value, method === "HEAD");
+  };
+  if (places.isDraining && page.isUrgent !== true) return sendAway(context, request, response, "SHUTTING_DOWN");
+  if (method !== "GET" && method !== "HEAD") return readAndShow(context, request, response, show);
+  return answerAtOnce(request, async () => {
+    if (page.acts === true) return withPlace(context, request, response, () => show(empty));
+    try {
+      await show(empty);
+    } catch (error) {
+      refuseFault(context, request, response, error);
+    }
+  });
+}
+
+/** Reads a body within the budget of them, and takes a place once it is whole. */
+async function readAndShow(context: Context, request: Request, response: Response, show: Show): Promise<void> {
+  const { bodies, places, turnAway, shareOf, bodyBytesMax, bodyMs } = context;
+  const share = bodies.take(shareOf(request));
+  if (typeof share === "string") return sendAway(context, request, response, reasonOf(share));
+  share.yieldTo(() => abandon(request));
+  const place = places.begin();
+  try {
+    const body = await readBody(request, bodyBytesMax, bodyMs);
+    if (body === undefined) return;
+    if (body === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
+    if (body === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
+    share.giveBack();
+    await withPlace(context, request, response, () => show(body), place);
+  } finally {
+    share.giveBack();
+    place.end();
+  }
+}
+
+async function withPlace(
+  context: Context,
+  request: Request,
+  response: Response,
+  act: () => Promise<void>,
+  place = context.places.begin(),
+): Promise<void> {
+  try {
+    if (!place.take()) return sendAway(context, request, response, "STORE_UNAVAILABLE");
+    await act();
+  } catch (error) {
+    refuseFault(context, request, response, error);
+  } finally {
+    place.end();
+  }
+}
+
+/** Sends a request away that may come again a little later. */
+function sendAway({ turnAway }: Context, request: Request, response: Response, reason: ForNow): void {
+  discard(request);
+  turnAway(request, response, refuseForNow(reason));
+}
+
+function refuseFault({ turnAway, onFault }: Context, request: Request, response: Response, error: unknown): void {
+  onFault(error);
+  turnAway(request, response, refusalOfFault(error));
 }

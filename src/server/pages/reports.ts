@@ -5,13 +5,13 @@
 import { reportPath, type Provider } from "../../delivery/provider.ts";
 import type { Report } from "../../otp/message.ts";
 import { refuse } from "../../otp/reason.ts";
-import type { Page } from "./pages.ts";
+import type { Page, PagesByPath } from "./pages.ts";
 
 /** Makes the pages for all providers that report. */
 export function createReportPages(
   providers: readonly Provider[],
   noteReport: (provider: string, report: Report) => Promise<void>,
-): (path: string) => Page | undefined {
+): PagesByPath {
   const byPath = new Map<string, Page>();
   for (const provider of providers) {
     if (provider.readReport === undefined) continue;
@@ -28,5 +28,5 @@ export function createReportPages(
       },
     });
   }
-  return (path) => byPath.get(path);
+  return byPath;
 }

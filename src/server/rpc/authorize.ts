@@ -1,56 +1,53 @@
 /**
- * What a call's headers alone decide, before its body is read: whose key it is, whether that key may do this, from here,
- * and this often. key → scope, origin → the address's limit, for a publishable key → the key's limit.
+ * Whether a call is let in: whose key it brings, whether that key may do this, from here, and this often. All limits of
+ * addresses and keys are asked here; where a call may come from is for otp/origin.ts to judge.
+ *
+ *   by its headers, before its body is read: key → scope, origin → the address's limit, for a publishable key → the key's limit
+ *   by its message: the limit of the address that it names, and of every address for messages
  */
-import { isPublishable, mayDo, type ApiKey, type Scope } from "../../otp/api-key.ts";
+import { isPublishable, mayDo, type ApiKey } from "../../otp/api-key.ts";
 import { judgeOrigin } from "../../otp/origin.ts";
 import { ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
 import { createExpiryMap } from "../../service/expiry-map.ts";
-import type { Quotas } from "../../service/quotas.ts";
+import type { Permit, Quotas } from "../../service/quotas.ts";
 import type { Instant } from "../../system.ts";
+import { canonicalAddress, type ClientAddress } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";
-import type { ClientAddress } from "../http/client-address.ts";
+import type { Call } from "./call.ts";
+import { rpcs, type RpcName } from "./rpcs.ts";
 
-/** Who is behind a call that was let in. */
-export interface Admitted {
-  readonly key: ApiKey;
-  /** The address that the call counts for, unless it names another; undefined where only the key's limit holds. */
-  readonly address: ClientAddress | undefined;
-}
-
-export interface AdmissionOptions {
+export interface AuthorizeOptions {
   readonly authenticate: (authorization: string | undefined, addressOf: () => ClientAddress) => Promise<Result<ApiKey>>;
   /** Finds the caller's address. */
   readonly addressOf: (request: Request) => ClientAddress;
-  readonly quotas: Pick<Quotas, "key" | "call" | "attempt">;
+  readonly quotas: Quotas;
   readonly now: () => Instant;
   /** Told of a secret key that came from a web page, at most once an hour for each. */
   readonly warn: (sentence: string) => void;
 }
 
-/** What a request came to. `key` is the valid key it brought, also when it was refused for something else. */
-export interface Admission {
+/** Who is behind a call. */
+export interface Authorization {
+  /** The valid key that the call brought, also when it is refused for something else. */
   readonly key: ApiKey | undefined;
-  readonly result: Result<Admitted>;
+  /** The address that the call counts for, unless it names another; undefined where only the key's limit holds. */
+  readonly address: ClientAddress | undefined;
+  /** Why the call is not let in. */
+  readonly refusal: Refusal | undefined;
 }
 
-export type Admit = (request: Request, rpc: string) => Promise<Admission>;
-
-/** The scope each RPC needs. An RPC without a row here is refused to everybody. */
-const scopeOf: ReadonlyMap<string, Scope> = new Map([
-  ["SendOtp", "send"],
-  ["ResendOtp", "resend"],
-  ["VerifyOtp", "verify"],
-  ["GetOtp", "read"],
-  ["CancelOtp", "cancel"],
-]);
+export interface Authorize {
+  byHeaders(request: Request, rpc: RpcName): Promise<Authorization>;
+  /** `clientIp` is the address that the message names, or "". The result is the permit for a message, if it needs one. */
+  byMessage(call: Call, key: ApiKey, clientIp: string): Result<Permit | undefined>;
+}
 
 const warnAgainMs = 3_600_000;
 /** Keys whose warning is remembered. */
 const warnedMax = 1_000;
 
-export function createAdmission(options: AdmissionOptions): Admit {
+export function createAuthorize(options: AuthorizeOptions): Authorize {
   const { authenticate, addressOf, quotas, now } = options;
   /** When a key may be warned of again. */
   const warned = createExpiryMap(warnedMax);
@@ -68,27 +65,37 @@ export function createAdmission(options: AdmissionOptions): Admit {
    * Why a valid key may not make this call. A publishable key is shared by everybody who opens a page, so what is beyond
    * an address's limit must not be taken from the key's: one visitor could have all others refused.
    */
-  function refusalOf(request: Request, key: ApiKey, rpc: string, address?: ClientAddress): Refusal | undefined {
+  function refusalOf(request: Request, key: ApiKey, rpc: RpcName, address?: ClientAddress): Refusal | undefined {
     const { origin, host, ":authority": authority } = request.headers;
+    const { scope, limit } = rpcs[rpc];
     const where = judgeOrigin(key, whole(origin), whole(authority) ?? host);
     if (!where.ok && where.refusal.reason === "SECRET_KEY_IN_BROWSER") warnOf(key.id);
-    const scope = scopeOf.get(rpc);
-    if (scope === undefined || !mayDo(key, scope)) {
-      return refuse("SCOPE_MISSING", { message: `The API key lacks the scope ${scope ?? "for this call"}.` }).refusal;
+    if (!mayDo(key, scope)) {
+      return refuse("SCOPE_MISSING", { message: `The API key lacks the scope ${scope}.` }).refusal;
     }
     if (!where.ok) return where.refusal;
     if (address === undefined) return quotas.key(key.id);
-    const limit = scope === "send" || scope === "resend" ? quotas.attempt : quotas.call;
-    return limit(tenantOfKey(key), address.name) ?? quotas.key(key.id);
+    const ofAddress = limit === "sends" ? quotas.attempt : quotas.call;
+    return ofAddress(tenantOfKey(key), address.name) ?? quotas.key(key.id);
   }
 
-  return async function admit(request, rpc) {
-    const found = await authenticate(request.headers.authorization, () => addressOf(request));
-    if (!found.ok) return { key: undefined, result: found };
-    const key = found.value;
-    const address = isPublishable(key.kind) ? addressOf(request) : undefined;
-    const refusal = refusalOf(request, key, rpc, address);
-    return { key, result: refusal === undefined ? ok({ key, address }) : { ok: false, refusal } };
+  return {
+    async byHeaders(request, rpc) {
+      const found = await authenticate(request.headers.authorization, () => addressOf(request));
+      if (!found.ok) return { key: undefined, address: undefined, refusal: found.refusal };
+      const key = found.value;
+      const address = isPublishable(key.kind) ? addressOf(request) : undefined;
+      return { key, address, refusal: refusalOf(request, key, rpc, address) };
+    },
+
+    byMessage({ rpc, address }, key, clientIp) {
+      const name = clientIp === "" ? address?.name : canonicalAddress(clientIp);
+      if (name === undefined) return ok(undefined);
+      if (rpcs[rpc].limit === "sends") return ok(quotas.send(tenantOfKey(key), name));
+      // What a publishable key's address may do was asked by the headers.
+      const refusal = clientIp === "" ? undefined : quotas.call(tenantOfKey(key), name);
+      return refusal === undefined ? ok(undefined) : { ok: false, refusal };
+    },
   };
 }
 

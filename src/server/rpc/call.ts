@@ -2,23 +2,21 @@
  * One call on its way through the server: who asks, how, and what it was refused for. It goes from the gateway that reads
  * the headers to the handler of its RPC: as an argument on REST, in Connect's context values on the other surfaces.
  */
-import type { Surface } from "../http/media-type.ts";
+import type { Surface } from "../http/headers.ts";
 import type { ApiKey } from "../../otp/api-key.ts";
 import type { Refusal } from "../../otp/reason.ts";
 import type { ClientAddress } from "../http/client-address.ts";
+import type { RpcName } from "./rpcs.ts";
 
 export interface Call {
   /** Names the call in logs; answered as `x-call-id`. */
   readonly id: string;
   readonly surface: Surface;
-  /** The RPC's name, such as "SendOtp". */
-  readonly rpc: string;
+  readonly rpc: RpcName;
   /** The authenticated key. */
   caller?: ApiKey;
   /** The address whose limits the call counts for, as far as its headers tell. */
   address?: ClientAddress | undefined;
-  /** Set by the gateway: why the call is refused before its message is read. */
-  refusedAtGate?: Refusal;
   /** True once the message was decoded and the call got past the gate. */
   reached: boolean;
   /** Its `Idempotency-Key`, as it came. */

@@ -1,13 +1,21 @@
 /**
- * How JSON is read and written, and why a message could not be decoded, in words that name the field and never its value: the value may be a code
- * (protobuf's own sentence would be "expected string, got 123456"). Asked only once decoding has failed.
+ * How a message is read, and how JSON is written. Why one cannot be read is said in words that name the field and never its
+ * value: the value may be a code (protobuf's own sentence would be "expected string, got 123456").
  */
-import { fromBinary, fromJson, fromJsonString, type DescMethod, type JsonValue } from "@bufbuild/protobuf";
-import { invalid, refuse, type Refusal, type StatusCode } from "../../otp/reason.ts";
+import {
+  fromBinary,
+  fromJson,
+  fromJsonString,
+  type DescMessage,
+  type DescMethod,
+  type JsonValue,
+  type MessageShape,
+} from "@bufbuild/protobuf";
+import { invalid, ok, refuse, type Refusal, type Result, type StatusCode } from "../../otp/reason.ts";
 import { unknownEncoding } from "./frames.ts";
 
 /** Refuses what is not UTF-8. The lenient default would turn every bad byte into the same character. */
-export const strictText = new TextDecoder("utf-8", { fatal: true });
+const strictText = new TextDecoder("utf-8", { fatal: true });
 
 /** JSON as the contract has it: snake_case, zero values written, unknown fields and bad UTF-8 refused. */
 export const jsonOptions = {
@@ -17,42 +25,43 @@ export const jsonOptions = {
   textDecoder: strictText,
 };
 
-/**
- * Why Connect refused a call before our guard: its message, out of whatever it was wrapped in, cannot be decoded; or there
- * is something else about the call, which Connect gave the code `said`.
- */
-export function whyRefused(method: DescMethod, type: string, message: Uint8Array, said?: StatusCode): Refusal {
-  const isJson = type === "application/json" || type.endsWith("+json");
-  if (decodes(method, isJson, message)) {
-    return other("The call's headers are not as its protocol has them.", said);
-  }
-  return isJson ? whyJsonUndecodable(method, message) : invalid(undefined, "The message cannot be decoded.").refusal;
+/** Whether messages of a media type are JSON. */
+export function isJson(type: string): boolean {
+  return type === "application/json" || type.endsWith("+json");
 }
 
-/** The same for Connect's GET, whose message is in the query. */
-export function undecodableQuery(said?: StatusCode): Refusal {
+/** Reads a message that is out of whatever it was wrapped in. INVALID_REQUEST where it cannot be read. Pure. */
+export function decode(method: DescMethod, asJson: boolean, message: Uint8Array): Result<MessageShape<DescMessage>> {
+  try {
+    return ok(
+      asJson
+        ? fromJsonString(method.input, strictText.decode(message), jsonOptions)
+        : fromBinary(method.input, message),
+    );
+  } catch {
+    return asJson ? whyUndecodable(method, message) : invalid(undefined, "The message cannot be decoded.");
+  }
+}
+
+/** Why Connect refused a call whose message is in order; `said` is the code that it gave. */
+export function unlikeProtocol(said: StatusCode | undefined): Refusal {
+  return other("The call's headers are not as its protocol has them.", said);
+}
+
+/** Why Connect refused its GET, whose message is in the query. */
+export function undecodableQuery(said: StatusCode | undefined): Refusal {
   if (said === "UNIMPLEMENTED") return unknownEncoding;
   if (said === "RESOURCE_EXHAUSTED") return refuse("BODY_TOO_LARGE").refusal;
   return other("The query does not hold a message of Connect's GET.", undefined);
 }
 
-function other(message: string, said: StatusCode | undefined): Refusal {
-  return { ...invalid(undefined, message).refusal, ...(said === undefined ? {} : { code: said }) };
+function other(message: string, code: StatusCode | undefined): Refusal {
+  return { ...invalid(undefined, message).refusal, ...(code === undefined ? {} : { code }) };
 }
 
-function decodes({ input }: DescMethod, isJson: boolean, message: Uint8Array): boolean {
-  try {
-    if (isJson) fromJsonString(input, strictText.decode(message), jsonOptions);
-    else fromBinary(input, message);
-    return true;
-  } catch {
-    return false;
-  }
-}
-
-/** The same, for a JSON message that is whole and not compressed. */
-export function whyJsonUndecodable(method: DescMethod, body: Uint8Array): Refusal {
-  const said = (sentence: string, field?: string) => invalid(field, sentence).refusal;
+/** Why JSON cannot be read as a method's message. */
+function whyUndecodable(method: DescMethod, body: Uint8Array): Result<never> {
+  const said = (sentence: string, field?: string) => invalid(field, sentence);
   if (body.length === 0) return said("The body is empty: it must be a JSON object.");
   let text: string;
   let json: JsonValue;

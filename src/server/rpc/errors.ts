@@ -1,10 +1,14 @@
 /**
  * A refusal on the wire. One table (otp/reason.ts) becomes a ConnectError, which Connect encodes for gRPC, gRPC-web and
- * Connect; the REST paths get the essentials at the top level besides. Every error carries google.rpc details for stock
- * helpers and `otp.v1.OtpError` for typed clients, each at most once.
+ * Connect where its handler has been called, and this file where the call was refused before; the REST paths get the
+ * essentials at the top level besides. Every error carries google.rpc details for stock helpers and `otp.v1.OtpError` for
+ * typed clients, each at most once.
  */
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
+import { codeFromString, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
+import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import { OtpErrorSchema, Reason as ProtoReason } from "../../../gen/otp/v1/otp_service_pb.ts";
 import {
@@ -16,6 +20,11 @@ import {
   type Refusal,
   type StatusCode,
 } from "../../otp/reason.ts";
+import { isGrpcWebText, mediaTypeOf, surfaceOf, type Surface } from "../http/headers.ts";
+import type { Sendable } from "../http/response.ts";
+import type { Request } from "../listener/exchange.ts";
+import { jsonOptions } from "./decoding.ts";
+import { asText, frameOf } from "./frames.ts";
 
 /** The `domain` of google.rpc.ErrorInfo. */
 const domain = "otpd";
@@ -81,17 +90,76 @@ export function toConnectError(refusal: Refusal): ConnectError {
   return new ConnectError(sentence, statuses[codeOfRefusal(refusal)].code, headers, details);
 }
 
-/** What the REST paths put at the top level of an error's body. */
-export function restErrorFields(refusal: Refusal): Record<string, string | number> {
+function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>) {
+  return { desc, value: value as Record<string, unknown> };
+}
+
+// ---- the answer -----------------------------------------------------------------------------------------------------
+
+/** An error as the REST paths show it: Connect's body, with its essentials repeated at the top level. */
+export function restError(refusal: Refusal) {
+  const error = toConnectError(refusal);
+  const { code, message, details } = errorToJson(error, jsonOptions) as Record<string, unknown>;
+  const { reason, field, attemptsRemaining } = refusal;
   const seconds = retryAfterSeconds(refusal);
-  return {
-    reason: refusal.reason,
-    ...(refusal.field === undefined ? {} : { field: refusal.field }),
-    ...(refusal.attemptsRemaining === undefined ? {} : { attempts_remaining: refusal.attemptsRemaining }),
+  const essentials = {
+    reason,
+    ...(field === undefined ? {} : { field }),
+    ...(attemptsRemaining === undefined ? {} : { attempts_remaining: attemptsRemaining }),
     ...(seconds === undefined ? {} : { retry_after_seconds: seconds }),
+  };
+  return {
+    status: httpStatus(refusal),
+    headers: { ...Object.fromEntries(error.metadata), "content-type": "application/json" },
+    body: JSON.stringify({ code, message, ...essentials, details }),
   };
 }
 
-function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>) {
-  return { desc, value: value as Record<string, unknown> };
+/** A refusal as a surface shows it. `type` is the request's media type, without parameters. */
+export function refusalOn(surface: Surface, type: string, refusal: Refusal): Sendable {
+  if (surface === "rest") return restError(refusal);
+  const error = toConnectError(refusal);
+  const { reason, code } = refusal;
+  const isUnknownEncoding = reason === "MEDIA_TYPE_UNSUPPORTED" && code === "UNIMPLEMENTED";
+  if (surface === "connect") {
+    const more = isUnknownEncoding ? { "accept-encoding": "gzip" } : {};
+    return {
+      status: httpStatus(refusal),
+      headers: { ...Object.fromEntries(error.metadata), ...more, "content-type": "application/json" },
+      body: JSON.stringify(errorToJson(error, jsonOptions)),
+    };
+  }
+  const trailers = setTrailerStatus(new Headers(), error);
+  const codec = type.endsWith("+json") ? "json" : "proto";
+  const headers = {
+    "content-type": `application/${surface}+${codec}`,
+    ...(isUnknownEncoding ? { "grpc-accept-encoding": "gzip" } : {}),
+  };
+  if (surface === "grpc") return { status: 200, headers, body: "", trailers: Object.fromEntries(trailers) };
+  const answer = { status: 200, headers, body: frameOf(trailerFlag, trailerSerialize(trailers)) };
+  return isGrpcWebText(type) ? asText(answer) : answer;
+}
+
+/** A refusal of a request that never becomes a call: as on REST, or as gRPC's clients understand it. */
+export function refusalBefore(request: Request, refusal: Refusal, known?: Surface): Sendable {
+  const { method, headers, httpVersionMajor } = request;
+  const { type } = mediaTypeOf(headers["content-type"]);
+  if (known !== undefined) return refusalOn(known, type, refusal);
+  const surface = surfaceOf(type);
+  // gRPC's own clients read trailers, which there are on HTTP/2; a wrong type or method is HTTP's to tell, also to them.
+  const isGrpc = surface === "grpc-web" || (surface === "grpc" && httpVersionMajor === 2);
+  const isOfHttp = /^(MEDIA_TYPE_UNSUPPORTED|METHOD_NOT_ALLOWED)$/.test(refusal.reason) && refusal.code === undefined;
+  if (!isGrpc || isOfHttp || method !== "POST") return restError(refusal);
+  const isUnknown = refusal.reason === "ROUTE_NOT_FOUND";
+  return refusalOn(surface, type, isUnknown ? { ...refusal, code: "UNIMPLEMENTED" } : refusal);
+}
+
+/** The code in an answer that Connect made; undefined where there is none that is known. */
+export function codeSaid(surface: Surface, { body, trailers }: Sendable): StatusCode | undefined {
+  const text = Buffer.from(body as Uint8Array).toString("latin1");
+  if (surface === "grpc") return codeNamed(Number(trailers?.["grpc-status"]));
+  if (surface === "grpc-web") return codeNamed(Number(/^grpc-status: ?(\d+)/m.exec(text)?.[1]));
+  const [, name] = /^{"code":"([a-z_]+)"/.exec(text) ?? [];
+  const code = name === undefined ? undefined : codeFromString(name);
+  return code === undefined ? undefined : codeNamed(code);
 }

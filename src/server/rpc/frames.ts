@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { invalid, ok, refuse, type Refusal, type Result, type StatusCode } from "../../otp/reason.ts";
 import type { Sendable } from "../http/response.ts";
-import type { Surface } from "../http/media-type.ts";
+import type { Surface } from "../http/headers.ts";
 
 /** What a gRPC frame adds to its message: a flag and a length. */
 export const envelopeBytes = 5;
@@ -78,6 +78,14 @@ export function frameOf(flag: number, message: Uint8Array): Uint8Array {
   head.writeUInt32BE(message.length, 1);
   return Buffer.concat([head, message]);
 }
+
+/** The body of an empty message, uncompressed. */
+export function emptyBody(surface: Surface, type: string): Uint8Array {
+  const message = type.endsWith("json") ? braces : nothing;
+  return surface === "grpc" || surface === "grpc-web" ? frameOf(0, message) : message;
+}
+const braces = Buffer.from("{}");
+const nothing = Buffer.alloc(0);
 
 /** How many bytes of base64 hold so many: a client may pad each of its pieces. */
 export function textBytes(bytes: number): number {

@@ -1,10 +1,9 @@
 /**
- * Proto ⇄ domain: one short method per RPC, and no rules. What a message must look like before any rule is asked (its
- * shape) is checked here, and a fault names its field.
+ * Proto ⇄ domain: a handler per RPC, and no rules. What a message must look like before any rule is asked (its shape) is
+ * checked here, and a fault names its field. perform.ts runs a handler from its message to its answer.
  */
 import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
-import type { ConnectError } from "@connectrpc/connect";
 import {
   Delivery,
   Reason,
@@ -13,132 +12,111 @@ import {
   type SendOtpResponseSchema,
 } from "../../../gen/otp/v1/otp_service_pb.ts";
 import { isPublishable, type ApiKey } from "../../otp/api-key.ts";
+import { judgeWebOrigin } from "../../otp/origin.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
-import { invalid, ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
-import { tenantOfKey } from "../../otp/sandbox.ts";
+import { invalid, ok, type Refusal, type Result } from "../../otp/reason.ts";
 import { Secret } from "../../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin } from "../../otp/template/last-line.ts";
-import type { Quotas } from "../../service/quotas.ts";
 import type { Answer, Caller, Sent } from "../../service/calls.ts";
 import type { Verifications } from "../../service/verifications.ts";
-import type { Call } from "./call.ts";
 import { canonicalAddress } from "../http/client-address.ts";
-import { protoReasons, toConnectError } from "./errors.ts";
-
-/** Marks what an earlier call with the same `Idempotency-Key` was answered. */
-export const replayedHeader = "idempotency-replayed";
+import { protoReasons } from "./errors.ts";
+import type { HandlerName } from "./rpcs.ts";
 
 type Methods = (typeof OtpService)["method"];
+type Request<Name extends HandlerName> = MessageShape<Methods[Name]["input"]>;
+type Response<Name extends HandlerName> = MessageInitShape<Methods[Name]["output"]>;
 
-/** One function per RPC: from its message and its call to its answer. Throws a refusal as Connect encodes it. */
-export type OtpHandlers = {
-  readonly [Rpc in keyof Methods]: (
-    request: MessageShape<Methods[Rpc]["input"]>,
-    call: Call,
-  ) => Promise<MessageInitShape<Methods[Rpc]["output"]>>;
-};
+/** One RPC's steps from its message to its answer. The types between them are no business of others. */
+export interface Handler<Name extends HandlerName = HandlerName, Command = unknown, Value = unknown> {
+  /** Reads a message into what is to be done, or refuses its shape. Pure. */
+  read(request: Request<Name>, key: ApiKey): Result<Command>;
+  act(verifications: Verifications, caller: Caller, command: Command): Promise<Answer<Value>>;
+  /** Writes what came of it. Pure. */
+  write(value: Value, key: ApiKey): Response<Name>;
+}
 
-export function createOtpService(verifications: Verifications, quotas: Quotas): OtpHandlers {
-  /** Runs the act for the authenticated caller, unless the shape was refused already. Throws a refusal for Connect. */
-  async function perform<T>(
-    shape: Result<unknown>,
-    call: Call,
-    act: (caller: Caller) => Promise<Answer<T>>,
-    clientIp = "",
-  ): Promise<T> {
-    if (!shape.ok) throw thrown(shape.refusal, call);
-    const key = keyOf(call);
-    const idempotencyKey = idempotencyKeyOf(call);
-    if (!idempotencyKey.ok) throw thrown(idempotencyKey.refusal, call);
-    const tenant = tenantOfKey(key);
-    const from = call.address;
-    const caller = {
-      tenant,
-      keyId: key.id,
-      idempotencyKey: idempotencyKey.value,
-      isPublishable: isPublishable(key.kind),
-      address: from?.text,
-    };
-    const address = clientIp === "" ? from?.name : canonicalAddress(clientIp);
-    if (address === undefined) return unwrap(await act(caller), call);
-    const isSend = call.rpc === "SendOtp" || call.rpc === "ResendOtp";
-    if (isSend) return unwrap(await act({ ...caller, permit: quotas.send(tenant, address) }), call);
-    // What a publishable key's address may do was asked at the gate.
-    const refusal = clientIp === "" ? undefined : quotas.call(tenant, address);
-    if (refusal !== undefined) throw thrown(refusal, call);
-    return unwrap(await act(caller), call);
-  }
+/** Checks that the steps fit together. */
+function handler<Name extends HandlerName, Command, Value>(
+  _: Name,
+  steps: Handler<Name, Command, Value>,
+): Handler<Name> {
+  return steps;
+}
 
-  return {
-    async sendOtp(request, call) {
+/** By the names that the table has (rpcs.ts). */
+export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
+  sendOtp: handler("sendOtp", {
+    read({ phone, channel, locale, purpose, bind, knownUser, ...request }, key) {
       const webOrigin = parseWebOrigin(request.webOrigin);
       const appHash = parseAndroidAppHash(request.androidAppHash);
-      const shape = all(
-        required("phone", request.phone, 256),
-        atMost("channel", request.channel, 64),
-        atMost("locale", request.locale, 35, /^[A-Za-z0-9-]*$/, "a BCP 47 tag such as pt-BR"),
-        purposeShape(request.purpose),
-        bindShape(request.bind),
+      const refused = firstRefusal(
+        required("phone", phone, 256),
+        atMost("channel", channel, 64),
+        atMost("locale", locale, 35, /^[A-Za-z0-9-]*$/, "a BCP 47 tag such as pt-BR"),
+        purposeShape(purpose),
+        bindShape(bind),
         webOrigin,
         appHash,
         lastLineShape(request.webOrigin, request.androidAppHash),
         atMost("challenge_token", request.challengeToken, 4096),
-        knownUserShape(request.knownUser, keyOf(call)),
-        clientIpShape(request.clientIp, keyOf(call)),
-        ownOrigin(webOrigin, keyOf(call)),
+        knownUserShape(knownUser, key),
+        clientIpShape(request.clientIp, key),
+        webOrigin.ok ? judgeWebOrigin(key, webOrigin.value) : webOrigin,
       );
-      const { phone, channel, locale, purpose, bind, knownUser } = request;
-      const command = {
-        phone,
-        channel,
-        locale,
-        purpose,
-        bind,
-        knownUser,
+      if (refused !== undefined) return refused;
+      const lastLine = {
         webOrigin: webOrigin.ok ? webOrigin.value : undefined,
         appHash: appHash.ok ? appHash.value : undefined,
-        challengeToken: new Secret(request.challengeToken),
       };
-      return sentMessage(await perform(shape, call, (caller) => verifications.send(caller, command), request.clientIp));
+      const challengeToken = new Secret(request.challengeToken);
+      return ok({ phone, channel, locale, purpose, bind, knownUser, challengeToken, ...lastLine });
     },
+    act: (verifications, caller, command) => verifications.send(caller, command),
+    write: sentMessage,
+  }),
 
-    async verifyOtp(request, call) {
-      const shape = all(
-        required("request_id", request.requestId, 256),
-        atMost("code", request.code, 256),
-        purposeShape(request.purpose),
-        bindShape(request.bind),
-        clientIpShape(request.clientIp, keyOf(call)),
+  verifyOtp: handler("verifyOtp", {
+    read({ requestId: id, code, purpose, bind, clientIp }, key) {
+      const refused = firstRefusal(
+        required("request_id", id, 256),
+        atMost("code", code, 256),
+        purposeShape(purpose),
+        bindShape(bind),
+        clientIpShape(clientIp, key),
       );
-      const { requestId: id, purpose, bind } = request;
-      const command = { id, code: new Secret(request.code), purpose, bind };
-      const verified = await perform(shape, call, (caller) => verifications.verify(caller, command), request.clientIp);
-      return {
-        requestId: verified.id,
-        state: State.VERIFIED,
-        phone: isPublishable(keyOf(call).kind) ? maskPhone(verified.phone) : verified.phone,
-        verifyTime: timestampFromMs(verified.verifyMs),
-        receipt: verified.receipt,
-      };
+      return refused ?? ok({ id, code: new Secret(code), purpose, bind });
     },
+    act: (verifications, caller, command) => verifications.verify(caller, command),
+    write: (verified, key) => ({
+      requestId: verified.id,
+      state: State.VERIFIED,
+      phone: isPublishable(key.kind) ? maskPhone(verified.phone) : verified.phone,
+      verifyTime: timestampFromMs(verified.verifyMs),
+      receipt: verified.receipt,
+    }),
+  }),
 
-    async resendOtp({ requestId, clientIp }, call) {
-      const shape = all(required("request_id", requestId, 256), clientIpShape(clientIp, keyOf(call)));
-      return sentMessage(await perform(shape, call, (caller) => verifications.resend(caller, requestId), clientIp));
-    },
+  resendOtp: handler("resendOtp", {
+    read: ({ requestId, clientIp }, key) =>
+      firstRefusal(required("request_id", requestId, 256), clientIpShape(clientIp, key)) ?? ok(requestId),
+    act: (verifications, caller, id) => verifications.resend(caller, id),
+    write: sentMessage,
+  }),
 
-    async cancelOtp({ requestId }, call) {
-      const shape = required("request_id", requestId, 256);
-      const canceled = await perform(shape, call, (caller) => verifications.cancel(caller, requestId));
-      return { requestId: canceled.id, state: State.CANCELED, cancelTime: timestampFromMs(canceled.cancelMs) };
-    },
+  cancelOtp: handler("cancelOtp", {
+    read: ({ requestId }) => firstRefusal(required("request_id", requestId, 256)) ?? ok(requestId),
+    act: (verifications, caller, id) => verifications.cancel(caller, id),
+    write: ({ id, cancelMs }) => ({ requestId: id, state: State.CANCELED, cancelTime: timestampFromMs(cancelMs) }),
+  }),
 
-    async getOtp({ requestId }, call) {
-      const shape = required("request_id", requestId, 256);
-      const seen = await perform(shape, call, (caller) => verifications.get(caller, requestId));
+  getOtp: handler("getOtp", {
+    read: ({ requestId }) => firstRefusal(required("request_id", requestId, 256)) ?? ok(requestId),
+    act: (verifications, caller, id) => verifications.get(caller, id),
+    write(seen, key) {
       const message = sentMessage(seen);
       // How messages leave is between the operator and those who hold a secret key.
-      const isPublic = isPublishable(keyOf(call).kind);
+      const isPublic = isPublishable(key.kind);
       return {
         ...message,
         expiresInSeconds: seen.state === "PENDING" ? message.expiresInSeconds : 0,
@@ -153,8 +131,8 @@ export function createOtpService(verifications: Verifications, quotas: Quotas): 
         ...(seen.endMs === null ? {} : { endTime: timestampFromMs(seen.endMs) }),
       };
     },
-  };
-}
+  }),
+};
 
 function sentMessage(sent: Sent) {
   return {
@@ -170,38 +148,11 @@ function sentMessage(sent: Sent) {
   } satisfies MessageInitShape<typeof SendOtpResponseSchema>;
 }
 
-/** Gives the value out, or throws the refusal for Connect to encode. */
-function unwrap<T>({ result, replayed }: Answer<T>, call: Call): T {
-  call.isReplayed = replayed;
-  if (result.ok) return result.value;
-  throw thrown(result.refusal, call);
-}
-
-/** A refusal as Connect encodes it, noted as what the call came to. */
-function thrown(refusal: Refusal, call: Call): ConnectError {
-  call.refusal = refusal;
-  const error = toConnectError(refusal);
-  if (call.isReplayed) error.metadata.set(replayedHeader, "true");
-  return error;
-}
-
-function idempotencyKeyOf({ idempotencyKey: key }: Call): Result<string | undefined> {
-  if (key === undefined) return ok(undefined);
-  return /^[\x21-\x7e]{1,255}$/.test(key)
-    ? ok(key)
-    : invalid("Idempotency-Key", "Idempotency-Key must be 1 to 255 visible ASCII characters.");
-}
-
-function keyOf({ caller }: Call): ApiKey {
-  if (caller === undefined) throw new Error("a call without an authenticated key got past the gate");
-  return caller;
-}
-
 // ---- shapes ---------------------------------------------------------------------------------------------------------
 
-/** The first refusal, or the first value. */
-function all(...checks: Result<unknown>[]): Result<unknown> {
-  return checks.find((check) => !check.ok) ?? ok(undefined);
+function firstRefusal(...checks: Result<unknown>[]): { ok: false; refusal: Refusal } | undefined {
+  for (const check of checks) if (!check.ok) return check;
+  return undefined;
 }
 
 function required(field: string, value: string, charsMax: number): Result<unknown> {
@@ -235,13 +186,6 @@ function clientIpShape(clientIp: string, { kind }: ApiKey): Result<unknown> {
   return canonicalAddress(clientIp) === undefined
     ? invalid("client_ip", "client_ip must be an IPv4 or IPv6 address of at most 64 characters.")
     : ok(undefined);
-}
-
-/** Or a page could have its users' browsers offer the code to another site; so could whoever took an app's key out of it. */
-function ownOrigin(webOrigin: Result<string | undefined>, { kind, origins }: ApiKey): Result<unknown> {
-  const named = webOrigin.ok ? webOrigin.value : undefined;
-  if (!isPublishable(kind) || named === undefined) return ok(undefined);
-  return origins.includes(named) ? ok(undefined) : refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin" });
 }
 
 function bindShape(bind: Readonly<Record<string, string>>): Result<unknown> {

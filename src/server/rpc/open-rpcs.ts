@@ -3,6 +3,8 @@
  * streams, so they do not go through the gateway, which takes a whole message and gives a whole answer. What they cost is
  * bounded by how many may be under way at once, for each kind by itself: whoever watches, or asks without end, keeps nobody
  * from a check. They are answered during a stop, too.
+ *
+ * Connect's own Node adapter would do less for them: docs/decisions.md, "What serves health and reflection?".
  */
 import {
   Code,
@@ -19,15 +21,14 @@ import type { ServerResponse } from "node:http";
 import { refuse } from "../../otp/reason.ts";
 import { peerOf } from "./authorize.ts";
 import type { Request, Response } from "../listener/exchange.ts";
-import { createBudget, type BudgetLimits } from "./budget.ts";
+import { createBudget, type BudgetLimits } from "./capacity.ts";
 import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
-import { alone, discard, readBody } from "../http/body.ts";
-import { headersOf } from "../http/headers.ts";
+import { discard, inOnePiece, readBody } from "../http/body.ts";
+import { headersOf, isGrpcWebText } from "../http/headers.ts";
 import { isClosed } from "../http/response.ts";
 import { fromText, notText, streamedAsText } from "./frames.ts";
-import { isGrpcWebText } from "../http/media-type.ts";
-import { allowing, createRouter, rpcPathOf } from "./route.ts";
+import { allowing, createRouter, foldSlashes, pathOf } from "./routes.ts";
 
 export interface OpenRpcsOptions {
   /** Registers the services. */
@@ -78,11 +79,12 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     },
   });
   options.routes(rpcs);
-  const byPath = new Map(rpcs.handlers.map((handler) => [handler.requestPath, handler]));
+  const paths = new Set(rpcs.handlers.map(({ requestPath }) => requestPath));
+  const watches = new Set(rpcs.handlers.filter(isWatch).map(({ requestPath }) => requestPath));
   const router = createRouter(rpcs.handlers, messageBytesMax);
 
   async function serve(request: Request, response: Response): Promise<void> {
-    const routed = router.route(request);
+    const routed = router.route(request, pathOf(request));
     if (!routed.ok) {
       discard(request);
       return turnAway(request, response, routed.refusal, allowing(routed));
@@ -105,7 +107,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       if (read === undefined) return;
       if (read === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
       if (read === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
-      body = alone(isText ? (fromText(read) ?? notText) : read);
+      body = inOnePiece(isText ? (fromText(read) ?? notText) : read);
     }
     if (gone.signal.aborted) return;
     // Not before its body is whole: one that never ends would hold what others need.
@@ -126,9 +128,9 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
 
   return {
     ...gateway,
-    mayLast: (request) => isWatch(byPath.get(rpcPathOf(request))),
+    mayLast: (request) => watches.has(foldSlashes(pathOf(request))),
     handle(request, response) {
-      if (!byPath.has(rpcPathOf(request))) return gateway.handle(request, response);
+      if (!paths.has(foldSlashes(pathOf(request)))) return gateway.handle(request, response);
       serve(request, response).catch((error: unknown) => {
         // A client that has left is no fault.
         if (isClosed(response)) return;
@@ -147,8 +149,8 @@ function kindOf({ method: { methodKind } }: UniversalHandler): "unary" | keyof O
   return methodKind === "client_streaming" ? "bidi_streaming" : methodKind;
 }
 
-function isWatch(handler: UniversalHandler | undefined): boolean {
-  return handler?.method.methodKind === "server_streaming";
+function isWatch({ method }: UniversalHandler): boolean {
+  return method.methodKind === "server_streaming";
 }
 
 /** Writes an answer as it comes, no faster than the client takes it. */

@@ -7,10 +7,10 @@
 import type { Refusal } from "../../otp/reason.ts";
 import { write, type Sendable } from "../http/response.ts";
 import type { Request, Response } from "../listener/exchange.ts";
-import { refusalOn } from "./refused.ts";
+import { refusalOn } from "./errors.ts";
 import { discard } from "../http/body.ts";
-import type { Routed } from "./route.ts";
-import { createTurns } from "./turns.ts";
+import type { Routed } from "./routes.ts";
+import { createTurns } from "./door.ts";
 
 /** Refuses a call in its turn; resolves with the status of the answer, which goes to others too but for the call's id. */
 export type RefuseShortly = (

@@ -3,12 +3,11 @@
  */
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import type { Refusal } from "../../otp/reason.ts";
-import type { System } from "../../system.ts";
 import { write } from "../http/response.ts";
 import type { Request, Response } from "../listener/exchange.ts";
-import { refusalBefore } from "./refused.ts";
-import type { Surface } from "../http/media-type.ts";
-import { pathOf } from "./route.ts";
+import { refusalBefore } from "./errors.ts";
+import type { Surface } from "../http/headers.ts";
+import { pathOf } from "./routes.ts";
 
 /** Answers a request with a refusal. The body is left to the caller to discard. */
 export type TurnAway = (request: Request, response: Response, refusal: Refusal, more?: More) => void;
@@ -22,18 +21,10 @@ export interface More {
   readonly status?: number;
 }
 
-/** The id of a call, or of what was to be one: 12 characters that nobody has had before. */
-export function newCallId(system: Pick<System, "randomBytes">): string {
-  return Buffer.from(system.randomBytes(9)).toString("base64url");
-}
-
-/** `onTurnedAway` is told of each request that is answered so. */
-export function createTurnAway(
-  system: Pick<System, "randomBytes">,
-  onTurnedAway?: (request: TurnedAway) => void,
-): TurnAway {
+/** `newId` makes the answers' ids; `onTurnedAway` is told of each request that is answered so. */
+export function createTurnAway(newId: () => string, onTurnedAway?: (request: TurnedAway) => void): TurnAway {
   return (request, response, refusal, more = {}) => {
-    const id = newCallId(system);
+    const id = newId();
     const made = refusalBefore(request, refusal, more.surface);
     const { status = made.status } = more;
     write(response, { ...made, status, headers: { ...more.headers, ...made.headers } }, id);

@@ -4,10 +4,8 @@
  */
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import { invalid, refuse, type Refusal } from "../../otp/reason.ts";
-import type { System } from "../../system.ts";
 import type { RequestHandler } from "../listener/exchange.ts";
-import { restError } from "./rest-error.ts";
-import { newCallId } from "./turn-away.ts";
+import { restError } from "./errors.ts";
 
 /** How long the answer has to leave. */
 const lastAnswerMs = 1_000;
@@ -28,9 +26,9 @@ interface UnreadableAnswer {
   readonly textWith: (id: string) => string;
 }
 
-/** Takes node's `clientError`. `onTurnedAway` is told of each that is answered. */
+/** Takes node's `clientError`. `newId` makes the answers' ids, `onTurnedAway` is told of each that is answered. */
 export function createAnswerUnreadable(
-  system: Pick<System, "randomBytes">,
+  newId: () => string,
   onTurnedAway?: (request: TurnedAway) => void,
 ): RequestHandler["answerUnreadable"] {
   return (error, socket) => {
@@ -39,7 +37,7 @@ export function createAnswerUnreadable(
       return;
     }
     const { refusal, status, textWith } = answers.get(error.code ?? "") ?? malformed;
-    const id = newCallId(system);
+    const id = newId();
     setTimeout(() => socket.destroy(), lastAnswerMs).unref();
     socket.end(textWith(id));
     // Its first line may be anything, or not be there.

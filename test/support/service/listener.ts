@@ -7,9 +7,8 @@ import type { AddressRange } from "../../../src/delivery/public-address.ts";
 import type { ApiKey } from "../../../src/otp/api-key.ts";
 import { ok, refuse } from "../../../src/otp/reason.ts";
 import type { Call } from "../../../src/server/rpc/call.ts";
-import { createAddressOf, createAdmission } from "../../../src/server/rpc/authorize.ts";
+import { createAddressOf, createAuthorize } from "../../../src/server/rpc/authorize.ts";
 import { createClientAddress, createShareOf } from "../../../src/server/http/client-address.ts";
-import { createCors } from "../../../src/server/http/cors.ts";
 import {
   createConnections,
   type ConnectionLimits,
@@ -18,8 +17,8 @@ import {
 import { createGateway, type Gateway } from "../../../src/server/rpc/gateway.ts";
 import { createHealth } from "../../../src/server/rpc/health.ts";
 import { openRpcBudgets, withOpenRpcs, type OpenRpcBudgets } from "../../../src/server/rpc/open-rpcs.ts";
-import { createOtpService } from "../../../src/server/rpc/handlers.ts";
-import { createRpcs } from "../../../src/server/rpc/rpcs.ts";
+import { createCodecs } from "../../../src/server/rpc/codecs.ts";
+import { createPerform } from "../../../src/server/rpc/perform.ts";
 import {
   connectionLimits,
   serverLimits,
@@ -151,12 +150,6 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     at: testEpochMs,
   } as const;
 
-  const quotas = createQuotas(() => system.now(), undefined);
-  const rpcs = createRpcs({
-    service: createOtpService(verifications as Verifications, quotas),
-    messageBytesMax: 16_384,
-    onFault: (_, error) => faults.push(error),
-  });
   const shareOf = createShareOf(options.shared ?? []);
   const connections = createConnections({
     ...connectionLimits,
@@ -190,26 +183,32 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
   };
   const addressOf = createAddressOf(createClientAddress([]));
   const health = createHealth([OtpService.typeName]);
+  const authorize = createAuthorize({
+    authenticate: (header = "") => {
+      const key = keys[header];
+      return Promise.resolve(key === undefined ? refuse("API_KEY_INVALID") : ok(key));
+    },
+    addressOf,
+    quotas: createQuotas(() => system.now(), undefined),
+    now: () => system.now(),
+    warn: () => {},
+  });
+  const perform = createPerform({
+    verifications: verifications as Verifications,
+    byMessage: authorize.byMessage,
+    onFault: (_, error) => faults.push(error),
+  });
   const gateway = withOpenRpcs(
     createGateway({
-      rpcs,
+      codecs: createCodecs(perform, 16_384),
       system,
-      admit: createAdmission({
-        authenticate: (header = "") => {
-          const key = keys[header];
-          return Promise.resolve(key === undefined ? refuse("API_KEY_INVALID") : ok(key));
-        },
-        addressOf,
-        quotas,
-        now: () => system.now(),
-        warn: () => {},
-      }),
+      authorize: authorize.byHeaders,
       addressOf,
       shareOf,
-      cors: createCors(options.listsOrigin ?? (() => Promise.resolve(false))),
+      listsOrigin: options.listsOrigin ?? (() => Promise.resolve(false)),
       wasValid: (header) => header === `Bearer ${testKey}`,
       onAuthenticated: connections.authenticated,
-      pages: (house) => createPages(options.pageOf ?? (() => undefined), house),
+      pages: (shared) => createPages({ get: options.pageOf ?? (() => undefined) }, shared),
       bodyBytesMax: 16_384,
       deadlineMs: options.deadlineMs ?? 15_000,
       callsMax: options.callsMax ?? 1_024,

@@ -2,10 +2,9 @@
  * The whole document: each row of the server's route table with what the proto says of its RPC, within the frame.
  */
 import type { DescFile, DescMethod } from "@bufbuild/protobuf";
-import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import { getPackageComments } from "@bufbuild/protoplugin";
 import { isDeepStrictEqual } from "node:util";
-import { restRoutes } from "../../../src/server/rpc/rest-routes.ts";
+import { rpcRows } from "../../../src/server/rpc/rpcs.ts";
 import { examples } from "./examples.ts";
 import { callHeaders, errorSchema, frame, idempotencyKey, keySetOperation, keySetSchema, replayed } from "./frame.ts";
 import { errorExamples, reasonRows, refusals, type ReasonRow } from "./refusals.ts";
@@ -30,19 +29,20 @@ export function documentOf(file: DescFile, version: string): JsonObject {
 
   const paths: Record<string, JsonObject> = {};
   const schemas: Record<string, JsonObject> = {};
-  for (const { method: verb, path, rpc } of restRoutes) {
+  for (const { name: rpc, method: verb, path, idempotency } of rpcRows) {
     const method = named(service.methods, rpc);
+    const isMutating = idempotency !== "safe";
     const hasBody = !path.includes("{");
     if (hasBody) schemas[method.input.name] = messageSchema(method.input, "request");
     schemas[method.output.name] = messageSchema(method.output, "answer");
     const reasons = rows.filter(({ name }) => {
-      if (name.startsWith("IDEMPOTENCY_")) return isMutating(method);
+      if (name.startsWith("IDEMPOTENCY_")) return isMutating;
       if (name === "BODY_TOO_LARGE" || name === "MEDIA_TYPE_UNSUPPORTED") return hasBody;
       // A segment that is too long for any id is no path.
       if (name === "ROUTE_NOT_FOUND") return !hasBody;
       return mentions(aboutService, name) || mentions(commentOf(method), name);
     });
-    paths[path] = { ...paths[path], [verb.toLowerCase()]: operationOf(method, path, refused(reasons)) };
+    paths[path] = { ...paths[path], [verb.toLowerCase()]: operationOf(method, path, isMutating, refused(reasons)) };
   }
   for (const desc of file.enums) schemas[desc.name] = enumSchema(desc);
   const unready = rows.filter(({ name }) => ["SHUTTING_DOWN", "STORE_UNAVAILABLE", "INTERNAL"].includes(name));
@@ -81,11 +81,7 @@ function mentions(comment: string, reason: string): boolean {
   return comment.match(/\b[A-Z_]+\b/g)?.includes(reason) === true;
 }
 
-function isMutating({ idempotency }: DescMethod): boolean {
-  return idempotency !== Level.NO_SIDE_EFFECTS;
-}
-
-function operationOf(method: DescMethod, path: string, refused: JsonObject): JsonObject {
+function operationOf(method: DescMethod, path: string, isMutating: boolean, refused: JsonObject): JsonObject {
   const [, summary = "", description = ""] = /^(.+?)\.(?:\s+(.*))?$/s.exec(commentOf(method)) ?? [];
   const inPath = method.input.fields.filter(({ name }) => path.includes(`{${name}}`));
   const parameters = inPath.map((field) => {
@@ -97,12 +93,12 @@ function operationOf(method: DescMethod, path: string, refused: JsonObject): Jso
     tags: ["otp"],
     summary,
     description,
-    parameters: [...parameters, ...(isMutating(method) ? [idempotencyKey] : [])],
+    parameters: [...parameters, ...(isMutating ? [idempotencyKey] : [])],
     ...(inPath.length > 0 ? {} : { requestBody: { required: true, content: content(method.input.name) } }),
     responses: {
       "200": {
         description: commentOf(method.output),
-        headers: { ...callHeaders, ...(isMutating(method) ? replayed : {}) },
+        headers: { ...callHeaders, ...(isMutating ? replayed : {}) },
         content: content(method.output.name),
       },
       ...refused,

@@ -1,13 +1,13 @@
 /**
- * Where a request leads, by its first lines: route → method → type → size, before anybody's key is looked at.
+ * Where a request leads, by its first lines: route → method → type → size, before anybody's key is looked at. REST's paths
+ * are those of the table (rpcs.ts), the other surfaces' those of the proto.
  */
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { Request } from "../listener/exchange.ts";
-import type { Surface } from "../http/media-type.ts";
 import { encodingOf, envelopeBytes, textBytes, unknownEncoding } from "./frames.ts";
-import { innerType, isGrpcWebText, mediaTypeOf, surfaceOf } from "../http/media-type.ts";
-import { matchRest } from "./rest-routes.ts";
+import { innerType, isGrpcWebText, mediaTypeOf, surfaceOf, type Surface } from "../http/headers.ts";
+import { rpcRows, type RpcName } from "./rpcs.ts";
 
 /** A request that leads to an RPC. */
 export interface Routed {
@@ -33,8 +33,8 @@ export function allowing({ allow }: { readonly allow?: string }): { headers?: { 
 }
 
 export interface Router {
-  /** Finds the RPC. ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or MEDIA_TYPE_UNSUPPORTED without one. */
-  route(request: Request): RouteResult;
+  /** Finds the RPC by the request's path (`pathOf`). ROUTE_NOT_FOUND, METHOD_NOT_ALLOWED or MEDIA_TYPE_UNSUPPORTED without one. */
+  route(request: Request, path: string): RouteResult;
   /** Whether a path is one of ours, when it is asked for with this method or another. */
   knows(method: string, path: string): boolean;
 }
@@ -50,10 +50,9 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
       return byPath.has(folded) || matchRest(method, folded) !== undefined;
     },
 
-    route(request) {
-      const method = request.method ?? "";
-      const url = request.url ?? "";
-      const path = rpcPathOf(request);
+    route(request, given) {
+      const { method = "", url = "" } = request;
+      const path = foldSlashes(given);
       const rest = matchRest(method, path);
       if (rest?.kind === "method-not-allowed") return methodNotAllowed([rest.allow]);
       const handler = rest === undefined ? byPath.get(path) : byRpc.get(rest.rpc);
@@ -91,14 +90,10 @@ export function pathOf(request: Request): string {
 }
 
 /**
- * The path as it may lead to an RPC: a base URL that ends in a slash leaves two of them at its front. Not so for paths that
+ * A path as it may lead to an RPC: a base URL that ends in a slash leaves two of them at its front. Not so for paths that
  * are no RPC: a proxy that keeps one from the world by its name must not be passed by with a slash more.
  */
-export function rpcPathOf(request: Request): string {
-  return foldSlashes(pathOf(request));
-}
-
-function foldSlashes(path: string): string {
+export function foldSlashes(path: string): string {
   return path.startsWith("//") ? path.replace(/^\/+/, "/") : path;
 }
 
@@ -148,4 +143,47 @@ function bodyBytesOn(surface: Surface, type: string, messageBytesMax: number): n
   if (surface !== "grpc" && surface !== "grpc-web") return messageBytesMax;
   const framed = messageBytesMax + envelopeBytes;
   return isGrpcWebText(type) ? textBytes(framed) : framed;
+}
+
+// ---- REST -----------------------------------------------------------------------------------------------------------
+
+/** What a path leads to: an RPC, with the body that the path itself carries; or the methods it does take. */
+type RestMatch =
+  | { readonly kind: "rpc"; readonly rpc: RpcName; readonly body: Uint8Array | undefined }
+  | { readonly kind: "method-not-allowed"; readonly allow: string };
+
+const restRoutes = rpcRows.map(({ name, method, path }) => ({
+  name,
+  method,
+  field: /\{(\w+)\}/.exec(path)?.[1] ?? "",
+  pattern: new RegExp(`^${path.replace(/\{\w+\}/, "([^/]{1,256})")}$`),
+}));
+
+/** Finds the route of a path without its query; undefined when `/v1` has none. */
+function matchRest(method: string, path: string): RestMatch | undefined {
+  for (const route of restRoutes) {
+    const found = route.pattern.exec(path);
+    if (found === null) continue;
+    const segment = found[1];
+    if (route.method === method) {
+      const body =
+        segment === undefined ? undefined : Buffer.from(JSON.stringify({ [route.field]: decodeSegment(segment) }));
+      return { kind: "rpc", rpc: route.name, body };
+    }
+    // A POST to /v1/otp/verfy is a typo, not a wrong method on a verification.
+    const isTypo = segment !== undefined && segment.length !== requestIdChars;
+    return isTypo ? undefined : { kind: "method-not-allowed", allow: route.method };
+  }
+  return undefined;
+}
+
+const requestIdChars = 22;
+
+function decodeSegment(segment: string): string {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    // Not a spelling of any id: it is looked up as it stands, and not found.
+    return segment;
+  }
 }

@@ -1,8 +1,86 @@
 /**
- * A budget: how many of one thing there may be at once, in all and for each address. The share of an address keeps one
- * stranger from using up what is there for all of them. Where several do so together, the address that leaves the most undone
- * gives the oldest of that to a newcomer who has less.
+ * Capacity: how much there may be at once.
+ *
+ * Places are for calls that are worked on. When all are taken further calls are refused, since a server that takes on too
+ * much serves nobody. A call that waits for its client to send must not keep others from being served, so it lends its place
+ * meanwhile. A stop waits for every call that is not over, with a place or without.
+ *
+ * A budget is for anything else, in all and for each address. The share of an address keeps one stranger from using up what
+ * is there for all of them. Where several do so together, the address that leaves the most undone gives the oldest of that to
+ * a newcomer who has less.
  */
+import type { ForNow } from "./faults.ts";
+
+/** What one call holds. It begins without a place. */
+export interface Place {
+  /** Takes a place, unless it has one; false where there is none. */
+  take(): boolean;
+  /** Gives the place to others while the client has yet to send. */
+  lend(): void;
+  /** The call is over. Safe to repeat. */
+  end(): void;
+}
+
+export interface Places {
+  /** Begins a call. */
+  begin(): Place;
+  readonly isFull: boolean;
+  /** True from `drain` on. */
+  readonly isDraining: boolean;
+  /** Resolves when the last call is over. */
+  drain(): Promise<void>;
+}
+
+/** `placesMax` calls at once. */
+export function createPlaces(placesMax: number): Places {
+  let taken = 0;
+  let underWay = 0;
+  let draining = false;
+  let drained = () => {};
+
+  function begin(): Place {
+    underWay += 1;
+    let has = false;
+    let isOver = false;
+    const lend = () => {
+      if (has) taken -= 1;
+      has = false;
+    };
+    return {
+      take() {
+        if (has) return true;
+        if (taken >= placesMax) return false;
+        taken += 1;
+        has = true;
+        return true;
+      },
+      lend,
+      end() {
+        if (isOver) return;
+        isOver = true;
+        lend();
+        underWay -= 1;
+        if (draining && underWay === 0) drained();
+      },
+    };
+  }
+
+  return {
+    begin,
+    get isFull() {
+      return taken >= placesMax;
+    },
+    get isDraining() {
+      return draining;
+    },
+    drain() {
+      draining = true;
+      return underWay === 0 ? Promise.resolve() : new Promise((resolve) => (drained = resolve));
+    },
+  };
+}
+
+// ---- budgets --------------------------------------------------------------------------------------------------------
 
 export interface BudgetLimits {
   readonly max: number;
@@ -14,7 +92,7 @@ export interface BudgetLimits {
 export type Spent = "full" | "share spent";
 
 /** What a client is told where there is nothing left. */
-export function reasonOf(spent: Spent): "STORE_UNAVAILABLE" | "IP_RATE_LIMITED" {
+export function reasonOf(spent: Spent): ForNow {
   return spent === "full" ? "STORE_UNAVAILABLE" : "IP_RATE_LIMITED";
 }
 

@@ -1,0 +1,131 @@
+/**
+ * The codecs of the surfaces: a whole message becomes a call's request, and its result the answer. REST needs no more than
+ * JSON. gRPC, gRPC-web and Connect are Connect's own handlers' to speak; but a message is read here, once, whichever surface
+ * it came by, so that a fault in it has our words and its protocol's code. Connect's handler gets an empty one in its place.
+ */
+import { toJsonString, type DescMessage } from "@bufbuild/protobuf";
+import {
+  createConnectRouter,
+  createContextKey,
+  createContextValues,
+  type ContextKey,
+  type HandlerContext,
+  type ServiceImpl,
+} from "@connectrpc/connect";
+import { compressionGzip } from "@connectrpc/connect-node";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
+import { ok, type Refusal } from "../../otp/reason.ts";
+import { inOnePiece } from "../http/body.ts";
+import { headersOf, isGrpcWebText } from "../http/headers.ts";
+import { gather, type Sendable } from "../http/response.ts";
+import type { Request } from "../listener/exchange.ts";
+import type { Call } from "./call.ts";
+import { decode, isJson, jsonOptions, undecodableQuery, unlikeProtocol } from "./decoding.ts";
+import { codeSaid, httpStatus, refusalOn, restError, toConnectError } from "./errors.ts";
+import { asText, emptyBody, unwrap } from "./frames.ts";
+import type { Message, Perform } from "./perform.ts";
+import type { Routed } from "./routes.ts";
+
+/** What a codec needs to know of a request beside its body. */
+export type Headed = Pick<Request, "method" | "httpVersion" | "headers">;
+
+export interface Codecs {
+  /** Connect's handlers, one per RPC. */
+  readonly handlers: readonly UniversalHandler[];
+  /** Takes a call from its whole body to its whole answer. */
+  answer(call: Call, routed: Routed, request: Headed, body: Uint8Array): Promise<Sendable>;
+}
+
+/** Marks what an earlier call with the same `Idempotency-Key` was answered. */
+const replayedHeader = "idempotency-replayed";
+
+interface Bearing {
+  readonly call: Call;
+  /** Undefined where it is in the query, which Connect reads. */
+  readonly message: Message | undefined;
+}
+
+/** A call in Connect's context values. */
+const bearingKey: ContextKey<Bearing | undefined> = createContextKey<Bearing | undefined>(undefined);
+
+/** `messageBytesMax` is the most that a message may have, headers and envelopes apart. */
+export function createCodecs(perform: Perform, messageBytesMax: number): Codecs {
+  const implementations = OtpService.methods.map(({ localName }) => [localName, connectImplementation(perform)]);
+  const { handlers } = createConnectRouter({
+    acceptCompression: [compressionGzip],
+    readMaxBytes: messageBytesMax,
+    jsonOptions,
+  }).service(OtpService, Object.fromEntries(implementations) as ServiceImpl<typeof OtpService>);
+
+  return {
+    handlers,
+
+    async answer(call, routed, request, body) {
+      const { surface, handler, type } = routed;
+      if (surface === "connect" && request.method === "GET") return overConnect(call, routed, request);
+      const isRest = surface === "rest";
+      const message = isRest ? ok(body) : unwrap(surface, request.headers, body, messageBytesMax);
+      const read = message.ok ? decode(handler.method, isRest || isJson(type), message.value) : message;
+      if (!read.ok) return refuseOn(routed, call, read.refusal);
+      return isRest
+        ? overRest(perform, call, handler.method.output, read.value)
+        : overConnect(call, routed, request, read.value);
+    },
+  };
+}
+
+/** Answers a call that is refused before its RPC was called. */
+export function refuseOn({ surface, type }: Routed, call: Call, refusal: Refusal): Sendable {
+  call.refusal = refusal;
+  return refusalOn(surface, type, refusal);
+}
+
+async function overRest(perform: Perform, call: Call, output: DescMessage, request: Message): Promise<Sendable> {
+  const result = await perform(call, request, (message) => toJsonString(output, message, jsonOptions));
+  const answer = result.ok
+    ? { status: 200, headers: { "content-type": "application/json" }, body: result.value }
+    : restError(result.refusal);
+  return call.isReplayed ? { ...answer, headers: { ...answer.headers, [replayedHeader]: "true" } } : answer;
+}
+
+/** What Connect calls. Here alone a refusal is thrown, since that is how Connect is told of one. */
+function connectImplementation(perform: Perform) {
+  return async (request: Message, context: HandlerContext): Promise<Message> => {
+    const { call, message } = context.values.get(bearingKey) ?? {};
+    if (call === undefined) throw new Error("Connect's handlers are called by the gateway alone");
+    const result = await perform(call, message ?? request, (answer) => answer);
+    // Where a refusal has it too: gRPC's refusals have nothing but trailers.
+    const isGrpc = call.surface === "grpc" || call.surface === "grpc-web";
+    if (call.isReplayed) (isGrpc ? context.responseTrailer : context.responseHeader).set(replayedHeader, "true");
+    if (!result.ok) throw toConnectError(result.refusal);
+    return result.value;
+  };
+}
+
+/** Has Connect's handler perform a call, and brings its answer to what the surface shows. */
+async function overConnect(call: Call, routed: Routed, request: Headed, message?: Message): Promise<Sendable> {
+  const { handler, surface, type, url } = routed;
+  const late = new AbortController();
+  call.late.catch((why: unknown) => late.abort(why));
+  const header = headersOf(request, surface);
+  // The empty message is in no encoding, whatever the one was that stands for it.
+  if (surface === "connect") header.delete("content-encoding");
+  const answer = await handler({
+    httpVersion: request.httpVersion,
+    method: request.method ?? "POST",
+    url,
+    header,
+    body: inOnePiece(emptyBody(surface, type)),
+    signal: late.signal,
+    contextValues: createContextValues().set(bearingKey, { call, message }),
+  });
+  const whole = await gather(answer);
+  if (call.refusal === undefined && !call.reached) {
+    // Connect has refused it in words that may quote it. Say it in ours instead.
+    const said = codeSaid(surface, whole);
+    return refuseOn(routed, call, message === undefined ? undecodableQuery(said) : unlikeProtocol(said));
+  }
+  if (surface === "connect" && call.refusal !== undefined) return { ...whole, status: httpStatus(call.refusal) };
+  return isGrpcWebText(type) ? asText(whole) : whole;
+}

@@ -1,0 +1,117 @@
+/**
+ * CORS: what a browser has to be told before a page may ask us, and may read what we say.
+ *
+ * A page is told so if any active publishable key of any tenant lists its origin, since a preflight comes without a key;
+ * whether the call is let in is then up to its own key. Only that one origin is named, never all of them, and never with
+ * credentials: there are no cookies here. The origin has to be looked up, and anybody can name one, with a key or without:
+ * each address has so many looked up at once.
+ */
+import { cors } from "@connectrpc/connect";
+import { originCharsMax, originUnlisted } from "../../otp/origin.ts";
+import { answerAtOnce, discard } from "../http/body.ts";
+import { writeWhole } from "../http/response.ts";
+import type { Request, Response } from "../listener/exchange.ts";
+import { reasonOf, type Budget } from "./capacity.ts";
+import { refuseForNow, refusalOfFault } from "./faults.ts";
+import type { Shared } from "./gateway.ts";
+import { rpcRows } from "./rpcs.ts";
+
+export interface CorsOptions extends Pick<Shared, "places" | "turnAway" | "shareOf"> {
+  /** Tells whether any active publishable key lists an origin; it may reject. */
+  readonly listsOrigin: (origin: string) => Promise<boolean>;
+  readonly pageCalls: Budget;
+  /** Origins that are looked up at once so that a page may read its answer, whatever became of the call. */
+  readonly originLooks: Budget;
+  readonly onFault: (error: unknown) => void;
+}
+
+type Answer = (request: Request, response: Response) => Promise<void>;
+
+export interface Cors {
+  /**
+   * Adds to an answer what lets a page of a listed origin read it, refusals too, unless the address has as many origins being
+   * looked up as it may. Before anything else is written. Whatever is wrong with the store, the call itself is told.
+   */
+  readonly mark: Answer;
+  /** Answers a preflight, on a path that there is. There is no key yet, and it has no place of a call. */
+  readonly preflight: Answer;
+}
+
+const namesOf = (...names: readonly string[]) => names.join(", ");
+const allowMethods = namesOf(...new Set(rpcRows.map(({ method }) => method)));
+/** What tracing in a page puts on every request that it makes, whatever the page means to send. */
+const tracingHeaders = ["traceparent", "tracestate", "baggage", "sentry-trace", "x-request-id"];
+const allowHeaders = namesOf(
+  ...new Set([...cors.allowedHeaders, "Authorization", "Content-Type", "Idempotency-Key", ...tracingHeaders]),
+);
+const exposeHeaders = namesOf(...cors.exposedHeaders, "Retry-After", "Idempotency-Replayed", "X-Call-Id");
+/** For how long a browser need not ask again: two hours, the most that all of them take. */
+const maxAgeSeconds = 7_200;
+
+/** The method of the call that a browser asks about before a page sends it; undefined where OPTIONS is no such question. */
+export function methodAskedBy({ headers }: Request): string | undefined {
+  return headers.origin === undefined ? undefined : headers["access-control-request-method"];
+}
+
+export function createCors(options: CorsOptions): Cors {
+  const { listsOrigin, places, pageCalls, originLooks, turnAway, shareOf, onFault } = options;
+
+  async function isListed(origin: string | undefined): Promise<boolean> {
+    return origin !== undefined && origin.length <= originCharsMax && (await listsOrigin(origin));
+  }
+
+  async function answer(request: Request, response: Response): Promise<void> {
+    const { origin } = request.headers;
+    try {
+      if (!(await isListed(origin))) return turnAway(request, response, originUnlisted);
+    } catch (error) {
+      onFault(error);
+      return turnAway(request, response, refusalOfFault(error));
+    }
+    writeWhole(response, {
+      status: 204,
+      headers: {
+        "access-control-allow-origin": `${origin}`,
+        "access-control-allow-methods": allowMethods,
+        "access-control-allow-headers": allowHeaders,
+        "access-control-max-age": `${maxAgeSeconds}`,
+        vary: "Origin",
+      },
+      body: new Uint8Array(),
+    });
+  }
+
+  return {
+    async mark(request, response) {
+      const { origin } = request.headers;
+      if (origin === undefined) return;
+      const share = originLooks.take(shareOf(request));
+      if (typeof share === "string") return;
+      try {
+        if (!(await isListed(origin)) || response.headersSent) return;
+        response.setHeader("access-control-allow-origin", origin);
+        response.setHeader("access-control-expose-headers", exposeHeaders);
+        response.setHeader("vary", "Origin");
+      } catch (error) {
+        onFault(error);
+      } finally {
+        share.giveBack();
+      }
+    },
+
+    async preflight(request, response) {
+      const share = places.isDraining ? undefined : pageCalls.take(shareOf(request));
+      if (share === undefined || typeof share === "string") {
+        discard(request);
+        return turnAway(request, response, refuseForNow(share === undefined ? "SHUTTING_DOWN" : reasonOf(share)));
+      }
+      const place = places.begin();
+      try {
+        await answerAtOnce(request, () => answer(request, response));
+      } finally {
+        place.end();
+        share.giveBack();
+      }
+    },
+  };
+}
