@@ -85,7 +85,7 @@ export interface PrefixRef {
 }
 
 /** A decision about a prefix that was made and written. */
-export interface PrefixNews extends PrefixName {
+export interface NamedDecision extends PrefixName {
   readonly decision: PrefixDecision;
 }
 
@@ -154,7 +154,7 @@ export interface BatchMeter {
 /** What looks on while a store works. */
 export interface StoreWatchers {
   /** Told of each decision about a prefix, once, when it is durable. */
-  readonly onPrefix?: (news: PrefixNews) => void;
+  readonly onPrefix?: (decision: NamedDecision) => void;
   /** Measures every batch of acts. */
   readonly meter?: BatchMeter | undefined;
 }

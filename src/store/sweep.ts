@@ -99,7 +99,7 @@ async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: Phone
   const ended = ids.map((verificationId) =>
     engine.perform({
       verificationId,
-      prefixOf: (unit) => phoneOf && countedPrefixOf(unit.verification(verificationId), phoneOf),
+      prefix: (unit) => phoneOf && countedPrefixOf(unit.verification(verificationId), phoneOf),
       run(unit) {
         const verification = unit.verification(verificationId);
         if (verification?.state !== "PENDING" || stateAt(verification, unit.now) === "PENDING") return false;

@@ -15,19 +15,19 @@ const pauseMs = 20;
 const pageRowsMax = 500;
 
 /**
- * Sweeps until nothing is left, in batches with pauses between them. `told` hears of each batch, and ends it all by
- * returning false.
+ * Sweeps until nothing is left, in batches with pauses between them. `onSwept` hears of each batch, and ends it
+ * all by returning false.
  */
 export async function sweepThrough(
   store: Store,
   system: System,
   retentionMs: number,
-  told: (swept: Swept) => boolean,
+  onSwept: (swept: Swept) => boolean,
   phoneOf?: PhoneOf,
 ): Promise<void> {
   for (;;) {
     const swept = await store.sweep(batchRowsMax, retentionMs, phoneOf);
-    if (!told(swept) || !swept.more) return;
+    if (!onSwept(swept) || !swept.more) return;
     await sleep(system, pauseMs);
   }
 }

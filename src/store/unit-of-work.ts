@@ -71,12 +71,12 @@ export interface Act<T> {
   readonly withMessages?: boolean;
   /** The tenant whose guesses it looks at. */
   readonly guessesOf?: string | undefined;
-  phoneOf?(unit: UnitOfWork): PhoneRef | undefined;
+  phone?(unit: UnitOfWork): PhoneRef | undefined;
   /** The number that it asks the lists about. */
-  numberOf?(unit: UnitOfWork): ListedNumber | undefined;
-  prefixOf?(unit: UnitOfWork): PrefixName | undefined;
+  number?(unit: UnitOfWork): ListedNumber | undefined;
+  prefix?(unit: UnitOfWork): PrefixName | undefined;
   /** The tenant whose day it works on. */
-  dayOf?(unit: UnitOfWork): string | undefined;
+  cappedTenant?(unit: UnitOfWork): string | undefined;
   /** Pure but for what it does to the unit; may be run again on a fresh one. */
   run(unit: UnitOfWork): T;
 }

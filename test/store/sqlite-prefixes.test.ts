@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { newPrefix, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import type { PrefixNews } from "../../src/store/store.ts";
+import type { NamedDecision } from "../../src/store/store.ts";
 import { createManualSystem, testEpochMs } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { ann, ben, createActs, ringOf } from "./acts.ts";
@@ -26,10 +26,15 @@ const decision: PrefixDecision = {
 
 test("a decision is told once, after its commit; one whose act failed is never told", async () => {
   const folder = temporaryFolder();
-  const received: PrefixNews[] = [];
+  const received: NamedDecision[] = [];
   const path = join(folder, "otp.db");
   const system = createManualSystem();
-  const store = await openSqlite({ path, system, exclusive: false, onPrefix: (news) => void received.push(news) });
+  const store = await openSqlite({
+    path,
+    system,
+    exclusive: false,
+    onPrefix: (decision) => void received.push(decision),
+  });
   const change = (...decisions: PrefixDecision[]) => store.changePrefix(name, () => ({ record: newPrefix, decisions }));
   // The second is written after the first, and no database takes a moment that is no number.
   await expect(change(decision, { ...decision, atMs: Number.NaN })).rejects.toThrow("NOT NULL");

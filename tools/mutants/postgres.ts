@@ -12,7 +12,7 @@ export const postgresMutants: readonly Mutant[] = [
     breaks: "a guess is told right or wrong, and costs nothing if its COMMIT is lost",
     place: "src/store/postgres/connections.ts#once",
     text: `const { command } = await committed.catch((error: unknown) => {
-      throw codeOf(error) === undefined ? inDoubt(error) : error;
+      throw sqlStateOf(error) === undefined ? inDoubt(error) : error;
     });
     // COMMIT of a transaction that has failed is answered with ROLLBACK, and no error.
     if (command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");`,
@@ -23,7 +23,7 @@ export const postgresMutants: readonly Mutant[] = [
     name: "commit tried again",
     breaks: "an act whose COMMIT was done unheard is done twice",
     place: "src/store/postgres/connections.ts#createConnections",
-    text: `if (triesLeft === 0 || !deadlock.has(codeOf(error) ?? "")) throw unavailable(error);`,
+    text: `if (triesLeft === 0 || !deadlock.has(sqlStateOf(error) ?? "")) throw unavailable(error);`,
     replacement: `if (triesLeft === 0) throw unavailable(error);`,
     suites: suite("lost-commits"),
   },
@@ -39,7 +39,7 @@ export const postgresMutants: readonly Mutant[] = [
     name: "deadlock behind another failure",
     breaks: "the victim of a deadlock is refused instead of run again",
     place: "src/store/postgres/connections.ts#once",
-    text: `const cause = codeOf(error) === alreadyFailed ? firstFault : error;`,
+    text: `const cause = sqlStateOf(error) === alreadyFailed ? firstFault : error;`,
     replacement: `const cause = error;`,
     suites: suite("connections"),
   },

@@ -24,10 +24,10 @@ export function callActs(engine: Engine) {
       return engine.perform({
         slot,
         guessesOf: phone === undefined ? undefined : tenant,
-        phoneOf: () => phone,
-        prefixOf: () => phone?.prefix?.name(),
-        numberOf: () => listed(tenant, scope.number),
-        dayOf: () => (scope.isCapped === true ? tenant : undefined),
+        phone: () => phone,
+        prefix: () => phone?.prefix?.name(),
+        number: () => listed(tenant, scope.number),
+        cappedTenant: () => (scope.isCapped === true ? tenant : undefined),
         run(unit) {
           const view = viewOf(unit, scope, phone, phone?.prefix?.name(), scope.number);
           const recorded = view.record && unit.verification(view.record.verificationId);
@@ -47,10 +47,10 @@ export function callActs(engine: Engine) {
       return engine.perform({
         slot,
         verificationId: id,
-        phoneOf: (unit) => refOf(find(unit), phoneOf),
-        prefixOf: (unit) => countedPrefixOf(unit.verification(id), phoneOf),
-        numberOf: (unit) => listed(tenant, numberOf(find(unit))),
-        dayOf: () => (scope.isCapped === true ? tenant : undefined),
+        phone: (unit) => refOf(find(unit), phoneOf),
+        prefix: (unit) => countedPrefixOf(unit.verification(id), phoneOf),
+        number: (unit) => listed(tenant, numberOf(find(unit))),
+        cappedTenant: () => (scope.isCapped === true ? tenant : undefined),
         run(unit) {
           const verification = find(unit);
           const ref = refOf(verification, phoneOf);

@@ -72,7 +72,7 @@ export function messageActs(engine: Engine) {
     settleMessage({ verificationId, copy }, phoneOf, decide) {
       return engine.perform({
         ...ofMessages(verificationId, phoneOf),
-        dayOf(unit) {
+        cappedTenant(unit) {
           // Its place may come back.
           const placeDay = unit.message(verificationId, copy)?.placeDay ?? null;
           return placeDay === null ? undefined : unit.verification(verificationId)?.tenant;
@@ -112,7 +112,7 @@ function claimMessage(
 ): Promise<Job | undefined> {
   return engine.perform<Job | undefined>({
     ...ofMessages(verificationId, phoneOf),
-    dayOf: (unit) => unit.verification(verificationId)?.tenant,
+    cappedTenant: (unit) => unit.verification(verificationId)?.tenant,
     run(unit) {
       const { now } = unit;
       const message = unit.message(verificationId, copy);
@@ -147,8 +147,8 @@ function ofMessages(verificationId: string, phoneOf: PhoneOf) {
   return {
     verificationId,
     withMessages: true,
-    phoneOf: (unit: UnitOfWork) => refOf(unit.verification(verificationId), phoneOf),
-    prefixOf: (unit: UnitOfWork) => countedPrefixOf(unit.verification(verificationId), phoneOf),
+    phone: (unit: UnitOfWork) => refOf(unit.verification(verificationId), phoneOf),
+    prefix: (unit: UnitOfWork) => countedPrefixOf(unit.verification(verificationId), phoneOf),
   };
 }
 

@@ -22,7 +22,7 @@ const sql = {
 export function phoneActs(engine: Engine) {
   return {
     resetPhone(phone) {
-      return engine.perform({ phoneOf: () => phone, run: (unit) => unit.resetPhone(phone) });
+      return engine.perform({ phone: () => phone, run: (unit) => unit.resetPhone(phone) });
     },
 
     readPhone: (phone) => engine.readPhone(phone),

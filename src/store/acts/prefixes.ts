@@ -31,7 +31,7 @@ export function prefixActs(engine: Engine) {
   return {
     changePrefix(name, change) {
       return engine.perform({
-        prefixOf: () => name,
+        prefix: () => name,
         run(unit) {
           const changed = change(unit.prefix(name), unit.now);
           if (changed !== undefined) changePrefix(unit, name, changed);

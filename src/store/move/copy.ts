@@ -269,8 +269,11 @@ function plan(db: Database, target: ReadonlyMap<string, readonly Column[]>): Pla
   return copiedTables.map((table) => {
     const [names, columns] = [source.get(table) ?? [], target.get(table) ?? []];
     const there = columns.map(({ name }) => name);
-    const alone = [...names.filter((name) => !there.includes(name)), ...there.filter((name) => !names.includes(name))];
-    if (alone.length > 0) throw new Error(`only one of the two databases has ${table}.${alone.join(", ")}`);
+    const unmatched = [
+      ...names.filter((name) => !there.includes(name)),
+      ...there.filter((name) => !names.includes(name)),
+    ];
+    if (unmatched.length > 0) throw new Error(`only one of the two databases has ${table}.${unmatched.join(", ")}`);
     const rows = db.prepare<[], number>(`SELECT count(*) FROM ${table}`).pluck().get() ?? 0;
     return { table, columns, rows };
   });

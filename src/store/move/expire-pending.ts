@@ -56,10 +56,10 @@ export async function expirePendingOnPostgres(url: string): Promise<Expired> {
   try {
     await client.connect();
     await client.query("BEGIN");
-    const { rows } = await client.query<{ alone: boolean }>(
-      `SELECT pg_try_advisory_xact_lock(${servingLock}) AS alone`,
+    const { rows } = await client.query<{ unserved: boolean }>(
+      `SELECT pg_try_advisory_xact_lock(${servingLock}) AS unserved`,
     );
-    if (rows[0]?.alone !== true) throw new Error("an instance serves on this database: stop all of them first");
+    if (rows[0]?.unserved !== true) throw new Error("an instance serves on this database: stop all of them first");
     const { rowCount: verifications } = await client.query(sql.verifications);
     const { rowCount: messages } = await client.query(sql.messages);
     await client.query("COMMIT");

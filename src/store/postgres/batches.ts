@@ -4,7 +4,7 @@
  * Locks are taken in one order everywhere (slots, verifications, phones, prefixes, days; ascending within each), so that
  * batches of any instance queue up and do not deadlock. No act is answered before the commit.
  */
-import { StoreUnavailable, type BatchMeter, type PrefixNews, type StoreWatchers } from "../store.ts";
+import { StoreUnavailable, type BatchMeter, type NamedDecision, type StoreWatchers } from "../store.ts";
 import type { Act } from "../unit-of-work.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Connections } from "./connections.ts";
@@ -26,7 +26,7 @@ const queueActsMax = 4_096;
 export class Batches {
   readonly #connections: Connections;
   readonly #clock: StoreClock;
-  readonly #onPrefix: (news: PrefixNews) => void;
+  readonly #onPrefix: (decision: NamedDecision) => void;
   readonly #meter: BatchMeter | undefined;
   readonly #queue: Waiting[] = [];
   #underWay = 0;

@@ -6,7 +6,7 @@
 import { DatabaseError, type PoolClient, type QueryConfig } from "pg";
 import type { Statement as SharedStatement, Value as SharedValue } from "../statement.ts";
 import { StoreUnavailable } from "../store.ts";
-import { alreadyFailed, codeOf, deadlock, inDoubt, unavailable } from "./faults.ts";
+import { alreadyFailed, sqlStateOf, deadlock, inDoubt, unavailable } from "./faults.ts";
 import { ClientPool, discard, type ConnectionsOptions } from "./pool.ts";
 
 /** A statement is prepared once per connection, under its name. */
@@ -48,7 +48,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
         try {
           return await once(pool, run);
         } catch (error) {
-          if (triesLeft === 0 || !deadlock.has(codeOf(error) ?? "")) throw unavailable(error);
+          if (triesLeft === 0 || !deadlock.has(sqlStateOf(error) ?? "")) throw unavailable(error);
         }
       }
     },
@@ -59,7 +59,7 @@ export function createConnections(options: ConnectionsOptions): Connections {
         client.release();
         return rows as Row[];
       } catch (error) {
-        if (codeOf(error) === undefined) discard(client);
+        if (sqlStateOf(error) === undefined) discard(client);
         else client.release();
         throw unavailable(error);
       }
@@ -99,7 +99,7 @@ async function once<T>(pool: ClientPool, run: (transaction: Transaction) => Prom
       throw error instanceof DatabaseError ? error : inDoubt(error);
     });
     const { command } = await committed.catch((error: unknown) => {
-      throw codeOf(error) === undefined ? inDoubt(error) : error;
+      throw sqlStateOf(error) === undefined ? inDoubt(error) : error;
     });
     // COMMIT of a transaction that has failed is answered with ROLLBACK, and no error.
     if (command !== "COMMIT") throw new StoreUnavailable("the transaction was taken back");
@@ -107,7 +107,7 @@ async function once<T>(pool: ClientPool, run: (transaction: Transaction) => Prom
     return value;
   } catch (error) {
     // What was sent behind a statement that failed fails for that alone.
-    const cause = codeOf(error) === alreadyFailed ? firstFault : error;
+    const cause = sqlStateOf(error) === alreadyFailed ? firstFault : error;
     await giveUp(client, cause);
     throw cause;
   }
@@ -115,7 +115,7 @@ async function once<T>(pool: ClientPool, run: (transaction: Transaction) => Prom
 
 async function giveUp(client: PoolClient, error: unknown): Promise<void> {
   // After an error of the database's own the connection is as good as before; after any other nobody knows.
-  if (codeOf(error) === undefined) return discard(client);
+  if (sqlStateOf(error) === undefined) return discard(client);
   try {
     await client.query("ROLLBACK");
     client.release();

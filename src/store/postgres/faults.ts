@@ -32,7 +32,7 @@ function messageOf(error: unknown): string {
  * The SQLSTATE of an error that leaves the connection as good as it was. Not so a database that is going (57P) or gone
  * (08), or one that only reads (25006): behind the same name there may be another by now.
  */
-export function codeOf(error: unknown): string | undefined {
+export function sqlStateOf(error: unknown): string | undefined {
   if (!(error instanceof DatabaseError) || error.code === undefined) return undefined;
   return /^(57P|08|25006)/.test(error.code) ? undefined : error.code;
 }

@@ -56,13 +56,13 @@ async function loadBelongings(
   acts: readonly Act<unknown>[],
   recorded: readonly Uint8Array[],
 ): Promise<void> {
-  const refs = acts.flatMap((act) => act.phoneOf?.(unit) ?? []);
+  const refs = acts.flatMap((act) => act.phone?.(unit) ?? []);
   const indexes = unique(refs.flatMap((ref) => ref.indexes));
   const missing = recorded.filter((id) => unit.verifications.get(idText(id)) === undefined);
-  const prefixes = named(acts.map((act) => act.prefixOf?.(unit)));
+  const prefixes = named(acts.map((act) => act.prefix?.(unit)));
   const tenants = [...new Set(acts.flatMap(({ guessesOf }) => guessesOf ?? []))];
-  const numbers = [...new Map(acts.flatMap((act) => pairOf(act.numberOf?.(unit), numberKey))).values()];
-  const capped = [...new Set(acts.flatMap((act) => act.dayOf?.(unit) ?? []))];
+  const numbers = [...new Map(acts.flatMap((act) => pairOf(act.number?.(unit), numberKey))).values()];
+  const capped = [...new Set(acts.flatMap((act) => act.cappedTenant?.(unit) ?? []))];
   // Phones, then prefixes, then tenants.
   const keys = [
     ...lockKeys(indexes),

@@ -14,11 +14,11 @@ import { minuteOf, noGuesses, type Guesses } from "../../otp/spray.ts";
 import { stateAt, type PhoneView, type Verification, type Writes } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { bucketKey, mergeHistories } from "../rows/phone.ts";
-import type { PhoneRef, PrefixName, PrefixNews } from "../store.ts";
+import type { PhoneRef, PrefixName, NamedDecision } from "../store.ts";
 import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
 import { ChangeSet } from "./change-set.ts";
 
-const nameOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+const keyOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 export const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
 export const numberKey = ({ tenant, number }: ListedNumber) => `${tenant} ${number}`;
 const messageKey = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
@@ -68,7 +68,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
   /** What tenants' endpoints are to be told. */
   readonly events: OwedEvent[] = [];
   /** Decisions about prefixes, to be written and then told. */
-  readonly decided: PrefixNews[] = [];
+  readonly decided: NamedDecision[] = [];
   readonly counts = new Map<string, Count>();
   readonly #verdicts = new Map<string, Verdict>();
   readonly #guesses = new Map<string, Guesses>();
@@ -83,16 +83,16 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.messages.load(messageKey(message.verificationId, message.copy), message);
   }
   loadRecord(record: IdempotencyRecord): void {
-    this.storedRecords.load(nameOf(record.slot), record);
+    this.storedRecords.load(keyOf(record.slot), record);
   }
   loadBucket(bucket: Uint8Array, tatMs: Instant): void {
-    this.buckets.load(nameOf(bucket), { bucket: Buffer.from(bucket), tatMs, kid: 0 });
+    this.buckets.load(keyOf(bucket), { bucket: Buffer.from(bucket), tatMs, kid: 0 });
   }
   loadHistory(index: Uint8Array, history: PhoneHistory): void {
-    this.histories.load(nameOf(index), { index, history, kid: 0 });
+    this.histories.load(keyOf(index), { index, history, kid: 0 });
   }
   loadOpenAttempts(index: Uint8Array, open: number): void {
-    this.#openAttempts.set(nameOf(index), open);
+    this.#openAttempts.set(keyOf(index), open);
   }
   loadGuesses(tenant: string, guesses: Guesses): void {
     this.#guesses.set(tenant, guesses);
@@ -123,7 +123,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
   #putVerification(verification: Verification, openBefore: number): void {
     this.changesMade += 1;
     this.verifications.put(verification.id, verification);
-    const name = nameOf(verification.phoneIndex);
+    const name = keyOf(verification.phoneIndex);
     const change = this.#openAttemptsOf(verification) - openBefore;
     this.#openAttempts.set(name, (this.#openAttempts.get(name) ?? 0) + change);
   }
@@ -140,29 +140,29 @@ export class PostgresUnitOfWork implements UnitOfWork {
   }
 
   records({ names }: Slot): readonly IdempotencyRecord[] {
-    return names.flatMap((name) => this.storedRecords.get(nameOf(name)) ?? []);
+    return names.flatMap((name) => this.storedRecords.get(keyOf(name)) ?? []);
   }
   putRecord(record: IdempotencyRecord): void {
     this.changesMade += 1;
-    this.storedRecords.put(nameOf(record.slot), record);
+    this.storedRecords.put(keyOf(record.slot), record);
   }
   deleteRecord(name: Uint8Array): void {
     this.changesMade += 1;
-    this.storedRecords.remove(nameOf(name));
+    this.storedRecords.remove(keyOf(name));
   }
 
   phone(ref: PhoneRef): PhoneView {
     const tatOf = (index: Uint8Array, place: number) =>
-      this.buckets.get(nameOf(bucketKey(index, ref.knownUser, place)))?.tatMs ?? 0;
+      this.buckets.get(keyOf(bucketKey(index, ref.knownUser, place)))?.tatMs ?? 0;
     const tats = Array.from({ length: ref.buckets }, (_, place) =>
       ref.indexes.reduce((latest, index) => Math.max(latest, tatOf(index, place)), 0),
     );
     let history = emptyHistory;
     let openAttempts = 0;
     for (const index of ref.indexes) {
-      const stored = this.histories.get(nameOf(index));
+      const stored = this.histories.get(keyOf(index));
       if (stored !== undefined) history = mergeHistories(history, stored.history);
-      openAttempts += this.#openAttempts.get(nameOf(index)) ?? 0;
+      openAttempts += this.#openAttempts.get(keyOf(index)) ?? 0;
     }
     return { tats, history, openAttempts };
   }
@@ -171,19 +171,19 @@ export class PostgresUnitOfWork implements UnitOfWork {
     const [current = new Uint8Array(), ...older] = indexes;
     for (const [place, tatMs] of tats.entries()) {
       const bucket = bucketKey(current, knownUser, place);
-      this.buckets.put(nameOf(bucket), { bucket, tatMs, kid });
-      for (const index of older) this.buckets.remove(nameOf(bucketKey(index, knownUser, place)));
+      this.buckets.put(keyOf(bucket), { bucket, tatMs, kid });
+      for (const index of older) this.buckets.remove(keyOf(bucketKey(index, knownUser, place)));
     }
     if (history === undefined) return;
-    for (const index of older) this.histories.remove(nameOf(index));
-    this.histories.put(nameOf(current), { index: current, history, kid });
+    for (const index of older) this.histories.remove(keyOf(index));
+    this.histories.put(keyOf(current), { index: current, history, kid });
   }
   resetPhone({ indexes, buckets }: PhoneRef): void {
     this.changesMade += 1;
     for (const index of indexes) {
-      this.histories.remove(nameOf(index));
+      this.histories.remove(keyOf(index));
       for (let place = 0; place < buckets; place++) {
-        for (const knownUser of [false, true]) this.buckets.remove(nameOf(bucketKey(index, knownUser, place)));
+        for (const knownUser of [false, true]) this.buckets.remove(keyOf(bucketKey(index, knownUser, place)));
       }
     }
   }

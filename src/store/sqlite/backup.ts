@@ -80,7 +80,7 @@ export async function restore(
   return withoutServer(path, () =>
     throughDraft(path, from, async (draft) => {
       const wasThere = existsSync(path);
-      if (wasThere) settle(path);
+      if (wasThere) foldLog(path);
       await copyDatabase(from, draft, onPages);
       const db = new Sqlite(draft);
       let done: Pick<Restored, "expired" | "asOfMs">;
@@ -205,7 +205,7 @@ function expireIn(db: Database, now: Instant) {
 }
 
 /** Has what a crash has left in a database's log go where it belongs. One too broken for that keeps its log. */
-function settle(path: string): void {
+function foldLog(path: string): void {
   const db = new Sqlite(path, { timeout: busyTimeoutMs });
   try {
     refuseAsMoved(db, path);

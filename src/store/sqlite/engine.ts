@@ -7,7 +7,7 @@ import type { PhoneView } from "../../otp/verification.ts";
 import type { Instant, System } from "../../system.ts";
 import type { Deleted, Engine } from "../engine.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
-import { StoreUnavailable, type PhoneRef, type PrefixNews, type StoreWatchers } from "../store.ts";
+import { StoreUnavailable, type PhoneRef, type NamedDecision, type StoreWatchers } from "../store.ts";
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { longestDestination } from "./destinations.ts";
@@ -37,7 +37,7 @@ export class SqliteEngine implements Engine {
   readonly #sql: Statements;
   readonly #commits: GroupCommit;
   readonly #unit: SqliteUnitOfWork;
-  readonly #onPrefix: (news: PrefixNews) => void;
+  readonly #onPrefix: (decision: NamedDecision) => void;
   /** What SQLite's data_version was when rows were last remembered: another one tells that others have written. */
   #version: number | undefined;
   #clockNotedMs: Instant = 0;
@@ -69,7 +69,7 @@ export class SqliteEngine implements Engine {
   /** What the act declares is not needed: a transaction has the whole database to itself. */
   perform<T>(act: Pick<Act<T>, "run">): Promise<T> {
     let hasNoted = false;
-    let decided: readonly PrefixNews[] = [];
+    let decided: readonly NamedDecision[] = [];
     const done = this.#commits.run(() => {
       const now = this.#system.now();
       // A note that was taken back with its act is written again when the act is run again.

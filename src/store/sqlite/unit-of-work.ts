@@ -19,7 +19,7 @@ import { decisionValues, prefixValues, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
 import { toDaily } from "../rows/tenant.ts";
 import { toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
-import type { PhoneRef, PrefixName, PrefixNews } from "../store.ts";
+import type { PhoneRef, PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
 import { longestDestination } from "./destinations.ts";
 import { phoneView } from "./phone-view.ts";
@@ -32,7 +32,7 @@ const recentVerificationsMax = 2_048;
 const recentPrefixesMax = 4_096;
 const recentDaysMax = 256;
 
-const none: readonly PrefixNews[] = [];
+const none: readonly NamedDecision[] = [];
 const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
 const messageKey = (verificationId: string, copy: number) => `${verificationId}/${copy}`;
 
@@ -44,7 +44,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   readonly #messages = new Recent<Message>(recentVerificationsMax);
   readonly #prefixes = new Recent<PrefixRecord>(recentPrefixesMax);
   readonly #days = new Recent<DailyCount>(recentDaysMax);
-  #decided: PrefixNews[] = [];
+  #decided: NamedDecision[] = [];
 
   constructor(sql: Statements) {
     this.#sql = sql;
@@ -57,7 +57,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   /** The decisions about prefixes that were written since the act began. */
-  takeDecisions(): readonly PrefixNews[] {
+  takeDecisions(): readonly NamedDecision[] {
     // Not the list itself while it is empty: what the next act writes would be told by both.
     if (this.#decided.length === 0) return none;
     const taken = this.#decided;
