@@ -50,14 +50,14 @@ export function takePlace(daily: DailyCount | undefined, max: number | undefined
   // Under a cap that was raised nobody has been warned yet. It is the highest that counts: while the instances of a rollout
   // have two caps, each would warn anew of its own after every warning of the other's.
   const isRaised = daily.warnedCap > 0 && max > daily.warnedCap;
-  const isNews = share > (isRaised ? 0 : daily.warned);
-  const noted: DailyCount = isNews
+  const isNew = share > (isRaised ? 0 : daily.warned);
+  const noted: DailyCount = isNew
     ? { day: daily.day, count, warned: share, warnedCap: Math.max(max, daily.warnedCap) }
     : { ...daily, count };
-  const told = isNews && share !== 0 ? { share } : {};
-  if (isLeft) return { taken: true, day: daily.day, daily: noted, ...told };
+  const reached = isNew && share !== 0 ? { share } : {};
+  if (isLeft) return { taken: true, day: daily.day, daily: noted, ...reached };
   // At the cap nothing is left to write, unless the cap was lowered below what is taken, and nobody has heard of it.
-  return { taken: false, retryAfterMs: (daily.day + 1) * dayMs - now, ...(isNews ? { daily: noted } : {}), ...told };
+  return { taken: false, retryAfterMs: (daily.day + 1) * dayMs - now, ...(isNew ? { daily: noted } : {}), ...reached };
 }
 
 /** What a place adds to the writes of the decision that asked for it. Pure. */

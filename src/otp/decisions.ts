@@ -21,7 +21,7 @@ import { giveBackAll, spendAll } from "./rate-limit.ts";
 import type { Refusal, Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
-import { lengthAmid, noGuesses, type Guesses } from "./spray.ts";
+import { codeLengthUnder, noGuesses, type Guesses } from "./spraying.ts";
 import {
   decidedBy,
   precedentFor,
@@ -217,7 +217,7 @@ function owedMessage(
 /** Digits of the next code: what the phone's own past asks for, and the guessing at its whole tenant. */
 function nextDigits({ now, guesses }: SendView, phone: PhoneView, policy: Policy): number | "refuse" {
   const digits = policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
-  return digits === "refuse" ? digits : lengthAmid(guesses ?? noGuesses, digits, policy);
+  return digits === "refuse" ? digits : codeLengthUnder(guesses ?? noGuesses, digits, policy);
 }
 
 // ---- verify, resend, cancel -----------------------------------------------------------------------------------------

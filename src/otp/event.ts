@@ -85,10 +85,10 @@ export function verificationEvents(
   if (before === undefined) tell("verification.created", []);
   if (message !== undefined) {
     const { copy, calls, channel, delivery, provider } = message.after;
-    const became = outcomeOf(message.after);
-    const isNews = became !== undefined && (message.before === undefined || outcomeOf(message.before) !== became);
+    const became = deliveryToTell(message.after);
+    const isNew = became !== undefined && (message.before === undefined || deliveryToTell(message.before) !== became);
     // A message that a second provider takes is accepted twice, with a call between.
-    if (isNews) {
+    if (isNew) {
       tell(`verification.${became}`, [`${copy}`, `${calls}`], {
         channel,
         delivery: `DELIVERY_${delivery}`,
@@ -163,7 +163,7 @@ export function bodyOf({ type, createMs, facts }: OwedEvent, phone: E164 | undef
 }
 
 /** What a message has come to, as far as there is an event for it. Undelivered is only what nobody will try again. */
-function outcomeOf({ delivery, dueMs }: Message): "accepted" | "delivered" | "undelivered" | undefined {
+function deliveryToTell({ delivery, dueMs }: Message): "accepted" | "delivered" | "undelivered" | undefined {
   if (delivery === "ACCEPTED") return "accepted";
   if (delivery === "DELIVERED") return "delivered";
   const isOver = (delivery === "UNDELIVERED" || delivery === "REJECTED") && dueMs === null;

@@ -105,11 +105,11 @@ export function latestOf(records: readonly IdempotencyRecord[]): IdempotencyReco
 export function keyed(slot: Slot, found: readonly IdempotencyRecord[], now: Instant): IdempotencyRecord | undefined {
   const latest = latestOf(found);
   if (latest === undefined || (latest.answer === null && now < latest.busyUntilMs)) return undefined;
-  return { ...latest, slot: nameOf(slot) };
+  return { ...latest, slot: currentNameOf(slot) };
 }
 
 /** The name that is written. Pure. */
-function nameOf({ names: [name] }: Slot): Uint8Array {
+function currentNameOf({ names: [name] }: Slot): Uint8Array {
   if (name === undefined) throw new Error("a slot has a name under the current key");
   return name;
 }
@@ -161,7 +161,7 @@ export function newRecord(
   const [fingerprint] = claim.fingerprints;
   if (fingerprint === undefined) throw new Error("a claim has a fingerprint under the current key");
   return {
-    slot: nameOf(claim.slot),
+    slot: currentNameOf(claim.slot),
     kid: fingerprint.kid,
     fingerprint: fingerprint.mac,
     verificationId,

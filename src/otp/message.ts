@@ -215,10 +215,10 @@ export function report(
   const delivery = forward(message.delivery, said.delivery);
   if (delivery === message.delivery) return message;
   const detail = providerReason(said.detail) ?? message.detail;
-  const told: Message = { ...message, delivery, detail, maybeSent: true };
-  if (delivery === "DELIVERED") return { ...told, dueMs: null };
+  const reported: Message = { ...message, delivery, detail, maybeSent: true };
+  if (delivery === "DELIVERED") return { ...reported, dueMs: null };
   // While a call is under way its own end decides.
-  return delivery === "UNDELIVERED" && isDone(message) ? failOver(told, said.providers, now) : told;
+  return delivery === "UNDELIVERED" && isDone(message) ? failOver(reported, said.providers, now) : reported;
 }
 
 /** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */

@@ -154,7 +154,7 @@ export function admitSend(loaded: PrefixRecord, now: Instant, enforced: boolean)
   const probe = { ...record, sent: record.sent + 1 };
   if (record.phase === "half-open") return { kind: "admitted", tally: "block", change: changed(noted(probe, now)) };
   const decision = decide("half-opened", record, now, enforced);
-  const opened: PrefixRecord = { ...probe, phase: "half-open", untilMs: 0, sinceMs: secondOf(now) };
+  const opened: PrefixRecord = { ...probe, phase: "half-open", untilMs: 0, sinceMs: startOfSecond(now) };
   return { kind: "admitted", tally: "block", change: changed(noted(opened, now), decision) };
 }
 
@@ -178,7 +178,12 @@ export interface Ended {
  * Counts the outcome of a send, whose verification has just ended; to be called once for each. Undefined when it changes
  * nothing. One that FAILED has never left, and counts as not sent. Pure.
  */
-export function mature(record: PrefixRecord, ended: Ended, now: Instant, enforced: boolean): PrefixChange | undefined {
+export function recordOutcome(
+  record: PrefixRecord,
+  ended: Ended,
+  now: Instant,
+  enforced: boolean,
+): PrefixChange | undefined {
   const { tally, state, createMs } = ended;
   if (tally === "none" || record.phase === "tripped" || createMs < record.sinceMs) return undefined;
   const isVerified = state === "VERIFIED";
@@ -210,7 +215,7 @@ export function unblock(loaded: PrefixRecord, now: Instant, enforced: boolean): 
   if (record.phase === "open") return undefined;
   const decision = decide("unblocked", record, now, enforced);
   const { lastMs } = record;
-  return changed({ ...newPrefix, lastMs, sinceMs: secondOf(now) }, decision);
+  return changed({ ...newPrefix, lastMs, sinceMs: startOfSecond(now) }, decision);
 }
 
 /**
@@ -222,7 +227,7 @@ export function recall(record: PrefixRecord, now: Instant): PrefixRecord {
   const isLate = now - record.lastMs >= maturesWithinMs;
   if (record.phase === "tripped" || !isLate || (record.sent === record.matured && record.beyondSent === 0))
     return record;
-  return { ...record, sent: record.matured, beyondSent: 0, beyondVerified: 0, sinceMs: secondOf(now) };
+  return { ...record, sent: record.matured, beyondSent: 0, beyondVerified: 0, sinceMs: startOfSecond(now) };
 }
 
 /** Takes a message's price from an open prefix, or says how long it has to wait. */
@@ -233,7 +238,7 @@ function pay(record: PrefixRecord, now: Instant): PrefixRecord | Extract<Admissi
     return limited(record.lastMs + maturesWithinMs - now, record.tatMs);
   }
   if (record.proven) return record;
-  const minute = minuteOf(now);
+  const minute = startOfMinute(now);
   const spending = spend(unprovenLimit, record.tatMs, minute);
   if (!spending.allowed) return limited(spending.retryAfterMs - (now - minute), spending.tatMs);
   return { ...record, tatMs: spending.tatMs };
@@ -244,13 +249,13 @@ function withdraw(record: PrefixRecord, tally: Tally, now: Instant): PrefixChang
     tally === "block"
       ? { sent: Math.max(record.matured, record.sent - 1) }
       : { beyondSent: Math.max(record.beyondVerified, record.beyondSent - 1) };
-  const tatMs = giveBack(unprovenLimit, record.tatMs, minuteOf(now), 1);
+  const tatMs = giveBack(unprovenLimit, record.tatMs, startOfMinute(now), 1);
   return changed({ ...record, ...counts, tatMs });
 }
 
 function trip(kind: "tripped" | "tripped-again", record: PrefixRecord, now: Instant, enforced: boolean): PrefixChange {
   const trips = record.trips + 1;
-  const untilMs = secondOf(now) + Math.min(tripMsMax, hourMs * 2 ** (trips - 1));
+  const untilMs = startOfSecond(now) + Math.min(tripMsMax, hourMs * 2 ** (trips - 1));
   const decision = { ...decide(kind, record, now, enforced), untilMs };
   const { lastMs, sinceMs } = record;
   return changed({ ...newPrefix, phase: "tripped", trips, untilMs, lastMs, sinceMs }, decision);
@@ -258,7 +263,7 @@ function trip(kind: "tripped" | "tripped-again", record: PrefixRecord, now: Inst
 
 function decide(kind: DecisionKind, record: PrefixRecord, now: Instant, enforced: boolean): PrefixDecision {
   const { matured, verified, refused } = record;
-  return { kind, atMs: secondOf(now), matured, verified, refused, untilMs: null, enforced };
+  return { kind, atMs: startOfSecond(now), matured, verified, refused, untilMs: null, enforced };
 }
 
 function changed(record: PrefixRecord, ...decisions: PrefixDecision[]): PrefixChange {
@@ -267,19 +272,19 @@ function changed(record: PrefixRecord, ...decisions: PrefixDecision[]): PrefixCh
 
 /** Notes that a send was let through. A clock that was set back must not make it one from before. */
 function noted(record: PrefixRecord, now: Instant): PrefixRecord {
-  return { ...record, lastMs: minuteOf(now), sinceMs: Math.min(record.sinceMs, secondOf(now)) };
+  return { ...record, lastMs: startOfMinute(now), sinceMs: Math.min(record.sinceMs, startOfSecond(now)) };
 }
 
 function refusing(record: PrefixRecord, now: Instant): PrefixRecord {
-  const minute = minuteOf(now);
+  const minute = startOfMinute(now);
   const refusedFirstMs = record.refused === 0 ? minute : record.refusedFirstMs;
   return { ...record, refused: record.refused + 1, refusedFirstMs, refusedLastMs: minute };
 }
 
-function secondOf(now: Instant): Instant {
+function startOfSecond(now: Instant): Instant {
   return now - (now % secondMs);
 }
 
-function minuteOf(now: Instant): Instant {
+function startOfMinute(now: Instant): Instant {
   return now - (now % minuteMs);
 }

@@ -44,7 +44,7 @@ export function decideSettle(view: SettleView, call: EndedCall, policy: Policy):
   const { now, verification } = view;
   // It is in nobody's hand: it has ended or was put back meanwhile, by a worker that was faster or by an earlier try to
   // note this very answer. Counting it again would give its budget back twice, send an accepted text once more, or give
-  // up a message that has a provider left to go to; an acceptance alone is still news.
+  // up a message that has a provider left to go to; an acceptance alone is still to be noted.
   const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
   if (!isInHand && call.outcome.kind !== "accepted") return nothing({ message: view.message, verification });
   const pending = stateAt(verification, now) === "PENDING";
@@ -104,8 +104,8 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const { now, verification, message } = view;
   // The message may bear the name that the provider before this one gave it.
   const knownId = message.provider === facts.provider ? message.providerMessageId : null;
-  const toldId = providerName(facts.providerMessageId);
-  const isSameMessage = knownId === null || toldId === null || knownId === toldId;
+  const reportedId = providerName(facts.providerMessageId);
+  const isSameMessage = knownId === null || reportedId === null || knownId === reportedId;
   // Once a message is on its way to the next provider, the one before has nothing more to say of its failure.
   const providers = facts.providersOf(message.channel);
   const holder = message.delivery === "QUEUED" ? undefined : providers[message.providerIndex];
@@ -113,11 +113,11 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const reported = report(message, { ...facts, isFromHolder, providers: providers.length }, now);
   if (reported === message) return nothing({ message, verification });
   // Its answer may be out still, or lost: what it says shows that it has the message.
-  const held: Message = { ...reported, provider: facts.provider, providerMessageId: toldId ?? knownId };
+  const held: Message = { ...reported, provider: facts.provider, providerMessageId: reportedId ?? knownId };
   const isOver = stateAt(verification, now) !== "PENDING";
-  const told: Message = isOver ? { ...held, delivery: facts.delivery, dueMs: null } : held;
-  const shown = told.copy === verification.resends ? { ...verification, delivery: told.delivery } : verification;
-  return { writes: { message: told, verification: shown }, result: { message: told, verification: shown } };
+  const settled: Message = isOver ? { ...held, delivery: facts.delivery, dueMs: null } : held;
+  const shown = settled.copy === verification.resends ? { ...verification, delivery: settled.delivery } : verification;
+  return { writes: { message: settled, verification: shown }, result: { message: settled, verification: shown } };
 }
 
 /** A resend that never left does not count, and may be asked for again at once. */

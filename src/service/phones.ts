@@ -8,7 +8,7 @@ import type { Message } from "../otp/message.ts";
 import { nextCodeLength, wrongCodesOf, type Policy } from "../otp/policy.ts";
 import type { Refusal } from "../otp/reason.ts";
 import { available, spend } from "../otp/rate-limit.ts";
-import { isSpray, lengthAmid, noGuesses } from "../otp/spray.ts";
+import { isSpraying, codeLengthUnder, noGuesses } from "../otp/spraying.ts";
 import { stateAt, type State, type Verification } from "../otp/verification.ts";
 import type { PhoneRef, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
@@ -74,8 +74,8 @@ export async function showPhone(options: PhonesOptions, tenant: string, phone: P
     entry,
     refusal: refusalOf(tenant, phone, entry?.verdict, policy),
     isCountryAllowed: policy.allowedCountries?.has(phone.region) ?? true,
-    codeLength: codeLength === "refuse" ? codeLength : lengthAmid(guesses, codeLength, policy),
-    isTenantGuessedAt: isSpray(guesses),
+    codeLength: codeLength === "refuse" ? codeLength : codeLengthUnder(guesses, codeLength, policy),
+    isTenantGuessedAt: isSpraying(guesses),
     wrongCodes: wrongCodesOf(view.history, now),
     openAttempts: view.openAttempts,
     allowances: allowances.flat(),

@@ -2,7 +2,7 @@
  * Warns operators when the codes of a tenant become longer because many of its phones are guessed at, and when that is over.
  * It looks every few seconds, so that no call pays for it, and warns once of each change; after a restart once more.
  */
-import { isSpray, lengthAmid, noGuesses, type Guesses } from "../otp/spray.ts";
+import { isSpraying, codeLengthUnder, noGuesses, type Guesses } from "../otp/spraying.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import type { Store } from "../store/store.ts";
 import { recurring, type Recurring, type System } from "../system.ts";
@@ -21,7 +21,7 @@ export function createSprayWatch({ store, system, tenantOf, warn, onFault }: Spr
   const guessedAt = new Set<string>();
 
   function warnOfChange(tenant: string, guesses: Guesses): void {
-    if (isSpray(guesses) === guessedAt.has(tenant)) return;
+    if (isSpraying(guesses) === guessedAt.has(tenant)) return;
     const numbers = `${guesses.wrong} wrong codes and ${guesses.right} right ones in 10 minutes`;
     if (guessedAt.delete(tenant)) {
       warn(
@@ -33,7 +33,7 @@ export function createSprayWatch({ store, system, tenantOf, warn, onFault }: Spr
     const { policy } = tenantOf(tenant);
     warn(
       `many phones of tenant ${tenant} are being guessed at: ${numbers}; ` +
-        `its new codes have at least ${lengthAmid(guesses, policy.codeLength, policy)} digits until that is over`,
+        `its new codes have at least ${codeLengthUnder(guesses, policy.codeLength, policy)} digits until that is over`,
     );
   }
 

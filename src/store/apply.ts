@@ -2,7 +2,7 @@
  * The one place where a decision becomes changes, for every database.
  */
 import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
-import { isTrip, mature, type PrefixChange } from "../otp/pumping-guard.ts";
+import { isTrip, recordOutcome, type PrefixChange } from "../otp/pumping-guard.ts";
 import type { Decided, Verification, Writes } from "../otp/verification.ts";
 import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "./store.ts";
 import type { UnitOfWork } from "./unit-of-work.ts";
@@ -26,7 +26,7 @@ export function apply<R>(
   const name = writes.prefix === undefined ? undefined : ref?.prefix?.name();
   if (writes.prefix !== undefined && name !== undefined) changePrefix(unit, name, writes.prefix);
   if (before?.state === "PENDING" && after !== undefined && after.state !== "PENDING") {
-    recordOutcome(unit, after, ref?.prefix);
+    countOutcome(unit, after, ref?.prefix);
   }
   if (writes.record !== undefined) unit.putRecord(writes.record);
   if (ref?.hasWebhooks === true) {
@@ -52,10 +52,10 @@ export function changePrefix(unit: UnitOfWork, name: PrefixName, change: PrefixC
 }
 
 /** Counts the outcome of a verification that has ended in this very act. */
-export function recordOutcome(unit: UnitOfWork, ended: Verification, ref: PrefixRef | undefined): void {
+export function countOutcome(unit: UnitOfWork, ended: Verification, ref: PrefixRef | undefined): void {
   const name = ended.tally === "none" ? undefined : ref?.name();
   if (ref === undefined || name === undefined) return;
-  const change = mature(unit.prefix(name), ended, unit.now, ref.enforced);
+  const change = recordOutcome(unit.prefix(name), ended, unit.now, ref.enforced);
   if (change !== undefined) changePrefix(unit, name, change);
 }
 

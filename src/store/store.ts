@@ -15,7 +15,7 @@
  *   database be unable to say so (a lost connection during commit), the act may have been written, but its result is
  *   never handed out, and the error says so (`mayBeDone`).
  * - Rows are locked in one order: slot, verification, phone, prefix, day.
- * - When a verification comes to its end, by whatever act, its outcome is counted at its prefix (`mature`, in
+ * - When a verification comes to its end, by whatever act, its outcome is counted at its prefix (`recordOutcome`, in
  *   otp/pumping-guard.ts) in the same transaction, and so exactly once.
  * - What a tenant's endpoints are to be told of (otp/event.ts) is written in the same transaction, and so exactly once.
  *
@@ -26,7 +26,7 @@ import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
-import type { Guesses } from "../otp/spray.ts";
+import type { Guesses } from "../otp/spraying.ts";
 import type { PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Decided, PhoneView, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";

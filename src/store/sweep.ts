@@ -5,10 +5,10 @@
 import { verificationEvents } from "../otp/event.ts";
 import { dayOf, isForgettable } from "../otp/policy.ts";
 import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
-import { oldestMinute } from "../otp/spray.ts";
+import { oldestMinute } from "../otp/spraying.ts";
 import { expire, stateAt } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import { countedPrefixOf, recordOutcome } from "./apply.ts";
+import { countedPrefixOf, countOutcome } from "./apply.ts";
 import type { Engine } from "./engine.ts";
 import { idText } from "./rows/id.ts";
 import { toHistory, type BucketRow, type PhoneRow } from "./rows/phone.ts";
@@ -106,7 +106,7 @@ async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: Phone
         const expired = expire(verification);
         unit.updateVerification(expired);
         if (isHeard) verificationEvents(verification, expired, undefined, unit.now).forEach((event) => unit.owe(event));
-        recordOutcome(unit, expired, phoneOf?.(expired).prefix);
+        countOutcome(unit, expired, phoneOf?.(expired).prefix);
         return true;
       },
     }),

@@ -8,7 +8,7 @@ import {
   decisionsMax,
   isPrefixForgettable,
   maturesWithinMs,
-  mature,
+  recordOutcome,
   newPrefix,
   prefixMemoryMs,
   prefixOf,
@@ -43,7 +43,7 @@ class Prefix {
   end(state: State): void {
     const sent = this.waiting.shift();
     if (sent === undefined) throw new Error("nothing waits");
-    const change = mature(this.record, { ...sent, state }, this.now, true);
+    const change = recordOutcome(this.record, { ...sent, state }, this.now, true);
     if (change !== undefined) this.#take(change);
   }
 
@@ -235,7 +235,7 @@ describe("a tripped prefix", () => {
     prefix.now = prefix.record.untilMs;
     prefix.send();
     const late = { createMs: prefix.now - hour, tally: "block", state: "VERIFIED" } as const;
-    expect(mature(prefix.record, late, prefix.now, true)).toBeUndefined();
+    expect(recordOutcome(prefix.record, late, prefix.now, true)).toBeUndefined();
   });
 
   test("is opened by an operator at once, with a clean block; one that is not tripped is left alone", () => {

@@ -6,7 +6,7 @@
 import {
   admitSend,
   isTrip,
-  mature,
+  recordOutcome,
   newPrefix,
   type DecisionKind,
   type PrefixChange,
@@ -50,7 +50,7 @@ export class Traffic {
     for (const ended of due) {
       this.now = Math.max(this.now, ended.atMs);
       if (ended.state === "VERIFIED") this.verified += 1;
-      this.#take(mature(this.record, ended, this.now, true));
+      this.#take(recordOutcome(this.record, ended, this.now, true));
     }
     this.now = until;
   }

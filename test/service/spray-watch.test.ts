@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Guesses } from "../../src/otp/spray.ts";
+import type { Guesses } from "../../src/otp/spraying.ts";
 import { createSprayWatch } from "../../src/service/spray-watch.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { Machine, turn } from "../simulation/machine.ts";

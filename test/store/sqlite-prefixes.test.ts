@@ -33,7 +33,7 @@ test("a decision is told once, after its commit; one whose act failed is never t
     path,
     system,
     exclusive: false,
-    onPrefix: (decision) => void received.push(decision),
+    onPrefix: (made) => void received.push(made),
   });
   const change = (...decisions: PrefixDecision[]) => store.changePrefix(name, () => ({ record: newPrefix, decisions }));
   // The second is written after the first, and no database takes a moment that is no number.

@@ -19,7 +19,7 @@ export const eventMutants: readonly Mutant[] = [
     name: "every report is news",
     breaks: "an acceptance that is noted twice is told twice",
     place: "src/otp/event.ts#verificationEvents",
-    text: `outcomeOf(message.before) !== became`,
+    text: `deliveryToTell(message.before) !== became`,
     replacement: `true`,
     suites: contract,
   },

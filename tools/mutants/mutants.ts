@@ -224,7 +224,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "spray measured without right codes",
     breaks: "typos of a busy tenant make everybody's codes longer",
-    place: "src/otp/spray.ts#isSpray",
+    place: "src/otp/spraying.ts#isSpraying",
     text: `return wrong >= wrongFrom && wrong > wrongPerRight * right;`,
     replacement: `return wrong >= wrongFrom && wrong > 0 * right;`,
   },

@@ -150,14 +150,14 @@ export const spendingMutants: readonly Mutant[] = [
     name: "warned at every send",
     breaks: "the log is full of one warning",
     place: "src/otp/daily-cap.ts#takePlace",
-    text: `const isNews = share > (isRaised ? 0 : daily.warned);`,
-    replacement: `const isNews = share > 0;`,
+    text: `const isNew = share > (isRaised ? 0 : daily.warned);`,
+    replacement: `const isNew = share > 0;`,
   },
   {
     name: "a raised cap is reached without a word",
     breaks: "an operator who raised the cap hears of the next one when sends are refused",
     place: "src/otp/daily-cap.ts#takePlace",
-    text: `const isNews = share > (isRaised ? 0 : daily.warned);`,
-    replacement: `const isNews = share > daily.warned;`,
+    text: `const isNew = share > (isRaised ? 0 : daily.warned);`,
+    replacement: `const isNew = share > daily.warned;`,
   },
 ];

@@ -1,7 +1,7 @@
 /**
  * The acts on phones, and the guesses at each tenant's.
  */
-import { oldestMinute, type Guesses } from "../../otp/spray.ts";
+import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { Engine } from "../engine.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";
 import { list } from "../statement.ts";

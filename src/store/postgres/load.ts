@@ -4,7 +4,7 @@
 import { digest } from "../../otp/key-ring.ts";
 import type { Verdict } from "../../otp/destination.ts";
 import { dayOf } from "../../otp/policy.ts";
-import { oldestMinute, type Guesses } from "../../otp/spray.ts";
+import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { Instant } from "../../system.ts";
 import { idBytes, idText } from "../rows/id.ts";
 import { toMessage, type MessageRow } from "../rows/message.ts";

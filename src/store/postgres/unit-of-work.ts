@@ -10,7 +10,7 @@ import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
 import type { Message } from "../../otp/message.ts";
 import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
 import { newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
-import { minuteOf, noGuesses, type Guesses } from "../../otp/spray.ts";
+import { minuteOf, noGuesses, type Guesses } from "../../otp/spraying.ts";
 import { stateAt, type PhoneView, type Verification, type Writes } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { bucketKey, mergeHistories } from "../rows/phone.ts";

@@ -4,7 +4,7 @@
  */
 import type { Database } from "better-sqlite3";
 import { prefixDigitsMax } from "../../otp/destination.ts";
-import type { Guesses } from "../../otp/spray.ts";
+import type { Guesses } from "../../otp/spraying.ts";
 import * as events from "../rows/event.ts";
 import type { RecordRow } from "../rows/record.ts";
 import * as prefixes from "../rows/prefix.ts";

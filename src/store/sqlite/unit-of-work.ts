@@ -8,7 +8,7 @@ import type { OwedEvent } from "../../otp/event.ts";
 import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
 import type { Message } from "../../otp/message.ts";
 import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
-import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spray.ts";
+import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { PhoneView, Verification, Writes } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { eventValues } from "../rows/event.ts";

@@ -4,7 +4,7 @@
  * the same figures come out.
  */
 import { emptyHistory, type PhoneHistory } from "../../../src/otp/policy.ts";
-import { minuteOf, oldestMinute, type Guesses } from "../../../src/otp/spray.ts";
+import { minuteOf, oldestMinute, type Guesses } from "../../../src/otp/spraying.ts";
 import { stateAt, type PhoneView, type Verification, type Writes } from "../../../src/otp/verification.ts";
 import type { PhoneRef, Store } from "../../../src/store/store.ts";
 import type { System } from "../../../src/system.ts";

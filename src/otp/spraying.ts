@@ -38,7 +38,7 @@ export function oldestMinute(now: Instant): number {
 }
 
 /** True when a tenant's window looks like guessing. Pure. */
-export function isSpray({ wrong, right }: Guesses): boolean {
+export function isSpraying({ wrong, right }: Guesses): boolean {
   return wrong >= wrongFrom && wrong > wrongPerRight * right;
 }
 
@@ -46,6 +46,6 @@ export function isSpray({ wrong, right }: Guesses): boolean {
  * How many digits a new code gets that would have `digits`, at its tenant's guesses: never fewer, and never more than
  * the operator allows. The same under the strict policy, since it refuses nobody. Pure.
  */
-export function lengthAmid(guesses: Guesses, digits: number, policy: Policy): number {
-  return isSpray(guesses) ? Math.max(digits, Math.min(digitsMin, policy.codeLengthMax)) : digits;
+export function codeLengthUnder(guesses: Guesses, digits: number, policy: Policy): number {
+  return isSpraying(guesses) ? Math.max(digits, Math.min(digitsMin, policy.codeLengthMax)) : digits;
 }

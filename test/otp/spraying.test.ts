@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Policy } from "../../src/otp/policy.ts";
-import { isSpray, lengthAmid, minuteOf, oldestMinute } from "../../src/otp/spray.ts";
+import { isSpraying, codeLengthUnder, minuteOf, oldestMinute } from "../../src/otp/spraying.ts";
 import { minuteMs, policy as defaults } from "../support/data/examples.ts";
 import { testEpochMs as now } from "../support/service/system.ts";
 
@@ -17,7 +17,7 @@ describe("a tenant is sprayed", () => {
     [150, 10_000, false],
     [500, 10_000, false],
   ])("at %i wrong codes and %i right ones: %s", (wrong, right, expected) => {
-    expect(isSpray({ wrong, right })).toBe(expected);
+    expect(isSpraying({ wrong, right })).toBe(expected);
   });
 });
 
@@ -34,8 +34,8 @@ describe("a new code amid a spray", () => {
     ["lengthened to 10 already", of(10), 10, 10],
     ["the strict policy", of(8, { guessPolicy: "strict" }), 6, 8],
   ])("is as long as the operator allows: %s", (_, policy, digits, expected) => {
-    expect(lengthAmid(spray, digits, policy)).toBe(expected);
-    expect(lengthAmid({ wrong: 199, right: 0 }, digits, policy)).toBe(digits);
+    expect(codeLengthUnder(spray, digits, policy)).toBe(expected);
+    expect(codeLengthUnder({ wrong: 199, right: 0 }, digits, policy)).toBe(digits);
   });
 });
 
