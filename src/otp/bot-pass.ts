@@ -1,6 +1,6 @@
 /**
- * The pass of a bot check: its yes, kept for a call that has not been accepted yet. What a browser brings is good for one
- * question, so a call that is to be retried unchanged could not be asked again.
+ * The pass of a bot check: that a call passed it, kept until the call is accepted. A browser's token is good for one check, so
+ * a call that is retried unchanged could not pass again.
  *
  * A pass is a record under the call's Idempotency-Key. It is good for the same tenant, API key, Idempotency-Key and request
  * alone, for ten minutes, on every instance; and for one accepted send, since that send's own record takes its place.
@@ -27,7 +27,7 @@ export function passOf(
   return mine !== undefined && Buffer.compare(mine.mac, record.fingerprint) === 0 ? record.expireMs : undefined;
 }
 
-/** Keeps a yes, unless another call with the same Idempotency-Key was let in meanwhile. Pure. */
+/** Keeps a pass, unless another call with the same Idempotency-Key was accepted meanwhile. Pure. */
 export function decidePass(view: SendView, claim: IdempotencyClaim): Decided<void> {
   if (precedentFor(view, claim, view.recorded) !== undefined) return nothing(undefined);
   return { writes: { record: newPass(claim, view.now + passKeptMs, view.now) }, result: undefined };

@@ -25,7 +25,7 @@ export interface DailyCount {
   readonly warnedCap: number;
 }
 
-/** What is asked for a place, and what comes of it. `share` is to be warned of, once what is written is durable. */
+/** What came of asking for a place. `share` is to be warned of once what is written is durable. */
 export type Place =
   | { readonly taken: true; readonly day: number | null; readonly daily?: DailyCount; readonly share?: Share }
   | { readonly taken: false; readonly retryAfterMs: number; readonly daily?: DailyCount; readonly share?: Share };
@@ -47,8 +47,8 @@ export function takePlace(daily: DailyCount | undefined, max: number | undefined
   const isLeft = daily.count < max;
   const count = isLeft ? daily.count + 1 : daily.count;
   const share = shareOf(count, max);
-  // Under a cap that was raised nobody has been warned yet. It is the highest that counts: while the instances of a rollout
-  // have two caps, each would warn anew of its own after every warning of the other's.
+  // Nobody has been warned under a cap that was raised. Only the highest cap counts as raised: while the instances of a
+  // rollout have two caps, each would otherwise warn anew after every warning of the other.
   const isRaised = daily.warnedCap > 0 && max > daily.warnedCap;
   const isNew = share > (isRaised ? 0 : daily.warned);
   const noted: DailyCount = isNew
@@ -56,7 +56,7 @@ export function takePlace(daily: DailyCount | undefined, max: number | undefined
     : { ...daily, count };
   const reached = isNew && share !== 0 ? { share } : {};
   if (isLeft) return { taken: true, day: daily.day, daily: noted, ...reached };
-  // At the cap nothing is left to write, unless the cap was lowered below what is taken, and nobody has heard of it.
+  // At the cap nothing is left to write, unless the cap was lowered below what is taken and nobody was warned.
   return { taken: false, retryAfterMs: (daily.day + 1) * dayMs - now, ...(isNew ? { daily: noted } : {}), ...reached };
 }
 

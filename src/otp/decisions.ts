@@ -45,13 +45,13 @@ import {
 
 export type { CallView, Replay, UpdateView };
 
-/** Refuses for a phone's limits. Moments that were found too far ahead are corrected; nothing is spent. */
+/** Refuses for a phone's limits. Nothing is spent; TATs that were too far ahead are corrected. */
 function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {
   const result = refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs });
   return tatsMs === undefined ? nothing(result) : { writes: { tats: tatsMs }, result };
 }
 
-/** Refuses for the prefix, if the guard is to enforce what it finds. Nothing but the refusal is counted. */
+/** Refuses for the prefix, if the guard enforces. Only the refusal is counted. */
 function prefixRefused(admission: Admission | undefined, policy: Policy) {
   if (admission === undefined || admission.kind === "admitted" || policy.fraudGuard === "observe") return undefined;
   const result =
@@ -118,8 +118,8 @@ export type AdmissionResult =
   | Refused;
 
 /**
- * Decides what comes first of a send: idempotency, then what the door said, then the destination. Whoever has to be asked
- * something of the outside before a send is asked between this and `decideSend`, which decides it again.
+ * Decides the first part of a send: idempotency, then what the door said, then the destination. The bot check is asked
+ * between this and `decideSend`, which decides all of it again.
  */
 export function decideAdmission(
   view: SendView,
@@ -176,7 +176,7 @@ export function decideSend(
   const verification: Verification = {
     ...kept,
     region: number.region,
-    // What would have been refused counts for nothing, so that a guard that observes sees what an enforcing one would.
+    // A send that would have been refused does not count: a guard that observes sees what one that enforces would.
     tally: admission?.kind === "admitted" ? admission.tally : "none",
     state: "PENDING",
     delivery: "SENDING",
@@ -214,7 +214,7 @@ function owedMessage(
   return newMessage({ verificationId: id, copy: resends, channel, now, deadlineMs, placeDay: day });
 }
 
-/** Digits of the next code: what the phone's own past asks for, and the guessing at its whole tenant. */
+/** Digits of the next code, by the phone's own history and by spraying at its tenant. */
 function nextDigits({ now, guesses }: SendView, phone: PhoneView, policy: Policy): number | "refuse" {
   const digits = policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
   return digits === "refuse" ? digits : codeLengthUnder(guesses ?? noGuesses, digits, policy);
@@ -370,7 +370,7 @@ export function decideCancel(view: UpdateView, claim: IdempotencyClaim | undefin
   };
 }
 
-/** Whether the guard judges: numbers that the operator allows it leaves alone. */
+/** Whether the guard judges a send: not one to a number that the operator allows. */
 function isJudged<View extends CallView>(view: View): view is View & { readonly prefix: PrefixRecord } {
   return view.prefix !== undefined && view.verdict !== "allow";
 }

@@ -1,8 +1,8 @@
 /**
- * Which numbers get messages at all. Three have a word: the number plans (is it a mobile, and whose), the operator's list
- * of countries, and the operator's lists of destinations. An entry of a list is a prefix or a whole number; the longest
- * one that a number begins with speaks for it, and speaks last: `block` refuses it, `allow` takes it whatever the plans
- * and the country list say.
+ * Which numbers get messages at all. Three things decide: the number plans (is it a mobile, and whose), the operator's list
+ * of countries, and the operator's lists of destinations. An entry of a list is a prefix or a whole number. The longest entry
+ * that a number begins with decides last: `block` refuses the number, `allow` takes it whatever the plans and the country
+ * list say.
  */
 import type { Instant } from "../system.ts";
 import type { PhoneNumber } from "./phone-number.ts";
@@ -33,7 +33,7 @@ export function isPrefix(text: string): boolean {
   return /^\+[1-9]\d{0,14}$/.test(text);
 }
 
-/** The entries that would speak for a number, the longest first: 15 at most. Pure. */
+/** The entries that may decide about a number, the longest first: 15 at most. Pure. */
 export function prefixesOf(e164: string): readonly string[] {
   const digits = Math.min(e164.length - 1, prefixDigitsMax);
   return Array.from({ length: digits }, (_, i) => e164.slice(0, digits + 1 - i));
@@ -45,8 +45,8 @@ export function listedNumber(tenant: string, e164: string): string | undefined {
 }
 
 /**
- * What the door says of a number that was read: fictional numbers are the sandbox's, all others are not. What is refused
- * here no list takes. Pure.
+ * Admits a number that was read: the sandbox takes fictional numbers alone, and nobody else does. No list overturns a
+ * refusal of this. Pure.
  */
 export function admitNumber(tenant: string, phone: Result<PhoneNumber>): Result<PhoneNumber> {
   if (isSandbox(tenant)) return admitToSandbox(phone);
@@ -71,8 +71,8 @@ function admitToSandbox(phone: Result<PhoneNumber>): Result<PhoneNumber> {
 
 /**
  * Why a number gets no message, or undefined when it may. `verdict` is that of its longest entry. In order: PHONE_INVALID
- * or PHONE_NOT_MOBILE, DESTINATION_BLOCKED, COUNTRY_NOT_ALLOWED, of which an allowed number meets none. A country is that
- * of the number and not of its calling code: `+44 7911…` is Guernsey's. The sandbox asks no list. Pure.
+ * or PHONE_NOT_MOBILE, DESTINATION_BLOCKED, COUNTRY_NOT_ALLOWED; none of them for an allowed number. The country is the
+ * number's, not its calling code's: `+44 7911…` is Guernsey's. The sandbox asks no list. Pure.
  */
 export function refusalOf(
   tenant: string,
@@ -89,5 +89,5 @@ export function refusalOf(
     : { reason: "COUNTRY_NOT_ALLOWED", field: "phone" };
 }
 
-/** What a number is told that an entry blocks. */
+/** The refusal of a number that an entry blocks. */
 export const blocked: Refusal = { reason: "DESTINATION_BLOCKED", field: "phone" };

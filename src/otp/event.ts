@@ -1,8 +1,7 @@
 /**
- * Events: what a tenant's own systems are told of. Each is derived here from what a decision has changed (before → after)
- * and written with that change, so that it is there exactly when the change is, whoever made it: a call, a worker, a late
- * report or the sweep. An event holds no code, and a phone only in its box; what is posted is made of it for each try
- * (`bodyOf`), so that each endpoint gets the phone as it asked for it.
+ * Events: what a tenant's own systems are told of. An event is derived here from what a decision has changed (before →
+ * after) and written with that change, whoever made it: a call, a worker, a late report or the sweep. An event holds no
+ * code, and a phone only in its box. Its body is made for each try (`bodyOf`), with the phone as the endpoint asked for it.
  */
 import type { Share } from "./daily-cap.ts";
 import { digest } from "./key-ring.ts";
@@ -29,13 +28,12 @@ export const eventTypes = [
 ] as const;
 export type EventType = (typeof eventTypes)[number];
 
-/** What `otpd webhooks test` sends. No endpoint can ask for it, and none can do without. */
+/** What `otpd webhooks test` sends. No endpoint asks for it, and each gets it. */
 const testType = "webhook.test";
 
 export interface OwedEvent {
   /**
-   * `evt_` and 22 characters of base64url, made of what happened: the same happening has the same id, whoever derives it
-   * and however often it is posted.
+   * `evt_` and 22 characters of base64url, made of what happened: whoever derives the same event gives it the same id.
    */
   readonly id: string;
   /** Whom it is for. A sandbox's are for the tenant that it stands beside. */
@@ -162,7 +160,7 @@ export function bodyOf({ type, createMs, facts }: OwedEvent, phone: E164 | undef
   return JSON.stringify({ type, timestamp: timeOf(createMs), data: { ...facts, ...shown } });
 }
 
-/** What a message has come to, as far as there is an event for it. Undelivered is only what nobody will try again. */
+/** The delivery of a message that there is an event for. A message that is tried again is not undelivered yet. */
 function deliveryToTell({ delivery, dueMs }: Message): "accepted" | "delivered" | "undelivered" | undefined {
   if (delivery === "ACCEPTED") return "accepted";
   if (delivery === "DELIVERED") return "delivered";

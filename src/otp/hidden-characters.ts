@@ -1,6 +1,6 @@
 /**
- * Characters that are not seen and change how the text around them reads: control characters, what ends a line, and marks
- * that turn the direction of writing. A name with one of them can look like another name, or rewrite a terminal.
+ * Characters that nobody sees and that change how the text around them reads: control characters, ends of lines, and marks
+ * that turn the direction of writing. A name with one of them can look like another, or rewrite a terminal.
  */
 
 const hidden = /[\p{Cc}\p{Zl}\p{Zp}\u061C\u200E\u200F\u202A-\u202E\u2066-\u2069]/u;

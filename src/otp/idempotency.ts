@@ -13,7 +13,7 @@ import type { State } from "./verification.ts";
 
 export const idempotencyKeptMs = 86_400_000;
 
-/** A first call that has not noted its answer after this long is taken for crashed, and its work is answered from. */
+/** A first call that has noted no answer by then is taken for crashed. Repeats are answered from what it wrote. */
 export const idempotencyBusyMs = 20_000;
 
 /** The RPCs that take an Idempotency-Key. */
@@ -99,8 +99,8 @@ export function latestOf(records: readonly IdempotencyRecord[]): IdempotencyReco
 }
 
 /**
- * The record that is to stand under a slot's keyed name instead of those that were found, at least one of them under the
- * bare digest; undefined while a call is under way, since the instance that has it may know the digest alone. Pure.
+ * The record for a slot's keyed name, which replaces those that were found, at least one of them under the bare digest.
+ * Undefined while a call is under way: the instance that has it may know the digest alone. Pure.
  */
 export function keyed(slot: Slot, found: readonly IdempotencyRecord[], now: Instant): IdempotencyRecord | undefined {
   const latest = latestOf(found);

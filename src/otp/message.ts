@@ -1,6 +1,6 @@
 /**
- * A message is one text owed to a phone by one channel, kept in the outbox until a provider has it. This file holds its states, and
- * what to do after a provider has answered. It holds no text: that is rendered anew for each call (template/).
+ * A message is one text owed to a phone by one channel, kept in the outbox until a provider has it. This file holds its
+ * states, and what to do after a provider has answered. It holds no text: that is rendered for each call (template/).
  *
  * Delivery is at least once: a crash between a provider's acceptance and our note of it sends the text again. That is
  * harmless, since every copy carries the same code, and bounded: at most two answered calls per message.
@@ -20,7 +20,7 @@ export interface Message {
   /** How it travels. */
   readonly channel: Channel;
   readonly delivery: Delivery;
-  /** How many times a provider was called, the calls that a crash cut short included, and those apart that were put off. */
+  /** How many times a provider was called. Calls that a crash cut short count, calls that were put off do not. */
   readonly calls: number;
   /** How many of those calls ended without acceptance. */
   readonly failures: number;
@@ -94,7 +94,7 @@ export const putOffMs = 5_000;
 /** Where there are several providers, each is asked again so soon: another one may be ready earlier. */
 const putOffMsMax = 15_000;
 
-/** The wait before a second call to the same provider. Short: a user is looking at an empty box. */
+/** The wait before a second call to the same provider. Short, since a user is waiting. */
 export const retryDelayMs = 500;
 
 /** What is known of a message when it is made. */
@@ -149,8 +149,8 @@ export function giveUp(message: Message): Message {
 }
 
 /**
- * True while `stored` is still in the hand that holds `claimed`: its call was not settled yet, and nobody else has claimed
- * it since. An outcome other than acceptance counts only then; a later claim has counted it as a call cut short. A report
+ * True while the worker that claimed `claimed` still has it in hand: its call is not settled, and nobody else has claimed it
+ * since. Only then an outcome other than acceptance counts, since a later claim has counted the call as cut short. A report
  * that came meanwhile has moved the delivery, and leaves the message in hand. Pure.
  */
 export function isInHand(claimed: Message, stored: Message): boolean {
@@ -183,14 +183,14 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
     // The provider's report can come before its answer.
     return accepted.delivery === "UNDELIVERED" ? failOver(accepted, providers, now) : accepted;
   }
-  // The provider's report came before its answer was lost: it has the message, or had it in vain.
+  // The provider's report came before its answer was lost, so the provider has had the message.
   if (message.delivery === "ACCEPTED") return { ...message, dueMs: null };
   if (message.delivery === "UNDELIVERED") return failOver(message, providers, now);
   const settled = isPutOff(outcome) ? putOff(message, outcome, provider) : failed(message, outcome, provider);
   const next = nextTry(settled, outcome, providers);
   const dueMs = next === undefined ? null : now + next.waitMs;
   if (next === undefined || dueMs === null || dueMs >= message.deadlineMs) {
-    // Taken before, it is called for again only when that provider has reported it undelivered.
+    // An accepted message is called for again only when its provider has reported it undelivered.
     const isInVain = message.providerMessageId !== null && outcome.kind !== "ambiguous";
     if (isInVain && settled.calls === settled.failures) return { ...settled, delivery: "UNDELIVERED", dueMs: null };
     // What may have been sent waits for the provider's report until its deadline; the rest is proven unsent.
@@ -229,7 +229,7 @@ function failOver(message: Message, providers: number, now: Instant): Message {
   return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: other, dueMs: now } : inVain;
 }
 
-/** A provider that is left alone at its own request has not even been asked. */
+/** Whether the provider asked to wait, now or earlier: then the call does not count. */
 function isPutOff(outcome: SendOutcome): outcome is SendOutcome & { readonly kind: "throttled" } {
   return outcome.kind === "throttled" && (outcome.isUnasked === true || (outcome.retryAfterMs ?? 0) >= putOffMs);
 }
@@ -248,7 +248,7 @@ function failed(message: Message, outcome: Exclude<SendOutcome, { kind: "accepte
   };
 }
 
-/** The message after a call that does not count. What the provider that had it in vain calls it stays known. */
+/** The message after a call that does not count. The id stays that an earlier provider, who failed, gave it. */
 function putOff(message: Message, { detail }: { readonly detail: string }, provider: string): Message {
   return {
     ...message,
@@ -269,7 +269,7 @@ function nextTry(
   if (other < providers) return { waitMs: 0, providerIndex: other };
   if (outcome.kind === "refused") return undefined;
   const waitMs = outcome.kind === "throttled" ? Math.max(retryDelayMs, outcome.retryAfterMs ?? 0) : retryDelayMs;
-  // None has failed or had it: all have asked to wait, and the first one's time may be the nearest.
+  // No provider has failed, all have asked to wait: the first one's time may be the nearest.
   const goesRound = isPutOff(outcome) && providers > 1 && message.failures === 0 && message.providerMessageId === null;
   if (goesRound) return { waitMs: Math.min(waitMs, putOffMsMax), providerIndex: 0 };
   return { waitMs, providerIndex: message.providerIndex };

@@ -2,8 +2,8 @@
  * Web origins: where a publishable key may be used from, and where a secret key must not be. Every refusal for where a call
  * comes from is made here.
  *
- * An origin is no secret, and no proof: a script can send any. It is what a browser says truthfully about the page that
- * asks, so it keeps a key that was copied from working in other people's pages, and nothing else.
+ * An origin is no secret, and no proof: a script can send any. But a browser tells the truth about the page that asks, so a
+ * key that was copied does not work in other people's pages. That is all it does.
  */
 import { isPublishable, type ApiKey } from "./api-key.ts";
 import { ok, refuse, type Refusal, type Result } from "./reason.ts";

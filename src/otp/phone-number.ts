@@ -33,7 +33,7 @@ const inputCharsMax = 32;
 /** The region of a number that no country has: satellite and other international networks. */
 const noCountry = "001";
 
-/** The country that a calling code which several share stands for, where a number itself does not tell. */
+/** The country for a calling code that several countries share, where the number itself does not tell. */
 export const mainCountries: ReadonlyMap<string, string> = new Map([
   ["1", "US"],
   ["7", "RU"],
@@ -68,8 +68,8 @@ export function parsePhoneNumber(typed: string): Result<PhoneNumber> {
     const objection = objectionTo(type, region);
     return ok({ e164: parsed.number as E164, region, ...(objection === undefined ? {} : { objection }) });
   }
-  // Without a plan there is no telling a trunk prefix from a digit, so such a number has one spelling: its digits as they
-  // are. Where the plan would take one away, both would reach the same phone, with a bucket each.
+  // Without a plan nobody can tell a trunk prefix from a digit, so such a number has one spelling: its digits as they are.
+  // Were one taken away, both spellings would reach the same phone, with a bucket each.
   const e164 = `+${input.replaceAll(/\D/g, "")}`;
   if (!/^\+[1-9]\d{6,14}$/.test(e164) || (parsed !== undefined && parsed.number !== e164))
     return refuse("PHONE_INVALID", { field: "phone" });
@@ -102,8 +102,8 @@ const nonce = Buffer.alloc(12);
 const tagBytes = 16;
 
 /**
- * What is in the boxes at hand, for as long as somebody holds them. One call opens a box up to four times, at the price of
- * a tenth of the call; never again does it open a box that was read from its row anew.
+ * The phones of boxes that somebody still holds. One call opens a box up to four times, and each time would cost a tenth of
+ * the call. A box that is read from its row again is another box.
  */
 const opened = new WeakMap<Uint8Array, { readonly id: string; readonly kid: number; readonly phone: E164 }>();
 

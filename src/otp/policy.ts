@@ -1,5 +1,5 @@
 /**
- * What an operator decides about verifications, and the guess budget that follows from a phone's past.
+ * What an operator decides about verifications, and the guess budget that follows from a phone's history.
  *
  * Lengthen, do not lock: locking a number after wrong guesses would let anyone lock anyone out. Instead the next codes
  * get longer. What counts are the wrong codes of the last 90 days and the attempts still open on the phone's live

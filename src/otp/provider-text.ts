@@ -1,7 +1,7 @@
 /**
- * What a provider says in words of its own: the name it gives a message, and why one did not arrive. Both are an outside
- * system's, are kept in the database and are shown on an operator's terminal. Whatever comes is brought to text that
- * every database takes, so that no message fails to be settled for its words: one that did would be sent again.
+ * What a provider says in words of its own: the name it gives a message, and why one did not arrive. Both come from outside,
+ * are kept in the database and are shown on an operator's terminal. So they are brought to text that every database takes: a
+ * message that could not be settled for its words would be sent again.
  */
 
 interface Limit {

@@ -42,7 +42,7 @@ const secondMs = 1_000;
 const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const tripMsMax = 24 * hourMs;
-/** No send is without its outcome for longer: a life of 10 minutes, and a minute until a sweep has come by, with room. */
+/** Every send has its outcome by then: a life of 10 minutes, a minute until the next sweep, and some room. */
 export const maturesWithinMs = 15 * minuteMs;
 /** A prefix without sends for so long is a new one, and a decision so old is forgotten. */
 export const prefixMemoryMs = 30 * 24 * hourMs;
@@ -219,8 +219,8 @@ export function unblock(loaded: PrefixRecord, now: Instant, enforced: boolean): 
 }
 
 /**
- * A record as it counts now: a new one after a long silence; and where outcomes have not come within their time (a
- * database that was restored, say), those sends are taken out, so that no block waits for them for ever. Pure.
+ * A record as it counts now. After a long silence it is a new one. Sends whose outcomes have not come in time (after a
+ * restore, say) are taken out, so that no block waits for them for ever. Pure.
  */
 export function recall(record: PrefixRecord, now: Instant): PrefixRecord {
   if (isPrefixForgettable(record, now)) return newPrefix;

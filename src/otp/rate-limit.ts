@@ -36,8 +36,8 @@ export function giveBack(limit: Limit, tatMs: Instant, now: Instant, count: numb
 
 /**
  * Takes one from the bucket of every limit, or from none: `tatsMs` are their TATs in the limits' order, 0 for a new one.
- * When refused, the wait is the longest that any of them asks for, and `tatsMs` are there only if one of them was too far
- * ahead: nothing is spent by storing them, but unless they are stored the bucket never begins to refill. Pure.
+ * When refused, the wait is the longest that any of them asks for. Then `tatsMs` are there only if one was too far ahead:
+ * storing them spends nothing, and lets that bucket begin to refill. Pure.
  */
 export function spendAll(
   limits: readonly Limit[],
@@ -76,9 +76,8 @@ export function available(limit: Limit, tatMs: Instant, now: Instant): number {
 }
 
 /**
- * A TAT further ahead than an empty bucket's is the trace of a clock that jumped, or of a limit that was wider before:
- * it counts as empty from when that is noticed and stored, so that no bucket is stuck for longer than its burst takes to
- * refill.
+ * A TAT further ahead than an empty bucket's comes from a clock that jumped, or a limit that was wider before. The bucket
+ * counts as empty from when that is noticed and stored, so it is never stuck for longer than its burst takes to refill.
  */
 function effectiveTat(limit: Limit, tatMs: Instant, now: Instant): Instant {
   return Math.min(Math.max(tatMs, now), now + limit.burst * limit.intervalMs);

@@ -21,7 +21,7 @@ export interface OpenOptions extends StoreWatchers {
   readonly exclusive: boolean;
   /** How long such a process waits for another one to let go of the file. */
   readonly lockWaitMs?: number;
-  /** Told when another server on the same database has left messages for anybody to take. */
+  /** Called when another server on the same database has left messages for anybody to take. */
   readonly onNudge?: () => void;
 }
 

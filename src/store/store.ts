@@ -36,7 +36,7 @@ import type { Registry } from "./registry.ts";
 /** The database could not do it. The caller may retry unchanged, unless it may have been done. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
-  /** True where the act may have been written all the same: its commit was asked for, and how that ended is not known. */
+  /** True where nobody knows whether the act was written: its commit was sent, and not answered. */
   readonly mayBeDone: boolean;
 
   constructor(message: string, { cause, mayBeDone = false }: { cause?: unknown; mayBeDone?: boolean } = {}) {
@@ -97,13 +97,13 @@ export interface PrefixView {
 }
 
 export interface OpenScope {
-  /** Whose guesses the view holds. */
+  /** The tenant whose guesses the view holds. */
   readonly tenant: string;
   /** Where an earlier call with the same Idempotency-Key would be, if the call has one. */
   readonly slot: Slot | undefined;
   /** Undefined when the call was refused at the door and only its idempotency is to be looked up. */
   readonly phone: PhoneRef | undefined;
-  /** The number whose longest entry in the tenant's lists the view is to tell of; undefined where no list is asked. */
+  /** The number to look up in the tenant's lists; undefined where no list is asked. */
   readonly number?: string | undefined;
   /** True under a daily cap: the view is to hold the tenant's day. */
   readonly isCapped?: boolean;
@@ -116,7 +116,7 @@ export interface UpdateScope {
   readonly phoneOf: PhoneOf;
   /** Whether the view is to hold the verification's prefix. */
   readonly withPrefix?: boolean;
-  /** Tells the number whose longest entry the view is to tell of, as in OpenScope. Pure. */
+  /** Tells the number to look up in the tenant's lists. Pure. */
   readonly numberOf?: (verification: Verification) => string | undefined;
   /** True under a daily cap: the view is to hold the tenant's day. */
   readonly isCapped?: boolean;
@@ -140,20 +140,20 @@ export interface Outbox {
   readonly lagMs: number;
 }
 
-/** Further messages are not counted: whoever looks on must not slow down what he looks at. */
+/** Further messages are not counted, since counting them would slow down the outbox. */
 export const outboxCountMax = 10_000;
 
 /** Measures the batches of acts that are committed together. */
 export interface BatchMeter {
-  /** A moment, on a clock of the meter's own. */
+  /** The time on the meter's own clock. */
   begin(): number;
-  /** Told that a batch of so many acts, which began then, is durable, or has failed as a whole. */
+  /** Called once a batch of `acts` acts that began at `began` is durable, or has failed as a whole. */
   end(began: number, acts: number, isDurable: boolean): void;
 }
 
-/** What looks on while a store works. */
+/** What observes a store. */
 export interface StoreWatchers {
-  /** Told of each decision about a prefix, once, when it is durable. */
+  /** Called with each decision about a prefix, once, when it is durable. */
   readonly onPrefix?: (decision: NamedDecision) => void;
   /** Measures every batch of acts. */
   readonly meter?: BatchMeter | undefined;
@@ -176,8 +176,8 @@ export interface Store {
   now(): Instant;
 
   /**
-   * Decides a send. The view holds an earlier call's record, and the phone's limits and past, all locked; with a phone
-   * also its prefix, and what was guessed at its tenant, as far as that is committed; and what else the scope asks for.
+   * Decides a send. The view holds an earlier call's record and the phone's limits and history, all locked. With a phone it
+   * also holds its prefix, and the guesses at its tenant that are committed; and what else the scope asks for.
    */
   openVerification<R>(scope: OpenScope, decide: (view: SendView) => Decided<R>): Promise<R>;
 
@@ -190,7 +190,7 @@ export interface Store {
   /** Reads one verification, outside any decision. */
   readVerification(tenant: string, id: string): Promise<Verification | undefined>;
 
-  /** Reads a phone's limits and past, outside any decision. */
+  /** Reads a phone's limits and history, outside any decision. */
   readPhone(phone: PhoneRef): Promise<PhoneView>;
 
   /** Reads what was guessed at each tenant in the window that `oldestMinute` begins. Absent is none. */
@@ -199,7 +199,7 @@ export interface Store {
   /** Reads up to `max` verifications of a phone, the newest first. `indexes` are the phone's, as in PhoneRef. */
   listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]>;
 
-  /** Fills every bucket of a phone and forgets its past. Its verifications stay as they are. */
+  /** Fills every bucket of a phone and forgets its history. Its verifications stay as they are. */
   resetPhone(phone: PhoneRef): Promise<void>;
 
   /** Reads what is known of a prefix, or undefined if that is nothing. */
@@ -215,16 +215,16 @@ export interface Store {
   readMessages(id: string): Promise<Message[]>;
 
   /**
-   * Notes the answer of a first call under its slot, or forgets the call (null) so that a retry is a first call again. A
-   * record that is of another verification by now is another call's, and left alone.
+   * Notes the answer of a first call under its slot, or forgets the call (null) so that a retry is a first call again.
+   * Leaves a record alone that is of another verification by now: it is another call's.
    */
   noteAnswer(slot: Slot, verificationId: string, answer: StoredAnswer | null): Promise<void>;
 
   /**
-   * Claims up to `max` messages that are due, each for one worker alone. Those past their deadline, or whose
-   * verification is no longer pending, come to what `decideLate` decides instead; it must leave them not due. So do those
-   * that need a place under their tenant's daily cap when none is left (otp/daily-cap.ts), with a detail that says so.
-   * `dailyMaxOf` tells a tenant's cap, undefined for none. Pure.
+   * Claims up to `max` messages that are due, each for one worker alone. `decideLate` decides instead about those past
+   * their deadline, those whose verification is no longer pending, and those that find no place under their tenant's daily
+   * cap (otp/daily-cap.ts), whose detail says so. It must leave them not due. `dailyMaxOf` tells a tenant's cap, undefined
+   * for none. Both are pure.
    */
   claimMessages(
     max: number,
@@ -236,7 +236,7 @@ export interface Store {
   /** Gives claimed messages back unsent, due at once. One that is no longer claimed by this very claim is left alone. */
   releaseMessages(jobs: readonly Job[]): Promise<void>;
 
-  /** Decides what a provider's answer or report means for a message. Resolves with undefined if there is no such one. */
+  /** Decides what a provider's answer or report means for a message. Resolves with undefined if there is no such message. */
   settleMessage<R>(
     name: { readonly verificationId: string; readonly copy: number },
     phoneOf: PhoneOf,
@@ -250,9 +250,9 @@ export interface Store {
   readOutbox(): Promise<Outbox>;
 
   /**
-   * Brings up to `max` rows of each kind up to date: pending verifications past their time become EXPIRED and lose their
-   * salt; what is past its retention is deleted, and so is every bucket, history, prefix, record and count that no longer
-   * matters. Without `phoneOf`, where the keys are not at hand, expired ones are not counted at their prefixes.
+   * Looks at up to `max` rows of each kind. Pending verifications past their time become EXPIRED and lose their salt. What
+   * is past its retention is deleted, and so is every bucket, history, prefix, record and count that no longer matters.
+   * Without `phoneOf`, where the keys are not at hand, expired verifications are not counted at their prefixes.
    */
   sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept>;
 

@@ -10,7 +10,7 @@ import { expire, stateAt } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import { countedPrefixOf, countOutcome } from "./apply.ts";
 import type { Engine } from "./engine.ts";
-import { idText } from "./rows/id.ts";
+import { idText } from "./rows/values.ts";
 import { toHistory, type BucketRow, type PhoneRow } from "./rows/phone.ts";
 import { toPrefix, type PrefixRow } from "./rows/prefix.ts";
 import type { RecordRow } from "./rows/record.ts";
@@ -84,8 +84,7 @@ export function createSweep(engine: Engine) {
       records: nextFrom(found.records, max, ({ slot }) => slot),
       prefixes: nextFrom(found.prefixes, max, ({ tenant, prefix }) => [tenant, prefix] as const),
     };
-    // Each table is gone through once a round. Were a short one begun again while a long one is not yet through, the two
-    // could miss each other's ends, and the round would last for ever.
+    // A short table waits for the long ones: begun again each time it is through, it could miss their ends for ever.
     const isThrough = Object.values(next).every((key) => key === undefined);
     round = isThrough ? newRound : next;
     return { expired: ended, deleted: count, more: !isThrough || more || lapsed.length === max };

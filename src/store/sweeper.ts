@@ -1,6 +1,6 @@
 /**
- * The sweeper: every few seconds it has the store note what time has done. Verifications past their life lose their
- * salt, and what is past its retention is deleted. It works in small batches with pauses between them, so that a backlog
+ * The sweeper runs the store's sweep every few seconds. Verifications past their life lose their salt, and what is past its
+ * retention is deleted. It works in small batches with pauses between them, so that a backlog
  * of a million rows costs the calls under way no more than one row would.
  */
 import type { SlotOf } from "../otp/idempotency.ts";

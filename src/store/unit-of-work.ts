@@ -40,11 +40,11 @@ export interface UnitOfWork {
   /** Fills every bucket of both lanes and forgets the history. */
   resetPhone(ref: PhoneRef): void;
 
-  /** The codes typed at a tenant in the window that is judged, as far as they are committed. */
+  /** The codes typed at a tenant in the window of otp/spraying.ts that are committed. */
   guesses(tenant: string): Guesses;
   countGuess(guess: { readonly tenant: string; readonly isRight: boolean }): void;
 
-  /** The word of a tenant's lists on a number: its longest entry's. */
+  /** What a tenant's lists say of a number: the verdict of the longest entry. */
   verdict(tenant: string, number: string): Verdict | undefined;
 
   /** A tenant's messages of today. */
@@ -52,7 +52,7 @@ export interface UnitOfWork {
   putDay(tenant: string, day: DailyCount): void;
 
   prefix(name: PrefixName): PrefixRecord;
-  /** Its decisions are told to the store's watcher once they are durable. */
+  /** Its decisions go to `StoreWatchers.onPrefix` once they are durable. */
   putPrefix(name: PrefixName, change: PrefixChange): void;
 
   /** Writes an event down for each of its tenant's endpoints that asks for it. */

@@ -13,7 +13,7 @@ import { stateAt, type Verification } from "../../src/otp/verification.ts";
 import { toMessage, type MessageRow } from "../../src/store/rows/message.ts";
 import { toHistory, type PhoneRow } from "../../src/store/rows/phone.ts";
 import { toVerification, type VerificationRow } from "../../src/store/rows/verification.ts";
-import { idBytes } from "../../src/store/rows/id.ts";
+import { idBytes } from "../../src/store/rows/values.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Bill } from "./bill.ts";
 import { Budget } from "./budget.ts";

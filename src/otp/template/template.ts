@@ -40,7 +40,7 @@ export interface Addressee {
 export interface Templates {
   /**
    * The language for a phone's country and a requested BCP 47 tag, or "" for none requested. A tag falls back by whole
-   * subtags (`pt-BR` to `pt`). What it gives, it gives again when it is requested. Pure.
+   * subtags (`pt-BR` to `pt`). Asked for what it gave, it gives the same. Pure.
    */
   localeFor(requested: string, region: string): string;
   /** The template for a verification. Pure. */

@@ -6,7 +6,7 @@ import { latestOf } from "../../otp/idempotency.ts";
 import type { Verification } from "../../otp/verification.ts";
 import { apply, countedPrefixOf } from "../apply.ts";
 import type { Engine } from "../engine.ts";
-import { idBytes } from "../rows/id.ts";
+import { idBytes } from "../rows/values.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";
 import { list } from "../statement.ts";
 import type { OpenScope, PhoneOf, PhoneRef, PrefixName, Store } from "../store.ts";

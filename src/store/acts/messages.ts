@@ -7,7 +7,7 @@ import type { SettleView } from "../../otp/settlement.ts";
 import { stateAt, type Decided, type Verification } from "../../otp/verification.ts";
 import { apply, countedPrefixOf, putDay } from "../apply.ts";
 import type { Engine } from "../engine.ts";
-import { idBytes, idText } from "../rows/id.ts";
+import { idBytes, idText } from "../rows/values.ts";
 import { messageColumns, toMessage, toOutbox, type MessageRow, type OutboxRow } from "../rows/message.ts";
 import { list } from "../statement.ts";
 import { outboxCountMax, type Job, type PhoneOf, type Store } from "../store.ts";

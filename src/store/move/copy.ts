@@ -38,7 +38,7 @@ export const copiedTables = [
   "webhook_endpoints",
   "events",
 ] as const;
-/** The latest time the process saw: PostgreSQL has a clock of its own. The mark of a copy is the file's alone. */
+/** PostgreSQL has a clock of its own, and the mark of a copy (moved.ts) belongs to the file. */
 export const sqliteOnly = ["clock", "moved"];
 export const postgresOnly = ["schema_version"];
 
@@ -47,7 +47,7 @@ export interface CopyOptions {
   readonly path: string;
   /** The PostgreSQL database: `postgres://user:password@host:port/database`. */
   readonly url: string;
-  /** Told after each batch. */
+  /** Called after each batch. */
   readonly onProgress: (progress: Progress) => void;
 }
 
@@ -68,7 +68,7 @@ export interface Copied {
   readonly before: Moved | undefined;
 }
 
-/** It went wrong at the very end: what stands where is in the message, in whole sentences. */
+/** It went wrong at the very end. The message says what stands where, in whole sentences. */
 export class CopyUnsettled extends Error {}
 
 export interface Count {
@@ -95,9 +95,9 @@ interface Plan {
 const once = (text: string) => ({ name: "", text });
 /** Rows in one statement. Some 200 bytes each; a tenant with texts of its own has 32 KiB at most. */
 const batchRowsMax = 500;
-/** Who holds a lock on an empty database is somebody to be told of, or a copy that broke off and is being taken back. */
+/** A lock on an empty database is a user's to hear of, or a broken copy's that is being rolled back. */
 const lockWaitMs = 4_000;
-/** Counting millions of rows of a file on a slow disk, while PostgreSQL hears nothing. */
+/** PostgreSQL hears nothing while millions of rows are counted on a slow disk. */
 const silenceMs = 120_000;
 
 /**

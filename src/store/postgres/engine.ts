@@ -87,8 +87,8 @@ export class PostgresEngine implements Engine {
   }
 
   /**
-   * Only what nobody has in hand is worth it: with every send, each commit would wait for the one lock that notifications
-   * have in a server.
+   * Called for messages that are given back, and not for every send: each commit would wait for the one lock that a server
+   * has for notifications.
    */
   async announceMessages(): Promise<void> {
     const now = this.#clock.now();
@@ -103,7 +103,7 @@ export class PostgresEngine implements Engine {
   }
 
   async ping(): Promise<void> {
-    // A transaction that has locked takes an id, and so writes; a database that takes no writes refuses it.
+    // The transaction locks, so it takes an id, and so it writes.
     await this.perform({ slot: pingSlot, run: () => {} });
   }
 

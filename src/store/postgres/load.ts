@@ -6,7 +6,7 @@ import type { Verdict } from "../../otp/destination.ts";
 import { dayOf } from "../../otp/policy.ts";
 import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { Instant } from "../../system.ts";
-import { idBytes, idText } from "../rows/id.ts";
+import { idBytes, idText } from "../rows/values.ts";
 import { toMessage, type MessageRow } from "../rows/message.ts";
 import { bucketKey, toHistory, type BucketRow, type PhoneRow } from "../rows/phone.ts";
 import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
@@ -21,7 +21,7 @@ import { statements as sql } from "./statements.ts";
 import { columns } from "./columns.ts";
 import { numberKey, PostgresUnitOfWork, prefixKey } from "./unit-of-work.ts";
 
-/** Locks and loads what acts declare, in two round trips. `clock` is told what the database's clock says. */
+/** Locks and loads what acts declare, in two round trips. `clock` hears the database's time. */
 export async function load(
   transaction: Transaction,
   clock: StoreClock,
@@ -125,7 +125,7 @@ export async function loadPhones(
   );
   const [buckets, histories, open] = await Promise.all([
     query<BucketRow>(sql.tats, [unique(keys)]),
-    query<PhoneRow>(sql.pasts, [indexes]),
+    query<PhoneRow>(sql.histories, [indexes]),
     query<{ phone_index: Buffer; open: number }>(sql.openAttempts, [indexes, now - lifeMaxMs, now]),
   ]);
   for (const { bucket, tat_ms } of buckets) unit.loadBucket(bucket, tat_ms);

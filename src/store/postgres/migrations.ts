@@ -1,6 +1,6 @@
 /**
- * The schema on PostgreSQL, as an append-only list. It says the same as the one for SQLite (migrations.ts); it begins with
- * the schema that SQLite had when PostgreSQL came.
+ * The schema on PostgreSQL, as an append-only list. It says the same as the one for SQLite (sqlite/migrations.ts), and
+ * begins with the schema that SQLite had when PostgreSQL came.
  *
  * Instances of two versions share a database while one takes the other's place, and each of the older ones may be started
  * again meanwhile. So every migration is one of two kinds:
@@ -8,8 +8,8 @@
  * - An expansion adds what the version before can do without: a table, an index, a column with a default or without NOT
  *   NULL. It changes no meaning: a new value in an old column is for the version after the one that can read it. Every
  *   version that was there goes on.
- * - A contraction takes away what no version reads or writes any more that knows at least `least` migrations. Older ones
- *   are refused from then on, and so it comes a version later than the one that could do without.
+ * - A contraction takes away what is unused by every version that knows at least `least` migrations. Older ones are refused
+ *   from then on, so it comes a version later than the one that could do without.
  *
  * It runs in one transaction while others serve: what locks a table that they write has 4 s to get its lock.
  */

@@ -18,7 +18,7 @@ export interface PostgresOptions extends StoreWatchers {
   readonly system: System;
   /** Whose clock decides; `system` is for tests. */
   readonly clock?: "database" | "system";
-  /** Told when another instance has left messages for anybody to take. With it, a connection more watches over it all. */
+  /** Called when another instance has left messages for anybody to take. With it, one more connection is opened (watch.ts). */
   readonly onNudge?: (() => void) | undefined;
 }
 

@@ -96,8 +96,8 @@ export const statements = {
     `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ANY($1::bytea[])`,
   ),
   tats: statement("tats", `SELECT bucket, tat_ms FROM buckets WHERE bucket = ANY($1::bytea[])`),
-  pasts: statement(
-    "pasts",
+  histories: statement(
+    "histories",
     `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ANY($1::bytea[])`,
   ),
   openAttempts: statement(
@@ -131,13 +131,13 @@ export const statements = {
      ON CONFLICT (bucket) DO UPDATE SET ${updates(["tat_ms", "kid"])}`,
   ),
   deleteTats: statement("delete-tats", `DELETE FROM buckets WHERE bucket = ANY($1::bytea[])`),
-  putPasts: statement(
-    "put-pasts",
+  putHistories: statement(
+    "put-histories",
     `INSERT INTO phones (phone_index, wrong_codes, refunds, kid)
      SELECT * FROM ${unnest(["bytea", "text", "text", "bigint"])}
      ON CONFLICT (phone_index) DO UPDATE SET ${updates(["wrong_codes", "refunds", "kid"])}`,
   ),
-  deletePasts: statement("delete-pasts", `DELETE FROM phones WHERE phone_index = ANY($1::bytea[])`),
+  deleteHistories: statement("delete-histories", `DELETE FROM phones WHERE phone_index = ANY($1::bytea[])`),
   putRecords: statement(
     "put-records",
     `INSERT INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
@@ -276,8 +276,8 @@ export const statements = {
     `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > $1 ORDER BY phone_index LIMIT $2`,
   ),
   /** Only as it was seen: a wrong code may have come between the look and the deletion. */
-  deleteForgottenPasts: statement(
-    "delete-forgotten-pasts",
+  deleteForgottenHistories: statement(
+    "delete-forgotten-histories",
     `DELETE FROM phones AS p USING ${unnest(["bytea", "text", "text"])} AS u (phone_index, wrong_codes, refunds)
      WHERE p.phone_index = u.phone_index AND p.wrong_codes = u.wrong_codes AND p.refunds = u.refunds`,
   ),

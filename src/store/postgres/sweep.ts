@@ -39,7 +39,7 @@ export async function deleteForgettable(
   if (buckets.length > 0) transaction.send(sql.deleteFullTats, [buckets.map(({ bucket }) => bucket), now]);
   if (phones.length > 0) {
     const values = phones.map((row) => [row.phone_index, row.wrong_codes, row.refunds]);
-    transaction.send(sql.deleteForgottenPasts, columns(values));
+    transaction.send(sql.deleteForgottenHistories, columns(values));
   }
   if (records.length > 0) transaction.send(sql.deleteStaleRecords, [records.map(({ slot }) => slot), now]);
   const all = [ended, guesses, decisions, buckets, phones, records, prefixes];

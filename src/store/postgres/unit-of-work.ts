@@ -53,10 +53,10 @@ interface Count extends Guesses {
 
 export class PostgresUnitOfWork implements UnitOfWork {
   now: Instant = 0;
-  /** How many changes acts have made. One that fails after it has made some cannot be told from its neighbours. */
+  /** How many changes acts have made. Those of an act that fails cannot be taken back by themselves. */
   changesMade = 0;
   readonly verifications = new ChangeSet<Verification>();
-  /** Those that no database has yet. */
+  /** The ids of those that are to be inserted. */
   readonly newVerifications = new Set<string>();
   readonly messages = new ChangeSet<Message>();
   readonly storedRecords = new ChangeSet<IdempotencyRecord>();
@@ -65,9 +65,9 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly prefixes = new ChangeSet<NamedPrefix>();
   /** Days of tenants under a cap, by tenant. */
   readonly days = new ChangeSet<Day>();
-  /** What tenants' endpoints are to be told. */
+  /** Events that are to be written. */
   readonly events: OwedEvent[] = [];
-  /** Decisions about prefixes, to be written and then told. */
+  /** Decisions about prefixes that are to be written, and then passed on. */
   readonly decided: NamedDecision[] = [];
   readonly counts = new Map<string, Count>();
   readonly #verdicts = new Map<string, Verdict>();

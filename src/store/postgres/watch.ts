@@ -13,7 +13,7 @@ export interface WatchOptions {
   readonly connections: Pick<Connections, "answers" | "drop" | "resume">;
   /** What this instance's own nudges are known by. */
   readonly ownName: string;
-  /** Told when another instance has left messages. */
+  /** Called when another instance has left messages. */
   readonly onNudge: () => void;
 }
 
@@ -21,8 +21,8 @@ export interface WatchOptions {
 export const nudgeChannel = "otpd_outbox";
 
 /**
- * The advisory lock that an instance holds, shared, for as long as it serves: what must not happen beside one asks for it
- * alone. One for each schema, since deployments may share a database. Any first number will do.
+ * The advisory lock that an instance holds shared while it serves. What must not happen beside one takes it exclusively. One
+ * for each schema, since deployments may share a database. Any first number will do.
  */
 export const servingLock = "708741, hashtext(coalesce(current_schema(), ''))";
 /** How long the database may take to let go of a connection at a stop. */
@@ -36,7 +36,7 @@ const silentTicksMax = 4;
 const lostTicksMax = 20;
 /** In silence an attempt to connect may be lost for good, so another is made each tick; so many are kept under way. */
 const attemptsMax = 8;
-/** Where the database refuses to be connected to, calls are told so by themselves, so an attempt each second will do. */
+/** Where the database refuses connections, calls find out by themselves, so an attempt each second will do. */
 const refusedMs = 1_000;
 
 /** Begins to watch. `close` resolves once its connections are gone. */
@@ -73,7 +73,7 @@ class Watch {
   async #watch(): Promise<void> {
     while (!this.#isClosed) {
       const client = await this.#reach();
-      // A refusal is the word of somebody too: from here on calls are told by themselves.
+      // A refusal ends the silence too: from here on calls find out by themselves.
       this.#isSilent = false;
       this.#options.connections.resume();
       // One that is lost after it was there is tried again at once.

@@ -33,10 +33,10 @@ export function write(transaction: Transaction, unit: PostgresUnitOfWork): void 
   if (buckets.deleted.length > 0) transaction.send(sql.deleteTats, [buckets.deleted.map(bytesOf)]);
   if (histories.written.length > 0)
     transaction.send(
-      sql.putPasts,
+      sql.putHistories,
       columns(histories.written.map(({ index, history, kid }) => historyValues(index, history, kid))),
     );
-  if (histories.deleted.length > 0) transaction.send(sql.deletePasts, [histories.deleted.map(bytesOf)]);
+  if (histories.deleted.length > 0) transaction.send(sql.deleteHistories, [histories.deleted.map(bytesOf)]);
   writePrefixes(transaction, unit);
   const days = unit.days.changes().written;
   if (days.length > 0) {

@@ -2,7 +2,7 @@
  * Between an API key and its row.
  */
 import { keyKinds, scopes, type ApiKey, type Scope } from "../../otp/api-key.ts";
-import { at } from "./position.ts";
+import { at } from "./values.ts";
 
 export interface ApiKeyRow {
   id: string;

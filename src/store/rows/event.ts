@@ -92,10 +92,7 @@ export interface EventRow {
   due_ms: number;
 }
 
-/**
- * Whether an endpoint `e` is told of events of a type, which is an SQL expression: none of its types is every type. Names
- * of types have no spaces.
- */
+/** Whether an endpoint `e` gets events of a type, which is an SQL expression. An endpoint without types gets all. */
 export const isTold = (type: string) =>
   `e.disable_ms IS NULL AND (e.types = '' OR replace(' ' || e.types || ' ', ' ' || ${type} || ' ', '') <> ' ' || e.types || ' ')`;
 

@@ -5,8 +5,7 @@ import { channels } from "../../otp/channel.ts";
 import { type Delivery, type Message } from "../../otp/message.ts";
 import { type Instant } from "../../system.ts";
 import { type Outbox } from "../store.ts";
-import { idText, idBytesOf } from "./id.ts";
-import { at } from "./position.ts";
+import { at, idBytesOf, idText } from "./values.ts";
 
 /** Stored by position: append only. */
 export const deliveries: readonly Delivery[] = [

@@ -2,7 +2,7 @@
  * Between the rows of the pumping guard and its records: prefixes, and the decisions about them.
  */
 import type { DecisionKind, PrefixDecision, PrefixRecord } from "../../otp/pumping-guard.ts";
-import { at } from "./position.ts";
+import { at } from "./values.ts";
 import type { PrefixName } from "../store.ts";
 
 /** Stored by position: append only. */

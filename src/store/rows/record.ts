@@ -2,9 +2,8 @@
  * Between the rows of Idempotency-Keys and their records.
  */
 import type { IdempotencyRecord, StoredAnswer } from "../../otp/idempotency.ts";
-import { at } from "./position.ts";
+import { at, idBytesOf, idText } from "./values.ts";
 import { deliveries } from "./message.ts";
-import { idBytesOf, idText } from "./id.ts";
 import { states } from "./verification.ts";
 
 export interface RecordRow {

@@ -5,9 +5,8 @@ import { channels } from "../../otp/channel.ts";
 import { type Tally } from "../../otp/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
 import { type State, type Verification } from "../../otp/verification.ts";
-import { idText, idBytesOf } from "./id.ts";
+import { at, idBytesOf, idText } from "./values.ts";
 import { deliveries } from "./message.ts";
-import { at } from "./position.ts";
 
 /** Stored by position: append only. */
 export const states: readonly State[] = ["PENDING", "VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];

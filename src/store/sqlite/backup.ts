@@ -15,7 +15,7 @@ import { LockHeld, lockFile } from "./file-lock.ts";
 import { migrate, migrations } from "./migrations.ts";
 import { movedFrom } from "./moved.ts";
 
-/** Told how far a copy is, in pages of the database. */
+/** Called with how far a copy is, in pages of the database. */
 export type OnPages = (done: number, total: number) => void;
 
 export interface Restored {
@@ -47,7 +47,7 @@ export async function backUp(path: string, to: string, onPages: OnPages): Promis
     const db = new Sqlite(draft);
     try {
       examine(db, path);
-      // Of a file in WAL mode, two more would have to be kept with it.
+      // A file in WAL mode would need its two companions.
       db.pragma("journal_mode = DELETE");
     } finally {
       db.close();
@@ -66,9 +66,9 @@ export async function backUp(path: string, to: string, onPages: OnPages): Promis
 }
 
 /**
- * Puts a copy of the backup in the place of the database at `path`, brought up to date, and with everything that was
- * pending ended as of `now`. The database that was there is kept under its name and `asideEnding`. Rejects with BackupTrouble, also while a
- * server runs. Until its last step, a rename, the database that was there is untouched.
+ * Puts a copy of the backup in the place of the database at `path`. The copy is migrated, and everything pending in it is
+ * ended as of `now`. The database that was there is untouched until the last step, a rename, and is kept under its name and
+ * `asideEnding`. Rejects with BackupTrouble, also while a server runs.
  */
 export async function restore(
   options: { path: string; from: string; asideEnding: string; now: Instant },
@@ -137,7 +137,7 @@ function refuseOtherNames(path: string): void {
   if (fault !== undefined) throw new BackupTrouble(fault);
 }
 
-/** Has a file made under a name of its own beside `target`, and leaves nothing behind under it. */
+/** Makes a file under a temporary name beside `target`, and leaves nothing behind under that name. */
 async function throughDraft<T>(target: string, source: string, make: (draft: string) => Promise<T>): Promise<T> {
   const draft = `${target}.${process.pid}.part`;
   try {
@@ -204,7 +204,7 @@ function expireIn(db: Database, now: Instant) {
   return { expired: expirePending(db, Math.max(now, asOfMs)), asOfMs };
 }
 
-/** Has what a crash has left in a database's log go where it belongs. One too broken for that keeps its log. */
+/** Writes what a crash left in a database's log into the database. One that is too broken for that keeps its log. */
 function foldLog(path: string): void {
   const db = new Sqlite(path, { timeout: busyTimeoutMs });
   try {
@@ -225,7 +225,7 @@ function keepAside(path: string, aside: string): void {
   rmSync(`${path}-shm`, { force: true });
 }
 
-/** Has the disk take a file, or the names in a folder. */
+/** Flushes a file, or the names in a folder, to disk. */
 function flush(path: string): void {
   const descriptor = openSync(path, "r");
   try {

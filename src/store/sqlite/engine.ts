@@ -10,12 +10,10 @@ import type { Statement, Steps, Value } from "../statement.ts";
 import { StoreUnavailable, type PhoneRef, type NamedDecision, type StoreWatchers } from "../store.ts";
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
-import { longestDestination } from "./destinations.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
-import { phoneView } from "./phone-view.ts";
-import { Recalled } from "./recalled.ts";
+import { longestDestination, phoneView } from "./lookups.ts";
 import { dueEvents, dueMessages, prepare, type Statements } from "./statements.ts";
-import { SharedStatements } from "./steps.ts";
+import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { SqliteUnitOfWork } from "./unit-of-work.ts";
 
@@ -84,7 +82,7 @@ export class SqliteEngine implements Engine {
       return value;
     });
     done.then(
-      // Told once it is durable, and not at all when it is taken back.
+      // Passed on once they are durable, and not at all when they are taken back.
       () => decided.forEach(this.#onPrefix),
       () => {
         if (hasNoted) this.#clockNotedMs = 0;

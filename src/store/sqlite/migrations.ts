@@ -2,7 +2,7 @@
  * The schema, as an append-only list: an entry that was released is never changed, and what comes later is added at the
  * end. Each entry runs in a transaction of its own together with the note that it ran.
  *
- * Times are `*_ms`, whole milliseconds since the Unix epoch. Enumerations are stored as small numbers (`rows.ts`).
+ * Times are `*_ms`, whole milliseconds since the Unix epoch. Enumerations are stored as small numbers (rows/).
  * Tables are clustered on their keys (WITHOUT ROWID): a row and its key are stored once, and a pending verification
  * takes well under 600 bytes with all its rows and indexes.
  */

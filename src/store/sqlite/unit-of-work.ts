@@ -12,7 +12,7 @@ import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spray
 import type { PhoneView, Verification, Writes } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { eventValues } from "../rows/event.ts";
-import { idBytes } from "../rows/id.ts";
+import { idBytes } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
 import { bucketKey } from "../rows/phone.ts";
 import { decisionValues, prefixValues, toPrefix } from "../rows/prefix.ts";
@@ -21,8 +21,7 @@ import { toDaily } from "../rows/tenant.ts";
 import { toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PhoneRef, PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
-import { longestDestination } from "./destinations.ts";
-import { phoneView } from "./phone-view.ts";
+import { longestDestination, phoneView } from "./lookups.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
 
@@ -50,7 +49,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#sql = sql;
   }
 
-  /** Begins an act. What an act before it decided and then failed to write is not told. */
+  /** Begins an act. Decisions of an act before it that failed are dropped. */
   begin(now: Instant): void {
     this.now = now;
     this.takeDecisions();
@@ -58,7 +57,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
 
   /** The decisions about prefixes that were written since the act began. */
   takeDecisions(): readonly NamedDecision[] {
-    // Not the list itself while it is empty: what the next act writes would be told by both.
+    // Not the list itself while it is empty: the next act's decisions would be passed on twice.
     if (this.#decided.length === 0) return none;
     const taken = this.#decided;
     this.#decided = [];

@@ -1,5 +1,5 @@
 /**
- * Between an id's two forms: 16 bytes in the database, 22 characters of base64url everywhere else.
+ * Values as rows have them: an id is 16 bytes (22 characters of base64url everywhere else), a word its position in a list.
  */
 export function idBytes(id: string): Buffer | undefined {
   // 16 bytes are 22 characters, of which the last carries 4 unused bits: only the one canonical spelling is an id.
@@ -16,4 +16,11 @@ export function idBytesOf(id: string): Buffer {
   const bytes = idBytes(id);
   if (bytes === undefined) throw new Error("not an id");
   return bytes;
+}
+
+/** The word at a position. */
+export function at<T>(list: readonly T[], position: number): T {
+  const value = list[position];
+  if (value === undefined) throw new Error(`the database holds a value from a newer version: ${position}`);
+  return value;
 }
