@@ -24,6 +24,9 @@ export interface Engine {
   /** Runs an act in steps (statement.ts), as a transaction. It may be run again from its start. Rejects as `perform` does. */
   transact<T>(steps: () => Steps<T>): Promise<T>;
 
+  /** Runs a write of one statement by itself, and gives its rows. Rejects as `perform` does. */
+  write<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
+
   /** Runs a statement that reads what is committed. */
   query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
 

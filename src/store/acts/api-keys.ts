@@ -57,7 +57,9 @@ export function apiKeyActs(engine: Engine): ApiKeys {
     async listsOrigin(origin, now) {
       return (await engine.query(sql.listsOrigin, [origin, now])).length === 1;
     },
-    touchApiKey: (id, now) => engine.transact(() => send(sql.touch, [now, id])),
+    async touchApiKey(id, now) {
+      await engine.write(sql.touch, [now, id]);
+    },
   };
 }
 

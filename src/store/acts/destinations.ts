@@ -4,7 +4,7 @@
 import type { Engine } from "../engine.ts";
 import type { Destinations } from "../registry.ts";
 import { destinationColumns, toDestination, type DestinationRow } from "../rows/tenant.ts";
-import { list, query } from "../statement.ts";
+import { list } from "../statement.ts";
 
 const sql = {
   /** Nothing is added for a tenant that there is not. */
@@ -27,14 +27,12 @@ const sql = {
 
 export function destinationActs(engine: Engine): Destinations {
   return {
-    putDestination: ({ tenant, prefix, verdict, note, createMs }) =>
-      engine.transact(function* () {
-        return (yield* query(sql.put, [prefix, verdict, note, createMs, tenant])).length === 1;
-      }),
-    removeDestination: (tenant, prefix) =>
-      engine.transact(function* () {
-        return (yield* query(sql.delete, [tenant, prefix])).length === 1;
-      }),
+    async putDestination({ tenant, prefix, verdict, note, createMs }) {
+      return (await engine.write(sql.put, [prefix, verdict, note, createMs, tenant])).length === 1;
+    },
+    async removeDestination(tenant, prefix) {
+      return (await engine.write(sql.delete, [tenant, prefix])).length === 1;
+    },
     async listDestinations(tenant) {
       return (await engine.query<DestinationRow>(sql.all, [tenant])).map(toDestination);
     },

@@ -101,9 +101,8 @@ export function eventActs(engine: Engine): Events {
       const [row] = await engine.query<{ count: number }>(sql.count, [max]);
       return row?.count ?? 0;
     },
-    trimEvents: (backlogMax, rowsMax) =>
-      engine.transact(function* () {
-        return (yield* query(sql.trim, [backlogMax, rowsMax])).length;
-      }),
+    async trimEvents(backlogMax, rowsMax) {
+      return (await engine.write(sql.trim, [backlogMax, rowsMax])).length;
+    },
   };
 }

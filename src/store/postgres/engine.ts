@@ -66,6 +66,10 @@ export class PostgresEngine implements Engine {
     return this.#connections.transact((transaction) => runSteps(transaction, steps()));
   }
 
+  write<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    return this.#connections.query(statement, values);
+  }
+
   query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     return this.#connections.query(statement, values);
   }

@@ -95,6 +95,10 @@ export class SqliteEngine implements Engine {
     return this.perform({ run: () => this.#shared.runSteps(steps()) });
   }
 
+  write<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    return this.perform({ run: () => this.#shared.run(statement, values) as Row[] });
+  }
+
   async query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     return this.#read(() => this.#shared.run(statement, values) as Row[]);
   }
