@@ -95,6 +95,12 @@ describe("the README's commands", () => {
     expect(verified).toMatchObject({ request_id, state: "STATE_VERIFIED", phone: "+14155552671" });
   });
 
+  test("whoever sends again and again is told of the longer code, the refusal and the cure", () => {
+    const [, minute = ""] = /## The first minute([^]*?)\n## /.exec(readme) ?? [];
+    expect(minute).toMatch(/8 digits.*PHONE_RATE_LIMITED.*`otpd phones reset \+14155552671`/);
+    expect(readme).toMatch(/\| [^|\n]*PHONE_RATE_LIMITED[^\n]*`otpd phones reset`/);
+  });
+
   test("a wrong code is refused as shown", async () => {
     const { sent, code } = await send(sending().command);
     const wrong = await run(verifying().command, { REQUEST_ID: String(sent["request_id"]), CODE: wrongFor(code) });

@@ -1,13 +1,26 @@
-/** Every batch takes its locks in one order. A deadlock would not be broken here: whoever is in one runs into a limit. */
+/**
+ * Every batch takes its locks in one order. A deadlock would not be broken here: whoever is in one runs into a limit. And what
+ * the locks go by is the same in every version that may serve beside this one.
+ */
+import { hash } from "node:crypto";
 import { Client } from "pg";
 import { expect, test } from "vitest";
+import { idempotencyClaim } from "../../src/otp/idempotency.ts";
+import { lengthPrefixed } from "../../src/otp/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
-import { createActs } from "../store/acts.ts";
+import { ann, createActs } from "../store/acts.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
 const phones = Array.from({ length: 5 }, (_, i) => `+3161234567${i}` as E164);
+
+/** How many wait for this holder alone: the server is not. */
+const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))";
+
+async function hold(holder: Client, name: Buffer): Promise<void> {
+  await holder.query("SELECT pg_advisory_lock($1::bigint)", [name.readBigInt64BE(0).toString()]);
+}
 
 test("batches of two instances that lock the same phones in opposite orders do not wait for each other in a ring", async () => {
   const url = new URL((await newDatabase()) ?? "");
@@ -23,17 +36,27 @@ test("batches of two instances that lock the same phones in opposite orders do n
   const holder = new Client(href);
   await holder.connect();
   const [index] = one.refOf(middle).indexes;
-  await holder.query("SELECT pg_advisory_lock($1::bigint)", [
-    Buffer.from(index ?? [])
-      .readBigInt64BE(0)
-      .toString(),
-  ]);
+  await hold(holder, Buffer.from(index ?? []));
   const sends = [...phones.map((phone) => one.send(phone)), ...phones.toReversed().map((phone) => two.send(phone))];
-  // Of this holder alone: the server is not.
-  const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))";
   await expect.poll(async () => (await holder.query(waiting)).rows).toEqual([{ n: 2 }]);
   await holder.end();
 
   expect(await Promise.all(sends)).toHaveLength(2 * phones.length);
   for (const store of stores) await store.close();
+});
+
+test("a call waits for its Idempotency-Key's lock by the unkeyed name, which is all that an earlier version knows", async () => {
+  const href = (await newDatabase()) ?? "";
+  const system = createManualSystem();
+  const store = await openPostgres({ url: href, system, clock: "system" });
+  const acts = createActs(store, system);
+  const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: "once" } as const;
+  const holder = new Client(href);
+  await holder.connect();
+  await hold(holder, hash("sha256", lengthPrefixed("default", "key", "SendOtp", "once"), "buffer"));
+  const sent = acts.send(ann, { claim: idempotencyClaim(acts.keys, scope, [ann]) });
+  await expect.poll(async () => (await holder.query(waiting)).rows).toEqual([{ n: 1 }]);
+  await holder.end();
+  expect((await sent).verification.state).toBe("PENDING");
+  await store.close();
 });

@@ -4,8 +4,8 @@
  */
 import { createFileRegistry, fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, type FileDescriptorProto } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, createClient } from "@connectrpc/connect";
-import { createGrpcTransport } from "@connectrpc/connect-node";
+import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import { compressionGzip, createGrpcTransport } from "@connectrpc/connect-node";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
 import { connect, constants } from "node:http2";
@@ -62,7 +62,10 @@ describe.each([
   ["v1alpha", V1Alpha],
 ] as const)("by %s", (_, service) => {
   async function ask(...questions: NonNullable<Question>[]) {
-    const client = createClient(service, createGrpcTransport({ baseUrl: world.url }));
+    return askBy(createGrpcTransport({ baseUrl: world.url }), ...questions);
+  }
+  async function askBy(transport: Transport, ...questions: NonNullable<Question>[]) {
+    const client = createClient(service, transport);
     async function* asked() {
       for (const messageRequest of questions) yield { host: "there", messageRequest };
     }
@@ -103,6 +106,12 @@ describe.each([
   ])("%s leads to its file", async (_kind, value, name) => {
     expect((await filesOf({ case: "fileContainingSymbol", value }))[0]?.name).toBe(name);
     expect((await filesOf({ case: "fileByFilename", value: name }))[0]?.name).toBe(name);
+  });
+
+  test("a question may be in gzip", async () => {
+    const gzipped = { baseUrl: world.url, sendCompression: compressionGzip, compressMinBytes: 0 };
+    const [answer] = await askBy(createGrpcTransport(gzipped), { case: "listServices", value: "" });
+    expect(answer?.messageResponse.case).toBe("listServicesResponse");
   });
 
   test("every question of a stream gets its answer, in order, and what is not there is told", async () => {

@@ -8,6 +8,14 @@ const suite = (name: string) => [`test/postgres/${name}.test.ts`];
 
 export const postgresMutants: readonly Mutant[] = [
   {
+    name: "a slot locked by its keyed name",
+    breaks: "in a rollout two instances text twice for one Idempotency-Key",
+    place: "src/store/postgres/load.ts#load",
+    text: `acts.map(({ slot }) => slot?.digest)`,
+    replacement: `acts.map(({ slot }) => slot?.names[0] ?? slot?.digest)`,
+    suites: ["test/postgres/lock-order.test.ts"],
+  },
+  {
     name: "answer before the commit is known",
     breaks: "a guess is told right or wrong, and costs nothing if its COMMIT is lost",
     place: "src/store/postgres/connections.ts#once",
