@@ -3,12 +3,14 @@
  * way back. What such an act decided is never told, and it is never done again by itself.
  */
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { openPostgres } from "../../src/store/postgres/open.ts";
+import { ann, createActs } from "../store/acts.ts";
 import { expectRefusal } from "../support/data/contract.ts";
 import { countRows, rowOf, stateNumbers } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
-import { createQuietSystem } from "../support/service/system.ts";
+import { createManualSystem } from "../support/service/system.ts";
 import { startTcpProxy, through, type Direction, type TcpProxy } from "../support/network/tcp-proxy.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
@@ -148,16 +150,18 @@ test("CancelOtp and GetOtp do no harm twice, so they may be retried whatever bec
   expectRefusal(lost, "STORE_UNAVAILABLE", { retryAfterSeconds: 1 });
 });
 
-test("a call that the database was lost before is known not to be done, and may be retried", async () => {
-  // A proxy and an instance of its own: nothing else is to say the words that connections are cut at.
+test("what the database was lost before is known not to be done, so its call may be retried", async () => {
+  // A store by itself: what an instance does at its start would say the words that the connection is cut at.
   const own = await startTcpProxy(Number(new URL(inject("postgres") ?? "").port));
-  const quiet = await startWorld({ OTP_DATABASE_URL: through(own, (await newDatabase()) ?? "") }, createQuietSystem());
+  const system = createManualSystem();
+  const store = await openPostgres({ url: through(own, (await newDatabase()) ?? ""), system, clock: "system" });
+  const acts = createActs(store, system);
   for (const word of ["BEGIN", "verifications"]) {
     const lost = own.cutAt("there", word);
-    const outcome = await connectByFetch.call(quiet.url, "SendOtp", { phone: newPhone() }, { key: quiet.key });
+    await expect(acts.send(ann)).rejects.toMatchObject({ name: "StoreUnavailable", mayBeDone: false });
     await lost;
-    expectRefusal(outcome, "STORE_UNAVAILABLE", { retryAfterSeconds: 1 });
   }
-  await quiet.stop();
+  expect((await acts.send(ann)).verification.state).toBe("PENDING");
+  await store.close();
   await own.stop();
 });
