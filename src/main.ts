@@ -6,7 +6,7 @@ import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import { readCertificate } from "./config/certificate.ts";
 import type { Config } from "./config/config.ts";
 import type { Worker } from "./delivery/worker.ts";
-import { banner, firstKeys } from "./first-start.ts";
+import { banner, firstKeys } from "./main/first-start.ts";
 import {
   createProviders,
   isDevelopment,

@@ -2,7 +2,7 @@
  * The banner's example: whoever pastes it must not be refused, nor text somebody.
  */
 import { expect, test } from "vitest";
-import { banner } from "../src/first-start.ts";
+import { banner } from "../src/main/first-start.ts";
 import { configOf } from "./support/service/world.ts";
 
 const address = { scheme: "http", host: "127.0.0.1", port: 8080 } as const;

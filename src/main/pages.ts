@@ -3,7 +3,7 @@
  */
 import { hostname } from "node:os";
 import type { Inbox } from "../delivery/inbox.ts";
-import { everythingPublic } from "../first-start.ts";
+import { everythingPublic } from "./first-start.ts";
 import { receiptKeys } from "../otp/receipt.ts";
 import { Secret } from "../otp/secret.ts";
 import { createOwnNames } from "../server/http/own-names.ts";

@@ -40,8 +40,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   // The demo page's own script runs in a browser: it knows the contract and the Connect client, and nothing of the server.
   demo: ["gen"],
   server: ["system", "otp", "store", "delivery", "service", "observe", "gen"],
-  "first-start": [...rooms, "server"],
-  main: [...rooms, "observe", "first-start", "telemetry", "config", "master-key", "server", "gen"],
+  main: [...rooms, "observe", "telemetry", "config", "master-key", "server", "gen"],
   commands: [...rooms, "telemetry", "config", "master-key", "main"],
   cli: [...rooms, "commands"],
   otpd: ["cli"],

@@ -3,14 +3,14 @@
  */
 import { getExampleNumber, type CountryCode } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/examples.mobile.json";
-import type { ProviderName } from "./delivery/providers/list.ts";
-import { publishableScopes, secretScopes } from "./otp/api-key.ts";
-import type { Policy } from "./otp/policy.ts";
-import type { Secret } from "./otp/secret.ts";
-import type { Address } from "./server/listener/server.ts";
-import { issueFirstKeys } from "./service/api-keys.ts";
-import type { Store } from "./store/store.ts";
-import type { System } from "./system.ts";
+import type { ProviderName } from "../delivery/providers/list.ts";
+import { publishableScopes, secretScopes } from "../otp/api-key.ts";
+import type { Policy } from "../otp/policy.ts";
+import type { Secret } from "../otp/secret.ts";
+import type { Address } from "../server/listener/server.ts";
+import { issueFirstKeys } from "../service/api-keys.ts";
+import type { Store } from "../store/store.ts";
+import type { System } from "../system.ts";
 
 /** The rights of a page in development: all that a publishable key can have. */
 export const everythingPublic = { kind: "pub", scopes: ["send", ...publishableScopes] } as const;
