@@ -27,7 +27,7 @@ import { startServer, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
 import { openRpcBudgets, withOpenRpcs, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
 import { reflectionRoutes } from "./server/rpc/reflection.ts";
-import { createOwnKeys } from "./service/own-keys.ts";
+import { createOwnKeys } from "./service/api-keys.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
 import { keyThrough } from "./store/sweeper.ts";
 import type { Telemetry } from "./telemetry.ts";

@@ -86,6 +86,9 @@ export function refuseHidden(option: string, text: string): void {
 /** The option that names the tenant. */
 export const tenantOption = { type: "string", default: "default" } as const;
 
+/** An option without a value. */
+export const flag = { type: "boolean", default: false } as const;
+
 /** Rows as lines, in columns as wide as their widest cell. */
 export function table(cells: string[][]): string {
   const rows = cells.map((row) => row.map(escapeHidden));

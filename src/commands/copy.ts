@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
 import { copyToPostgres, CopyUnsettled, type Copied } from "../store/move/copy.ts";
-import { sayError, Misused, readText, say, table, timeOf, Unusable, valueOf, type Command } from "./command.ts";
+import { flag, Misused, readText, say, sayError, table, timeOf, Unusable, valueOf, type Command } from "./command.ts";
 import { createProgressBar, showProgress } from "./progress.ts";
 
 export const copy: Command = {
@@ -28,7 +28,7 @@ const targetShape = "must be postgres://user:password@host:5432/database";
 async function run(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { to: { type: "string" }, "to-file": { type: "string" }, json: { type: "boolean", default: false } },
+    options: { to: { type: "string" }, "to-file": { type: "string" }, json: flag },
     // Node's own fault would repeat it, and it may hold a password.
     allowPositionals: true,
   });

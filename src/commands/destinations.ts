@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { isPrefix, type Verdict } from "../otp/destination.ts";
 import { parsePhoneNumber } from "../otp/phone-number.ts";
 import {
+  flag,
   Misused,
   refuseHidden,
   say,
@@ -96,7 +97,7 @@ async function remove(args: string[]): Promise<void> {
 }
 
 async function list(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false }, tenant: tenantOption } });
+  const { values } = parseArgs({ args, options: { json: flag, tenant: tenantOption } });
   await withStore(async (store) => {
     const { id: tenant } = await findTenant(store, values.tenant);
     const entries = (await store.registry.listDestinations(tenant)).map((entry) => ({

@@ -12,7 +12,7 @@ import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
 import type { Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
-import { messageOf, openExisting, say, timeOf, Unusable, type Command } from "./command.ts";
+import { flag, messageOf, openExisting, say, timeOf, Unusable, type Command } from "./command.ts";
 import { fileFindings } from "./doctor-files.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 
@@ -32,7 +32,7 @@ from working, and makes the exit code 1; a warning (warn) does not.
 const reachTimeoutMs = 5_000;
 
 async function examine(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
+  const { values } = parseArgs({ args, options: { json: flag } });
   const config = configuration();
   const findings = [
     {

@@ -9,6 +9,7 @@ import { originsMax, parseOrigin } from "../otp/origin.ts";
 import { issueKey } from "../service/api-keys.ts";
 import { createSystem, type Instant } from "../system.ts";
 import {
+  flag,
   Misused,
   refuseHidden,
   say,
@@ -74,12 +75,12 @@ async function createKey(args: string[]): Promise<void> {
       tenant: tenantOption,
       scopes: { type: "string" },
       expires: { type: "string" },
-      test: { type: "boolean", default: false },
-      publishable: { type: "boolean", default: false },
+      test: flag,
+      publishable: flag,
       origin: { type: "string", multiple: true, default: [] },
-      app: { type: "boolean", default: false },
-      "allow-send": { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
+      app: flag,
+      "allow-send": flag,
+      json: flag,
     },
   });
   if (values.name.length > 64) throw new Misused("--name must be one line of at most 64 characters.");
@@ -157,10 +158,7 @@ function publishableRights({ scopes: list, origin, app, "allow-send": maySend, t
 }
 
 async function listKeys(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: { tenant: { type: "string" }, json: { type: "boolean", default: false } },
-  });
+  const { values } = parseArgs({ args, options: { tenant: { type: "string" }, json: flag } });
   await withStore(async (store) => {
     const only = values.tenant === undefined ? undefined : await findTenant(store, values.tenant);
     const all = await store.registry.listApiKeys();

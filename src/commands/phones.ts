@@ -10,7 +10,7 @@ import { sentenceOf } from "../otp/reason.ts";
 import type { Tenant } from "../otp/tenant.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
 import type { Store } from "../store/store.ts";
-import { say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import { flag, say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
 export const phoneCommands: Commands = {
@@ -40,7 +40,7 @@ length. Live requests stay as they are.
 async function show(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { tenant: { type: "string" }, json: { type: "boolean", default: false } },
+    options: { tenant: { type: "string" }, json: flag },
     allowPositionals: true,
   });
   const phone = onePhone(positionals);

@@ -18,9 +18,9 @@ import {
 } from "../otp/pumping-guard.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import { prefixName } from "../service/phone-refs.ts";
-import { explainPrefix, unblockPrefix, type PrefixReport } from "../service/prefixes.ts";
+import { explainPrefix, unblockPrefix, type PrefixReport } from "../service/phones.ts";
 import type { PrefixName, Store } from "../store/store.ts";
-import { say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import { flag, say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, tenantAsRead } from "./setup.ts";
 
 export const prefixCommands: Commands = {
@@ -51,7 +51,7 @@ nobody verifies will block the prefix again. PHONE is a number such as +31612345
 async function explain(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { tenant: tenantOption, json: { type: "boolean", default: false } },
+    options: { tenant: tenantOption, json: flag },
     allowPositionals: true,
   });
   const text = onePhone(positionals);

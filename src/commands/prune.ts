@@ -4,7 +4,7 @@
 import { parseArgs } from "node:util";
 import { parseRetentionMs } from "../config/config.ts";
 import { sweepThrough } from "../store/sweeper.ts";
-import { say, valueOf, withStore, type Command } from "./command.ts";
+import { flag, say, valueOf, withStore, type Command } from "./command.ts";
 import { showProgress } from "./progress.ts";
 import { phonesAtHand } from "./setup.ts";
 
@@ -21,7 +21,7 @@ and is not held up by it: the work is done in small batches. To keep less, set O
 };
 
 async function run(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
+  const { values } = parseArgs({ args, options: { json: flag } });
   const retentionMs = valueOf("otpd cannot prune", parseRetentionMs(process.env));
   const total = { expired: 0, deleted: 0 };
   const onBatch = ({ expired, deleted }: { expired: number; deleted: number }) => {

@@ -8,7 +8,7 @@ import type { Database } from "../store/open.ts";
 import { expireWithoutServer, restore as restoreBackup } from "../store/sqlite/backup.ts";
 import { createSystem, type Instant } from "../system.ts";
 import { showPages, tellingTrouble } from "./backup.ts";
-import { Misused, readText, say, single, timeOf, Unusable, valueOf, type Command } from "./command.ts";
+import { flag, Misused, readText, say, single, timeOf, Unusable, valueOf, type Command } from "./command.ts";
 
 export const restore: Command = {
   summary: "put a backup in the place of the database",
@@ -25,11 +25,7 @@ codes, keys and lists are those of the backup: revoke again what was revoked sin
 };
 
 async function run(args: string[]): Promise<void> {
-  const { values, positionals } = parseArgs({
-    args,
-    options: { "expire-only": { type: "boolean", default: false } },
-    allowPositionals: true,
-  });
+  const { values, positionals } = parseArgs({ args, options: { "expire-only": flag }, allowPositionals: true });
   if (values["expire-only"] && positionals.length > 0) throw new Misused("Give a file or --expire-only, not both.");
   const file = values["expire-only"] ? undefined : single(positionals, "Give the one file to restore from.");
   const database = valueOf("otpd cannot restore", parseDatabase(process.env, readText));

@@ -18,7 +18,7 @@ import { parseTemplates } from "../otp/template/file.ts";
 import { tenantsMax } from "../otp/tenant.ts";
 import type { TenantDecided } from "../store/registry.ts";
 import type { Instant } from "../system.ts";
-import { sayError, Misused, say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import { flag, Misused, say, sayError, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, findTenant, noTenant, tenantName } from "./setup.ts";
 import { describeTenant, madeTime, stateOf, tenantAsJson } from "./tenant-report.ts";
 
@@ -223,7 +223,7 @@ async function show(args: string[]): Promise<void> {
 }
 
 async function list(args: string[]): Promise<void> {
-  const { values } = parseArgs({ args, options: { json: { type: "boolean", default: false } } });
+  const { values } = parseArgs({ args, options: { json: flag } });
   await withStore(async (store) => {
     const records = (await store.registry.listTenants(-1)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
     const tenants = records.map((record) => ({

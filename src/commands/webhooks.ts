@@ -18,7 +18,18 @@ import {
   type IssuedSecret,
 } from "../service/endpoints.ts";
 import type { Store } from "../store/store.ts";
-import { Misused, say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import {
+  flag,
+  Misused,
+  say,
+  single,
+  table,
+  tenantOption,
+  timeOf,
+  Unusable,
+  withStore,
+  type Commands,
+} from "./command.ts";
 import { configuration, findTenant, keyRingOf, noTenant } from "./setup.ts";
 
 const keepDaysMax = 30;
@@ -100,12 +111,7 @@ const wantsId = "Give the id of one endpoint: otpd webhooks list shows them.";
 async function add(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: {
-      tenant: tenantOption,
-      events: { type: "string" },
-      "show-phones": { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
-    },
+    options: { tenant: tenantOption, events: { type: "string" }, "show-phones": flag, json: flag },
     allowPositionals: true,
   });
   const text = single(positionals, "Give one URL.");
@@ -146,7 +152,7 @@ function literalAddress({ hostname }: URL): string | undefined {
 async function rotate(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
-    options: { keep: { type: "string" }, json: { type: "boolean", default: false } },
+    options: { keep: { type: "string" }, json: flag },
     allowPositionals: true,
   });
   const id = single(positionals, wantsId);
@@ -164,10 +170,7 @@ async function rotate(args: string[]): Promise<void> {
 }
 
 async function list(args: string[]): Promise<void> {
-  const { values } = parseArgs({
-    args,
-    options: { tenant: { type: "string" }, json: { type: "boolean", default: false } },
-  });
+  const { values } = parseArgs({ args, options: { tenant: { type: "string" }, json: flag } });
   await withStore(async (store) => {
     const only = values.tenant === undefined ? undefined : (await findTenant(store, values.tenant)).id;
     const found = (await store.events.listEndpoints()).filter(

@@ -3,7 +3,6 @@
  */
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import type { Config } from "../config/config.ts";
-import { naming } from "../config/start-trouble.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { guarded, type GuardedProvider } from "../delivery/breaker.ts";
 import { createInbox, type Inbox } from "../delivery/inbox.ts";
@@ -17,8 +16,9 @@ import type { Channel } from "../otp/channel.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
 import { isTrip } from "../otp/pumping-guard.ts";
 import { createTenants, type Tenants } from "../service/tenants.ts";
+import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore } from "../store/open.ts";
-import type { PhoneOf, Store } from "../store/store.ts";
+import { StoreUnavailable, type PhoneOf, type Store } from "../store/store.ts";
 import { stopwatchMs, type System } from "../system.ts";
 import type { Telemetry } from "../telemetry.ts";
 
@@ -131,4 +131,23 @@ export async function openTenants(config: Config, telemetry: Telemetry, store: S
   });
   await tenants.refresh();
   return tenants;
+}
+
+/** Runs a part of the start that one variable decides. Its error begins with the variable. */
+async function naming<T>(variable: string, act: () => Promise<T>): Promise<T> {
+  try {
+    return await act();
+  } catch (error) {
+    if (!(error instanceof Error)) throw error;
+    const trouble = fileTrouble(error);
+    if (trouble !== undefined) {
+      const { path = "a file" } = error as NodeJS.ErrnoException;
+      throw new Error(`${variable}: ${path} ${trouble}`, { cause: error });
+    }
+    // About the database, whatever was to be done in it.
+    if (error instanceof StoreUnavailable) throw error;
+    // The same error, for those who look at its class.
+    if (!error.message.includes("OTP_")) error.message = `${variable}: ${error.message}`;
+    throw error;
+  }
 }

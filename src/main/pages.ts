@@ -12,7 +12,7 @@ import { createPublicDocuments } from "../server/pages/documents.ts";
 import { createOperations } from "../server/pages/operations.ts";
 import type { PagesByPath } from "../server/pages/pages.ts";
 import { createReportPages } from "../server/pages/reports.ts";
-import type { OwnKeys } from "../service/own-keys.ts";
+import type { OwnKeys } from "../service/api-keys.ts";
 import { createTakeReport } from "../service/reports.ts";
 import type { Base } from "./base.ts";
 

@@ -61,13 +61,6 @@ export interface Metrics {
 }
 
 const unknown = "unknown";
-const callBounds = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-const handOffBounds = [0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120];
-const providerBounds = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
-/** A person looks at the phone, types, or asks for another one. */
-const typingBounds = [5, 10, 20, 30, 60, 120, 300];
-const batchActsBounds = [1, 2, 4, 8, 16, 32, 64, 128, 256];
-const batchBounds = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1];
 /** What a provider call can come to. */
 const providerOutcomes: readonly SendOutcome["kind"][] = [
   "accepted",
@@ -121,7 +114,7 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
     name: "otp_call_seconds",
     help: "How long calls took to be answered, by RPC.",
     labels: ["rpc"],
-    bounds: callBounds,
+    bounds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
   });
   const refusals = counters(registry, {
     name: "otp_refusals_total",
@@ -176,7 +169,8 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
     name: "otp_time_to_verify_seconds",
     help: "From a send to its right code, by country and provider.",
     labels: ["country", "provider"],
-    bounds: typingBounds,
+    // A person looks at the phone, types, or asks for another one.
+    bounds: [5, 10, 20, 30, 60, 120, 300],
   });
   checks("VERIFIED");
   checks("CODE_MISMATCH");
@@ -220,7 +214,7 @@ function providerMetrics(registry: Registry) {
   const handOff = histograms(registry, {
     name: "otp_handoff_seconds",
     help: "From the commit that owes a message to its first provider call.",
-    bounds: handOffBounds,
+    bounds: [0.005, 0.025, 0.1, 0.5, 1, 5, 30, 120],
   });
   const providerCalls = counters(registry, {
     name: "otp_provider_calls_total",
@@ -231,7 +225,7 @@ function providerMetrics(registry: Registry) {
     name: "otp_provider_call_seconds",
     help: "How long provider calls took.",
     labels: ["provider", "channel"],
-    bounds: providerBounds,
+    bounds: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
   });
   return {
     called(
@@ -256,12 +250,12 @@ function storeMetrics(registry: Registry): Pick<Metrics, "batch"> {
   const batchActs = histograms(registry, {
     name: "otp_store_batch_acts",
     help: "Acts that were committed together.",
-    bounds: batchActsBounds,
+    bounds: [1, 2, 4, 8, 16, 32, 64, 128, 256],
   });
   const batchSeconds = histograms(registry, {
     name: "otp_store_batch_seconds",
     help: "How long a batch of acts took, from its beginning until it was durable.",
-    bounds: batchBounds,
+    bounds: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1],
   });
   const batchFailures = counters(registry, {
     name: "otp_store_batch_failures_total",

@@ -18,7 +18,6 @@ import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { createExpiryMap } from "./expiry-map.ts";
-import type { OwnKeys } from "./own-keys.ts";
 import { createQuota, unlimited } from "./quotas.ts";
 
 /** The use of a key is recorded at most this often. */
@@ -63,6 +62,30 @@ function makeKey(store: Store, system: System, spec: KeySpec): IssuedKey {
   const { id, text, digest } = makeApiKey(spec.kind, system.randomBytes(apiKeyBytes));
   const life = { createMs: store.now(), revokeMs: null, lastUseMs: null };
   return { key: { origins: [], isApp: false, ...spec, ...life, id, digest }, text };
+}
+
+/**
+ * Keys of the process itself, for a page of its own: made at the start and gone with the process. They are never stored and
+ * never printed, so no copy of the database has a trace of them.
+ */
+export interface OwnKeys {
+  /** Makes a key, and returns its text. */
+  make(spec: Pick<ApiKey, "kind" | "tenant" | "name" | "scopes" | "origins">): Secret;
+  /** The key of that id, if it is one of these. */
+  find(id: string): ApiKey | undefined;
+}
+
+export function createOwnKeys(system: System): OwnKeys {
+  const keys = new Map<string, ApiKey>();
+  return {
+    make(spec) {
+      const { id, text, digest } = makeApiKey(spec.kind, system.randomBytes(apiKeyBytes));
+      const life = { createMs: system.now(), expireMs: null, revokeMs: null, lastUseMs: null };
+      keys.set(id, { ...spec, ...life, id, digest, isApp: false });
+      return text;
+    },
+    find: (id) => keys.get(id),
+  };
 }
 
 /** A key that was found valid is remembered for so long. */

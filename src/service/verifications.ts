@@ -3,6 +3,8 @@
  * a key, runs one decision in the store, and makes an answer of its result. The rules are in otp/decisions.ts, the store
  * makes acts atomic; here is the order of events.
  */
+import { parsePhoneNumber, type E164 } from "../otp/phone-number.ts";
+import { isSandbox } from "../otp/sandbox.ts";
 import type { ActTools } from "./act.ts";
 import type { BotCheck } from "./bot-check.ts";
 import { createBotGate } from "./bot-gate.ts";
@@ -47,5 +49,27 @@ export function createVerifications(options: VerificationsOptions): Verification
     resend: (caller, id) => resend(tools, caller, id),
     cancel: (caller, id) => cancel(tools, caller, id),
     get: (caller, id) => get(tools, caller, id),
+  };
+}
+
+/**
+ * The same verifications, for development: `tell` is called for each send that is PHONE_RATE_LIMITED. Whoever tries his own
+ * number again and again meets that limit first, and has to read how to go on. The sandbox's limit is made up.
+ */
+export function tellingLimited(
+  verifications: Verifications,
+  tell: (phone: E164, tenant: string) => void,
+): Verifications {
+  return {
+    ...verifications,
+    async send(caller, command) {
+      const answer = await verifications.send(caller, command);
+      const { result } = answer;
+      if (!result.ok && result.refusal.reason === "PHONE_RATE_LIMITED" && !isSandbox(caller.tenant)) {
+        const phone = parsePhoneNumber(command.phone);
+        if (phone.ok) tell(phone.value.e164, caller.tenant);
+      }
+      return answer;
+    },
   };
 }

@@ -2,13 +2,14 @@
  * Bird, the successor of MessageBird's classic API, through `@messagebird/sdk`. Its own retries are off: the worker
  * counts every call. A message carries our reference as metadata, which Bird's webhooks bring back.
  */
-import { unreached } from "../tls-trouble.ts";
 import { BirdAPIError, BirdClient, BirdRateLimitError, BirdValidationError } from "@messagebird/sdk";
+import { AsyncLocalStorage } from "node:async_hooks";
 import * as v from "valibot";
+import { readAnswer } from "../../http-answer.ts";
 import type { SendOutcome } from "../../otp/message.ts";
-import { recorded, recordingFetch, type CallRecord } from "./bird-fetch.ts";
 import { clockFindings } from "./clock-check.ts";
 import type { Finding, Provider, ReportReading } from "../provider.ts";
+import { unreached } from "../tls-trouble.ts";
 import { describeProvider } from "./description.ts";
 import { mayBeConnected, outcomeOfAnswer, outcomeWithoutAnswer } from "./outcome.ts";
 import { httpsOrigin, originator, webhookSecret } from "./shapes.ts";
@@ -181,4 +182,47 @@ function readEvent(event: unknown): ReportReading {
       detail: typeof code === "string" ? code : undefined,
     },
   };
+}
+
+/** What the fetch of the SDK records of one call. */
+interface CallRecord {
+  /** The error of fetch, where there was no answer. */
+  failure?: unknown;
+  /** The answer's Date header. */
+  date?: string | undefined;
+}
+
+/** The largest answer read; the API's own are under 4 KiB. */
+const answerBytesMax = 65_536;
+
+const calls = new AsyncLocalStorage<CallRecord>();
+
+/** Runs a call of the SDK, and fills in its record. */
+function recorded<T>(record: CallRecord, call: () => Promise<T>): Promise<T> {
+  return calls.run(record, call);
+}
+
+/**
+ * Makes the fetch that the SDK is given. The SDK follows redirects, reads answers of any size, and drops the reason why there
+ * was no connection. This one stops at redirects, refuses answers that are too large, and records what happened.
+ */
+function recordingFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    const record = calls.getStore() ?? {};
+    try {
+      const response = await fetch(input, { ...init, redirect: "manual" });
+      record.date = response.headers.get("date") ?? undefined;
+      const { status, headers } = response;
+      return new Response(response.body === null ? null : await bodyOf(response.body), { status, headers });
+    } catch (error) {
+      record.failure = error;
+      throw error;
+    }
+  };
+}
+
+async function bodyOf(body: ReadableStream<Uint8Array>): Promise<Buffer<ArrayBuffer>> {
+  const read = await readAnswer(body, answerBytesMax);
+  if (read === undefined) throw new Error("the answer is too large");
+  return read;
 }
