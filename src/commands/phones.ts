@@ -57,11 +57,13 @@ async function show(args: string[]): Promise<void> {
       reports.push([id, await showPhone({ store, keys, policy }, id, phone)]);
     }
     const known = reports.filter(([, report]) => isKnown(report));
-    const told = known.length > 0 ? known : reports.filter(([tenant]) => tenant === "default");
-    if (values.json) return say(JSON.stringify(told.map(([tenant, report]) => asJson(tenant, phone, report))));
-    const isDefault = told.every(([tenant]) => tenant === "default");
+    const shown = known.length > 0 ? known : reports.filter(([tenant]) => tenant === "default");
+    if (values.json) return say(JSON.stringify(shown.map(([tenant, report]) => asJson(tenant, phone, report))));
+    const isDefault = shown.every(([tenant]) => tenant === "default");
     say(
-      told.map(([tenant, report]) => `${isDefault ? "" : `Tenant ${tenant}: `}${describe(phone, report)}`).join("\n\n"),
+      shown
+        .map(([tenant, report]) => `${isDefault ? "" : `Tenant ${tenant}: `}${describe(phone, report)}`)
+        .join("\n\n"),
     );
   });
 }

@@ -103,13 +103,13 @@ async function create(args: string[]): Promise<void> {
   const settings = givenSettings(values);
   const config = configuration();
   await withStore(async (store) => {
-    const told = await store.registry.changeTenant(name, ({ tenant, count }): TenantDecided<Told> => {
+    const change = await store.registry.changeTenant(name, ({ tenant, count }): TenantDecided<ChangeReport> => {
       if (tenant !== undefined) return { result: { trouble: `There is already a tenant ${name}.` } };
       if (count >= tenantsMax)
         return { result: { trouble: `There are ${tenantsMax} tenants, and no more may be made.` } };
       return keeping(name, settings, null, config, textsFileIn(values));
     });
-    report(told);
+    report(change);
     say(`Made the tenant ${name}. Make a key for it: otpd keys create --tenant ${name}`);
   });
 }
@@ -126,19 +126,19 @@ async function change(args: string[]): Promise<void> {
   if (twice !== undefined) throw new Misused(`--${flagOf(twice)} is both set and unset.`);
   const config = configuration();
   await withStore(async (store) => {
-    const told = await store.registry.changeTenant(name, ({ tenant }): TenantDecided<Told> => {
+    const change = await store.registry.changeTenant(name, ({ tenant }): TenantDecided<ChangeReport> => {
       if (tenant === undefined) return { result: { trouble: noTenant(name).message } };
       const merged = { ...settingsOf(tenant).settings, ...given };
       for (const setting of dropped) delete merged[setting];
       return keeping(name, merged, tenant.disableMs, config, textsFileIn(flags));
     });
-    report(told);
+    report(change);
     say(`Changed ${name}. It counts from the next call on.`);
   });
 }
 
 /** The end of a change: why it was not made, or its warnings. */
-interface Told {
+interface ChangeReport {
   readonly trouble?: string;
   readonly warnings?: readonly string[];
 }
@@ -150,7 +150,7 @@ function keeping(
   disableMs: number | null,
   config: Config,
   textsFile: string | undefined,
-): TenantDecided<Told> {
+): TenantDecided<ChangeReport> {
   const keep = { settings: recordedSettings(settings), disableMs };
   const { tenant, faults } = readTenant({ id, ...keep }, config);
   const sentences = faults.map(({ setting, rest }) =>
@@ -173,7 +173,7 @@ function faultsOfOperatorTexts(brand: string): readonly string[] {
   return path ? parseTemplates(readFileSync(path, "utf8"), brand).faults : [];
 }
 
-function report({ trouble, warnings = [] }: Told): void {
+function report({ trouble, warnings = [] }: ChangeReport): void {
   if (trouble !== undefined) throw new Unusable(trouble);
   for (const warning of warnings) sayError(`Warning: ${warning}.`);
 }

@@ -30,7 +30,7 @@ const broken: SendOutcome = {
 
 const paused = "paused at the provider's request";
 
-/** Wraps a provider; `now` is a clock in milliseconds. `onChange` is told when it is not called any more, and when it is again. */
+/** Wraps a provider; `now` is a clock in milliseconds. `onChange` is called when it opens and when it closes. */
 export function guarded(
   provider: Provider,
   now: () => number,

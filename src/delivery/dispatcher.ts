@@ -25,7 +25,7 @@ export interface DispatcherOptions {
   /** The providers of a channel, in the order they are tried. */
   readonly providersOf: (channel: Channel) => readonly Provider[];
   readonly phoneOf: PhoneOf;
-  /** Told of each provider call that began at `startMs`, for logs and metrics. */
+  /** Called after each provider call that began at `startMs`, for logs and metrics. */
   readonly onCall: (provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant) => void;
 }
 
@@ -108,7 +108,7 @@ type Withheld = Extract<SendOutcome, { readonly kind: "refused" }>;
 
 const withheld = (detail: string): Withheld => ({ kind: "refused", cause: "content", detail });
 
-/** The message of a job as it is at that moment, or why nobody is to have it. Text and number are made for each call. Pure. */
+/** The message of a job, or why it is withheld. Number and text are derived anew for each call. Pure. */
 function outgoingOf(
   { message, verification }: Job,
   keys: KeyRing,

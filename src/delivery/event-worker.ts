@@ -26,13 +26,13 @@ export interface EventWorkerOptions {
   readonly system: System;
   readonly keys: KeyRing;
   readonly post: Post;
-  /** Told when an endpoint was disabled because of what it answered, or did not. */
+  /** Called when an endpoint was disabled because of its answers, or for want of any. */
   readonly onDisabled: (endpoint: Endpoint) => void;
-  /** Told what each try came to. */
+  /** Called with the outcome of each try. */
   readonly onTried: (outcome: TryOutcome) => void;
-  /** Told how many events were dropped: after their last try, or beyond a backlog. */
+  /** Called with the number of events that were dropped: after their last try, or beyond a backlog. */
   readonly onDropped: (count: number) => void;
-  /** Told of a fault of the worker's own. */
+  /** Called with a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
 }
 

@@ -15,7 +15,7 @@ export interface PollerOptions {
   readonly claim: () => Promise<void>;
   /** The pause before the next poll where something is due and was claimed, or has no room; in milliseconds. */
   readonly nextPollMs: () => number;
-  /** Told of a fault of the worker's own. */
+  /** Called with a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
 }
 

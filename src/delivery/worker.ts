@@ -18,9 +18,9 @@ export interface WorkerOptions extends DispatcherOptions {
   readonly refreshTenants: () => Promise<void>;
   /** Provider calls at once; 256 unless given. */
   readonly callsMax?: number;
-  /** Told once a tenant and day that a share of its daily cap is reached. */
+  /** Called once a tenant and day when a share of its daily cap is reached. */
   readonly onDailyShare: (tenant: string, share: Share) => void;
-  /** Told of a fault of the worker's own. */
+  /** Called with a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
 }
 

@@ -49,7 +49,7 @@ export interface Base extends WatchedStore, Pick<Dependencies, "system" | "telem
   readonly keys: KeyRing;
   readonly tenants: Tenants;
   readonly phoneOf: PhoneOf;
-  /** Makes what is told of a fault in a part of the service. */
+  /** Makes the logger of faults in one part of the service. */
   readonly onFault: (where: string) => (error: unknown) => void;
 }
 
@@ -72,7 +72,7 @@ export function createProviders(
   return { providers: watched, inbox };
 }
 
-/** Opens the store. `onNudge` is told when another server has left messages for anybody to take. */
+/** Opens the store. `onNudge` is called when another server has left messages for anybody to take. */
 export async function openWatchedStore(
   config: Config,
   { system, telemetry, openStore: open = openStore }: Dependencies,

@@ -76,7 +76,7 @@ function createActs(base: Base, worker: Worker): Verifications {
   return isDevelopment(config) ? tellingLimited(verifications, (...of) => print(limitedLine(...of))) : verifications;
 }
 
-/** What is told of calls, and of requests that became none; `end` tells what is still counted. */
+/** The log lines and metrics of calls, and of requests that became none. `end` logs what is only counted so far. */
 function createCallLog({ system, telemetry, metrics }: Base) {
   const log = createTurnedAwayLog({ system, write: telemetry.turnedAway, writeRest: telemetry.turnedAwayRest });
   const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
@@ -107,7 +107,7 @@ export interface CallsOptions {
   readonly pages: SitePages["pages"];
 }
 
-/** Makes the gateway. `end` has the log tell what it has only counted so far. */
+/** Makes the gateway. `end` is that of its log. */
 export function createCalls(
   base: Base,
   options: CallsOptions,

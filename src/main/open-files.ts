@@ -1,13 +1,13 @@
 /**
- * How many connections there are files for. A process that has opened all it may takes no connection, whoever comes, and
- * reaches neither its providers nor its database.
+ * How many connections there are files for. A process that has all its files open takes no connection, and reaches neither
+ * its providers nor its database.
  */
 import { readFileSync } from "node:fs";
 
-/** What connections may have of all files: the rest is for calls to providers, of which there may be many, and the database. */
+/** The part of all files for connections. The rest is for the database and for calls of providers, which may be many. */
 const connectionsPart = 3 / 4;
 
-/** Tells how many connections this process has files for, as Linux tells it; undefined elsewhere, and where there is no limit. */
+/** The connections that this process has files for, on Linux; undefined elsewhere, and where there is no limit. */
 export function connectionsWithinFiles(): number | undefined {
   try {
     // Node has made the soft limit as large as the hard one by now.

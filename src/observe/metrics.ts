@@ -131,7 +131,7 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
       const { rpc, refusal } = call;
       const outcome = callOutcomeOf(call);
       calls(rpc, outcome).add();
-      // Whoever left says when he had enough, and not how long an answer takes.
+      // The client left: the duration is not that of an answer.
       if (outcome === "canceled") return;
       callSeconds(rpc).observe(durationMs / 1_000);
       if (refusal !== undefined) refusals(rpc, refusal.reason).add();

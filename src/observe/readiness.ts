@@ -20,7 +20,7 @@ export interface ReadinessOptions {
 export interface Readiness {
   /** Makes each of these checks. */
   judge(checks: readonly ReadinessCheck[]): Promise<Partial<Record<ReadinessCheck, CheckResult>>>;
-  /** Told of each batch of acts, whether it is durable or has failed as a whole. */
+  /** Called after each batch of acts, whether it is durable or has failed as a whole. */
   batchEnded(isDurable: boolean): void;
   /** The instance is not ready from now on. */
   drain(): void;

@@ -22,7 +22,7 @@ export interface ActTools {
   readonly tenantOf: TenantOf;
   readonly phoneOf: PhoneOf;
   readonly handOver: HandOver;
-  /** Told once a tenant and day that a share of its daily cap is reached. */
+  /** Called once a tenant and day when a share of its daily cap is reached. */
   readonly onDailyShare: (tenant: string, share: Share) => void;
 }
 

@@ -94,7 +94,7 @@ export async function rotateSecret(
   return isFull ? "full" : { id, secret };
 }
 
-/** Signs with the newest secret alone from now on; false if there is no endpoint with this id. */
+/** Signs only with the newest secret from now on; false if there is no endpoint with this id. */
 export function expireSecrets({ store }: Pick<EndpointDependencies, "store">, id: string): Promise<boolean> {
   return store.events.changeEndpoint(id, (endpoint) => ({ ...endpoint, secrets: endpoint.secrets.slice(0, 1) }));
 }

@@ -77,7 +77,7 @@ export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOve
   };
 }
 
-/** A verification as a send or a resend answers it, at a moment, with its phone's buckets as they are then. Pure. */
+/** A verification as a send or a resend answers it, with its phone's buckets as they are then. Pure. */
 export function sentAt(v: Verification, policy: Policy, at: Instant, tatsMs: readonly Instant[]): Sent {
   const { count, nextMs } = resendsLeft(v, policy, at, tatsMs);
   return {

@@ -14,7 +14,7 @@ export interface ReportsOptions {
   /** The names of a channel's providers, in their order. */
   readonly providersOf: ReportFacts["providersOf"];
   readonly phoneOf: PhoneOf;
-  /** Told that a message is due at once. */
+  /** Called when a message is due at once. */
   readonly nudge: () => void;
 }
 

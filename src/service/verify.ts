@@ -13,7 +13,7 @@ import { answer, replay, type Answer, type Caller, type Verified, type VerifyCom
 export interface VerifyTools extends ActTools {
   /** Who vouches in receipts: their `iss`. */
   readonly issuer: string;
-  /** Told what a verify was decided to be, for metrics; also of one that only repeats an earlier answer. */
+  /** Called with the decision of each verify, for metrics; also of one that only repeats an earlier answer. */
   readonly onVerify?: ((decided: VerifyResult, tenant: string) => void) | undefined;
 }
 
