@@ -179,8 +179,8 @@ async function listKeys(args: string[]): Promise<void> {
       }));
     if (values.json) return say(JSON.stringify(keys));
     if (keys.length === 0) {
-      const [whose, flag] = only === undefined ? ["", ""] : [` of ${only.id}`, ` --tenant ${only.id}`];
-      return say(`There are no API keys${whose}. Make one: otpd keys create${flag} --name me`);
+      const [whose, option] = only === undefined ? ["", ""] : [` of ${only.id}`, ` --tenant ${only.id}`];
+      return say(`There are no API keys${whose}. Make one: otpd keys create${option} --name me`);
     }
     const head = ["ID", "KIND", "TENANT", "NAME", "STATE", "SCOPES", "LAST USED", "EXPIRES", "ORIGINS"];
     const lines = keys.map((k) => [

@@ -103,13 +103,13 @@ async function create(args: string[]): Promise<void> {
   const settings = givenSettings(values);
   const config = configuration();
   await withStore(async (store) => {
-    const change = await store.registry.changeTenant(name, ({ tenant, count }): TenantDecided<ChangeReport> => {
+    const changed = await store.registry.changeTenant(name, ({ tenant, count }): TenantDecided<ChangeReport> => {
       if (tenant !== undefined) return { result: { trouble: `There is already a tenant ${name}.` } };
       if (count >= tenantsMax)
         return { result: { trouble: `There are ${tenantsMax} tenants, and no more may be made.` } };
       return keeping(name, settings, null, config, textsFileIn(values));
     });
-    report(change);
+    report(changed);
     say(`Made the tenant ${name}. Make a key for it: otpd keys create --tenant ${name}`);
   });
 }
@@ -126,13 +126,13 @@ async function change(args: string[]): Promise<void> {
   if (twice !== undefined) throw new Misused(`--${flagOf(twice)} is both set and unset.`);
   const config = configuration();
   await withStore(async (store) => {
-    const change = await store.registry.changeTenant(name, ({ tenant }): TenantDecided<ChangeReport> => {
+    const changed = await store.registry.changeTenant(name, ({ tenant }): TenantDecided<ChangeReport> => {
       if (tenant === undefined) return { result: { trouble: noTenant(name).message } };
       const merged = { ...settingsOf(tenant).settings, ...given };
       for (const setting of dropped) delete merged[setting];
       return keeping(name, merged, tenant.disableMs, config, textsFileIn(flags));
     });
-    report(change);
+    report(changed);
     say(`Changed ${name}. It counts from the next call on.`);
   });
 }
