@@ -8,7 +8,7 @@ import { createWorker, type Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import type { Share } from "../otp/daily-cap.ts";
 import type { SlotOf } from "../otp/idempotency.ts";
-import { createSprayWatch } from "../service/spray-watch.ts";
+import { createSprayingWatch } from "../service/spraying-watch.ts";
 import { createSweeper } from "../store/sweeper.ts";
 import type { Recurring } from "../system.ts";
 import { isDevelopment, type Base } from "./base.ts";
@@ -52,7 +52,7 @@ export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf): Rec
     onFault: onFault("event-worker"),
   });
   const sweeper = createSweeper({ ...base, slotOf }, config.policy.retentionMs, onFault("sweeper"));
-  const sprayWatch = createSprayWatch({
+  const sprayingWatch = createSprayingWatch({
     store,
     system: base.system,
     tenantOf: base.tenants.tenantOf,
@@ -61,12 +61,12 @@ export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf): Rec
   });
   return {
     start() {
-      for (const part of [worker, eventWorker, sweeper, sprayWatch]) part.start();
+      for (const part of [worker, eventWorker, sweeper, sprayingWatch]) part.start();
     },
     async stop() {
       await Promise.all([worker.stop(workerGraceMs), eventWorker.stop(workerGraceMs)]);
       await sweeper.stop();
-      await sprayWatch.stop();
+      await sprayingWatch.stop();
     },
   };
 }

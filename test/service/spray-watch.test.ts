@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Guesses } from "../../src/otp/spraying.ts";
-import { createSprayWatch } from "../../src/service/spray-watch.ts";
+import { createSprayingWatch } from "../../src/service/spraying-watch.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { Machine, turn } from "../simulation/machine.ts";
 import { policy as defaults } from "../support/data/examples.ts";
@@ -14,7 +14,7 @@ function watching(policy = defaults) {
   const guesses = new Map<string, Guesses>();
   const [warnings, faults]: [string[], unknown[]] = [[], []];
   const fixture = { guesses, warnings, faults, isDown: false };
-  const watch = createSprayWatch({
+  const watch = createSprayingWatch({
     store: {
       async readGuesses() {
         if (fixture.isDown) throw new StoreUnavailable("down");

@@ -7,7 +7,7 @@ import type { TenantOf } from "../otp/tenant.ts";
 import type { Store } from "../store/store.ts";
 import { recurring, type Recurring, type System } from "../system.ts";
 
-export interface SprayWatchOptions {
+export interface SprayingWatchOptions {
   readonly store: Pick<Store, "readGuesses">;
   readonly system: Pick<System, "after">;
   readonly tenantOf: TenantOf;
@@ -17,7 +17,7 @@ export interface SprayWatchOptions {
 
 const everyMs = 15_000;
 
-export function createSprayWatch({ store, system, tenantOf, warn, onFault }: SprayWatchOptions): Recurring {
+export function createSprayingWatch({ store, system, tenantOf, warn, onFault }: SprayingWatchOptions): Recurring {
   const guessedAt = new Set<string>();
 
   function warnOfChange(tenant: string, guesses: Guesses): void {
