@@ -8,8 +8,9 @@ import type { AddressInfo } from "node:net";
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { startListener, testKey } from "../support/service/listener.ts";
-import { callText } from "../support/clients/raw.ts";
+import type { Page } from "../../src/server/pages/pages.ts";
+import { pageKey, startListener, testKey } from "../support/service/listener.ts";
+import { callFrames, callText, framesIn, frameType, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { freePort } from "../support/network/ports.ts";
 import { firstKey, startOtpd } from "../support/processes/process.ts";
 import { stopUnderLoad } from "../support/processes/stop-under-load.ts";
@@ -60,6 +61,49 @@ test("connections that wait to be taken when the stop comes are taken, and their
   await listener.stop(60_000);
   await closed;
   expect(output).toBe("HTTP/1.1 200\n".repeat(40));
+});
+
+test("strangers who leave things undone do not hold up a stop, and callers whom we owe an answer get it", async () => {
+  const report: Page = {
+    methods: ["POST"],
+    acts: true,
+    answer: async () => ({ ok: true, value: { type: "", body: "" } }),
+  };
+  const pageOf = (path: string) => (path === "/webhooks/test" ? report : undefined);
+  // Nothing else would end them before the test is over.
+  const listener = await startListener({
+    pageOf,
+    deadlineMs: 40_000,
+    limits: { callMs: 40_000, requestMs: 40_000 },
+  });
+  const half = "content-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+  const halfReport = await openRaw(listener.port);
+  halfReport.write(`POST /webhooks/test HTTP/1.1\r\nhost: otpd\r\n${half}`);
+  const halfCall = await openRaw(listener.port);
+  halfCall.write(`POST /v1/otp/send HTTP/1.1\r\nhost: otpd\r\nauthorization: Bearer ${pageKey}\r\n${half}`);
+  const untaken = await openRaw(listener.port);
+  untaken.write(preface, settings([4, 0]), callFrames(listener.port, 1, pageKey));
+  await untaken.until((bytes) => framesIn(bytes).find(({ type }) => type === frameType.headers));
+  listener.hang();
+  const backend = await openRaw(listener.port);
+  backend.write(callText(testKey));
+  const page = await openRaw(listener.port);
+  page.write(preface, settings(), callFrames(listener.port, 1, pageKey));
+  await listener.hanging(2);
+  const began = performance.now();
+  const stopping = listener.stop(40_000);
+  await Promise.all([
+    halfReport.closed,
+    halfCall.closed,
+    untaken.until((bytes) => framesIn(bytes).find(({ type }) => type === frameType.reset)),
+  ]);
+  expect(performance.now() - began).toBeLessThan(20_000);
+  listener.letGo();
+  expect((await backend.closed).toString()).toMatch(/^HTTP\/1.1 200 /);
+  const answered = framesIn(await page.closed).map(({ type }) => type);
+  expect(answered).toContain(frameType.headers);
+  expect(answered).not.toContain(frameType.reset);
+  await stopping;
 });
 
 test("a provider that never answers holds up neither the caller nor the stop beyond 10 s", async () => {

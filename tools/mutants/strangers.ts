@@ -77,6 +77,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/pipeline.test.ts"],
   },
   {
+    name: "a stop waits for strangers",
+    breaks: "half a body of one stranger makes every restart last six seconds longer",
+    place: "src/server/listener/farewells.ts#endUndone",
+    text: `if (!isOwed(answer)) cutCall(connection, answer.req);`,
+    replacement: `if (answer.destroyed) cutCall(connection, answer.req);`,
+    suites: ["test/server/stop.test.ts"],
+  },
+  {
     name: "page's refusals all in the log",
     breaks: "whoever copies a page's key fills the log",
     place: "src/main/calls.ts#isAnybodys",

@@ -18,7 +18,7 @@ import { isOwed, untaken } from "./answers-due.ts";
 import { createConnection, moveTo, type Connection } from "./connection.ts";
 import { creditCall, isFlood, isNoise } from "./credit.ts";
 import type { Request, Response } from "./exchange.ts";
-import { close, cut, cutCall, destroy, dismiss, retire } from "./farewells.ts";
+import { close, cut, cutCall, destroy, dismiss, endUndone, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
 import { takenFor } from "./holdings.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
@@ -69,6 +69,8 @@ export interface Connections {
   retireAll(): void;
   /** Takes no more calls on the connections there are, and closes those that have none under way. */
   dismissAll(): void;
+  /** Ends what strangers keep open: requests that are not whole, and answers that are given and not taken. */
+  endUndone(): void;
   /** Closes all that is left, whatever it is doing. */
   destroyAll(): void;
   /** How many are open. */
@@ -131,6 +133,9 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     },
     dismissAll() {
       for (const connection of bySocket.values()) dismiss(connection);
+    },
+    endUndone() {
+      for (const connection of bySocket.values()) endUndone(connection);
     },
     destroyAll() {
       clearInterval(ticking);

@@ -2,6 +2,7 @@
  * How a connection ends: it is told to go and finishes its calls, it is closed while it has none, or it is cut.
  */
 import { constants } from "node:http2";
+import { isOwed } from "./answers-due.ts";
 import type { Connection } from "./connection.ts";
 import type { Request } from "./exchange.ts";
 import { sendShutdownNotice } from "./shutdown-notice.ts";
@@ -60,6 +61,14 @@ export function cutCall(connection: Connection, request: Request): void {
     if (!stream.destroyed) cut(connection);
   };
   setTimeout(ifStuck, lingerMs).unref();
+}
+
+/** Ends what a stranger keeps open: requests that are not whole, and answers that are given and not taken. */
+export function endUndone(connection: Connection): void {
+  const due = [...(connection.answersDue ?? [])];
+  // HTTP/1 can end them only together with what is owed on the connection.
+  if (connection.session === undefined && due.some(isOwed)) return;
+  for (const answer of due) if (!isOwed(answer)) cutCall(connection, answer.req);
 }
 
 /** Closes a connection whatever it is doing. Without an error, which every single stream would have to hear. */

@@ -102,6 +102,8 @@ const settleSteps = 3;
 const refusalsMs = 300;
 /** Connections that wait to be taken. Beyond this, or the system's own bound, a client is left to try again. */
 const backlogMax = 4_096;
+/** At a stop, how long strangers have to end a request that they began, and to take what they were given. */
+const undoneMs = 1_000;
 /** How long last answers have to leave, and clients to close in their own time. */
 const lastAnswersMs = 1_000;
 
@@ -231,6 +233,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
       connections.retireAll();
       const over = new AbortController();
       void dismiss(Math.min(graceMs, refusalsMs) / settleStepMs, over.signal);
+      setTimeout(connections.endUndone, undoneMs).unref();
       await within(handler.drain(), graceMs);
       await within(closed, Math.min(graceMs, lastAnswersMs));
       over.abort();
