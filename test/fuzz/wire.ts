@@ -32,7 +32,7 @@ export function writeRaw(port: number, bytes: Buffer, mayBeTorn: boolean): Promi
     const chunks: Buffer[] = [];
     const socket: Socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
     const tearing = mayBeTorn ? setTimeout(() => socket.end(), 25) : undefined;
-    socket.setTimeout(mayBeTorn ? 150 : 20_000, () => socket.destroy());
+    socket.setTimeout(mayBeTorn ? 150 : 120_000, () => socket.destroy());
     socket.on("data", (chunk) => chunks.push(chunk));
     socket.on("error", () => {});
     socket.on("end", () => socket.destroy());
