@@ -20,7 +20,6 @@ import { createBoundConnections, createCalls, createShares, deadlineMs, type Sha
 import { createSitePages } from "./main/pages.ts";
 import { createMessageWorker, createRecurring } from "./main/workers.ts";
 import { createTracing } from "./observe/tracing.ts";
-import type { Channel } from "./otp/channel.ts";
 import { slotsUnder } from "./otp/idempotency.ts";
 import { boundHeap } from "./server/listener/heap.ts";
 import { startServer, type RunningServer } from "./server/listener/server.ts";
@@ -55,9 +54,9 @@ export async function startService(config: Config, dependencies: Dependencies): 
   const { system, telemetry, print } = dependencies;
   const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
   const tracing = createTracing(OtpService.typeName);
-  const { providers, inbox } = createProviders(config, dependencies, tracing);
+  const providers = createProviders(config, dependencies, tracing);
   let worker: Worker | undefined;
-  const watched = await openWatchedStore(config, dependencies, tracing, providers, () => worker?.nudge());
+  const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, () => worker?.nudge());
   const { store, readiness } = watched;
   try {
     const keys = await openKeys(config, system, store);
@@ -65,16 +64,15 @@ export async function startService(config: Config, dependencies: Dependencies): 
     await keyThrough(store, slotOf);
     const tenants = await openTenants(config, telemetry, store);
     const phoneOf = phoneRefs(keys, tenants.tenantOf);
-    const providersOf = (channel: Channel) => (channel === "sms" ? providers : []);
     const given = { config, system, telemetry, print, onFault };
-    const base: Base = { ...given, ...watched, providers, providersOf, keys, tenants, phoneOf };
+    const base: Base = { ...given, ...watched, ...providers, keys, tenants, phoneOf };
 
     worker = createMessageWorker(base, tracing);
     const recurring = createRecurring(base, worker, slotOf);
     const shareOf = createShares(base);
     const connections = createBoundConnections(base, shareOf);
     const ownKeys = createOwnKeys(system);
-    const { demo, pages } = createSitePages(base, ownKeys, inbox, worker.nudge);
+    const { demo, pages } = createSitePages(base, ownKeys, worker.nudge);
     const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages });
     const health = createHealth([OtpService.typeName]);
     const server = await startServer({

@@ -41,11 +41,8 @@ export interface WatchedStore {
   readonly readiness: Readiness;
 }
 
-export interface Base extends WatchedStore, Pick<Dependencies, "system" | "telemetry" | "print"> {
+export interface Base extends WatchedStore, Providers, Pick<Dependencies, "system" | "telemetry" | "print"> {
   readonly config: Config;
-  readonly providers: readonly GuardedProvider[];
-  /** Those of a channel, in the order they are tried. */
-  readonly providersOf: (channel: Channel) => readonly GuardedProvider[];
   readonly keys: KeyRing;
   readonly tenants: Tenants;
   readonly phoneOf: PhoneOf;
@@ -57,19 +54,26 @@ export function isDevelopment({ environment }: Pick<Config, "environment">): boo
   return environment === "development";
 }
 
-/** Makes the providers, and in development an inbox of what the console prints. */
+export interface Providers {
+  readonly providers: readonly GuardedProvider[];
+  /** Those of a channel, in the order they are tried. */
+  readonly providersOf: (channel: Channel) => readonly GuardedProvider[];
+  /** In development, what the console printed. */
+  readonly inbox: Inbox | undefined;
+}
+
 export function createProviders(
   config: Config,
   { system, telemetry, print, providers }: Dependencies,
   tracing: Tracing,
-): { readonly providers: readonly GuardedProvider[]; readonly inbox: Inbox | undefined } {
+): Providers {
   const now = () => system.now();
   const bare = providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, { now, print }));
   const inbox = isDevelopment(config) && bare.every(({ name }) => name === "console") ? createInbox(now) : undefined;
   const watched = bare.map((provider) =>
     tracing.provider(guarded(inbox?.copying(provider) ?? provider, now, telemetry.breaker)),
   );
-  return { providers: watched, inbox };
+  return { providers: watched, providersOf: (channel) => (channel === "sms" ? watched : []), inbox };
 }
 
 /** Opens the store. `onNudge` is called when another server has left messages for anybody to take. */

@@ -2,7 +2,6 @@
  * The pages beside the calls: probes and metrics, public documents, providers' reports and, in development, the demo.
  */
 import { hostname } from "node:os";
-import type { Inbox } from "../delivery/inbox.ts";
 import { everythingPublic } from "./first-start.ts";
 import { receiptKeys } from "../otp/receipt.ts";
 import { Secret } from "../otp/secret.ts";
@@ -24,7 +23,7 @@ export interface SitePages {
 }
 
 /** `nudge` has the worker look at once for what a report has made due. */
-export function createSitePages(base: Base, ownKeys: OwnKeys, inbox: Inbox | undefined, nudge: () => void): SitePages {
+export function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () => void): SitePages {
   const { config, system, keys, metrics, providersOf } = base;
   const operations = createOperations({
     metrics: metrics && config.metrics !== "off" ? { access: config.metrics, render: metrics.render } : undefined,
@@ -41,7 +40,7 @@ export function createSitePages(base: Base, ownKeys: OwnKeys, inbox: Inbox | und
   const reports = createReportPages(base.providers, takeReport);
   const demo = config.demo
     ? createDemo({
-        inbox,
+        inbox: base.inbox,
         host: config.host,
         token: new Secret(Buffer.from(system.randomBytes(demoTokenBytes)).toString("base64url")),
         makeKey: (origins) => ownKeys.make({ ...everythingPublic, tenant: "default", name: "demo page", origins }),

@@ -6,12 +6,12 @@ import type { KeyRing } from "../otp/key-ring.ts";
 import type { Share } from "../otp/daily-cap.ts";
 import type { Replay } from "../otp/decisions.ts";
 import type { Policy } from "../otp/policy.ts";
-import { ok, type Refusal } from "../otp/reason.ts";
+import { ok, type Refusal, type Result } from "../otp/reason.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import { resendsLeft, type Verification } from "../otp/verification.ts";
 import type { PhoneOf, Store, UpdateScope } from "../store/store.ts";
 import type { System } from "../system.ts";
-import { replay, type Answer, type Caller, type Sent } from "./calls.ts";
+import type { Answer, Caller, Sent } from "./calls.ts";
 import { sentAt, type HandOver } from "./hand-over.ts";
 
 /** The dependencies of an act. */
@@ -77,4 +77,14 @@ export async function replaySent(tools: ActTools, replayed: Replay): Promise<Ans
   if (first?.sent === undefined) return replay(ok(await sentNow(tools, verification)));
   const { id, digits, expireMs } = verification;
   return replay(ok({ id, digits, expireMs, at: first.at, ...first.sent }));
+}
+
+/** An answer of this call's own. */
+export function answer<T>(result: Result<T>): Answer<T> {
+  return { result, replayed: false };
+}
+
+/** An answer that an earlier call was given. */
+export function replay<T>(result: Result<T>): Answer<T> {
+  return { result, replayed: true };
 }

@@ -91,13 +91,3 @@ export interface Answer<T> {
   readonly result: Result<T>;
   readonly replayed: boolean;
 }
-
-/** An answer of this call's own. */
-export function answer<T>(result: Result<T>): Answer<T> {
-  return { result, replayed: false };
-}
-
-/** An answer that an earlier call was given. */
-export function replay<T>(result: Result<T>): Answer<T> {
-  return { result, replayed: true };
-}

@@ -3,8 +3,8 @@
  */
 import { decideCancel } from "../otp/decisions.ts";
 import { ok } from "../otp/reason.ts";
-import { claimOf, scopeOf, type ActTools } from "./act.ts";
-import { answer, type Answer, type Caller, type Canceled } from "./calls.ts";
+import { answer, claimOf, scopeOf, type ActTools } from "./act.ts";
+import type { Answer, Caller, Canceled } from "./calls.ts";
 
 export async function cancel(tools: ActTools, caller: Caller, id: string): Promise<Answer<Canceled>> {
   const claim = claimOf(tools, caller, "CancelOtp", [id]);

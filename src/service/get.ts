@@ -4,8 +4,8 @@
 import { openPhone } from "../otp/phone-number.ts";
 import { ok, refuse } from "../otp/reason.ts";
 import { terminalReason } from "../otp/verification.ts";
-import { sentNow, type ActTools } from "./act.ts";
-import { answer, type Answer, type Caller, type Seen } from "./calls.ts";
+import { answer, sentNow, type ActTools } from "./act.ts";
+import type { Answer, Caller, Seen } from "./calls.ts";
 
 export async function get(tools: ActTools, caller: Caller, id: string): Promise<Answer<Seen>> {
   const { store, keys } = tools;

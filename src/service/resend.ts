@@ -6,8 +6,8 @@ import { decideResend } from "../otp/decisions.ts";
 import { listedNumber } from "../otp/destination.ts";
 import { openPhone } from "../otp/phone-number.ts";
 import type { UpdateScope } from "../store/store.ts";
-import { claimOf, policyOf, replaySent, scopeOf, type ActTools } from "./act.ts";
-import { answer, type Answer, type Caller, type Sent } from "./calls.ts";
+import { answer, claimOf, policyOf, replaySent, scopeOf, type ActTools } from "./act.ts";
+import type { Answer, Caller, Sent } from "./calls.ts";
 import { keptIfSpent, unlimited } from "./quotas.ts";
 
 export async function resend(tools: ActTools, caller: Caller, id: string): Promise<Answer<Sent>> {

@@ -12,9 +12,9 @@ import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Result } from "../otp/reason.ts";
 import { canonicalBind } from "../otp/verification.ts";
 import type { OpenScope, PhoneRef } from "../store/store.ts";
-import { claimOf, replaySent, type ActTools } from "./act.ts";
+import { answer, claimOf, replaySent, type ActTools } from "./act.ts";
 import type { BotGate } from "./bot-gate.ts";
-import { answer, type Answer, type Caller, type SendCommand, type Sent } from "./calls.ts";
+import type { Answer, Caller, SendCommand, Sent } from "./calls.ts";
 import { bucketsOf, prefixRef } from "./phone-refs.ts";
 import { keptIfSpent, unlimited } from "./quotas.ts";
 

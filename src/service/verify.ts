@@ -7,8 +7,8 @@ import { ok } from "../otp/reason.ts";
 import { receiptOf } from "../otp/receipt.ts";
 import { realTenantOf } from "../otp/sandbox.ts";
 import { canonicalBind } from "../otp/verification.ts";
-import { claimOf, policyOf, scopeOf, storedRefusal, type ActTools } from "./act.ts";
-import { answer, replay, type Answer, type Caller, type Verified, type VerifyCommand } from "./calls.ts";
+import { answer, claimOf, policyOf, replay, scopeOf, storedRefusal, type ActTools } from "./act.ts";
+import type { Answer, Caller, Verified, VerifyCommand } from "./calls.ts";
 
 export interface VerifyTools extends ActTools {
   /** Who vouches in receipts: their `iss`. */
