@@ -63,15 +63,15 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a stop by the clock alone",
     breaks: "a process that stood still at a stop closes connections whose calls it has not read",
-    place: "src/server/listener/server.ts#startServer",
-    text: `    for (let step = 0; step < steps; step += 1) {
-      await sleep(settleStepMs);
-      await nextTurn();
-      if (over.aborted) return;
-    }
-`,
-    replacement: `    await sleep(steps * settleStepMs);
+    place: "src/server/listener/stop-steps.ts#afterSteps",
+    text: `  for (let step = 0; step < ms / stepMs; step += 1) {
+    await sleep(stepMs);
+    await nextTurn();
     if (over.aborted) return;
+  }
+`,
+    replacement: `  await sleep(ms);
+  if (over.aborted) return;
 `,
     suites: ["test/server/server.test.ts"],
   },

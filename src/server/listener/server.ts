@@ -15,10 +15,10 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
-import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { Request, RequestHandler, Response } from "./exchange.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createPipelines } from "./pipeline.ts";
+import { afterSteps, createUntilQuiet } from "./stop-steps.ts";
 import { tellApart } from "./tell-apart.ts";
 
 export interface ServerOptions {
@@ -87,18 +87,7 @@ export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs" | "c
   tickMs: 500,
 };
 
-/**
- * At a stop, what was sent before it is still taken: it may be in the system's buffers yet. A turn of the event loop takes
- * one of the connections that wait and reads from those it has, so it turns until no new one has shown up for a few steps,
- * at most for `settleMs`.
- */
-const settleMs = 1_000;
-const settleStepMs = 5;
-const settleSteps = 3;
-/**
- * At a stop, for how long new calls on old connections are told why they are refused, before they are just not taken. In
- * steps too: a process that stood still for as long has yet to read what was sent to it meanwhile.
- */
+/** At a stop, for how long new calls on old connections are told why they are refused, before they are just not taken. */
 const refusalsMs = 300;
 /** Connections that wait to be taken. Beyond this, or the system's own bound, a client is left to try again. */
 const backlogMax = 4_096;
@@ -174,43 +163,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     handler.refuseExpectation(request, response);
   }
 
+  const listeners = { onRequest, onExpectation, takePiecewise: pipelines.take, onUnreadable: handler.answerUnreadable };
   const listener =
     readCertificate === undefined
-      ? cleartext(
-          connections,
-          { onRequest, onExpectation, takePiecewise: pipelines.take, onUnreadable: handler.answerUnreadable },
-          limits,
-        )
-      : secure(
-          connections,
-          { onRequest, onExpectation, takePiecewise: pipelines.take, onUnreadable: handler.answerUnreadable },
-          limits,
-          readCertificate(),
-        );
-  let connectionsTaken = 0;
-  listener.prependListener("connection", () => (connectionsTaken += 1));
-
-  async function settle(): Promise<void> {
-    let isLate = false;
-    const timer = setTimeout(() => (isLate = true), settleMs);
-    for (let quietSteps = 0; quietSteps < settleSteps && !isLate;) {
-      const taken = connectionsTaken;
-      await sleep(settleStepMs);
-      await nextTurn();
-      await nextTurn();
-      quietSteps = taken === connectionsTaken ? quietSteps + 1 : 0;
-    }
-    clearTimeout(timer);
-  }
-
-  async function dismiss(steps: number, over: AbortSignal): Promise<void> {
-    for (let step = 0; step < steps; step += 1) {
-      await sleep(settleStepMs);
-      await nextTurn();
-      if (over.aborted) return;
-    }
-    connections.dismissAll();
-  }
+      ? cleartext(connections, listeners, limits)
+      : secure(connections, listeners, limits, readCertificate());
+  const untilQuiet = createUntilQuiet(listener);
 
   const scheme = readCertificate === undefined ? "http" : "https";
   await listen(listener, options, scheme);
@@ -227,12 +185,12 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     async stop(graceMs) {
       // Those who listen move on; what was sent before the stop is still taken.
       connections.retireAll();
-      await settle();
+      await untilQuiet();
       // node:http's own close() would at once cut idle connections on which a call may be on its way.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
       connections.retireAll();
       const over = new AbortController();
-      void dismiss(Math.min(graceMs, refusalsMs) / settleStepMs, over.signal);
+      void afterSteps(Math.min(graceMs, refusalsMs), over.signal, connections.dismissAll);
       setTimeout(connections.endUndone, undoneMs).unref();
       await within(handler.drain(), graceMs);
       await within(closed, Math.min(graceMs, lastAnswersMs));
