@@ -1,7 +1,7 @@
 /**
  * The closed list of refusals, and what each means to a caller. A refusal is a value that travels up to the server;
  * an exception is a bug. Adding a reason here without its row, or here without the proto's `Reason`, does not compile
- * (`server/status.ts` compares the two). The sentence may change; a reason never does.
+ * (`server/rpc/errors.ts` compares the two). The sentence may change; a reason never does.
  */
 import { channelsOffered } from "./channel.ts";
 

@@ -4,6 +4,7 @@
 import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
 import { isTrip, recordOutcome, type PrefixChange } from "../otp/pumping-guard.ts";
 import type { Decided, Verification, Writes } from "../otp/verification.ts";
+import { putPhone } from "./phone-rows.ts";
 import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "./store.ts";
 import type { UnitOfWork } from "./unit-of-work.ts";
 
@@ -21,7 +22,7 @@ export function apply<R>(
     else unit.updateVerification(after);
   }
   if (writes.message !== undefined) unit.putMessage(writes.message);
-  if (ref !== undefined) unit.putPhone(ref, writes);
+  if (ref !== undefined) putPhone(unit, ref, writes);
   if (writes.guess !== undefined) unit.countGuess(writes.guess);
   const name = writes.prefix === undefined ? undefined : ref?.prefix?.name();
   if (writes.prefix !== undefined && name !== undefined) changePrefix(unit, name, writes.prefix);

@@ -9,15 +9,16 @@ import type { IdempotencyRecord, Slot } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { PrefixChange, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Guesses } from "../otp/spraying.ts";
-import type { PhoneView, Verification, Writes } from "../otp/verification.ts";
+import type { Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
+import type { PhoneRows } from "./phone-rows.ts";
 import type { PhoneRef, PrefixName } from "./store.ts";
 
 /**
  * One transaction, as an act sees it: synchronous, and up to date with what the acts before it in the same transaction have
  * changed. What an act reads or writes here it has declared, since a database may have to lock and load it before.
  */
-export interface UnitOfWork {
+export interface UnitOfWork extends PhoneRows {
   /** The store's clock, once everything is locked. */
   readonly now: Instant;
 
@@ -32,13 +33,6 @@ export interface UnitOfWork {
   records(slot: Slot): readonly IdempotencyRecord[];
   putRecord(record: IdempotencyRecord): void;
   deleteRecord(name: Uint8Array): void;
-
-  /** A phone's limits and history, merged over every master key it may be indexed by. It is good within its act only. */
-  phone(ref: PhoneRef): PhoneView;
-  /** Writes under the current master key, and deletes what was there under older ones. */
-  putPhone(ref: PhoneRef, writes: Pick<Writes, "tats" | "history">): void;
-  /** Fills every bucket of both lanes and forgets the history. */
-  resetPhone(ref: PhoneRef): void;
 
   /** The codes typed at a tenant in the window of otp/spraying.ts that are committed. */
   guesses(tenant: string): Guesses;

@@ -6,6 +6,7 @@ import { latestOf } from "../../otp/idempotency.ts";
 import type { Verification } from "../../otp/verification.ts";
 import { apply, countedPrefixOf } from "../apply.ts";
 import type { Engine } from "../engine.ts";
+import { viewPhone } from "../phone-rows.ts";
 import { idBytes } from "../rows/values.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";
 import { list } from "../statement.ts";
@@ -82,7 +83,7 @@ function viewOf(
   return {
     now: unit.now,
     record: slot && latestOf(unit.records(slot)),
-    phone: ref && unit.phone(ref),
+    phone: ref && viewPhone(unit, ref),
     prefix: prefix && unit.prefix(prefix),
     verdict: number === undefined ? undefined : unit.verdict(tenant, number),
     daily: isCapped === true ? unit.day(tenant) : undefined,

@@ -7,6 +7,7 @@ import type { SettleView } from "../../otp/settlement.ts";
 import { stateAt, type Decided, type Verification } from "../../otp/verification.ts";
 import { apply, countedPrefixOf, putDay } from "../apply.ts";
 import type { Engine } from "../engine.ts";
+import { viewPhone } from "../phone-rows.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { messageColumns, toMessage, toOutbox, type MessageRow, type OutboxRow } from "../rows/message.ts";
 import { list } from "../statement.ts";
@@ -163,7 +164,7 @@ function settle<R>(
   const { now } = unit;
   const ref = phoneOf(verification);
   const daily = hasPlaceToGiveBack(message, now) ? unit.day(verification.tenant) : undefined;
-  const decided = decide({ now, message, verification, phone: unit.phone(ref), daily });
+  const decided = decide({ now, message, verification, phone: viewPhone(unit, ref), daily });
   return apply(unit, verification.tenant, ref, { verification, message }, decided);
 }
 

@@ -3,6 +3,7 @@
  */
 import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { Engine } from "../engine.ts";
+import { resetPhone } from "../phone-rows.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";
 import { list } from "../statement.ts";
 import type { Store } from "../store.ts";
@@ -22,7 +23,7 @@ const sql = {
 export function phoneActs(engine: Engine) {
   return {
     resetPhone(phone) {
-      return engine.perform({ phone: () => phone, run: (unit) => unit.resetPhone(phone) });
+      return engine.perform({ phone: () => phone, run: (unit) => resetPhone(unit, phone) });
     },
 
     readPhone: (phone) => engine.readPhone(phone),

@@ -8,6 +8,7 @@ import type { PhoneView } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { Deleted, Engine } from "../engine.ts";
 import { toDestination, type DestinationRow } from "../rows/tenant.ts";
+import { viewPhone } from "../phone-rows.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
 import type { PhoneRef, StoreWatchers } from "../store.ts";
 import type { Found, Horizon } from "../sweep.ts";
@@ -82,7 +83,7 @@ export class PostgresEngine implements Engine {
   async readPhone(ref: PhoneRef): Promise<PhoneView> {
     const unit = new PostgresUnitOfWork();
     await loadPhones(this.#connections, this.#clock.now(), unit, [ref]);
-    return unit.phone(ref);
+    return { ...viewPhone(unit, ref) };
   }
 
   async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {

@@ -5,71 +5,30 @@
 import { eventColumns, isTold } from "../rows/event.ts";
 import { decisionColumns, prefixColumns } from "../rows/prefix.ts";
 import { messageColumns } from "../rows/message.ts";
+import { recordColumns } from "../rows/record.ts";
 import { verificationColumns } from "../rows/verification.ts";
 import { list, updates } from "../statement.ts";
 import type { Statement } from "./connections.ts";
 
 const statement = (name: string, text: string): Statement => ({ name, text });
 
-/** The types of the columns, as arrays of them are passed. */
-const verificationTypes: Readonly<Record<(typeof verificationColumns)[number], string>> = {
-  id: "bytea",
-  tenant: "text",
-  key_id: "text",
-  kid: "bigint",
-  salt: "bytea",
-  phone_index: "bytea",
-  phone_box: "bytea",
-  region: "text",
-  locale: "text",
-  purpose: "text",
-  bind: "text",
-  web_origin: "text",
-  app_hash: "text",
-  known_user: "smallint",
-  tally: "smallint",
-  state: "smallint",
-  delivery: "smallint",
-  digits: "smallint",
-  attempts: "smallint",
-  attempts_max: "smallint",
-  resends: "smallint",
-  next_resend_ms: "bigint",
-  create_ms: "bigint",
-  expire_ms: "bigint",
-  end_ms: "bigint",
-  channel: "smallint",
-};
-const messageTypes: Readonly<Record<(typeof messageColumns)[number], string>> = {
-  verification_id: "bytea",
-  copy: "smallint",
-  delivery: "smallint",
-  calls: "smallint",
-  failures: "smallint",
-  maybe_sent: "smallint",
-  recipient_refused: "smallint",
-  provider_index: "smallint",
-  due_ms: "bigint",
-  deadline_ms: "bigint",
-  provider: "text",
-  provider_message_id: "text",
-  detail: "text",
-  place_day: "bigint",
-  channel: "smallint",
-};
-
-/** Of those tables whatever is no text is a number. */
-const numbersBut = (texts: readonly string[], all: readonly string[]) =>
-  all.map((column) => (texts.includes(column) ? "text" : "bigint"));
-const prefixTypes = numbersBut(["tenant", "prefix"], prefixColumns);
-const decisionTypes = numbersBut(["tenant", "prefix"], decisionColumns);
+/** The types that arrays of values are passed as. Whatever is neither bytes nor text is a number. */
+function typesOf(columns: readonly string[], { bytes = [], texts }: { bytes?: string[]; texts: string[] }): string[] {
+  return columns.map((column) => (bytes.includes(column) ? "bytea" : texts.includes(column) ? "text" : "bigint"));
+}
+const verificationTypes = typesOf(verificationColumns, {
+  bytes: ["id", "salt", "phone_index", "phone_box"],
+  texts: ["tenant", "key_id", "region", "locale", "purpose", "bind", "web_origin", "app_hash"],
+});
+const messageTypes = typesOf(messageColumns, {
+  bytes: ["verification_id"],
+  texts: ["provider", "provider_message_id", "detail"],
+});
+const prefixTypes = typesOf(prefixColumns, { texts: ["tenant", "prefix"] });
+const decisionTypes = typesOf(decisionColumns, { texts: ["tenant", "prefix"] });
 
 /** `unnest` of one array parameter per column. */
 const unnest = (types: readonly string[]) => `unnest(${types.map((type, i) => `$${i + 1}::${type}[]`).join(", ")})`;
-const columnTypes = <C extends string>(columns: readonly C[], types: Readonly<Record<C, string>>) =>
-  columns.map((column) => types[column]);
-
-const verificationUnnest = unnest(columnTypes(verificationColumns, verificationTypes));
 
 export const statements = {
   // ---- locks and loads ----------------------------------------------------------------------------------------------
@@ -78,7 +37,7 @@ export const statements = {
   lock: statement("lock", `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`),
   records: statement(
     "records",
-    `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency
+    `SELECT ${list(recordColumns)} FROM idempotency
      WHERE slot = ANY($1::bytea[])`,
   ),
   /** A verification's row guards its messages too. */
@@ -109,7 +68,7 @@ export const statements = {
   // ---- writes -------------------------------------------------------------------------------------------------------
   insertVerifications: statement(
     "insert-verifications",
-    `INSERT INTO verifications (${list(verificationColumns)}) SELECT * FROM ${verificationUnnest}`,
+    `INSERT INTO verifications (${list(verificationColumns)}) SELECT * FROM ${unnest(verificationTypes)}`,
   ),
   updateVerifications: statement(
     "update-verifications",
@@ -122,7 +81,7 @@ export const statements = {
   putMessages: statement(
     "put-messages",
     `INSERT INTO messages (${list(messageColumns)})
-     SELECT * FROM ${unnest(columnTypes(messageColumns, messageTypes))}
+     SELECT * FROM ${unnest(messageTypes)}
      ON CONFLICT (verification_id, copy) DO UPDATE SET ${updates(messageColumns)}`,
   ),
   putTats: statement(
@@ -140,10 +99,10 @@ export const statements = {
   deleteHistories: statement("delete-histories", `DELETE FROM phones WHERE phone_index = ANY($1::bytea[])`),
   putRecords: statement(
     "put-records",
-    `INSERT INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
+    `INSERT INTO idempotency (${list(recordColumns)})
      SELECT * FROM ${unnest(["bytea", "bigint", "bytea", "bytea", "text", "bigint", "bigint"])}
      ON CONFLICT (slot) DO UPDATE SET
-       ${updates(["kid", "fingerprint", "verification_id", "answer", "busy_until_ms", "expire_ms"])}`,
+       ${updates(recordColumns)}`,
   ),
   deleteRecords: statement("delete-records", `DELETE FROM idempotency WHERE slot = ANY($1::bytea[])`),
   guesses: statement(

@@ -8,13 +8,12 @@ import type { Verdict } from "../../otp/destination.ts";
 import type { OwedEvent } from "../../otp/event.ts";
 import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
 import type { Message } from "../../otp/message.ts";
-import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
+import type { PhoneHistory } from "../../otp/policy.ts";
 import { newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
 import { minuteOf, noGuesses, type Guesses } from "../../otp/spraying.ts";
-import { stateAt, type PhoneView, type Verification, type Writes } from "../../otp/verification.ts";
+import { stateAt, type Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
-import { bucketKey, mergeHistories } from "../rows/phone.ts";
-import type { PhoneRef, PrefixName, NamedDecision } from "../store.ts";
+import type { PrefixName, NamedDecision } from "../store.ts";
 import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
 import { ChangeSet } from "./change-set.ts";
 
@@ -24,7 +23,7 @@ export const numberKey = ({ tenant, number }: ListedNumber) => `${tenant} ${numb
 const messageKey = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
 
 interface Bucket {
-  readonly bucket: Buffer;
+  readonly bucket: Uint8Array;
   readonly tatMs: Instant;
   readonly kid: number;
 }
@@ -86,7 +85,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.storedRecords.load(keyOf(record.slot), record);
   }
   loadBucket(bucket: Uint8Array, tatMs: Instant): void {
-    this.buckets.load(keyOf(bucket), { bucket: Buffer.from(bucket), tatMs, kid: 0 });
+    this.buckets.load(keyOf(bucket), { bucket, tatMs, kid: 0 });
   }
   loadHistory(index: Uint8Array, history: PhoneHistory): void {
     this.histories.load(keyOf(index), { index, history, kid: 0 });
@@ -151,41 +150,30 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.storedRecords.remove(keyOf(name));
   }
 
-  phone(ref: PhoneRef): PhoneView {
-    const tatOf = (index: Uint8Array, place: number) =>
-      this.buckets.get(keyOf(bucketKey(index, ref.knownUser, place)))?.tatMs ?? 0;
-    const tats = Array.from({ length: ref.buckets }, (_, place) =>
-      ref.indexes.reduce((latest, index) => Math.max(latest, tatOf(index, place)), 0),
-    );
-    let history = emptyHistory;
-    let openAttempts = 0;
-    for (const index of ref.indexes) {
-      const stored = this.histories.get(keyOf(index));
-      if (stored !== undefined) history = mergeHistories(history, stored.history);
-      openAttempts += this.#openAttempts.get(keyOf(index)) ?? 0;
-    }
-    return { tats, history, openAttempts };
+  tat(bucket: Uint8Array): Instant | undefined {
+    return this.buckets.get(keyOf(bucket))?.tatMs;
   }
-  putPhone({ indexes, knownUser, kid }: PhoneRef, { tats = [], history }: Pick<Writes, "tats" | "history">): void {
+  putTat(bucket: Uint8Array, tatMs: Instant, kid: number): void {
     this.changesMade += 1;
-    const [current = new Uint8Array(), ...older] = indexes;
-    for (const [place, tatMs] of tats.entries()) {
-      const bucket = bucketKey(current, knownUser, place);
-      this.buckets.put(keyOf(bucket), { bucket, tatMs, kid });
-      for (const index of older) this.buckets.remove(keyOf(bucketKey(index, knownUser, place)));
-    }
-    if (history === undefined) return;
-    for (const index of older) this.histories.remove(keyOf(index));
-    this.histories.put(keyOf(current), { index: current, history, kid });
+    this.buckets.put(keyOf(bucket), { bucket, tatMs, kid });
   }
-  resetPhone({ indexes, buckets }: PhoneRef): void {
+  deleteTat(bucket: Uint8Array): void {
     this.changesMade += 1;
-    for (const index of indexes) {
-      this.histories.remove(keyOf(index));
-      for (let place = 0; place < buckets; place++) {
-        for (const knownUser of [false, true]) this.buckets.remove(keyOf(bucketKey(index, knownUser, place)));
-      }
-    }
+    this.buckets.remove(keyOf(bucket));
+  }
+  history(index: Uint8Array): PhoneHistory | undefined {
+    return this.histories.get(keyOf(index))?.history;
+  }
+  putHistory(index: Uint8Array, history: PhoneHistory, kid: number): void {
+    this.changesMade += 1;
+    this.histories.put(keyOf(index), { index, history, kid });
+  }
+  deleteHistory(index: Uint8Array): void {
+    this.changesMade += 1;
+    this.histories.remove(keyOf(index));
+  }
+  openAttempts(index: Uint8Array): number {
+    return this.#openAttempts.get(keyOf(index)) ?? 0;
   }
 
   guesses(tenant: string): Guesses {

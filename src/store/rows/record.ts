@@ -16,6 +16,16 @@ export interface RecordRow {
   expire_ms: number;
 }
 
+export const recordColumns = [
+  "slot",
+  "kid",
+  "fingerprint",
+  "verification_id",
+  "answer",
+  "busy_until_ms",
+  "expire_ms",
+] as const satisfies (keyof RecordRow)[];
+
 export function toRecord(row: RecordRow): IdempotencyRecord {
   return {
     slot: row.slot,
@@ -28,6 +38,7 @@ export function toRecord(row: RecordRow): IdempotencyRecord {
   };
 }
 
+/** The values in the order of `recordColumns`. */
 export function recordValues(r: IdempotencyRecord): (string | number | Uint8Array | null)[] {
   return [
     r.slot,

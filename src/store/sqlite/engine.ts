@@ -6,12 +6,13 @@ import type { Destination } from "../../otp/destination.ts";
 import type { PhoneView } from "../../otp/verification.ts";
 import type { Instant, System } from "../../system.ts";
 import type { Deleted, Engine } from "../engine.ts";
+import { viewPhone } from "../phone-rows.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
 import { StoreUnavailable, type PhoneRef, type NamedDecision, type StoreWatchers } from "../store.ts";
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
-import { longestDestination, phoneView } from "./lookups.ts";
+import { longestDestination } from "./destinations.ts";
 import { dueEvents, dueMessages, prepare, type Statements } from "./statements.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -109,7 +110,11 @@ export class SqliteEngine implements Engine {
   }
 
   async readPhone(ref: PhoneRef): Promise<PhoneView> {
-    return this.#read(() => ({ ...phoneView(this.#sql, ref, this.#system.now()) }));
+    return this.#read(() => {
+      const unit = new SqliteUnitOfWork(this.#sql);
+      unit.begin(this.#system.now());
+      return { ...viewPhone(unit, ref) };
+    });
   }
 
   async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {

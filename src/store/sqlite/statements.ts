@@ -6,7 +6,7 @@ import type { Database } from "better-sqlite3";
 import { prefixDigitsMax } from "../../otp/destination.ts";
 import type { Guesses } from "../../otp/spraying.ts";
 import * as events from "../rows/event.ts";
-import type { RecordRow } from "../rows/record.ts";
+import { recordColumns, type RecordRow } from "../rows/record.ts";
 import * as prefixes from "../rows/prefix.ts";
 import { type VerificationRow, verificationColumns } from "../rows/verification.ts";
 import { messageColumns, type MessageRow } from "../rows/message.ts";
@@ -160,7 +160,7 @@ function recordStatements(statement: Prepare) {
     let finder = namedFinders.get(names);
     if (finder === undefined) {
       finder = statement<RecordRow>(
-        `SELECT slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms FROM idempotency
+        `SELECT ${list(recordColumns)} FROM idempotency
          WHERE slot IN (${Array(names).fill("?").join(", ")})`,
       );
       namedFinders.set(names, finder);
@@ -170,8 +170,8 @@ function recordStatements(statement: Prepare) {
   return {
     recordsNamed,
     putRecord: statement(
-      `INSERT OR REPLACE INTO idempotency (slot, kid, fingerprint, verification_id, answer, busy_until_ms, expire_ms)
-       VALUES (?, ?, ?, ?, ?, ?, ?)`,
+      `INSERT OR REPLACE INTO idempotency (${list(recordColumns)})
+       VALUES (${marks(recordColumns)})`,
     ),
     deleteRecord: statement(`DELETE FROM idempotency WHERE slot = ?`),
     recordsFrom: statement<{ slot: Uint8Array; expire_ms: number }>(

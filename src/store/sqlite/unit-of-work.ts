@@ -7,21 +7,22 @@ import type { Verdict } from "../../otp/destination.ts";
 import type { OwedEvent } from "../../otp/event.ts";
 import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
 import type { Message } from "../../otp/message.ts";
+import type { PhoneHistory } from "../../otp/policy.ts";
 import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
 import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spraying.ts";
-import type { PhoneView, Verification, Writes } from "../../otp/verification.ts";
+import type { Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { eventValues } from "../rows/event.ts";
 import { idBytes } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
-import { bucketKey } from "../rows/phone.ts";
+import { toHistory } from "../rows/phone.ts";
 import { decisionValues, prefixValues, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
 import { toDaily } from "../rows/tenant.ts";
-import { toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
-import type { PhoneRef, PrefixName, NamedDecision } from "../store.ts";
+import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
+import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
-import { longestDestination, phoneView } from "./lookups.ts";
+import { longestDestination } from "./destinations.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
 
@@ -129,28 +130,33 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#sql.deleteRecord.run(name);
   }
 
-  phone(ref: PhoneRef): PhoneView {
-    return phoneView(this.#sql, ref, this.now);
+  tat(bucket: Uint8Array): Instant | undefined {
+    return this.#sql.tat.get(bucket)?.tat_ms;
   }
 
-  putPhone({ indexes, knownUser, kid }: PhoneRef, { tats = [], history }: Pick<Writes, "tats" | "history">): void {
-    const [current = new Uint8Array(), ...older] = indexes;
-    for (const [place, tatMs] of tats.entries()) {
-      this.#sql.putTat.run(bucketKey(current, knownUser, place), tatMs, kid);
-      for (const index of older) this.#sql.deleteTat.run(bucketKey(index, knownUser, place));
-    }
-    if (history === undefined) return;
-    for (const index of older) this.#sql.deletePhone.run(index);
-    this.#sql.putPhone.run(current, JSON.stringify(history.wrongCodes), JSON.stringify(history.refunds), kid);
+  putTat(bucket: Uint8Array, tatMs: Instant, kid: number): void {
+    this.#sql.putTat.run(bucket, tatMs, kid);
   }
 
-  resetPhone({ indexes, buckets }: PhoneRef): void {
-    for (const index of indexes) {
-      this.#sql.deletePhone.run(index);
-      for (let place = 0; place < buckets; place++) {
-        for (const knownUser of [false, true]) this.#sql.deleteTat.run(bucketKey(index, knownUser, place));
-      }
-    }
+  deleteTat(bucket: Uint8Array): void {
+    this.#sql.deleteTat.run(bucket);
+  }
+
+  history(index: Uint8Array): PhoneHistory | undefined {
+    const row = this.#sql.phone.get(index);
+    return row === undefined ? undefined : toHistory(row);
+  }
+
+  putHistory(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory, kid: number): void {
+    this.#sql.putPhone.run(index, JSON.stringify(wrongCodes), JSON.stringify(refunds), kid);
+  }
+
+  deleteHistory(index: Uint8Array): void {
+    this.#sql.deletePhone.run(index);
+  }
+
+  openAttempts(index: Uint8Array): number {
+    return this.#sql.openAttempts.get(index, this.now - lifeMaxMs, this.now)?.open ?? 0;
   }
 
   guesses(tenant: string): Guesses {
