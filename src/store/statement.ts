@@ -11,7 +11,7 @@ export interface Statement {
   /** True where the rows that it reads are to stay as they are until the transaction is over. */
   readonly locksRows?: true;
   /** True where it writes what engines may remember (`recall`). */
-  readonly isRecalled?: true;
+  readonly changesRecalled?: true;
 }
 
 export type Value = string | number | Uint8Array | null;

@@ -248,11 +248,11 @@ export const mutants: readonly Mutant[] = [
     place: "src/store/sqlite/group-commit.ts##runTogether",
     text: `        return () => act.resolve(value);
       });
-      this.#run.release();`,
+      this.#sql.release.run();`,
     replacement: `        act.resolve(value);
         return () => {};
       });
-      this.#run.release();`,
+      this.#sql.release.run();`,
   },
   {
     name: "tenant not compared",

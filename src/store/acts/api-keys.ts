@@ -14,14 +14,14 @@ const sql = {
   insert: {
     name: "insert-api-key",
     text: `INSERT INTO api_keys (${list(apiKeyColumns)}) VALUES (${valuesOf(apiKeyColumns)})`,
-    isRecalled: true,
+    changesRecalled: true,
   },
   revoke: {
     name: "revoke-api-key",
     text: `UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, $1) WHERE id = $2 RETURNING id`,
-    isRecalled: true,
+    changesRecalled: true,
   },
-  touch: { name: "touch-api-key", text: `UPDATE api_keys SET last_use_ms = $1 WHERE id = $2`, isRecalled: true },
+  touch: { name: "touch-api-key", text: `UPDATE api_keys SET last_use_ms = $1 WHERE id = $2`, changesRecalled: true },
   listsOrigin: {
     name: "lists-origin",
     text: `SELECT 1 FROM key_origins WHERE origin = $1 AND end_ms > $2 LIMIT 1`,

@@ -20,12 +20,12 @@ const sql = {
       VALUES ($1, $2, $3, $4, (SELECT coalesce(max(revision), 0) + 1 FROM tenants))
       ON CONFLICT (id) DO UPDATE
       SET settings = excluded.settings, disable_ms = excluded.disable_ms, revision = excluded.revision`,
-    isRecalled: true,
+    changesRecalled: true,
   },
   revise: {
     name: "revise-tenant",
     text: `UPDATE tenants SET revision = (SELECT max(revision) + 1 FROM tenants) WHERE id = $1`,
-    isRecalled: true,
+    changesRecalled: true,
   },
 } as const;
 

@@ -12,7 +12,6 @@ import { StoreUnavailable, type PhoneRef, type NamedDecision, type StoreWatchers
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
-import { longestDestination } from "./destinations.ts";
 import { dueEvents, dueMessages, prepare, type Statements } from "./statements.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -118,7 +117,7 @@ export class SqliteEngine implements Engine {
   }
 
   async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {
-    return this.#read(() => longestDestination(this.#sql, tenant, e164));
+    return this.#read(() => this.#unit.destination(tenant, e164));
   }
 
   /** There are no other instances. */

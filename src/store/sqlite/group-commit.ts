@@ -9,7 +9,7 @@
  * act of the batch fails and none goes on, since what came after would run outside any transaction and be committed
  * statement by statement.
  */
-import type { Database } from "better-sqlite3";
+import type { Database, Statement } from "better-sqlite3";
 import { StoreUnavailable, type BatchMeter } from "../store.ts";
 
 /** What keeps more of the database in memory than SQLite does itself. */
@@ -46,23 +46,19 @@ export class GroupCommit {
   readonly #db: Database;
   readonly #meter: BatchMeter | undefined;
   readonly #watch: TransactionWatch | undefined;
-  readonly #run: Record<"begin" | "commit" | "rollback" | "savepoint" | "release" | "rollbackTo", () => void>;
+  readonly #sql: Record<"begin" | "commit" | "rollback" | "savepoint" | "release" | "rollbackTo", Statement>;
 
   constructor(db: Database, meter?: BatchMeter, watch?: TransactionWatch) {
     this.#db = db;
     this.#meter = meter;
     this.#watch = watch;
-    const statement = (sql: string) => {
-      const prepared = db.prepare(sql);
-      return () => void prepared.run();
-    };
-    this.#run = {
-      begin: statement("BEGIN IMMEDIATE"),
-      commit: statement("COMMIT"),
-      rollback: statement("ROLLBACK"),
-      savepoint: statement("SAVEPOINT act"),
-      release: statement("RELEASE act"),
-      rollbackTo: statement("ROLLBACK TO act"),
+    this.#sql = {
+      begin: db.prepare("BEGIN IMMEDIATE"),
+      commit: db.prepare("COMMIT"),
+      rollback: db.prepare("ROLLBACK"),
+      savepoint: db.prepare("SAVEPOINT act"),
+      release: db.prepare("RELEASE act"),
+      rollbackTo: db.prepare("ROLLBACK TO act"),
     };
   }
 
@@ -95,7 +91,7 @@ export class GroupCommit {
     let batch: Act[] = [];
     const began = this.#meter?.begin() ?? 0;
     try {
-      this.#run.begin();
+      this.#sql.begin.run();
       batch = this.#queue.splice(0, batchActsMax);
     } catch (error) {
       if (isBusy(error) && this.#waitOn(error, began)) return void setTimeout(() => this.#flush(), busyWaitMs);
@@ -128,7 +124,7 @@ export class GroupCommit {
     try {
       this.#watch?.onBegin();
       answers = this.#runTogether(batch) ?? this.#runApart(batch);
-      this.#run.commit();
+      this.#sql.commit.run();
     } catch (error) {
       this.#watch?.onUndo();
       if (this.#db.inTransaction) this.#tryRollback();
@@ -140,13 +136,13 @@ export class GroupCommit {
 
   /** Runs all acts under one savepoint. Undefined when one has failed, and nothing of any is left. Throws when the transaction is gone. */
   #runTogether(batch: readonly Act[]): (() => void)[] | undefined {
-    this.#run.savepoint();
+    this.#sql.savepoint.run();
     try {
       const answers = batch.map((act) => {
         const value = act.run();
         return () => act.resolve(value);
       });
-      this.#run.release();
+      this.#sql.release.run();
       return answers;
     } catch (error) {
       if (!this.#stands()) throw error;
@@ -158,9 +154,9 @@ export class GroupCommit {
   #runApart(batch: readonly Act[]): (() => void)[] {
     return batch.map((act) => {
       try {
-        this.#run.savepoint();
+        this.#sql.savepoint.run();
         const value = act.run();
-        this.#run.release();
+        this.#sql.release.run();
         return () => act.resolve(value);
       } catch (error) {
         if (!this.#stands()) throw error;
@@ -175,8 +171,8 @@ export class GroupCommit {
     this.#watch?.onUndo();
     if (!this.#db.inTransaction) return false;
     try {
-      this.#run.rollbackTo();
-      this.#run.release();
+      this.#sql.rollbackTo.run();
+      this.#sql.release.run();
       return true;
     } catch {
       this.#tryRollback();
@@ -186,7 +182,7 @@ export class GroupCommit {
 
   #tryRollback(): void {
     try {
-      this.#run.rollback();
+      this.#sql.rollback.run();
     } catch {
       // SQLite has rolled back by itself already.
     }

@@ -7,22 +7,22 @@ import type { Statements } from "./statements.ts";
 
 export class SharedStatements {
   readonly #db: Database;
-  readonly #onRecalledWritten: () => void;
+  readonly #onRecalledChange: () => void;
   readonly #prepared = new Map<
     Statement,
     { readonly prepared: Prepared; readonly order: readonly number[] | undefined }
   >();
 
-  /** `onRecalledWritten` is told of each write of what may be remembered. */
-  constructor(db: Database, onRecalledWritten: () => void) {
+  /** `onRecalledChange` is told of each write of what may be remembered. */
+  constructor(db: Database, onRecalledChange: () => void) {
     this.#db = db;
-    this.#onRecalledWritten = onRecalledWritten;
+    this.#onRecalledChange = onRecalledChange;
   }
 
   run(statement: Statement, values: readonly Value[]): unknown[] {
     const { prepared, order } = this.#prepared.get(statement) ?? this.#prepare(statement);
     const ordered = order === undefined ? values : order.map((place) => values[place]);
-    if (statement.isRecalled === true) this.#onRecalledWritten();
+    if (statement.changesRecalled === true) this.#onRecalledChange();
     if (prepared.reader) return prepared.all(...ordered);
     prepared.run(...ordered);
     return [];

@@ -3,7 +3,7 @@
  * What the last moments have read or written is remembered (recent.ts).
  */
 import { newDay, type DailyCount } from "../../otp/daily-cap.ts";
-import type { Verdict } from "../../otp/destination.ts";
+import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../../otp/destination.ts";
 import type { OwedEvent } from "../../otp/event.ts";
 import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
 import type { Message } from "../../otp/message.ts";
@@ -18,11 +18,10 @@ import { messageValues, toMessage } from "../rows/message.ts";
 import { toHistory } from "../rows/phone.ts";
 import { decisionValues, prefixValues, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
-import { toDaily } from "../rows/tenant.ts";
+import { toDaily, toDestination } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
-import { longestDestination } from "./destinations.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
 
@@ -169,7 +168,20 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   verdict(tenant: string, number: string): Verdict | undefined {
-    return longestDestination(this.#sql, tenant, number)?.verdict;
+    return this.destination(tenant, number)?.verdict;
+  }
+
+  /**
+   * The longest entry that a number begins with. Most tenants have none, which costs 1 µs to find out; the statement over
+   * the prefixes costs 20.
+   */
+  destination(tenant: string, number: string): Destination | undefined {
+    if (this.#sql.anyDestination.get(tenant) === undefined) return undefined;
+    const prefixes = prefixesOf(number);
+    // No entry is empty: the places that a short number leaves match nothing.
+    const rest = Array<string>(prefixDigitsMax - prefixes.length).fill("");
+    const row = this.#sql.longestDestination.get(tenant, ...prefixes, ...rest);
+    return row === undefined ? undefined : toDestination(row);
   }
 
   day(tenant: string): DailyCount {
