@@ -81,14 +81,22 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
   };
 }
 
-/** Calls back whenever the process has grown, whoever made it. */
+/** Calls back whenever the process has grown, whoever made it, or may have: where no file is left its size cannot be read. */
 function watchGrowth(onGrown: () => void): NodeJS.Timeout {
-  let lookedAtBytes = process.memoryUsage.rss();
+  let lookedAtBytes = residentBytes() ?? 0;
   const look = () => {
-    const bytes = process.memoryUsage.rss();
-    const hasGrown = bytes > lookedAtBytes + grownBytes;
-    if (hasGrown || bytes < lookedAtBytes) lookedAtBytes = bytes;
+    const bytes = residentBytes();
+    const hasGrown = bytes === undefined || bytes > lookedAtBytes + grownBytes;
+    if (bytes !== undefined && (hasGrown || bytes < lookedAtBytes)) lookedAtBytes = bytes;
     if (hasGrown) onGrown();
   };
   return setInterval(look, watchMs).unref();
+}
+
+function residentBytes(): number | undefined {
+  try {
+    return process.memoryUsage.rss();
+  } catch {
+    return undefined;
+  }
 }
