@@ -3,6 +3,7 @@
  * its request back, or never ends it, must not keep its place in here.
  */
 import { constants } from "node:http2";
+import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { Request } from "../listener/exchange.ts";
 
 /** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
@@ -10,30 +11,30 @@ const discardBytesMax = 1_048_576;
 /** And for how long, where HTTP/2 is spoken. */
 const discardMs = 2_000;
 
-/** Reads a whole body: "too large" past `bytesMax`, "too slow" past `timeoutMs`, undefined when the client has gone. */
+/** Reads a whole body. BODY_TOO_LARGE past `bytesMax`, DEADLINE past `timeoutMs`; undefined when the client has gone. */
 export function readBody(
   request: Request,
   bytesMax: number,
   timeoutMs: number,
-): Promise<Uint8Array | "too large" | "too slow" | undefined> {
-  // Its end was told already: nothing more will be.
+): Promise<Uint8Array | Refusal | undefined> {
+  // Its last event has been.
   if (isGone(request)) return Promise.resolve(undefined);
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const giveUp = (verdict: "too large" | "too slow") => {
+    const giveUp = (reason: "BODY_TOO_LARGE" | "DEADLINE") => {
       request.off("data", onData);
       discard(request);
-      finish(verdict);
+      finish(refuse(reason).refusal);
     };
-    const timer = setTimeout(giveUp, timeoutMs, "too slow");
-    const finish = (verdict: Uint8Array | "too large" | "too slow" | undefined) => {
+    const timer = setTimeout(giveUp, timeoutMs, "DEADLINE");
+    const finish = (read: Uint8Array | Refusal | undefined) => {
       clearTimeout(timer);
-      resolve(verdict);
+      resolve(read);
     };
     const onData = (chunk: Buffer) => {
       bytes += chunk.length;
-      if (bytes > bytesMax) giveUp("too large");
+      if (bytes > bytesMax) giveUp("BODY_TOO_LARGE");
       else chunks.push(chunk);
     };
     request.on("data", onData);

@@ -39,18 +39,15 @@ export function headersOf({ method, headers: given }: Headed, surface: Surface, 
 
 /** How long a call may take: as long as its headers ask for, at most `maxMs`. A deadline that makes no sense is none. */
 export function timeoutMsOf({ headers }: Pick<Headed, "headers">, surface: Surface, maxMs: number): number {
-  const asked = isGrpc(surface)
-    ? grpcTimeoutMs(headers[timeoutHeaders.grpc])
-    : connectTimeoutMs(headers[timeoutHeaders.connect]);
+  const given = headers[isGrpc(surface) ? timeoutHeaders.grpc : timeoutHeaders.connect];
+  if (typeof given !== "string") return maxMs;
+  const asked = isGrpc(surface) ? grpcTimeoutMs(given) : /^\d{1,10}$/.test(given) ? Number(given) : undefined;
   return Math.min(asked ?? maxMs, maxMs);
 }
 
-function isGrpc(surface: Surface): boolean {
+/** True for the two surfaces whose messages come in frames and whose ends are trailers. */
+export function isGrpc(surface: Surface): boolean {
   return surface === "grpc" || surface === "grpc-web";
-}
-
-function connectTimeoutMs(header: string | string[] | undefined): number | undefined {
-  return typeof header === "string" && /^\d{1,10}$/.test(header) ? Number(header) : undefined;
 }
 
 const grpcUnitsMs = new Map([
@@ -62,8 +59,8 @@ const grpcUnitsMs = new Map([
   ["n", 1e-6],
 ]);
 
-function grpcTimeoutMs(header: string | string[] | undefined): number | undefined {
-  const [, digits, unit] = /^(\d{1,8})([HMSmun])$/.exec(typeof header === "string" ? header : "") ?? [];
+function grpcTimeoutMs(header: string): number | undefined {
+  const [, digits, unit] = /^(\d{1,8})([HMSmun])$/.exec(header) ?? [];
   const unitMs = grpcUnitsMs.get(unit ?? "");
   return unitMs === undefined ? undefined : Number(digits) * unitMs;
 }

@@ -48,7 +48,7 @@ export interface PageAnswer {
   readonly body: string | Uint8Array;
   /** Beside those that every answer has, or instead of them. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** True where the client has said that it has this page already: it is told so instead of getting it again. */
+  /** True where the client has said that it has this page already: it hears that instead of getting it again. */
   readonly unchanged?: boolean;
 }
 

@@ -3,7 +3,7 @@
  * up nothing. What acts, as a provider's report does, has a body: it is read within a budget of its own, and takes one of
  * the places of calls once it is whole.
  */
-import { refuse, type Result } from "../../otp/reason.ts";
+import type { Result } from "../../otp/reason.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import { answerPage, type PageAnswer } from "../http/response.ts";
 import type { Request, Response } from "../listener/exchange.ts";
@@ -91,8 +91,7 @@ async function readAndShow(context: Context, request: Request, response: Respons
   try {
     const body = await readBody(request, bodyBytesMax, bodyMs);
     if (body === undefined) return;
-    if (body === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
-    if (body === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
+    if (!(body instanceof Uint8Array)) return turnAway(request, response, body);
     share.giveBack();
     await withPlace(context, request, response, () => show(body), place);
   } finally {

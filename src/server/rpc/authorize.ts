@@ -23,7 +23,7 @@ export interface AuthorizeOptions {
   readonly addressOf: (request: Request) => ClientAddress;
   readonly quotas: Quotas;
   readonly now: () => Instant;
-  /** Told of a secret key that came from a web page, at most once an hour for each. */
+  /** Gets a sentence on a secret key that came from a web page, at most once an hour for each. */
   readonly warn: (sentence: string) => void;
 }
 

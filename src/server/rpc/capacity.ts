@@ -88,10 +88,10 @@ export interface BudgetLimits {
   readonly perAddressMax?: number;
 }
 
-/** What is left of nothing: of the whole budget, or of the address's share. */
+/** What is used up: the whole budget, or the address's share. */
 export type Spent = "full" | "share spent";
 
-/** What a client is told where there is nothing left. */
+/** Why a client gets none. */
 export function reasonOf(spent: Spent): ForNow {
   return spent === "full" ? "STORE_UNAVAILABLE" : "IP_RATE_LIMITED";
 }
@@ -135,7 +135,7 @@ export function createBudget({ max, perAddressMax = max }: BudgetLimits): Budget
   return {
     take(address) {
       const its = address === undefined ? 0 : (byAddress.get(address)?.taken ?? 0);
-      // The share first: whoever has used up his own is told so, whatever others do.
+      // The share first: whoever has used up his own hears that, whatever others do.
       if (its >= perAddressMax) return "share spent";
       if (taken >= max) makeRoom(its);
       if (taken >= max) return "full";

@@ -17,7 +17,7 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
 import { ok, type Refusal } from "../../otp/reason.ts";
 import { inOnePiece } from "../http/body.ts";
-import { headersOf, isGrpcWebText } from "../http/headers.ts";
+import { headersOf, isGrpc, isGrpcWebText } from "../http/headers.ts";
 import { gather, type Sendable } from "../http/response.ts";
 import type { Request } from "../listener/exchange.ts";
 import type { Call } from "./call.ts";
@@ -89,15 +89,15 @@ async function overRest(perform: Perform, call: Call, output: DescMessage, reque
   return call.isReplayed ? { ...answer, headers: { ...answer.headers, [replayedHeader]: "true" } } : answer;
 }
 
-/** What Connect calls. Here alone a refusal is thrown, since that is how Connect is told of one. */
+/** What Connect calls. Only here is a refusal thrown, since that is how Connect takes one. */
 function connectImplementation(perform: Perform) {
   return async (request: Message, context: HandlerContext): Promise<Message> => {
     const { call, message } = context.values.get(bearingKey) ?? {};
-    if (call === undefined) throw new Error("Connect's handlers are called by the gateway alone");
+    if (call === undefined) throw new Error("Connect's handlers are for the gateway to call");
     const result = await perform(call, message ?? request, (answer) => answer);
     // Where a refusal has it too: gRPC's refusals have nothing but trailers.
-    const isGrpc = call.surface === "grpc" || call.surface === "grpc-web";
-    if (call.isReplayed) (isGrpc ? context.responseTrailer : context.responseHeader).set(replayedHeader, "true");
+    const headers = isGrpc(call.surface) ? context.responseTrailer : context.responseHeader;
+    if (call.isReplayed) headers.set(replayedHeader, "true");
     if (!result.ok) throw toConnectError(result.refusal);
     return result.value;
   };

@@ -1,7 +1,7 @@
 /**
- * CORS: what a browser has to be told before a page may ask us, and may read what we say.
+ * CORS: what a browser has to hear before a page may ask us, and may read what we say.
  *
- * A page is told so if any active publishable key of any tenant lists its origin, since a preflight comes without a key;
+ * A page may if any active publishable key of any tenant lists its origin, since a preflight comes without a key;
  * whether the call is let in is then up to its own key. Only that one origin is named, never all of them, and never with
  * credentials: there are no cookies here. The origin has to be looked up, and anybody can name one, with a key or without:
  * each address has so many looked up at once.
@@ -30,7 +30,7 @@ type Answer = (request: Request, response: Response) => Promise<void>;
 export interface Cors {
   /**
    * Adds to an answer what lets a page of a listed origin read it, refusals too, unless the address has as many origins being
-   * looked up as it may. Before anything else is written. Whatever is wrong with the store, the call itself is told.
+   * looked up as it may. Before anything else is written. A fault of the store is for the call itself to tell.
    */
   readonly mark: Answer;
   /** Answers a preflight, on a path that there is. There is no key yet, and it has no place of a call. */

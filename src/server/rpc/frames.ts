@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { invalid, ok, refuse, type Refusal, type Result, type StatusCode } from "../../otp/reason.ts";
 import type { Sendable } from "../http/response.ts";
-import type { Surface } from "../http/headers.ts";
+import { isGrpc, type Surface } from "../http/headers.ts";
 
 /** What a gRPC frame adds to its message: a flag and a length. */
 export const envelopeBytes = 5;
@@ -22,7 +22,7 @@ export const unknownEncoding: Refusal = {
 
 /** How messages are compressed, by the headers: not at all, by gzip, or by something that is not served. */
 export function encodingOf(surface: Surface, headers: IncomingHttpHeaders): "identity" | "gzip" | "unknown" {
-  const name = surface === "grpc" || surface === "grpc-web" ? "grpc-encoding" : "content-encoding";
+  const name = isGrpc(surface) ? "grpc-encoding" : "content-encoding";
   const given = String(headers[name] ?? "identity").toLowerCase();
   return given === "identity" || given === "gzip" ? given : "unknown";
 }
@@ -35,7 +35,7 @@ export function unwrap(
   bytesMax: number,
 ): Result<Uint8Array> {
   const isGzip = encodingOf(surface, headers) === "gzip";
-  if (surface !== "grpc" && surface !== "grpc-web") return isGzip ? inflate(body, bytesMax) : ok(body);
+  if (!isGrpc(surface)) return isGzip ? inflate(body, bytesMax) : ok(body);
 
   let message: Uint8Array | undefined;
   for (let at = 0; at < body.length;) {
@@ -82,7 +82,7 @@ export function frameOf(flag: number, message: Uint8Array): Uint8Array {
 /** The body of an empty message, uncompressed. */
 export function emptyBody(surface: Surface, type: string): Uint8Array {
   const message = type.endsWith("json") ? braces : nothing;
-  return surface === "grpc" || surface === "grpc-web" ? frameOf(0, message) : message;
+  return isGrpc(surface) ? frameOf(0, message) : message;
 }
 const braces = Buffer.from("{}");
 const nothing = Buffer.alloc(0);

@@ -47,7 +47,7 @@ export interface GatewayOptions {
   readonly wasValid: (authorization: string | undefined) => boolean;
   /** Makes what answers the paths that are no RPC. */
   readonly pages: (shared: Shared) => Pages;
-  /** Told of a request that brought a valid secret key. Everybody can read a publishable one: it proves nobody. */
+  /** Gets a request that brought a valid secret key. Everybody can read a publishable one: it proves nobody. */
   readonly onAuthenticated: (request: Request) => void;
   /** The most bytes of a message, headers and envelopes apart. */
   readonly bodyBytesMax: number;
@@ -55,15 +55,15 @@ export interface GatewayOptions {
   readonly deadlineMs: number;
   /** Calls at once; more are refused at once, since whoever takes too many on serves nobody. */
   readonly callsMax: number;
-  /** Told of each call's end, for logs and metrics. */
+  /** Runs at each call's end, for logs and metrics. */
   readonly onCall: (call: Call, status: number, durationMs: number) => void;
   /** Performs a call within what traces it, if anything does. */
   readonly traced?: (<T>(call: Call, headers: Request["headers"], perform: () => Promise<T>) => Promise<T>) | undefined;
-  /** Told of a request that was refused before it became a call, for logs and metrics. */
+  /** Gets a request that was refused before it became a call, for logs and metrics. */
   readonly onTurnedAway?: (request: TurnedAway) => void;
-  /** Told of each call for which there was no room, by its RPC. */
+  /** Runs for each call for which there was no room, with its RPC. */
   readonly onNoRoom?: (rpc: string) => void;
-  /** Told of a fault of the gateway's own. */
+  /** Gets a fault of the gateway's own. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -80,7 +80,7 @@ export interface Shared {
   readonly bodyBytesMax: number;
   /** How long a body may take. */
   readonly bodyMs: number;
-  /** Told of a fault that the caller is told nothing about. */
+  /** Gets a fault that callers hear nothing of. */
   readonly onFault: (error: unknown) => void;
 }
 
@@ -205,8 +205,9 @@ async function serveCall(way: Way, request: Request, response: Response, routed:
     const looked = typeof entered === "function" ? entered : await entered;
     if (looked === undefined) return refuseForWantOfRoom(way, request, response, routed);
     entry.looked = looked;
-    const performed = () => perform(way, request, response, routed, entry);
-    const answer = await (traced === undefined ? performed() : traced(call, request.headers, performed));
+    const answer = await (traced === undefined
+      ? perform(way, request, response, routed, entry)
+      : traced(call, request.headers, () => perform(way, request, response, routed, entry)));
     if (answer === undefined) return;
     write(response, answer, call.id);
     onCall(call, answer.status, system.now() - startMs);
@@ -299,7 +300,7 @@ async function perform(
 
 const empty = new Uint8Array();
 
-/** What can be refused by the headers alone. Whoever is let in has a place from then on. */
+/** What the headers are enough to refuse. Whoever is let in has a place from then on. */
 async function refusalAtDoor(
   { cors, options }: Way,
   request: Request,
@@ -354,7 +355,5 @@ async function readWithoutPlace(
   place.lend();
   const read = await readBody(request, bytesMax, bodyMs);
   if (bodyRead !== share) bodyRead.giveBack();
-  if (read === "too large") return refuse("BODY_TOO_LARGE").refusal;
-  if (read === "too slow") return refuse("DEADLINE").refusal;
-  return read === undefined || place.take() ? read : refuseForNow("STORE_UNAVAILABLE");
+  return !(read instanceof Uint8Array) || place.take() ? read : refuseForNow("STORE_UNAVAILABLE");
 }

@@ -105,8 +105,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     if (handler.method.methodKind !== "bidi_streaming") {
       const read = await readBody(request, routed.bytesMax, deadlineMs);
       if (read === undefined) return;
-      if (read === "too large") return turnAway(request, response, refuse("BODY_TOO_LARGE").refusal);
-      if (read === "too slow") return turnAway(request, response, refuse("DEADLINE").refusal);
+      if (!(read instanceof Uint8Array)) return turnAway(request, response, read);
       body = inOnePiece(isText ? (fromText(read) ?? notText) : read);
     }
     if (gone.signal.aborted) return;

@@ -23,7 +23,7 @@ export interface PerformOptions {
   readonly verifications: Verifications;
   /** Judges a call once its message was read. */
   readonly byMessage: Authorize["byMessage"];
-  /** Told of what was hidden from the caller. */
+  /** Gets what was hidden from the caller. */
   readonly onFault: (call: Call, error: unknown) => void;
 }
 

@@ -6,7 +6,7 @@ import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { Request } from "../listener/exchange.ts";
 import { encodingOf, envelopeBytes, textBytes, unknownEncoding } from "./frames.ts";
-import { innerType, isGrpcWebText, mediaTypeOf, surfaceOf, type Surface } from "../http/headers.ts";
+import { innerType, isGrpc, isGrpcWebText, mediaTypeOf, surfaceOf, type Surface } from "../http/headers.ts";
 import { rpcRows, type RpcName } from "./rpcs.ts";
 
 /** A request that leads to an RPC. */
@@ -63,22 +63,13 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
       const { type, otherCharset } = mediaTypeOf(request.headers["content-type"]);
       const isRead = method === "GET";
       const surface = rest !== undefined ? "rest" : isRead ? "connect" : surfaceOf(type);
-      if (!isRead) {
-        const refusal = refusalOfType(request, handler, surface, type, otherCharset);
-        if (refusal !== undefined) return { ok: false, refusal };
-      }
+      const wrongType = isRead ? undefined : refusalOfType(request, handler, surface, type, otherCharset);
+      if (wrongType !== undefined) return { ok: false, refusal: wrongType };
       const bytesMax = bodyBytesOn(surface, type, bodyBytesMax);
+      const refusal = isRead ? undefined : refusalOfBody(request, surface, bytesMax);
       const query = isRead && rest === undefined && url.includes("?") ? url.slice(url.indexOf("?")) : "";
-      return {
-        ok: true,
-        handler,
-        surface,
-        url: `http://otpd${handler.requestPath}${query}`,
-        type,
-        bytesMax,
-        refusal: isRead ? undefined : refusalOfBody(request, surface, bytesMax),
-        body: rest?.body,
-      };
+      const requestUrl = `http://otpd${handler.requestPath}${query}`;
+      return { ok: true, handler, surface, url: requestUrl, type, bytesMax, refusal, body: rest?.body };
     },
   };
 }
@@ -140,7 +131,7 @@ function refusalOfBody({ headers }: Request, surface: Surface, bytesMax: number)
 }
 
 function bodyBytesOn(surface: Surface, type: string, messageBytesMax: number): number {
-  if (surface !== "grpc" && surface !== "grpc-web") return messageBytesMax;
+  if (!isGrpc(surface)) return messageBytesMax;
   const framed = messageBytesMax + envelopeBytes;
   return isGrpcWebText(type) ? textBytes(framed) : framed;
 }

@@ -1,5 +1,5 @@
 /**
- * Refusals that many get at once: because the house is full, or for want of a key. They are made once for each kind of call,
+ * Refusals that many get at once: for want of room, or of a key. They are made once for each kind of call,
  * since refusing has to be far cheaper than serving, and given out a few in each turn: a client that comes again at once is
  * slowed down by its wait for the answer, and cannot take the time of those who are served. The wait is short and the crowd
  * is bounded.

@@ -21,7 +21,7 @@ export interface More {
   readonly status?: number;
 }
 
-/** `newId` makes the answers' ids; `onTurnedAway` is told of each request that is answered so. */
+/** `newId` makes the answers' ids; `onTurnedAway` gets each request that is answered so. */
 export function createTurnAway(newId: () => string, onTurnedAway?: (request: TurnedAway) => void): TurnAway {
   return (request, response, refusal, more = {}) => {
     const id = newId();

@@ -26,7 +26,7 @@ interface UnreadableAnswer {
   readonly textWith: (id: string) => string;
 }
 
-/** Takes node's `clientError`. `newId` makes the answers' ids, `onTurnedAway` is told of each that is answered. */
+/** Takes node's `clientError`. `newId` makes the answers' ids, `onTurnedAway` gets each that is answered. */
 export function createAnswerUnreadable(
   newId: () => string,
   onTurnedAway?: (request: TurnedAway) => void,
