@@ -84,7 +84,7 @@ export const spendingMutants: readonly Mutant[] = [
     breaks: "a send that is to be retried unchanged fails the bot check that it has passed",
     place: "src/service/bot-gate.ts#pass",
     text: `if (claim !== undefined) await store`,
-    replacement: `if (claim !== undefined && brought.reveal() === "") await store`,
+    replacement: `if (claim !== undefined && token.reveal() === "") await store`,
     suites: store,
   },
   {
