@@ -108,6 +108,14 @@ export const boundsMutants: readonly Mutant[] = [
     suites: ["test/server/memory.test.ts"],
   },
   {
+    name: "strangers are read from however much they ask for",
+    breaks: "1,000 connections of 100 requests make turns of seconds, for which everybody waits",
+    place: "src/server/listener/pace.ts#createPace.asked",
+    text: `if (asked < askedMax) return;`,
+    replacement: `if (asked > 0) return;`,
+    suites: ["test/server/pace.test.ts"],
+  },
+  {
     name: "whoever waits for us pays as everybody does",
     breaks: "an honest caller's first calls are cut off because of what strangers hold",
     place: "src/server/listener/holdings.ts#makeRoom",

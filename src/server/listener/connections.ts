@@ -21,6 +21,7 @@ import type { Request, Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
 import { takenFor } from "./holdings.ts";
+import { createPace, type Pace } from "./pace.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
 
 /** When a connection has to go, in milliseconds; precise to a tick, and never early. */
@@ -61,6 +62,10 @@ export interface Connections {
    * HTTP/1 connection that is to go, the call's answer says so. One that may last is not cut for taking long.
    */
   callBegan(request: Request, response: Response, mayLast?: boolean): () => void;
+  /** Notes that a request has come, whatever becomes of it. */
+  asked(request: Request): void;
+  /** Runs what goes on with what an HTTP/1 connection has sent, in a turn of its own. */
+  goOn(socket: Socket, run: () => void): void;
   /** Tells whether a request's client is a stranger who leaves so many answers untaken that it is to get no further one. */
   isSated(request: Request): boolean;
   /** Notes that a call brought a valid key. */
@@ -95,6 +100,7 @@ interface Book {
   readonly bySession: WeakMap<ServerHttp2Session, Connection>;
   readonly strangers: Strangers<Connection>;
   readonly held: Held;
+  readonly pace: Pace;
   tick: number;
 }
 
@@ -109,6 +115,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       isOwed: ({ answersDue }) => answersDue !== undefined && [...answersDue].some(isOwed),
     }),
     held: createHeld(bySocket),
+    pace: createPace(),
     tick: 0,
   };
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
@@ -121,6 +128,14 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       upgraded(book, socket, session);
     },
     callBegan: (request, response, mayLast = false) => callBegan(book, request, response, mayLast),
+    asked(request) {
+      const connection = find(book, request);
+      if (connection !== undefined) book.pace.asked(connection);
+    },
+    goOn(socket, run) {
+      const connection = bySocket.get(socket);
+      if (connection !== undefined) book.pace.goOn(connection, run);
+    },
     isSated(request) {
       const { answersDue } = find(book, request) ?? {};
       return answersDue !== undefined && answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax;
@@ -172,7 +187,7 @@ function allowedTicks(limits: ConnectionLimits, { hasBroughtKey, hasBroughtReque
 }
 
 function takeIn(book: Book, socket: Socket): boolean {
-  const { limits, bySocket, strangers, tick } = book;
+  const { limits, bySocket, strangers, pace, tick } = book;
   const ageTicks = limits.maxAgeMs === 0 ? Number.POSITIVE_INFINITY : inTicks(limits, limits.maxAgeMs);
   // Spread by arrival, for want of a need for chance: neighbours end up to a tenth of the age apart.
   const spread = Number.isFinite(ageTicks) ? Math.floor((ageTicks * (bySocket.size % 10)) / 100) : 0;
@@ -187,6 +202,7 @@ function takeIn(book: Book, socket: Socket): boolean {
   }
   if (socket.destroyed) return false;
   socket.once("close", () => forget(book, connection));
+  pace.opened(connection);
   return true;
 }
 
@@ -201,8 +217,9 @@ function makeRoom(book: Book): void {
 }
 
 /** Safe to repeat. */
-function forget({ bySocket, strangers, held }: Book, connection: Connection): void {
+function forget({ bySocket, strangers, held, pace }: Book, connection: Connection): void {
   const isNew = bySocket.delete(connection.socket);
+  pace.letGo(connection);
   strangers.remove(connection);
   if (!connection.hasBroughtKey) held.gone(connection, isNew);
 }
@@ -270,6 +287,7 @@ function authenticated(book: Book, request: Request): void {
   connection.answersDue = undefined;
   book.strangers.remove(connection);
   book.held.letGo(connection);
+  book.pace.letGo(connection);
 }
 
 function find({ bySocket, bySession }: Book, request: Request): Connection | undefined {

@@ -37,12 +37,15 @@ export interface Pipelines {
   began(request: Request): (() => void) | undefined;
 }
 
+/** Runs what goes on with what a connection has sent, in a turn of its own. */
+type GoOn = (socket: Socket, run: () => void) => void;
+
 /** `requestsMax` under way on each connection. */
-export function createPipelines(requestsMax: number): Pipelines {
+export function createPipelines(requestsMax: number, goOnLater: GoOn): Pipelines {
   const bySocket = new WeakMap<Socket, Pipeline>();
   return {
     take(socket) {
-      bySocket.set(socket, createPipeline(socket, requestsMax));
+      bySocket.set(socket, createPipeline(socket, requestsMax, goOnLater));
     },
     began(request) {
       if ("stream" in request) return undefined;
@@ -54,7 +57,7 @@ export function createPipelines(requestsMax: number): Pipelines {
 }
 
 /** Puts itself between a socket and node's HTTP/1 parser, which has to have the socket already. */
-function createPipeline(socket: Socket, requestsMax: number): Pipeline {
+function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): Pipeline {
   const [feed] = socket.listeners("data") as ((chunk: Buffer) => void)[];
   if (feed === undefined) throw new Error("node:http no longer listens to its sockets' data");
   // With a listener beside its own, node:http no longer reads past the socket's events.
@@ -122,7 +125,7 @@ function createPipeline(socket: Socket, requestsMax: number): Pipeline {
       if (!isFull || underWay >= requestsMax) return;
       isFull = false;
       // In a turn of its own: answers that are ready at once would keep everybody else waiting for the whole chunk.
-      setImmediate(goOn);
+      goOnLater(socket, goOn);
     },
   };
 }

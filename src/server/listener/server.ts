@@ -129,9 +129,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { handler, connections, host, readCertificate, onFault, limits = serverLimits } = options;
 
   setMaxIdleHTTPParsers(parsersKept);
-  const pipelines = createPipelines(limits.pipelinedMax);
+  const pipelines = createPipelines(limits.pipelinedMax, connections.goOn);
 
   function onRequest(request: Request, response: Response): void {
+    connections.asked(request);
     if (connections.isSated(request)) setImmediate(beginOrRefuse, request, response);
     else begin(request, response);
   }

@@ -9,7 +9,7 @@ import { firstKey, forgetPeak, peakMiB, residentMiB, startOtpd, type Otpd } from
 import { temporaryFolder } from "./world.ts";
 
 /** As the image and the units set them. */
-const mallocSettings = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" };
+export const mallocSettings = { MALLOC_ARENA_MAX: "1", MALLOC_TRIM_THRESHOLD_: "131072" };
 /** docs/security.md promises this, at any moment. */
 const growthMiBMax = 64;
 /** Honest calls for which an attack is kept up. */

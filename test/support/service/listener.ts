@@ -59,6 +59,8 @@ export interface Listener {
   readonly faults: unknown[];
   /** Every request that was refused before it became a call: the reason, and the RPC it led to. */
   readonly turnedAway: readonly (readonly [reason: string, rpc: string | undefined])[];
+  /** Requests that have come so far, whatever became of them. */
+  readonly asked: number;
   /** From now on acts hang, until `letGo`. */
   hang(): void;
   letGo(): void;
@@ -105,6 +107,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
   let holding: PromiseWithResolvers<void> | undefined;
   let hangingNow = 0;
   let answered = 0;
+  let asked = 0;
   const waiters = new Set<() => void>();
   const changed = () => {
     for (const check of waiters) check();
@@ -165,6 +168,10 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     ...connections,
     get count() {
       return connections.count;
+    },
+    asked(request) {
+      asked += 1;
+      connections.asked(request);
     },
     callBegan(...call) {
       const ended = connections.callBegan(...call);
@@ -247,6 +254,9 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     url: `${server.scheme}://127.0.0.1:${server.port}`,
     calls,
     faults,
+    get asked() {
+      return asked;
+    },
     turnedAway,
     hang() {
       holding ??= Promise.withResolvers<void>();

@@ -1,0 +1,82 @@
+/**
+ * Connections that wait to be read from, addresses in turn: of each the latest that was never read from takes turns with the one
+ * that waits for longest.
+ */
+import type { Connection } from "./connection.ts";
+
+export interface Line {
+  /** `isFresh` tells whether it was never read from. */
+  add(connection: Connection, isFresh: boolean): void;
+  has(connection: Connection): boolean;
+  /** Keeps what a connection that waits is to go on with. */
+  keep(connection: Connection, run: () => void): void;
+  /** Takes a connection out, and returns what was kept for it. Safe to repeat. */
+  remove(connection: Connection): (() => void) | undefined;
+  /** Finds whose turn it is, who has to be removed then. */
+  next(): Connection | undefined;
+  readonly size: number;
+}
+
+/** Those of an address, in the order in which they came. */
+interface Group {
+  /** Some may have left. */
+  readonly fresh: Connection[];
+  readonly others: Set<Connection>;
+  isForOthers: boolean;
+}
+
+export function createLine(): Line {
+  const byAddress = new Map<string, Group>();
+  const waiting = new Map<Connection, (() => void) | undefined>();
+
+  function latest(fresh: Connection[]): Connection | undefined {
+    let last = fresh.pop();
+    while (last !== undefined && !waiting.has(last)) last = fresh.pop();
+    return last;
+  }
+
+  return {
+    add(connection, isFresh) {
+      let its = byAddress.get(connection.holder);
+      if (its === undefined) {
+        its = { fresh: [], others: new Set(), isForOthers: false };
+        byAddress.set(connection.holder, its);
+      }
+      if (isFresh) its.fresh.push(connection);
+      else its.others.add(connection);
+      waiting.set(connection, undefined);
+    },
+    has: (connection) => waiting.has(connection),
+    keep(connection, run) {
+      waiting.set(connection, run);
+    },
+    remove(connection) {
+      const run = waiting.get(connection);
+      waiting.delete(connection);
+      byAddress.get(connection.holder)?.others.delete(connection);
+      if (waiting.size === 0) byAddress.clear();
+      return run;
+    },
+    next() {
+      for (const [address, its] of byAddress) {
+        byAddress.delete(address);
+        const next = its.isForOthers
+          ? (oldest(its.others) ?? latest(its.fresh))
+          : (latest(its.fresh) ?? oldest(its.others));
+        if (next === undefined) continue;
+        its.isForOthers = !its.isForOthers;
+        byAddress.set(address, its);
+        return next;
+      }
+      return undefined;
+    },
+    get size() {
+      return waiting.size;
+    },
+  };
+}
+
+function oldest(others: ReadonlySet<Connection>): Connection | undefined {
+  const [first] = others;
+  return first;
+}

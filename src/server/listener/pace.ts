@@ -1,0 +1,137 @@
+/**
+ * How much a turn of the event loop does for strangers. A turn reads from every connection that has sent something, and each
+ * may have sent 100 requests: what 1,000 of them ask for at once made turns of seconds, for which everybody else waited.
+ * So once strangers have asked for so much in a turn, nobody without a key is read from in it any more. Then a few
+ * connections are read from in each turn, addresses in turn, until nobody waits. Pages, preflights, refusals and calls all count.
+ *
+ * A turn takes one of the connections that wait to be taken. As long as there are some they come first, since nobody knows
+ * yet whose they are; then those that wait are read from (line.ts).
+ */
+import type { Connection } from "./connection.ts";
+import { createLine } from "./line.ts";
+
+export interface Pace {
+  /** Takes a stranger in. */
+  opened(connection: Connection): void;
+  /** Notes that a connection has brought a request. */
+  asked(connection: Connection): void;
+  /** Runs what goes on with what a connection has sent, in a turn of its own. */
+  goOn(connection: Connection, run: () => void): void;
+  /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
+  letGo(connection: Connection): void;
+}
+
+/** Requests of strangers in a turn: some 6 ms. What one connection has sent comes on top, up to 100. */
+const askedMax = 64;
+/** So many turns in a row do nothing but take connections. */
+const takingTurnsMax = 15;
+/** How many are read from again in a turn: at first, and in any case this part of those that wait. */
+const resumedMin = 4;
+const resumedPart = 1 / 16;
+
+export function createPace(): Pace {
+  const reading = new Set<Connection>();
+  const waiting = createLine();
+  /** What was asked for in this turn by what was read in it, and by what was read before. */
+  let asked = 0;
+  let askedLater = 0;
+  let isGoingOn = false;
+  let isDue = false;
+  let hasTaken = false;
+  let takingTurns = 0;
+  let wasBusy = false;
+  let resumed = resumedMin;
+
+  function turn(): void {
+    isDue = false;
+    wasBusy ||= asked >= askedMax;
+    asked = 0;
+    askedLater = 0;
+    if (waiting.size === 0) return;
+    if (hasTaken && takingTurns < takingTurnsMax) takingTurns += 1;
+    else resumeSome();
+    hasTaken = false;
+    plan();
+  }
+
+  function plan(): void {
+    if (!isDue) setImmediate(turn);
+    isDue = true;
+  }
+
+  function resumeSome(): void {
+    takingTurns = 0;
+    resumed = wasBusy ? resumedMin : 2 * resumed;
+    wasBusy = false;
+    let left = Math.max(resumed, Math.ceil(waiting.size * resumedPart));
+    for (; left > 0 && askedLater < askedMax; left -= 1) {
+      const next = waiting.next();
+      if (next === undefined) return;
+      resume(next);
+    }
+  }
+
+  function wait(connection: Connection, isFresh: boolean): void {
+    waiting.add(connection, isFresh);
+    reading.delete(connection);
+    handleOf(connection)?.readStop();
+    plan();
+  }
+
+  function resume(connection: Connection): void {
+    const run = waiting.remove(connection);
+    reading.add(connection);
+    const handle = handleOf(connection);
+    // HTTP/2 reads past the socket; where HTTP/1 has enough for now, it starts again by itself.
+    if (connection.session !== undefined || handle?.reading === true) handle?.readStart();
+    if (run !== undefined) goOnNow(run);
+  }
+
+  function goOnNow(run: () => void): void {
+    isGoingOn = true;
+    run();
+    isGoingOn = false;
+  }
+
+  return {
+    opened(connection) {
+      hasTaken = true;
+      if (waiting.size > 0) wait(connection, true);
+      else reading.add(connection);
+    },
+    asked(connection) {
+      if (connection.hasBroughtKey) return;
+      plan();
+      if (isGoingOn) {
+        askedLater += 1;
+        return;
+      }
+      asked += 1;
+      if (asked < askedMax) return;
+      for (const each of reading) wait(each, false);
+    },
+    goOn(connection, run) {
+      setImmediate(() => {
+        if (askedLater >= askedMax && !waiting.has(connection) && !connection.socket.destroyed) wait(connection, false);
+        if (waiting.has(connection)) waiting.keep(connection, run);
+        else goOnNow(run);
+      });
+    },
+    letGo(connection) {
+      if (waiting.has(connection)) resume(connection);
+      reading.delete(connection);
+    },
+  };
+}
+
+/** What reads from a socket, whoever is handed what it reads. Undocumented; without it turns have no bound. */
+function handleOf({ socket }: Connection): Handle | undefined {
+  // oxlint-disable-next-line no-underscore-dangle -- HTTP/2 and TLS read past the socket, which cannot pause them
+  return socket.destroyed ? undefined : ((socket as unknown as { _handle?: Handle | null })._handle ?? undefined);
+}
+
+interface Handle {
+  readonly reading?: boolean;
+  readStop(): void;
+  readStart(): void;
+}

@@ -1,0 +1,140 @@
+/** What strangers ask for at once is done a little in each turn of the event loop, and everybody else has turns in between. */
+import { afterEach, expect, test } from "vitest";
+import type { Page } from "../../src/server/pages/pages.ts";
+import { callText, flag, frame, frameType, headerBlock, openRaw, type RawConnection } from "../support/clients/raw.ts";
+import { hello, hold, whenAnswered } from "../support/clients/strangers.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
+import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
+import { connect as connectTls } from "node:tls";
+
+/** A turn's bound, once for what is read and once for what was read before, and what one connection may bring on top. */
+const inTurnMax = 2 * 64 + 100;
+/** Of more at once on HTTP/2 some would be refused, as a stranger's are who does not take his answers. */
+const untakenMax = 16;
+
+let listener: Listener;
+const opened: RawConnection[] = [];
+afterEach(async () => {
+  for (const connection of opened.splice(0)) connection.destroy();
+  await listener.stop(0);
+});
+
+const page: Page = {
+  methods: ["GET"],
+  answer: async () => ({ ok: true, value: { type: "text/plain", body: "page" } }),
+};
+
+async function listenWith(options: ListenerOptions = {}): Promise<void> {
+  listener = await startListener({ pageOf: (path) => (path === "/page" ? page : undefined), ...options });
+}
+
+async function holdMany(count: number, ...first: (string | Uint8Array)[]): Promise<RawConnection[]> {
+  const held = await hold(listener.port, "127.0.0.2", count, ...first);
+  opened.push(...held);
+  return held;
+}
+
+/** The most that came in one turn, from now until there are so many. */
+function mostInTurn(total: number): Promise<number> {
+  return new Promise((resolve) => {
+    let seen = listener.asked;
+    let most = 0;
+    const look = () => {
+      most = Math.max(most, listener.asked - seen);
+      seen = listener.asked;
+      if (seen >= total) resolve(most);
+      else setImmediate(look);
+    };
+    setImmediate(look);
+  });
+}
+
+interface Kind {
+  readonly name: string;
+  readonly method: string;
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+const kinds: readonly Kind[] = [
+  { name: "pages", method: "GET", path: "/page", headers: {} },
+  {
+    name: "preflights",
+    method: "OPTIONS",
+    path: "/v1/otp/send",
+    headers: { origin: "https://evil.example", "access-control-request-method": "POST" },
+  },
+  { name: "refused routes", method: "GET", path: "/nowhere", headers: { origin: "https://evil.example" } },
+  { name: "calls without a key", method: "GET", path: `/v1/otp/${"A".repeat(22)}`, headers: {} },
+];
+
+const streams = (count: number, { method, path, headers }: Kind) =>
+  Array.from({ length: count }, (_, i) =>
+    frame(
+      frameType.headers,
+      flag.endHeaders | flag.endStream,
+      2 * i + 1,
+      headerBlock({ ":method": method, ":scheme": "http", ":path": path, ":authority": "otpd", ...headers }),
+    ),
+  );
+
+const texts = (count: number, { method, path, headers }: Kind) => {
+  const more = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
+  return `${method} ${path} HTTP/1.1\r\nhost: otpd\r\n${more.join("")}\r\n`.repeat(count);
+};
+
+test.each(kinds)(
+  "$name of 100 connections at once: HTTP/2 makes no long turn of them, and answers all",
+  async (kind) => {
+    await listenWith();
+    const held = await holdMany(100, ...hello);
+    await whenAnswered(held);
+    for (const connection of held) connection.write(...streams(untakenMax, kind));
+    expect(await mostInTurn(1_600)).toBeLessThanOrEqual(inTurnMax);
+    await listener.answered(1_600);
+  },
+);
+
+test.each(kinds)(
+  "$name of 60 connections at once: HTTP/1 makes no long turn of them, and answers all",
+  async (kind) => {
+    await listenWith();
+    const held = await holdMany(60);
+    await listener.open(60);
+    for (const connection of held) connection.write(texts(50, kind));
+    expect(await mostInTurn(3_000)).toBeLessThanOrEqual(inTurnMax);
+    await listener.answered(3_000);
+  },
+);
+
+test("a newcomer of another address has its turn long before the crowd is done", async () => {
+  await listenWith();
+  const crowd = await holdMany(100, ...hello);
+  await whenAnswered(crowd);
+  for (const connection of crowd) connection.write(...streams(untakenMax, kinds[0] as Kind));
+  const newcomer = await openRaw(listener.port);
+  opened.push(newcomer);
+  newcomer.write(callText(testKey));
+  await newcomer.until((bytes) => (bytes.includes("HTTP/1.1 200") ? true : undefined));
+  expect(listener.asked).toBeLessThan(1_600);
+  await listener.answered(1_601);
+});
+
+test("over TLS newcomers find their way past a crowd, and the crowd is answered", async () => {
+  const certificate = makeCertificate("pace");
+  await listenWith({ readCertificate: () => certificate });
+  const open = () =>
+    openRaw(
+      listener.port,
+      connectTls({ port: listener.port, host: "127.0.0.1", ca: certificate.cert, ALPNProtocols: ["http/1.1"] }),
+    );
+  const crowd = await Promise.all(Array.from({ length: 20 }, open));
+  opened.push(...crowd);
+  for (const connection of crowd) connection.write(texts(50, kinds[0] as Kind));
+  const newcomer = await open();
+  opened.push(newcomer);
+  newcomer.write(callText(testKey));
+  await newcomer.until((bytes) => (bytes.includes("HTTP/1.1 200") ? true : undefined));
+  await listener.answered(1_001);
+  expect(listener.calls).toMatchObject([{ status: 200 }]);
+});
