@@ -29,6 +29,7 @@ const takingTurnsMax = 15;
 const resumedMin = 4;
 const resumedPart = 1 / 16;
 
+// Longer than 80 lines: short acts on one count of the turn, which two functions would only hand to each other.
 export function createPace(): Pace {
   const reading = new Set<Connection>();
   const waiting = createLine();
