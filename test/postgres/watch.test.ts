@@ -32,6 +32,20 @@ test("a silence is one, however long it is and however many attempts it swallows
   await proxy.stop();
 });
 
+test("a silence ends where connecting takes longer than attempts come", async () => {
+  const proxy = await startTcpProxy(port());
+  const pool = idlePool();
+  const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
+  await expect.poll(() => pool.calls).toEqual(["resume"]);
+  proxy.swallow();
+  await expect.poll(() => pool.calls).toEqual(["resume", "drop"]);
+  proxy.delay(3_000);
+  proxy.restore(() => false);
+  await expect.poll(() => pool.calls).toEqual(["resume", "drop", "resume"]);
+  await watch.close();
+  await proxy.stop();
+});
+
 test("a database that refuses is not silent: calls find out by themselves", async () => {
   const proxy = await startTcpProxy(port());
   await proxy.stop();

@@ -34,8 +34,12 @@ const tickMs = 250;
 const silentTicksMax = 4;
 /** So many without one here, while others get theirs, mean that this connection alone is lost. */
 const lostTicksMax = 20;
-/** In silence an attempt to connect may be lost for good, so another is made each tick; so many are kept under way. */
-const attemptsMax = 8;
+/**
+ * In silence an attempt to connect may be lost for good, so another is made each tick. The latest few are kept under way,
+ * and of each tenth the latest few, for 10 s: connecting itself may take seconds.
+ */
+const attemptsMax = 4;
+const patientEach = 10;
 /** Where the database refuses connections, calls find out by themselves, so an attempt each second will do. */
 const refusedMs = 1_000;
 
@@ -46,7 +50,7 @@ export function createWatch(options: WatchOptions): { close(): Promise<void> } {
 
 class Watch {
   readonly #options: WatchOptions;
-  readonly #clients: Client[] = [];
+  readonly #clients = new Set<Client>();
   readonly #watching: Promise<void>;
   #isSilent = false;
   #isClosed = false;
@@ -60,7 +64,7 @@ class Watch {
   async close(): Promise<void> {
     this.#isClosed = true;
     // Once the database has let go of it, nobody takes this instance for one that serves.
-    const ended = Promise.allSettled(this.#clients.map((client) => client.end()));
+    const ended = Promise.allSettled([...this.#clients].map((client) => client.end()));
     const { promise: late, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, endMs);
     await Promise.race([ended, late]);
@@ -89,24 +93,31 @@ class Watch {
     const silentTicks = this.#countSilence();
     let isReached = false;
     void first.promise.then(() => (isReached = true));
+    const [hasty, patient]: [Client[], Client[]] = [[], []];
     for (let ticks = 0; !isReached && !this.#isClosed; ticks += 1) {
-      if (this.#isSilent || ticks % lostTicksMax === 0) void this.#connect(first.resolve);
-      if (this.#clients.length > attemptsMax) this.#clients.shift()?.connection.stream.destroy();
+      const attempts = ticks % patientEach === 0 ? patient : hasty;
+      if (this.#isSilent || ticks % lostTicksMax === 0) attempts.push(this.#connect(first.resolve));
+      if (attempts.length > attemptsMax) this.#drop(attempts.shift());
       await Promise.race([first.promise, this.#pause(tickMs)]);
       if (!isReached && silentTicks() >= silentTicksMax) this.#noteSilence();
     }
     return isReached ? first.promise : undefined;
   }
 
-  /** Connects and listens. `onDone` gets the client, or undefined where the database refuses. */
-  async #connect(onDone: (client: Client | undefined) => void): Promise<void> {
+  /** Begins to connect and listen. `onDone` gets the client, or undefined where the database refuses. */
+  #connect(onDone: (client: Client | undefined) => void): Client {
     const { url, ownName, onNudge } = this.#options;
     const client = new Client({ ...connectionSettings(url), application_name: "otpd watch" });
-    this.#clients.push(client);
+    this.#clients.add(client);
     client.on("error", () => {});
     client.on("notification", ({ payload }) => {
       if (payload !== ownName) onNudge();
     });
+    void this.#listen(client, onDone);
+    return client;
+  }
+
+  async #listen(client: Client, onDone: (client: Client | undefined) => void): Promise<void> {
     try {
       await client.connect();
       await client.query(`LISTEN ${nudgeChannel}`);
@@ -114,7 +125,7 @@ class Watch {
       onDone(client);
     } catch {
       // One that was given up here was refused by nobody.
-      if (this.#clients.includes(client)) onDone(undefined);
+      if (this.#clients.has(client)) onDone(undefined);
     }
   }
 
@@ -165,7 +176,13 @@ class Watch {
     });
   }
 
+  #drop(client: Client | undefined): void {
+    if (client === undefined) return;
+    this.#clients.delete(client);
+    client.connection.stream.destroy();
+  }
+
   #dropAll(): void {
-    for (const client of this.#clients.splice(0)) client.connection.stream.destroy();
+    for (const client of this.#clients) this.#drop(client);
   }
 }

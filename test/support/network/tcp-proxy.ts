@@ -22,6 +22,8 @@ export interface TcpProxy {
    * was held back, as packets that are sent again do; the others stay silent for good.
    */
   restore(arrivesLate: () => boolean): void;
+  /** New connections get through this much later from now on. */
+  delay(ms: number): void;
   /**
    * Cuts the connection on which a text is seen next, on its way there or back, and keeps the text. Resolves then. With
    * `after`, of connections on which that went there before: others may say the same of something else.
@@ -68,6 +70,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
   const links = new Set<Link>();
   let most = 0;
   let swallowing = false;
+  let delayMs = 0;
   const pauses: { fromMs: number; toMs: number }[] = [];
   let lastBackMs = performance.now();
   const cameBack = () => {
@@ -111,7 +114,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
       from.on("close", () => pass(() => end(link)));
     };
     near.on("error", () => {});
-    pass(open);
+    setTimeout(() => pass(open), delayMs);
   });
 
   function reset(link: Link): void {
@@ -148,6 +151,9 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
         link.isSilenced ||= !arrivesLate();
         if (!link.isSilenced) for (const step of held) step();
       }
+    },
+    delay(ms) {
+      delayMs = ms;
     },
     cutAt: (direction, text, after) =>
       new Promise((resolve) => {
