@@ -16,7 +16,7 @@ import { newMessage, type Message } from "./message.ts";
 import { openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
-import { admitResend, admitSend, type Admission, type PrefixRecord } from "./pumping-guard.ts";
+import { judgeResend, judgeSend, type Judgment, type PrefixRecord } from "./pumping-guard.ts";
 import { giveBackAll, spendAll } from "./rate-limit.ts";
 import type { Refusal, Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
@@ -52,13 +52,13 @@ function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: 
 }
 
 /** Refuses for the prefix, if the guard enforces. Only the refusal is counted. */
-function prefixRefused(admission: Admission | undefined, policy: Policy) {
-  if (admission === undefined || admission.kind === "admitted" || policy.fraudGuard === "observe") return undefined;
+function prefixRefused(judgment: Judgment | undefined, policy: Policy) {
+  if (judgment === undefined || judgment.kind === "admitted" || policy.fraudGuard === "observe") return undefined;
   const result =
-    admission.kind === "blocked"
+    judgment.kind === "blocked"
       ? refused("DESTINATION_BLOCKED", { field: "phone" })
-      : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: admission.retryAfterMs });
-  return { writes: { prefix: admission.change }, result };
+      : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs });
+  return { writes: { prefix: judgment.change }, result };
 }
 
 /** Refuses for the daily cap. Nothing is spent. */
@@ -158,8 +158,8 @@ export function decideSend(
   const { now, phone } = view;
   if (!facts.ok || phone === undefined) throw new Error("a send that was admitted has a phone");
 
-  const admission = isJudged(view) ? admitSend(view.prefix, now, policy.fraudGuard === "enforce") : undefined;
-  const stopped = prefixRefused(admission, policy);
+  const judgment = isJudged(view) ? judgeSend(view.prefix, now, policy.fraudGuard) : undefined;
+  const stopped = prefixRefused(judgment, policy);
   if (stopped !== undefined) return stopped;
   const digits = isSandbox(facts.value.tenant)
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)
@@ -177,7 +177,7 @@ export function decideSend(
     ...kept,
     region: number.region,
     // A send that would have been refused does not count: a guard that observes sees what one that enforces would.
-    tally: admission?.kind === "admitted" ? admission.tally : "none",
+    tally: judgment?.kind === "admitted" ? judgment.tally : "none",
     state: "PENDING",
     delivery: "SENDING",
     digits,
@@ -196,7 +196,7 @@ export function decideSend(
       verification,
       message,
       tats: spent.tatsMs,
-      ...prefixChangeOf(admission),
+      ...prefixChangeOf(judgment),
       ...dailyOf(place, cap),
       ...recordOf(claim, verification.id, null, now),
     },
@@ -323,8 +323,8 @@ export function decideResend(
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
   if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });
-  const admission = isJudged(view) ? admitResend(view.prefix, now) : undefined;
-  const stopped = prefixRefused(admission, policy);
+  const judgment = isJudged(view) ? judgeResend(view.prefix, now) : undefined;
+  const stopped = prefixRefused(judgment, policy);
   if (stopped !== undefined) return stopped;
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
@@ -346,7 +346,7 @@ export function decideResend(
       verification: resent,
       message,
       tats: spent.tatsMs,
-      ...prefixChangeOf(admission),
+      ...prefixChangeOf(judgment),
       ...dailyOf(place, cap),
       ...recordOf(claim, resent.id, null, now),
     },
@@ -375,6 +375,6 @@ function isJudged<View extends CallView>(view: View): view is View & { readonly 
   return view.prefix !== undefined && view.verdict !== "allow";
 }
 
-function prefixChangeOf(admission: Admission | undefined): Pick<Writes, "prefix"> {
-  return admission === undefined ? {} : { prefix: admission.change };
+function prefixChangeOf(judgment: Judgment | undefined): Pick<Writes, "prefix"> {
+  return judgment === undefined ? {} : { prefix: judgment.change };
 }

@@ -104,7 +104,7 @@ export interface PrefixChange {
   readonly decisions: readonly PrefixDecision[];
 }
 
-export type Admission =
+export type Judgment =
   | { readonly kind: "admitted"; readonly tally: Tally; readonly change: PrefixChange }
   | { readonly kind: "blocked"; readonly change: PrefixChange }
   | { readonly kind: "limited"; readonly retryAfterMs: number; readonly change: PrefixChange };
@@ -140,7 +140,7 @@ export function isPrefixForgettable(record: PrefixRecord, now: Instant): boolean
 }
 
 /** Judges a send: `admitted` with what it counts for, `blocked` while tripped, or `limited`. Pure. */
-export function admitSend(loaded: PrefixRecord, now: Instant, enforced: boolean): Admission {
+export function judgeSend(loaded: PrefixRecord, now: Instant, mode: GuardMode): Judgment {
   const record = recall(loaded, now);
   if (record.phase === "open") {
     const paid = pay(record, now);
@@ -153,13 +153,13 @@ export function admitSend(loaded: PrefixRecord, now: Instant, enforced: boolean)
     return { kind: "blocked", change: changed(refusing(record, now)) };
   const probe = { ...record, sent: record.sent + 1 };
   if (record.phase === "half-open") return { kind: "admitted", tally: "block", change: changed(noted(probe, now)) };
-  const decision = decide("half-opened", record, now, enforced);
+  const decision = decide("half-opened", record, now, mode);
   const opened: PrefixRecord = { ...probe, phase: "half-open", untilMs: 0, sinceMs: startOfSecond(now) };
   return { kind: "admitted", tally: "block", change: changed(noted(opened, now), decision) };
 }
 
 /** Judges a resend, which costs what a send does and is of no block; none is a probe. Pure. */
-export function admitResend(loaded: PrefixRecord, now: Instant): Admission {
+export function judgeResend(loaded: PrefixRecord, now: Instant): Judgment {
   const record = recall(loaded, now);
   if (record.phase !== "open") return { kind: "blocked", change: changed(refusing(record, now)) };
   const paid = pay(record, now);
@@ -182,7 +182,7 @@ export function recordOutcome(
   record: PrefixRecord,
   ended: Ended,
   now: Instant,
-  enforced: boolean,
+  mode: GuardMode,
 ): PrefixChange | undefined {
   const { tally, state, createMs } = ended;
   if (tally === "none" || record.phase === "tripped" || createMs < record.sinceMs) return undefined;
@@ -198,22 +198,22 @@ export function recordOutcome(
     if (isVerified) {
       // Probes whose outcome is still to come are the first sends of the clean block.
       const clean = { ...cleanBlock, sent: next.sent - next.matured };
-      return changed({ ...next, phase: "open", ...clean, ...noneRefused }, decide("closed", next, now, enforced));
+      return changed({ ...next, phase: "open", ...clean, ...noneRefused }, decide("closed", next, now, mode));
     }
-    return next.matured < probesMax ? changed(next) : trip("tripped-again", next, now, enforced);
+    return next.matured < probesMax ? changed(next) : trip("tripped-again", next, now, mode);
   }
   if (next.matured < blockSends) return changed(next);
-  if (next.verified <= tripVerifiedMax) return trip("tripped", next, now, enforced);
+  if (next.verified <= tripVerifiedMax) return trip("tripped", next, now, mode);
   const proven = next.verified >= provenVerifiedMin || (record.proven && next.verified > unprovenVerifiedMax);
-  const decision = decide("passed", next, now, enforced);
+  const decision = decide("passed", next, now, mode);
   return changed({ ...next, ...cleanBlock, ...noneRefused, trips: 0, proven }, decision);
 }
 
 /** Lifts a trip, with a clean block and the trips forgotten. Undefined when the prefix is not tripped. Pure. */
-export function unblock(loaded: PrefixRecord, now: Instant, enforced: boolean): PrefixChange | undefined {
+export function unblock(loaded: PrefixRecord, now: Instant, mode: GuardMode): PrefixChange | undefined {
   const record = recall(loaded, now);
   if (record.phase === "open") return undefined;
-  const decision = decide("unblocked", record, now, enforced);
+  const decision = decide("unblocked", record, now, mode);
   const { lastMs } = record;
   return changed({ ...newPrefix, lastMs, sinceMs: startOfSecond(now) }, decision);
 }
@@ -231,7 +231,7 @@ export function recall(record: PrefixRecord, now: Instant): PrefixRecord {
 }
 
 /** Takes a message's price from an open prefix, or says how long it has to wait. */
-function pay(record: PrefixRecord, now: Instant): PrefixRecord | Extract<Admission, { kind: "limited" }> {
+function pay(record: PrefixRecord, now: Instant): PrefixRecord | Extract<Judgment, { kind: "limited" }> {
   const limited = (retryAfterMs: number, tatMs: Instant) =>
     ({ kind: "limited", retryAfterMs, change: changed(refusing({ ...record, tatMs }, now)) }) as const;
   if (record.sent + record.beyondSent >= allowance(record.verified + record.beyondVerified)) {
@@ -253,17 +253,17 @@ function withdraw(record: PrefixRecord, tally: Tally, now: Instant): PrefixChang
   return changed({ ...record, ...counts, tatMs });
 }
 
-function trip(kind: "tripped" | "tripped-again", record: PrefixRecord, now: Instant, enforced: boolean): PrefixChange {
+function trip(kind: "tripped" | "tripped-again", record: PrefixRecord, now: Instant, mode: GuardMode): PrefixChange {
   const trips = record.trips + 1;
   const untilMs = startOfSecond(now) + Math.min(tripMsMax, hourMs * 2 ** (trips - 1));
-  const decision = { ...decide(kind, record, now, enforced), untilMs };
+  const decision = { ...decide(kind, record, now, mode), untilMs };
   const { lastMs, sinceMs } = record;
   return changed({ ...newPrefix, phase: "tripped", trips, untilMs, lastMs, sinceMs }, decision);
 }
 
-function decide(kind: DecisionKind, record: PrefixRecord, now: Instant, enforced: boolean): PrefixDecision {
+function decide(kind: DecisionKind, record: PrefixRecord, now: Instant, mode: GuardMode): PrefixDecision {
   const { matured, verified, refused } = record;
-  return { kind, atMs: startOfSecond(now), matured, verified, refused, untilMs: null, enforced };
+  return { kind, atMs: startOfSecond(now), matured, verified, refused, untilMs: null, enforced: mode === "enforce" };
 }
 
 function changed(record: PrefixRecord, ...decisions: PrefixDecision[]): PrefixChange {

@@ -37,7 +37,7 @@ export function prefixRef(policy: Policy, tenant: string, phone: () => E164 | un
     const e164 = phone();
     return e164 === undefined ? undefined : prefixName(tenant, e164);
   };
-  return { name, enforced: policy.fraudGuard === "enforce" };
+  return { name, mode: policy.fraudGuard };
 }
 
 /** The prefix of a number in a tenant. Pure. */

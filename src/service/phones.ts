@@ -138,5 +138,5 @@ export async function explainPrefix(store: Store, name: PrefixName): Promise<Pre
 
 /** Lifts a trip at once; false when the prefix is not tripped. */
 export function unblockPrefix(store: Store, name: PrefixName, mode: GuardMode): Promise<boolean> {
-  return store.changePrefix(name, (record, now) => unblock(record, now, mode === "enforce"));
+  return store.changePrefix(name, (record, now) => unblock(record, now, mode));
 }

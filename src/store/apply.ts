@@ -56,7 +56,7 @@ export function changePrefix(unit: UnitOfWork, name: PrefixName, change: PrefixC
 export function countOutcome(unit: UnitOfWork, ended: Verification, ref: PrefixRef | undefined): void {
   const name = ended.tally === "none" ? undefined : ref?.name();
   if (ref === undefined || name === undefined) return;
-  const change = recordOutcome(unit.prefix(name), ended, unit.now, ref.enforced);
+  const change = recordOutcome(unit.prefix(name), ended, unit.now, ref.mode);
   if (change !== undefined) changePrefix(unit, name, change);
 }
 

@@ -27,7 +27,7 @@ import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView, UpdateView } from "../otp/decisions.ts";
 import type { Guesses } from "../otp/spraying.ts";
-import type { PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
+import type { GuardMode, PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Decided, PhoneView, Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import type { EventStore } from "./events.ts";
@@ -81,7 +81,7 @@ export interface PrefixRef {
    */
   readonly name: () => PrefixName | undefined;
   /** Whether what the guard finds is refused, or only noted. */
-  readonly enforced: boolean;
+  readonly mode: GuardMode;
 }
 
 /** A decision about a prefix that was made and written. */

@@ -2,8 +2,8 @@
 import { describe, expect, test } from "vitest";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import {
-  admitResend,
-  admitSend,
+  judgeResend,
+  judgeSend,
   allowance,
   decisionsMax,
   isPrefixForgettable,
@@ -14,7 +14,7 @@ import {
   prefixOf,
   recall,
   unblock,
-  type Admission,
+  type Judgment,
   type PrefixDecision,
   type PrefixRecord,
   type Tally,
@@ -32,18 +32,18 @@ class Prefix {
   readonly decisions: PrefixDecision[] = [];
   readonly waiting: { createMs: number; tally: Tally }[] = [];
 
-  send(): Admission["kind"] {
-    const admission = admitSend(this.record, this.now, true);
-    this.#take(admission.change);
-    if (admission.kind === "admitted") this.waiting.push({ createMs: this.now, tally: admission.tally });
-    return admission.kind;
+  send(): Judgment["kind"] {
+    const judgment = judgeSend(this.record, this.now, "enforce");
+    this.#take(judgment.change);
+    if (judgment.kind === "admitted") this.waiting.push({ createMs: this.now, tally: judgment.tally });
+    return judgment.kind;
   }
 
   /** Ends the oldest send that waits. */
   end(state: State): void {
     const sent = this.waiting.shift();
     if (sent === undefined) throw new Error("nothing waits");
-    const change = recordOutcome(this.record, { ...sent, state }, this.now, true);
+    const change = recordOutcome(this.record, { ...sent, state }, this.now, "enforce");
     if (change !== undefined) this.#take(change);
   }
 
@@ -60,7 +60,7 @@ class Prefix {
     return this.decisions.map(({ kind }) => kind);
   }
 
-  #take({ record, decisions }: Admission["change"]): void {
+  #take({ record, decisions }: Judgment["change"]): void {
     this.record = record;
     this.decisions.push(...decisions);
   }
@@ -235,16 +235,16 @@ describe("a tripped prefix", () => {
     prefix.now = prefix.record.untilMs;
     prefix.send();
     const late = { createMs: prefix.now - hour, tally: "block", state: "VERIFIED" } as const;
-    expect(recordOutcome(prefix.record, late, prefix.now, true)).toBeUndefined();
+    expect(recordOutcome(prefix.record, late, prefix.now, "enforce")).toBeUndefined();
   });
 
   test("is opened by an operator at once, with a clean block; one that is not tripped is left alone", () => {
     const prefix = new Prefix();
-    expect(unblock(prefix.record, prefix.now, true)).toBeUndefined();
+    expect(unblock(prefix.record, prefix.now, "enforce")).toBeUndefined();
     prefix.block(0);
     prefix.now += minute;
     prefix.send();
-    const change = unblock(prefix.record, prefix.now, false);
+    const change = unblock(prefix.record, prefix.now, "observe");
     expect(change?.decisions).toMatchObject([{ kind: "unblocked", refused: 1, enforced: false }]);
     prefix.record = change?.record ?? newPrefix;
     expect(prefix.record).toMatchObject({ phase: "open", trips: 0, sent: 0 });
@@ -254,9 +254,9 @@ describe("a tripped prefix", () => {
   test("takes no resend, half-open or not", () => {
     const prefix = new Prefix();
     prefix.block(0);
-    expect(admitResend(prefix.record, prefix.now).kind).toBe("blocked");
+    expect(judgeResend(prefix.record, prefix.now).kind).toBe("blocked");
     prefix.now = prefix.record.untilMs;
-    expect(admitResend(prefix.record, prefix.now).kind).toBe("blocked");
+    expect(judgeResend(prefix.record, prefix.now).kind).toBe("blocked");
   });
 });
 
@@ -266,7 +266,7 @@ describe("the limit of a prefix", () => {
     prefix.now += 15_000;
     const kinds = Array.from({ length: 11 }, () => prefix.send());
     expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(10);
-    expect(admitSend(prefix.record, prefix.now, true)).toMatchObject({ kind: "limited", retryAfterMs: 45_000 });
+    expect(judgeSend(prefix.record, prefix.now, "enforce")).toMatchObject({ kind: "limited", retryAfterMs: 45_000 });
     prefix.now += 45_000;
     expect([prefix.send(), prefix.send()]).toEqual(["admitted", "limited"]);
   });
@@ -275,11 +275,11 @@ describe("the limit of a prefix", () => {
     const prefix = new Prefix();
     prefix.send();
     for (let i = 0; i < 9; i++) {
-      const { kind, change } = admitResend(prefix.record, prefix.now);
+      const { kind, change } = judgeResend(prefix.record, prefix.now);
       expect(kind).toBe("admitted");
       prefix.record = change.record;
     }
-    expect(admitResend(prefix.record, prefix.now)).toMatchObject({ kind: "limited", retryAfterMs: minute });
+    expect(judgeResend(prefix.record, prefix.now)).toMatchObject({ kind: "limited", retryAfterMs: minute });
     expect(prefix.send()).toBe("limited");
     expect(prefix.record).toMatchObject({ sent: 1, beyondSent: 9 });
   });
@@ -299,7 +299,7 @@ describe("the limit of a prefix", () => {
     prefix.record = { ...newPrefix, proven: true, lastMs: testEpochMs };
     const kinds = Array.from({ length: 40 }, () => prefix.send());
     expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(35);
-    expect(admitSend(prefix.record, prefix.now, true)).toMatchObject({ retryAfterMs: maturesWithinMs });
+    expect(judgeSend(prefix.record, prefix.now, "enforce")).toMatchObject({ retryAfterMs: maturesWithinMs });
     for (let i = 0; i < 4; i++) prefix.end("VERIFIED");
     expect(Array.from({ length: 4 }, () => prefix.send())).toEqual(["admitted", "admitted", "admitted", "limited"]);
   });

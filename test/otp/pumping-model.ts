@@ -4,7 +4,7 @@
  * 15 s more), and the real rules between. No store: a prefix's record in a variable, and time that jumps.
  */
 import {
-  admitSend,
+  judgeSend,
   isTrip,
   recordOutcome,
   newPrefix,
@@ -50,16 +50,16 @@ export class Traffic {
     for (const ended of due) {
       this.now = Math.max(this.now, ended.atMs);
       if (ended.state === "VERIFIED") this.verified += 1;
-      this.#take(recordOutcome(this.record, ended, this.now, true));
+      this.#take(recordOutcome(this.record, ended, this.now, "enforce"));
     }
     this.now = until;
   }
 
   /** Sends once, to somebody who types the code with this chance. False when it is refused. */
   send(conversion: number): boolean {
-    const admission = admitSend(this.record, this.now, true);
-    this.#take(admission.change);
-    if (admission.kind !== "admitted") {
+    const judgment = judgeSend(this.record, this.now, "enforce");
+    this.#take(judgment.change);
+    if (judgment.kind !== "admitted") {
       this.refused += 1;
       return false;
     }
@@ -67,7 +67,7 @@ export class Traffic {
     const isTyped = this.#random() < conversion;
     const takesMs = isTyped ? 5_000 + this.#random() * 20_000 : lifeMs + this.#random() * 15_000;
     const state = isTyped ? "VERIFIED" : "EXPIRED";
-    this.#waiting.push({ atMs: Math.floor(this.now + takesMs), createMs: this.now, state, tally: admission.tally });
+    this.#waiting.push({ atMs: Math.floor(this.now + takesMs), createMs: this.now, state, tally: judgment.tally });
     return true;
   }
 

@@ -91,7 +91,7 @@ export function createActs(
 
   function refOf(phone: E164, { tenant = "default", knownUser = false }: SendOptions = {}): PhoneRef {
     const indexes = keys.all.map((key) => phoneIndex(key, tenant, phone));
-    const prefix = { name: () => ({ tenant, prefix: prefixOf(phone) }), enforced: policy.fraudGuard === "enforce" };
+    const prefix = { name: () => ({ tenant, prefix: prefixOf(phone) }), mode: policy.fraudGuard };
     return {
       indexes,
       kid: keys.current.kid,

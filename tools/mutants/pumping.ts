@@ -31,7 +31,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "fourth probe",
     breaks: "a blocked prefix takes more than its probes",
-    place: "src/otp/pumping-guard.ts#admitSend",
+    place: "src/otp/pumping-guard.ts#judgeSend",
     text: `record.sent >= probesMax`,
     replacement: `record.sent > probesMax`,
     suites: ["test/simulation/pumping.test.ts"],
@@ -40,8 +40,8 @@ export const pumpingMutants: readonly Mutant[] = [
     name: "what would be refused counts",
     breaks: "a guard that observes sees something else than one that enforces",
     place: "src/otp/decisions.ts#decideSend",
-    text: `tally: admission?.kind === "admitted" ? admission.tally : "none",`,
-    replacement: `tally: admission === undefined ? "none" : "block",`,
+    text: `tally: judgment?.kind === "admitted" ? judgment.tally : "none",`,
+    replacement: `tally: judgment === undefined ? "none" : "block",`,
     suites: ["test/simulation/pumping.test.ts"],
   },
   {

@@ -10,7 +10,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "blocks of outcomes",
     breaks: "every rush of people ends in failures alone, and blocks its prefix",
-    place: "src/otp/pumping-guard.ts#admitSend",
+    place: "src/otp/pumping-guard.ts#judgeSend",
     text: `const isOfBlock = record.sent < blockSends;`,
     replacement: `const isOfBlock = true;`,
     suites: ["test/otp/pumping-guard.test.ts"],
