@@ -28,7 +28,7 @@ import { openRpcBudgets, withOpenRpcs, type OpenRpcsOptions } from "./server/rpc
 import { reflectionRoutes } from "./server/rpc/reflection.ts";
 import { createOwnKeys } from "./service/api-keys.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
-import { keyThrough } from "./store/sweeper.ts";
+import { keyThrough } from "./store/upkeep.ts";
 import type { Telemetry } from "./telemetry.ts";
 
 /** A service that takes calls. */

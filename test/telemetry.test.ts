@@ -4,7 +4,7 @@
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { webhookSecret } from "./support/service/environment.ts";
-import { startGateway } from "./support/fakes/gateway.ts";
+import { startGateway } from "./support/fakes/far-end.ts";
 import { firstKey, startOtpd, type Otpd } from "./support/processes/process.ts";
 import { temporaryFolder } from "./support/service/world.ts";
 

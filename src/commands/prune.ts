@@ -3,7 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import { parseRetentionMs } from "../config/config.ts";
-import { sweepThrough } from "../store/sweeper.ts";
+import { sweepThrough } from "../store/upkeep.ts";
 import { flag, say, valueOf, withStore, type Command } from "./command.ts";
 import { showProgress } from "./progress.ts";
 import { phonesAtHand } from "./setup.ts";

@@ -9,7 +9,7 @@ import type { Tracing } from "../observe/tracing.ts";
 import type { Share } from "../otp/daily-cap.ts";
 import type { SlotOf } from "../otp/idempotency.ts";
 import { createSprayingWatch } from "../service/spraying-watch.ts";
-import { createSweeper } from "../store/sweeper.ts";
+import { createSweeper } from "../store/upkeep.ts";
 import type { Recurring } from "../system.ts";
 import { isDevelopment, type Base } from "./base.ts";
 

@@ -11,7 +11,7 @@ import { added, endpointOf } from "../store/endpoints.ts";
 import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { keyText, olderKeyText, webhookSecret } from "../support/service/environment.ts";
-import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/fakes/gateway.ts";
+import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/fakes/far-end.ts";
 import { runOtpd, startOtpd } from "../support/processes/process.ts";
 import { secretText, startSiteverify } from "../support/fakes/siteverify.ts";
 import { createManualSystem } from "../support/service/system.ts";

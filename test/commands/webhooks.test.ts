@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { runHere } from "../support/service/command-line.ts";
 import { keyText, production } from "../support/service/environment.ts";
 import { parseEvent } from "../support/readers/events.ts";
-import { startGateway, type Asked, type Gateway } from "../support/fakes/gateway.ts";
+import { startGateway, type Asked, type Gateway } from "../support/fakes/far-end.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";

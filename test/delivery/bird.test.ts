@@ -7,7 +7,7 @@ import { createBirdProvider, type BirdOptions } from "../../src/delivery/provide
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { deadOrigin, oddReplies, startGateway, type Gateway, type Reply } from "../support/fakes/gateway.ts";
+import { deadOrigin, oddReplies, startGateway, type Gateway, type Reply } from "../support/fakes/far-end.ts";
 
 let gateway: Gateway;
 beforeAll(async () => {

@@ -20,7 +20,7 @@ import {
   type Asked,
   type Gateway,
   type Reply,
-} from "../support/fakes/gateway.ts";
+} from "../support/fakes/far-end.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
 /** The reference implementation of Standard Webhooks, which Bird's SDK brings along. */

@@ -19,7 +19,7 @@ import type { SendOutcome } from "../../src/otp/message.ts";
 import { startBrowser } from "../support/pages/browser.ts";
 import { lacks, python } from "../support/machine.ts";
 import { converse, type Conversation } from "../support/processes/conversation.ts";
-import { deadOrigin } from "../support/fakes/gateway.ts";
+import { deadOrigin } from "../support/fakes/far-end.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { layLine, type Line } from "../support/network/line.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";

@@ -19,7 +19,7 @@ import { endpointOf } from "../store/endpoints.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { parseEvent } from "../support/readers/events.ts";
 import { verificationOf } from "../support/data/examples.ts";
-import { deadOrigin } from "../support/fakes/gateway.ts";
+import { deadOrigin } from "../support/fakes/far-end.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
 const root = join(import.meta.dirname, "../..");

@@ -11,7 +11,7 @@ import { issueKey } from "../../src/service/api-keys.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { keyText, webhookSecret } from "../support/service/environment.ts";
 import { createBirdProvider } from "../../src/delivery/providers/bird.ts";
-import { startGateway, type Gateway } from "../support/fakes/gateway.ts";
+import { startGateway, type Gateway } from "../support/fakes/far-end.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";

@@ -7,7 +7,7 @@ import { readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseEvent } from "../support/readers/events.ts";
-import { startGateway, type Gateway } from "../support/fakes/gateway.ts";
+import { startGateway, type Gateway } from "../support/fakes/far-end.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";

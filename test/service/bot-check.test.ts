@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Refusal } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import { createBotCheck, examineBotCheck, type BotCheck, type CheckNotMade } from "../../src/service/bot-check.ts";
-import { deadOrigin } from "../support/fakes/gateway.ts";
+import { deadOrigin } from "../support/fakes/far-end.ts";
 import { secretText, startSiteverify, type Siteverify } from "../support/fakes/siteverify.ts";
 
 let far: Siteverify;

@@ -16,7 +16,7 @@ import { phoneRefs } from "../../src/service/phone-refs.ts";
 import { createVerifications, type Verifications } from "../../src/service/verifications.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { createSweeper } from "../../src/store/sweeper.ts";
+import { createSweeper } from "../../src/store/upkeep.ts";
 import { createSystem, type System } from "../../src/system.ts";
 import { Chance } from "./chance.ts";
 import { createFaultyStore, type Faults, type FaultyStore } from "./faulty-store.ts";

@@ -13,7 +13,7 @@ import {
 } from "../../src/otp/idempotency.ts";
 import type { KeyRing } from "../../src/otp/key-ring.ts";
 import type { Store } from "../../src/store/store.ts";
-import { keyThrough } from "../../src/store/sweeper.ts";
+import { keyThrough } from "../../src/store/upkeep.ts";
 import { ann, ben, createActs, ringOf } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 
