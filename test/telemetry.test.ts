@@ -4,7 +4,7 @@
 import { rmSync } from "node:fs";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { webhookSecret } from "./support/service/environment.ts";
-import { startGateway } from "./support/fakes/far-end.ts";
+import { startFarEnd } from "./support/fakes/far-end.ts";
 import { firstKey, startOtpd, type Otpd } from "./support/processes/process.ts";
 import { temporaryFolder } from "./support/service/world.ts";
 
@@ -19,10 +19,10 @@ function linesOf(otpd: Otpd, msg: string): Record<string, unknown>[] {
 }
 
 test("a provider that is down is told of by its failed calls, and once when it is left alone", async () => {
-  const gateway = await startGateway({ status: 404 });
+  const farEnd = await startFarEnd({ status: 404 });
   const otpd = await startOtpd(folder, {
     OTP_PROVIDERS: "webhook",
-    OTP_WEBHOOK_URL: gateway.url,
+    OTP_WEBHOOK_URL: farEnd.url,
     OTP_WEBHOOK_SECRET: webhookSecret,
     OTP_ALLOWED_COUNTRIES: "US",
     // Callers are told what came of the message, however slow the machine is.
@@ -40,8 +40,8 @@ test("a provider that is down is told of by its failed calls, and once when it i
   for (const first of [0, 1, 2]) await send(first);
   await Promise.all([3, 4, 5, 6, 7, 8, 9].map(send));
   await otpd.end();
-  await gateway.stop();
-  expect(gateway.asked).toHaveLength(5);
+  await farEnd.stop();
+  expect(farEnd.asked).toHaveLength(5);
   expect(linesOf(otpd, "provider call").map(({ outcome }) => outcome)).toEqual(Array(5).fill("unavailable"));
   const turns = linesOf(otpd, "the provider failed too often and is left alone until a trial succeeds");
   expect(turns).toMatchObject([{ level: 40, provider: "webhook" }]);

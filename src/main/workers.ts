@@ -9,7 +9,7 @@ import type { Tracing } from "../observe/tracing.ts";
 import type { Share } from "../otp/daily-cap.ts";
 import type { SlotOf } from "../otp/idempotency.ts";
 import { createSprayingWatch } from "../service/spraying-watch.ts";
-import { createSweeper } from "../store/upkeep.ts";
+import { createUpkeep } from "../store/upkeep.ts";
 import type { Recurring } from "../system.ts";
 import { isDevelopment, type Base } from "./base.ts";
 
@@ -51,21 +51,21 @@ export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf): Rec
     onDropped: (count) => metrics?.eventsDropped(count),
     onFault: onFault("event-worker"),
   });
-  const sweeper = createSweeper({ ...base, slotOf }, config.policy.retentionMs, onFault("sweeper"));
+  const upkeep = createUpkeep({ ...base, slotOf }, config.policy.retentionMs, onFault("upkeep"));
   const sprayingWatch = createSprayingWatch({
     store,
     system: base.system,
     tenantOf: base.tenants.tenantOf,
     warn: telemetry.warning,
-    onFault: onFault("spray-watch"),
+    onFault: onFault("spraying-watch"),
   });
   return {
     start() {
-      for (const part of [worker, eventWorker, sweeper, sprayingWatch]) part.start();
+      for (const part of [worker, eventWorker, upkeep, sprayingWatch]) part.start();
     },
     async stop() {
       await Promise.all([worker.stop(workerGraceMs), eventWorker.stop(workerGraceMs)]);
-      await sweeper.stop();
+      await upkeep.stop();
       await sprayingWatch.stop();
     },
   };

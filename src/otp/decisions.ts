@@ -19,6 +19,7 @@ import type { Policy } from "./policy.ts";
 import { judgeResend, judgeSend, type Judgment, type PrefixRecord } from "./pumping-guard.ts";
 import { giveBackAll, spendAll } from "./rate-limit.ts";
 import type { Refusal, Result } from "./reason.ts";
+import { resendsLeft } from "./resends.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
 import { codeLengthUnder, noGuesses, type Guesses } from "./spraying.ts";
@@ -35,7 +36,6 @@ import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
 import {
   end,
   nothing,
-  resendsLeft,
   terminalReason,
   type Decided,
   type PhoneView,

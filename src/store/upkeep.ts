@@ -1,7 +1,7 @@
 /**
- * The sweeper runs the store's sweep every few seconds. Verifications past their life lose their salt, and what is past its
- * retention is deleted. It works in small batches with pauses between them, so that a backlog
- * of a million rows costs the calls under way no more than one row would.
+ * The upkeep runs the store's sweep every few seconds. Verifications past their life lose their salt, and what is past its
+ * retention is deleted. It works in small batches with pauses between them, so that a backlog of a million rows costs the
+ * calls under way no more than one row would.
  */
 import type { SlotOf } from "../otp/idempotency.ts";
 import { recurring, sleep, type Recurring, type System } from "../system.ts";
@@ -39,7 +39,7 @@ export async function keyThrough(store: Store, slotOf: SlotOf, goOn = async () =
   while (from !== undefined && (await goOn()));
 }
 
-export function createSweeper(
+export function createUpkeep(
   { store, system, phoneOf, slotOf }: { store: Store; system: System; phoneOf: PhoneOf; slotOf: SlotOf },
   retentionMs: number,
   onFault: (error: unknown) => void,

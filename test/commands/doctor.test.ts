@@ -11,7 +11,7 @@ import { added, endpointOf } from "../store/endpoints.ts";
 import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { keyText, olderKeyText, webhookSecret } from "../support/service/environment.ts";
-import { deadOrigin, startGateway, type Gateway, type Reply } from "../support/fakes/far-end.ts";
+import { deadOrigin, startFarEnd, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
 import { runOtpd, startOtpd } from "../support/processes/process.ts";
 import { secretText, startSiteverify } from "../support/fakes/siteverify.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -143,7 +143,7 @@ test("a configuration with faults is told whole, and nothing else is examined", 
 });
 
 describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => {
-  let gateway: Gateway;
+  let farEnd: FarEnd;
   let folderOfTrust: string;
   let env: Record<string, string>;
   let balance: Reply;
@@ -156,7 +156,7 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
     const trusted = join(folderOfTrust, "cert.pem");
     writeFileSync(trusted, certificate.cert);
     // Both far ends in one: the provider's API, and the way from outside to this service.
-    gateway = await startGateway((response, asked) => {
+    farEnd = await startFarEnd((response, asked) => {
       const reply = asked.path === "/balance" ? balance : report;
       if (typeof reply === "function") return reply(response, asked);
       response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers });
@@ -168,8 +168,8 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
       OTP_MESSAGEBIRD_ACCESS_KEY: "any-key",
       OTP_MESSAGEBIRD_ORIGINATOR: "Acme",
       OTP_MESSAGEBIRD_SIGNING_KEY: "signs",
-      OTP_MESSAGEBIRD_BASE_URL: gateway.url,
-      OTP_PUBLIC_URL: gateway.url,
+      OTP_MESSAGEBIRD_BASE_URL: farEnd.url,
+      OTP_PUBLIC_URL: farEnd.url,
       OTP_ALLOWED_COUNTRIES: "NL,BE",
       NODE_EXTRA_CA_CERTS: trusted,
     };
@@ -177,10 +177,10 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
   beforeEach(() => {
     balance = rich;
     report = { status: 401 };
-    gateway.asked.splice(0);
+    farEnd.asked.splice(0);
   });
   afterAll(async () => {
-    await gateway.stop();
+    await farEnd.stop();
     rmSync(folderOfTrust, { recursive: true });
   });
 
@@ -195,14 +195,14 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
         "The MessageBird balance is 12.5 euros.",
         "The clock agrees with MessageBird's.",
         "The sender suits the countries that are allowed.",
-        `${gateway.url}/webhooks/messagebird reaches this service.`,
+        `${farEnd.url}/webhooks/messagebird reaches this service.`,
       ],
     });
-    expect(gateway.asked.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
+    expect(farEnd.asked.map(({ method, path }) => `${method} ${path}`).toSorted()).toEqual([
       "GET /balance",
       "GET /webhooks/messagebird",
     ]);
-    expect(gateway.asked.find(({ path }) => path === "/balance")?.headers.authorization).toBe("AccessKey any-key");
+    expect(farEnd.asked.find(({ path }) => path === "/balance")?.headers.authorization).toBe("AccessKey any-key");
   });
 
   const notAllowed = { errors: [{ code: 2, description: "Request not allowed", parameter: "access_key" }] };
@@ -255,7 +255,7 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
       "its certificate is of an authority that is not known here: NODE_EXTRA_CA_CERTS may name a file with its certificate";
     expect((await findings(untrusting)).bad).toEqual([
       `MessageBird cannot be reached: ${why}.`,
-      `${gateway.url}/webhooks/messagebird cannot be reached: ${why}.`,
+      `${farEnd.url}/webhooks/messagebird cannot be reached: ${why}.`,
     ]);
   });
 

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { runHere } from "../support/service/command-line.ts";
 import { keyText, production } from "../support/service/environment.ts";
 import { parseEvent } from "../support/readers/events.ts";
-import { startGateway, type Asked, type Gateway } from "../support/fakes/far-end.ts";
+import { startFarEnd, type Asked, type FarEnd } from "../support/fakes/far-end.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -15,7 +15,7 @@ import { startWorld, type World } from "../support/service/world.ts";
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 
 let world: World;
-let gateway: Gateway;
+let farEnd: FarEnd;
 /** What came, and who waits for more. */
 let waiting: (() => void)[] = [];
 beforeAll(async () => {
@@ -23,14 +23,14 @@ beforeAll(async () => {
   world = await startWorld({ OTP_MASTER_KEY: keyText }, createManualSystem(1, Date.now()));
   vi.stubEnv("OTP_MASTER_KEY", keyText);
   vi.stubEnv("OTP_DATABASE_URL", `file:${world.databasePath}`);
-  gateway = await startGateway((response) => {
+  farEnd = await startFarEnd((response) => {
     response.writeHead(204).end();
     for (const hear of waiting.splice(0)) hear();
   });
 });
 afterAll(async () => {
   vi.unstubAllEnvs();
-  await gateway.stop();
+  await farEnd.stop();
   await world.stop();
 });
 
@@ -43,8 +43,8 @@ async function done(...args: string[]): Promise<string> {
 
 /** The next `count` POSTs. */
 async function came(count: number): Promise<Asked[]> {
-  while (gateway.asked.length < count) await new Promise<void>((hear) => waiting.push(hear));
-  return gateway.asked.splice(0);
+  while (farEnd.asked.length < count) await new Promise<void>((hear) => waiting.push(hear));
+  return farEnd.asked.splice(0);
 }
 
 async function verifyAPhone(): Promise<string> {
@@ -59,7 +59,7 @@ async function verifyAPhone(): Promise<string> {
 const typeOf = ({ body }: Asked) => parseEvent(body).type;
 
 test("an endpoint is added, tried, told of what happens, rotated, turned off and on, and removed", async () => {
-  const url = `${gateway.url}/otp`;
+  const url = `${farEnd.url}/otp`;
   const made = await done("add", url, "--events", "verification.verified,verification.created");
   const [, secret = "", id = ""] =
     /^The secret, shown this once:\n\n {2}(whsec_\S{44})\n\nid (we_[\w-]{16}), of default, verification.created, verification.verified\n$/.exec(
@@ -149,17 +149,17 @@ test.each([
 });
 
 test("a test event that is not taken is told of, and in production nothing private is connected to", async () => {
-  const { id } = JSON.parse(await done("add", `${gateway.url}/`, "--json")) as { id: string };
+  const { id } = JSON.parse(await done("add", `${farEnd.url}/`, "--json")) as { id: string };
   const refusedFor = async (why: string) => {
     const { code, output, errors } = await otpd("test", id);
-    const expected = `${gateway.url}/ did not take the test event: ${why}.\n`;
+    const expected = `${farEnd.url}/ did not take the test event: ${why}.\n`;
     expect({ code, output, errors }).toEqual({ code: 1, output: "", errors: expected });
   };
-  gateway.reply = { status: 503 };
+  farEnd.reply = { status: 503 };
   await refusedFor("HTTP 503");
-  gateway.asked.splice(0);
+  farEnd.asked.splice(0);
   for (const [name, value] of Object.entries(production)) vi.stubEnv(name, value);
   vi.stubEnv("OTP_MASTER_KEY", keyText);
   await refusedFor("its address is not public");
-  expect(gateway.asked).toEqual([]);
+  expect(farEnd.asked).toEqual([]);
 });

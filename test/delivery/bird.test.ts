@@ -7,14 +7,14 @@ import { createBirdProvider, type BirdOptions } from "../../src/delivery/provide
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { deadOrigin, oddReplies, startGateway, type Gateway, type Reply } from "../support/fakes/far-end.ts";
+import { deadOrigin, oddReplies, startFarEnd, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
 
-let gateway: Gateway;
+let farEnd: FarEnd;
 beforeAll(async () => {
-  gateway = await startGateway({ status: 202, body: { id: "sms_1" } });
+  farEnd = await startFarEnd({ status: 202, body: { id: "sms_1" } });
 });
-afterAll(() => gateway.stop());
-beforeEach(() => void gateway.asked.splice(0));
+afterAll(() => farEnd.stop());
+beforeEach(() => void farEnd.asked.splice(0));
 
 const secret = Buffer.alloc(32, 0x77).toString("base64");
 
@@ -24,7 +24,7 @@ function bird(changes: Partial<BirdOptions> = {}) {
     originator: "Acme",
     originators: new Map([["US", "+15551234567"]]),
     webhookSecret: `whsec_${secret}`,
-    baseUrl: new URL(gateway.url),
+    baseUrl: new URL(farEnd.url),
     now: Date.now,
     ...changes,
   });
@@ -44,9 +44,9 @@ const patience = () => AbortSignal.timeout(9_000);
 
 describe("a message to Bird", () => {
   test("has the sender, the number, the text and our reference, and nothing that Bird refuses", async () => {
-    gateway.reply = { status: 202, body: { id: "sms_1" } };
+    farEnd.reply = { status: 202, body: { id: "sms_1" } };
     expect(await bird().send(sms, patience())).toEqual({ kind: "accepted", providerMessageId: "sms_1" });
-    const [asked] = gateway.asked;
+    const [asked] = farEnd.asked;
     expect(asked).toMatchObject({ method: "POST", path: "/v1/sms/messages" });
     expect(asked?.headers.authorization).toBe("Bearer bk_eu1_secret");
     // validity_period is refused by Bird (SMSUnsupportedFeature) wherever it is named.
@@ -60,17 +60,17 @@ describe("a message to Bird", () => {
   });
 
   test("has the sender of its country", async () => {
-    gateway.reply = { status: 202, body: { id: "sms_1" } };
+    farEnd.reply = { status: 202, body: { id: "sms_1" } };
     await bird().send({ ...sms, region: "US" }, patience());
-    expect(JSON.parse(gateway.asked[0]?.body ?? "")).toMatchObject({ from: "+15551234567" });
+    expect(JSON.parse(farEnd.asked[0]?.body ?? "")).toMatchObject({ from: "+15551234567" });
   });
 
   test("has the same Idempotency-Key at every try, and another message another", async () => {
-    gateway.reply = { status: 503 };
+    farEnd.reply = { status: 503 };
     await bird().send(sms, patience());
     await bird().send(sms, patience());
     await bird().send({ ...sms, reference: "AAAAAAAAAAAAAAAAAAAAAA.1" }, patience());
-    const keys = gateway.asked.map(({ headers }) => headers["idempotency-key"]);
+    const keys = farEnd.asked.map(({ headers }) => headers["idempotency-key"]);
     expect(keys).toEqual([sms.reference, sms.reference, "AAAAAAAAAAAAAAAAAAAAAA.1"]);
   });
 });
@@ -162,27 +162,27 @@ describe("Bird's answer, in one call", () => {
       { kind: "ambiguous", detail: "the connection ended without an answer" },
     ],
   ])("%s", async (_, reply, outcome) => {
-    gateway.reply = reply;
+    farEnd.reply = reply;
     const signal = patience();
     expect(await bird().send(sms, signal)).toEqual(outcome);
     expect(signal.aborted).toBe(false);
-    expect(gateway.asked).toHaveLength(1);
+    expect(farEnd.asked).toHaveLength(1);
   });
 
   test("a redirect is not followed: the text goes nowhere else, and was not sent", async () => {
     for (const status of [302, 307, 308]) {
-      gateway.asked.splice(0);
-      gateway.reply = { status, headers: { location: "/elsewhere" } };
+      farEnd.asked.splice(0);
+      farEnd.reply = { status, headers: { location: "/elsewhere" } };
       expect(await bird().send(sms, patience())).toEqual({ kind: "unavailable", detail: `HTTP ${status}` });
-      expect(gateway.asked).toHaveLength(1);
+      expect(farEnd.asked).toHaveLength(1);
     }
   });
 
   test("that never comes is waited for until the signal", async () => {
     const deadline = new AbortController();
-    gateway.reply = () => deadline.abort(new Error("the worker's deadline"));
+    farEnd.reply = () => deadline.abort(new Error("the worker's deadline"));
     expect(await bird().send(sms, deadline.signal)).toMatchObject({ kind: "ambiguous" });
-    expect(gateway.asked).toHaveLength(1);
+    expect(farEnd.asked).toHaveLength(1);
   });
 
   test("where nobody listens, nothing was sent", async () => {
@@ -293,7 +293,7 @@ describe("Bird examined", () => {
     ],
     ["breaks the connection", oddReplies.reset, [{ ok: false, sentence: "Bird cannot be reached." }]],
   ])("%s", async (_, reply, findings) => {
-    gateway.reply = reply;
+    farEnd.reply = reply;
     expect(await bird({ now: () => now }).examine?.()).toEqual(findings);
   });
 });

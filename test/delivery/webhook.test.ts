@@ -13,14 +13,7 @@ import type { E164 } from "../../src/otp/phone-number.ts";
 import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { converse, type Conversation } from "../support/processes/conversation.ts";
-import {
-  deadOrigin,
-  oddReplies,
-  startGateway,
-  type Asked,
-  type Gateway,
-  type Reply,
-} from "../support/fakes/far-end.ts";
+import { deadOrigin, oddReplies, startFarEnd, type Asked, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
 /** The reference implementation of Standard Webhooks, which Bird's SDK brings along. */
@@ -30,17 +23,17 @@ const { Webhook } = fromSdk("standardwebhooks") as {
   Webhook: new (secret: string) => { verify(body: string, headers: Record<string, string>): unknown };
 };
 
-let gateway: Gateway;
+let farEnd: FarEnd;
 beforeAll(async () => {
-  gateway = await startGateway({ status: 204 });
+  farEnd = await startFarEnd({ status: 204 });
 });
-afterAll(() => gateway.stop());
-beforeEach(() => void gateway.asked.splice(0));
+afterAll(() => farEnd.stop());
+beforeEach(() => void farEnd.asked.splice(0));
 
 const secret = Buffer.alloc(32, 0x77);
 const secretText = `whsec_${secret.toString("base64")}`;
 
-function webhook(url = new URL("/sms?for=acme", gateway.url), now = Date.now) {
+function webhook(url = new URL("/sms?for=acme", farEnd.url), now = Date.now) {
   return createWebhookProvider({ url, secret, now });
 }
 
@@ -62,9 +55,9 @@ function verified({ headers, body }: Asked, key = secretText): unknown {
 
 describe("a message to the webhook", () => {
   test("is posted to the URL as it stands, with what docs/providers.md shows", async () => {
-    gateway.reply = { status: 200, body: { id: "sm-1" } };
+    farEnd.reply = { status: 200, body: { id: "sm-1" } };
     expect(await webhook().send(sms, patience())).toEqual({ kind: "accepted", providerMessageId: "sm-1" });
-    const [asked] = gateway.asked;
+    const [asked] = farEnd.asked;
     expect(asked).toMatchObject({ method: "POST", path: "/sms?for=acme" });
     expect(asked?.headers["content-type"]).toBe("application/json");
     const body = JSON.parse(asked?.body ?? "") as Record<string, unknown>;
@@ -81,9 +74,9 @@ describe("a message to the webhook", () => {
   });
 
   test("is signed as Standard Webhooks prescribes: its own library verifies it, and nothing that was changed", async () => {
-    gateway.reply = { status: 204 };
+    farEnd.reply = { status: 204 };
     await webhook().send(sms, patience());
-    const [asked] = gateway.asked as [Asked];
+    const [asked] = farEnd.asked as [Asked];
     expect(verified(asked)).toMatchObject({ text: sms.text });
     const other = `whsec_${Buffer.alloc(32, 1).toString("base64")}`;
     expect(() => verified(asked, other)).toThrow(/signature/i);
@@ -92,19 +85,19 @@ describe("a message to the webhook", () => {
   });
 
   test("is signed with the time of its own try, so that an old post cannot be played again", async () => {
-    gateway.reply = { status: 204 };
+    farEnd.reply = { status: 204 };
     await webhook(undefined, () => Date.now() - 600_000).send(sms, patience());
-    expect(() => verified(gateway.asked[0] as Asked)).toThrow(/too old/i);
+    expect(() => verified(farEnd.asked[0] as Asked)).toThrow(/too old/i);
   });
 
   test("has the same webhook-id at every try, and another message another", async () => {
-    gateway.reply = { status: 503 };
+    farEnd.reply = { status: 503 };
     await webhook().send(sms, patience());
     await webhook(undefined, () => Date.now() + 5_000).send(sms, patience());
     await webhook().send({ ...sms, reference: "AAAAAAAAAAAAAAAAAAAAAA.1" }, patience());
-    const ids = gateway.asked.map(({ headers }) => headers["webhook-id"]);
+    const ids = farEnd.asked.map(({ headers }) => headers["webhook-id"]);
     expect(ids).toEqual([sms.reference, sms.reference, "AAAAAAAAAAAAAAAAAAAAAA.1"]);
-    for (const asked of gateway.asked) expect(verified(asked)).toMatchObject({ to: sms.to });
+    for (const asked of farEnd.asked) expect(verified(asked)).toMatchObject({ to: sms.to });
   });
 });
 
@@ -150,27 +143,27 @@ describe("the webhook's answer, in one call", () => {
     ["503", { status: 503, body: { id: "sm-1" } }, { kind: "ambiguous", detail: "HTTP 503" }],
     ["a reset connection", oddReplies.reset, unanswered],
   ])("%s", async (_, reply, outcome) => {
-    gateway.reply = reply;
+    farEnd.reply = reply;
     const signal = patience();
     expect(await webhook().send(sms, signal)).toEqual(outcome);
     expect(signal.aborted).toBe(false);
-    expect(gateway.asked).toHaveLength(1);
+    expect(farEnd.asked).toHaveLength(1);
   });
 
   test("a redirect is not followed: the text goes nowhere else, and was not sent", async () => {
     for (const status of [301, 302, 307, 308]) {
-      gateway.asked.splice(0);
-      gateway.reply = { status, headers: { location: "/elsewhere" } };
+      farEnd.asked.splice(0);
+      farEnd.reply = { status, headers: { location: "/elsewhere" } };
       expect(await webhook().send(sms, patience())).toEqual({ kind: "unavailable", detail: `HTTP ${status}` });
-      expect(gateway.asked).toHaveLength(1);
+      expect(farEnd.asked).toHaveLength(1);
     }
   });
 
   test("that never comes is waited for until the signal", async () => {
     const deadline = new AbortController();
-    gateway.reply = () => deadline.abort(new Error("the worker's deadline"));
+    farEnd.reply = () => deadline.abort(new Error("the worker's deadline"));
     expect(await webhook().send(sms, deadline.signal)).toEqual(unanswered);
-    expect(gateway.asked).toHaveLength(1);
+    expect(farEnd.asked).toHaveLength(1);
   });
 
   test("where nobody listens, or at a port that fetch refuses, nothing was sent", async () => {
@@ -183,7 +176,7 @@ describe("the webhook's answer, in one call", () => {
   test.skipIf(lacks("a certificate that nobody vouches for", "openssl"))(
     "from a certificate that nobody vouches for is not asked for: nothing was sent",
     async () => {
-      const stranger = await startGateway({ status: 204 }, makeCertificate("stranger"));
+      const stranger = await startFarEnd({ status: 204 }, makeCertificate("stranger"));
       try {
         const outcome = await webhook(new URL(stranger.url)).send(sms, patience());
         expect(outcome).toEqual({ kind: "unavailable", detail: "no connection" });

@@ -11,7 +11,7 @@ import { issueKey } from "../../src/service/api-keys.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { keyText, webhookSecret } from "../support/service/environment.ts";
 import { createBirdProvider } from "../../src/delivery/providers/bird.ts";
-import { startGateway, type Gateway } from "../support/fakes/far-end.ts";
+import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -19,7 +19,7 @@ import { configOf, createTestTelemetry, temporaryFolder } from "../support/servi
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 let folder: string;
-let gateway: Gateway;
+let farEnd: FarEnd;
 let service: RunningService;
 let key: string;
 const url = () => `http://127.0.0.1:${service.port}`;
@@ -27,7 +27,7 @@ const url = () => `http://127.0.0.1:${service.port}`;
 beforeAll(async () => {
   folder = temporaryFolder();
   const path = join(folder, "otp.db");
-  gateway = await startGateway({ status: 202, body: { id: "sms_1" } });
+  farEnd = await startFarEnd({ status: 202, body: { id: "sms_1" } });
   const config = configOf({
     OTP_PORT: "0",
     OTP_DATABASE_URL: `file:${path}`,
@@ -41,7 +41,7 @@ beforeAll(async () => {
     originator: "Acme",
     originators: new Map(),
     webhookSecret,
-    baseUrl: new URL(gateway.url),
+    baseUrl: new URL(farEnd.url),
     now: () => system.now(),
   });
   service = await startService(config, {
@@ -57,7 +57,7 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await service.stop();
-  await gateway.stop();
+  await farEnd.stop();
   rmSync(folder, { recursive: true });
 });
 
@@ -79,7 +79,7 @@ async function post(event: object, secret = webhookSecret): Promise<number> {
 /** Sends through Bird; resolves with the request, and the metadata that Bird was given. */
 async function send() {
   const { value } = await rest.call(url(), "SendOtp", { phone: newPhone() }, { key });
-  const { metadata } = JSON.parse(gateway.asked.at(-1)?.body ?? "") as { metadata: { reference: string } };
+  const { metadata } = JSON.parse(farEnd.asked.at(-1)?.body ?? "") as { metadata: { reference: string } };
   return { sent: value, request_id: String(value?.["request_id"]), metadata };
 }
 

@@ -7,7 +7,7 @@ import { readFileSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseEvent } from "../support/readers/events.ts";
-import { startGateway, type Gateway } from "../support/fakes/far-end.ts";
+import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
@@ -18,7 +18,7 @@ let folder = "";
 let otpd: Otpd;
 const secrets = { codes: [] as string[], phones: [] as string[], key: "", endpoint: "" };
 /** The tenant's own system, which is told of everything. */
-let consumer: Gateway;
+let consumer: FarEnd;
 /** Answers that may hold the number they are about, by design, and all others. */
 const answers = { withPhone: [] as string[], others: [] as string[] };
 let files = "";
@@ -36,7 +36,7 @@ beforeAll(async () => {
   const [, key = ""] = await otpd.waitFor(/(otp_live_\w+)/);
   secrets.key = key;
   const allDelivered = Promise.withResolvers<void>();
-  consumer = await startGateway((response) => {
+  consumer = await startFarEnd((response) => {
     response.writeHead(204).end();
     const ended = consumer.asked.filter(({ body }) => /"type":"verification\.verified"/.test(body));
     if (ended.length === 2 * surfaces.length) allDelivered.resolve();

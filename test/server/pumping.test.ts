@@ -1,6 +1,6 @@
 /**
  * The pumping guard through the server: what callers are told, who is exempt, what counts, and what is left of it after a
- * restart. Time is the test's; what has expired is noted by a late call, since the sweeper waits in real time.
+ * restart. Time is the test's; what has expired is noted by a late call, since the upkeep waits in real time.
  */
 import { afterEach, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";

@@ -63,7 +63,7 @@ export class Invariants {
   readonly #messages = new Map<string, Message>();
   /** Verifications that had come to their end at the last look. */
   readonly #over = new Set<string>();
-  /** Since when nothing has disturbed the worker and the sweeper. */
+  /** Since when nothing has disturbed the worker and the upkeep. */
   #healthySinceMs = 0;
   #disturbances = 0;
   #smsCount = 0;

@@ -1,5 +1,5 @@
 /**
- * The simulation: the real rules, service, worker, sweeper and SQLite store under a seeded scheduler, a machine without
+ * The simulation: the real rules, service, worker, upkeep and SQLite store under a seeded scheduler, a machine without
  * time of its own, a store with faults and providers with moods. After every step the invariants are checked; at the end
  * faults stop, and everything must come to its end.
  *

@@ -1,5 +1,5 @@
 /**
- * The simulated world: the real rules, service, worker, sweeper and SQLite store on a machine without time of its own,
+ * The simulated world: the real rules, service, worker, upkeep and SQLite store on a machine without time of its own,
  * behind a store with faults and before providers with moods. All chance comes from one seed.
  */
 import { ofOneMind } from "../support/service/tenants.ts";
@@ -16,7 +16,7 @@ import { phoneRefs } from "../../src/service/phone-refs.ts";
 import { createVerifications, type Verifications } from "../../src/service/verifications.ts";
 import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import { createSweeper } from "../../src/store/upkeep.ts";
+import { createUpkeep } from "../../src/store/upkeep.ts";
 import { createSystem, type System } from "../../src/system.ts";
 import { Chance } from "./chance.ts";
 import { createFaultyStore, type Faults, type FaultyStore } from "./faulty-store.ts";
@@ -171,7 +171,7 @@ export class World {
       onDailyShare,
       onFault,
     });
-    const sweeper = createSweeper({ store, system, phoneOf, slotOf: slotsUnder(keys) }, policy.retentionMs, onFault);
+    const upkeep = createUpkeep({ store, system, phoneOf, slotOf: slotsUnder(keys) }, policy.retentionMs, onFault);
     this.life = {
       store,
       system,
@@ -196,7 +196,7 @@ export class World {
       this.invariants.budget.lost(lostMs);
     }
     worker.start();
-    sweeper.start();
+    upkeep.start();
     await this.rest();
   }
 

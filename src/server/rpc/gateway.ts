@@ -19,7 +19,7 @@ import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { write, type Sendable } from "../http/response.ts";
 import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
-import { ClientGone, Late, type Call } from "./call.ts";
+import { ClientGone, Late, newCallId, type Call } from "./call.ts";
 import { createBudget, createPlaces, reasonOf, type Budget, type Place, type Places, type Share } from "./capacity.ts";
 import { refuseOn, type Codecs } from "./codecs.ts";
 import { createCors, methodAskedBy, type Cors } from "./cors.ts";
@@ -240,11 +240,6 @@ interface Entry extends NewCall {
 function leave({ place, share }: Entry): void {
   place.end();
   share?.giveBack();
-}
-
-/** The id of a call, or of what was to be one: 12 characters that nobody has had before. */
-function newCallId(system: Pick<System, "randomBytes">): string {
-  return Buffer.from(system.randomBytes(9)).toString("base64url");
 }
 
 /** Makes the call of a request, and what gives up on it. */

@@ -20,7 +20,7 @@ export type Reply =
   | { readonly status: number; readonly headers?: Record<string, string>; readonly body?: unknown }
   | ((response: ServerResponse, asked: Asked) => void);
 
-export interface Gateway {
+export interface FarEnd {
   readonly url: string;
   readonly asked: Asked[];
   /** What is answered from now on. */
@@ -28,15 +28,15 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
-/** Starts a gateway on a free port; with a certificate it speaks TLS. */
-export async function startGateway(reply: Reply, tls?: { cert: string; key: string }): Promise<Gateway> {
+/** Starts one on a free port; with a certificate it speaks TLS. */
+export async function startFarEnd(reply: Reply, tls?: { cert: string; key: string }): Promise<FarEnd> {
   const asked: Asked[] = [];
   const listener = (request: Parameters<Parameters<typeof createHttp>[1] & {}>[0], response: ServerResponse) => {
     void readText(request).then((body) => {
       const one = { method: request.method ?? "", path: request.url ?? "", headers: request.headers, body };
       asked.push(one);
-      if (typeof gateway.reply === "function") return gateway.reply(response, one);
-      const { status, headers = {}, body: answer } = gateway.reply;
+      if (typeof farEnd.reply === "function") return farEnd.reply(response, one);
+      const { status, headers = {}, body: answer } = farEnd.reply;
       const isText = typeof answer === "string" || answer === undefined;
       response.writeHead(status, isText ? headers : { "content-type": "application/json", ...headers });
       return response.end(isText ? answer : JSON.stringify(answer));
@@ -45,7 +45,7 @@ export async function startGateway(reply: Reply, tls?: { cert: string; key: stri
   const server = tls === undefined ? createHttp(listener) : createHttps(tls, listener);
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
-  const gateway: Gateway = {
+  const farEnd: FarEnd = {
     url: `${tls === undefined ? "http" : "https"}://127.0.0.1:${(server.address() as AddressInfo).port}`,
     asked,
     reply,
@@ -55,7 +55,7 @@ export async function startGateway(reply: Reply, tls?: { cert: string; key: stri
       await once(server, "close");
     },
   };
-  return gateway;
+  return farEnd;
 }
 
 /** Replies that no provider's manual has, by what they do. */
