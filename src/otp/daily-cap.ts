@@ -1,8 +1,8 @@
 /**
- * The daily cap: how many messages of a tenant may go on a provider's bill in one UTC day. Every message takes a place of
- * the day when it is owed, in the transaction that owes it. A further call for a message that may have reached the phone
- * is another SMS, and takes a place of its own when it is claimed; so does one whose place is of a day that is over. A
- * message that is proven never to have left gives its place back while the day lasts.
+ * The daily cap: how many messages of a tenant may go on a provider's bill in one UTC day. Every message is counted when it
+ * is owed, in the transaction that owes it. A further call for a message that may have reached the phone is another SMS, and
+ * is counted when it is claimed; so is one that was counted on a day that is over. A message that is proven never to have
+ * left is taken out of the count while the day lasts.
  */
 import type { Instant } from "../system.ts";
 import type { Message } from "./message.ts";
@@ -17,7 +17,7 @@ export type Share = 80 | 100;
 export interface DailyCount {
   /** The UTC day's number since the epoch. */
   readonly day: number;
-  /** Places taken. */
+  /** Messages counted. */
   readonly count: number;
   /** The highest share that was warned of; 0 for none. */
   readonly warned: Share | 0;
@@ -25,10 +25,10 @@ export interface DailyCount {
   readonly warnedCap: number;
 }
 
-/** What came of asking for a place. `share` is to be warned of once what is written is durable. */
-export type Place =
-  | { readonly taken: true; readonly day: number | null; readonly daily?: DailyCount; readonly share?: Share }
-  | { readonly taken: false; readonly retryAfterMs: number; readonly daily?: DailyCount; readonly share?: Share };
+/** What came of counting a message; at the cap it is not counted. `share` is to be warned of once what is written is durable. */
+export type Counting =
+  | { readonly counted: true; readonly day: number | null; readonly daily?: DailyCount; readonly share?: Share }
+  | { readonly counted: false; readonly retryAfterMs: number; readonly daily?: DailyCount; readonly share?: Share };
 
 /** The cap that holds for a tenant; undefined for none. Nothing leaves the sandbox, so nothing of it counts. Pure. */
 export function dailyMaxOf(tenant: string, policy: Policy): number | undefined {
@@ -40,9 +40,9 @@ export function newDay(now: Instant): DailyCount {
   return { day: dayOf(now), count: 0, warned: 0, warnedCap: 0 };
 }
 
-/** Takes a place of the day if one is left; without a cap (`max` undefined) there is nothing to take. Pure. */
-export function takePlace(daily: DailyCount | undefined, max: number | undefined, now: Instant): Place {
-  if (max === undefined) return { taken: true, day: null };
+/** Counts a message if the cap has room for it; without a cap (`max` undefined) nothing is counted. Pure. */
+export function countMessage(daily: DailyCount | undefined, max: number | undefined, now: Instant): Counting {
+  if (max === undefined) return { counted: true, day: null };
   if (daily === undefined || daily.day !== dayOf(now)) throw new Error("under a cap the view has the day's count");
   const isLeft = daily.count < max;
   const count = isLeft ? daily.count + 1 : daily.count;
@@ -55,33 +55,38 @@ export function takePlace(daily: DailyCount | undefined, max: number | undefined
     ? { day: daily.day, count, warned: share, warnedCap: Math.max(max, daily.warnedCap) }
     : { ...daily, count };
   const reached = isNew && share !== 0 ? { share } : {};
-  if (isLeft) return { taken: true, day: daily.day, daily: noted, ...reached };
-  // At the cap nothing is left to write, unless the cap was lowered below what is taken and nobody was warned.
-  return { taken: false, retryAfterMs: (daily.day + 1) * dayMs - now, ...(isNew ? { daily: noted } : {}), ...reached };
+  if (isLeft) return { counted: true, day: daily.day, daily: noted, ...reached };
+  // At the cap nothing is left to write, unless the cap was lowered below what is counted and nobody was warned.
+  return {
+    counted: false,
+    retryAfterMs: (daily.day + 1) * dayMs - now,
+    ...(isNew ? { daily: noted } : {}),
+    ...reached,
+  };
 }
 
-/** What a place adds to the writes of the decision that asked for it. Pure. */
-export function dailyOf({ daily, share }: Place, cap: number | undefined): Pick<Writes, "daily" | "warned"> {
+/** What it adds to the writes of a decision that a message was counted, or was not. Pure. */
+export function dailyOf({ daily, share }: Counting, cap: number | undefined): Pick<Writes, "daily" | "warned"> {
   if (daily === undefined) return {};
   return share === undefined || cap === undefined ? { daily } : { daily, warned: { share, cap } };
 }
 
-/** True for a message that has a place of today, which it gives back if it never leaves. Pure. */
-export function hasPlaceToGiveBack(message: Message, now: Instant): boolean {
-  return message.placeDay === dayOf(now);
+/** True for a message that is in the count of today, which it leaves if it is never sent. Pure. */
+export function isCountedToday(message: Message, now: Instant): boolean {
+  return message.countedDay === dayOf(now);
 }
 
-/** The day after a place was given back. Pure. */
-export function withPlaceBack(daily: DailyCount): DailyCount {
+/** The day without one of the messages that it counted. Pure. */
+export function uncounted(daily: DailyCount): DailyCount {
   return { ...daily, count: Math.max(0, daily.count - 1) };
 }
 
 /**
- * True if a message that is about to be claimed has a place for its next call. A waiting one has what its calls so far
- * did not use up; one that was in another worker's hand may have been sent, and its place with it. Pure.
+ * True if the next call for a message that is about to be claimed is counted already. That of a waiting one is, unless its
+ * calls so far used it up; one that was in another worker's hand may have been sent. Pure.
  */
-export function hasPlace(message: Message, now: Instant): boolean {
-  return message.delivery === "QUEUED" && message.placeDay === dayOf(now);
+export function isNextCallCounted(message: Message, now: Instant): boolean {
+  return message.delivery === "QUEUED" && message.countedDay === dayOf(now);
 }
 
 function shareOf(count: number, max: number): Share | 0 {

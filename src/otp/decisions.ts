@@ -8,7 +8,7 @@ import type { Instant } from "../system.ts";
 import { passOf } from "./bot-pass.ts";
 import type { Channel } from "./channel.ts";
 import { codesMatch, deriveCode, parseCode, whyNoCode } from "./code.ts";
-import { dailyMaxOf, dailyOf, takePlace, type Place, type Share } from "./daily-cap.ts";
+import { countMessage, dailyMaxOf, dailyOf, type Counting, type Share } from "./daily-cap.ts";
 import { blocked, refusalOf } from "./destination.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
@@ -62,9 +62,9 @@ function prefixRefused(judgment: Judgment | undefined, policy: Policy) {
 }
 
 /** Refuses for the daily cap. Nothing is spent. */
-function spendLimited(place: Extract<Place, { taken: false }>, cap: number | undefined) {
-  const result = { ...refused("SPEND_LIMIT", { retryAfterMs: place.retryAfterMs }), share: place.share };
-  return { writes: dailyOf(place, cap), result };
+function spendLimited(counting: Extract<Counting, { counted: false }>, cap: number | undefined) {
+  const result = { ...refused("SPEND_LIMIT", { retryAfterMs: counting.retryAfterMs }), share: counting.share };
+  return { writes: dailyOf(counting, cap), result };
 }
 
 // ---- send -----------------------------------------------------------------------------------------------------------
@@ -169,8 +169,8 @@ export function decideSend(
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
   const cap = dailyMaxOf(facts.value.tenant, policy);
-  const place = takePlace(view.daily, cap, now);
-  if (!place.taken) return spendLimited(place, cap);
+  const counting = countMessage(view.daily, cap, now);
+  if (!counting.counted) return spendLimited(counting, cap);
 
   const { phone: number, ...kept } = facts.value;
   const verification: Verification = {
@@ -189,29 +189,29 @@ export function decideSend(
     expireMs: now + policy.ttlMs,
     endMs: null,
   };
-  const message = owedMessage(verification, now, place);
-  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, share: place.share };
+  const message = owedMessage(verification, now, counting);
+  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, share: counting.share };
   return {
     writes: {
       verification,
       message,
       tats: spent.tatsMs,
       ...prefixChangeOf(judgment),
-      ...dailyOf(place, cap),
+      ...dailyOf(counting, cap),
       ...recordOf(claim, verification.id, null, now),
     },
     result: { kind: "opened", ...owed, passUntilMs: door.passUntilMs },
   };
 }
 
-/** The latest message of a verification, which has taken its place under the daily cap. */
+/** The latest message of a verification, which is counted under the daily cap. */
 function owedMessage(
   { id, resends, channel, expireMs }: Verification,
   now: Instant,
-  { day }: Extract<Place, { taken: true }>,
+  { day }: Extract<Counting, { counted: true }>,
 ): Message {
   const deadlineMs = expireMs - policies.sendLifeMinMs;
-  return newMessage({ verificationId: id, copy: resends, channel, now, deadlineMs, placeDay: day });
+  return newMessage({ verificationId: id, copy: resends, channel, now, deadlineMs, countedDay: day });
 }
 
 /** Digits of the next code, by the phone's own history and by spraying at its tenant. */
@@ -330,8 +330,8 @@ export function decideResend(
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
   const cap = dailyMaxOf(verification.tenant, policy);
-  const place = takePlace(view.daily, cap, now);
-  if (!place.taken) return spendLimited(place, cap);
+  const counting = countMessage(view.daily, cap, now);
+  if (!counting.counted) return spendLimited(counting, cap);
 
   const resends = verification.resends + 1;
   const resent: Verification = {
@@ -340,17 +340,17 @@ export function decideResend(
     delivery: "SENDING",
     nextResendMs: now + (policy.resendGapsMs[resends] ?? 0),
   };
-  const message = owedMessage(resent, now, place);
+  const message = owedMessage(resent, now, counting);
   return {
     writes: {
       verification: resent,
       message,
       tats: spent.tatsMs,
       ...prefixChangeOf(judgment),
-      ...dailyOf(place, cap),
+      ...dailyOf(counting, cap),
       ...recordOf(claim, resent.id, null, now),
     },
-    result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, share: place.share },
+    result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, share: counting.share },
   };
 }
 

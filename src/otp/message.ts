@@ -34,8 +34,8 @@ export interface Message {
   readonly dueMs: Instant | null;
   /** Not sent at or after this moment. */
   readonly deadlineMs: Instant;
-  /** The UTC day of which it has a place under the daily cap for its next call or the one under way; null for none. */
-  readonly placeDay: number | null;
+  /** The UTC day on which the daily cap has counted its next call, or the one under way; null for none. */
+  readonly countedDay: number | null;
   /** The provider that took it, or answered last. */
   readonly provider: string | null;
   /** What the provider that took it calls it, as far as that is known; null again once another has answered in vain. */
@@ -98,7 +98,10 @@ const putOffMsMax = 15_000;
 export const retryDelayMs = 500;
 
 /** What is known of a message when it is made. */
-export interface MessageFacts extends Pick<Message, "verificationId" | "copy" | "channel" | "deadlineMs" | "placeDay"> {
+export interface MessageFacts extends Pick<
+  Message,
+  "verificationId" | "copy" | "channel" | "deadlineMs" | "countedDay"
+> {
   readonly now: Instant;
 }
 
@@ -176,7 +179,7 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
       delivery: forward(message.delivery, outcome.delivery ?? "ACCEPTED"),
       maybeSent: true,
       dueMs: null,
-      placeDay: null,
+      countedDay: null,
       provider,
       providerMessageId: providerName(outcome.providerMessageId),
     };
@@ -223,7 +226,7 @@ export function report(
 
 /** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */
 function failOver(message: Message, providers: number, now: Instant): Message {
-  const inVain = { ...message, failures: message.failures + 1, dueMs: null, placeDay: null };
+  const inVain = { ...message, failures: message.failures + 1, dueMs: null, countedDay: null };
   const other = message.providerIndex + 1;
   const goesOn = inVain.failures < failuresMax && other < providers && now < message.deadlineMs;
   return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: other, dueMs: now } : inVain;
@@ -240,7 +243,7 @@ function failed(message: Message, outcome: Exclude<SendOutcome, { kind: "accepte
     ...message,
     failures: message.failures + 1,
     maybeSent: message.maybeSent || outcome.kind === "ambiguous",
-    placeDay: outcome.kind === "ambiguous" ? null : message.placeDay,
+    countedDay: outcome.kind === "ambiguous" ? null : message.countedDay,
     recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
     provider,
     providerMessageId: null,

@@ -4,7 +4,7 @@
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
-import { withPlaceBack, type DailyCount } from "./daily-cap.ts";
+import { uncounted, type DailyCount } from "./daily-cap.ts";
 import {
   forward,
   giveUp,
@@ -25,7 +25,7 @@ export interface SettleView {
   readonly message: Message;
   readonly verification: Verification;
   readonly phone: PhoneView;
-  /** The day of which the message has a place; undefined when it has none, or of a day that is over. */
+  /** The day that the message is counted on; undefined when it is on none, or on one that is over. */
   readonly daily?: DailyCount | undefined;
 }
 
@@ -38,7 +38,7 @@ export interface Settled {
 /**
  * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it is the
  * only one of its verification, there is no code out there to wait for: the verification becomes FAILED. A resend that
- * never left does not count. Its place under the daily cap comes back, too, while the day lasts.
+ * never left does not count. It leaves the count of the daily cap, too, while the day lasts.
  */
 export function decideSettle(view: SettleView, call: EndedCall, policy: Policy): Decided<Settled> {
   const { now, verification } = view;
@@ -79,16 +79,16 @@ function concluded(
   // A success gives back all messages that the verification still counts, so this one would come back twice.
   const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
   const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
-  const daily = day === undefined ? undefined : withPlaceBack(day);
-  const unplaced: Message = { ...message, placeDay: null };
+  const daily = day === undefined ? undefined : uncounted(day);
+  const uncountedMessage: Message = { ...message, countedDay: null };
   return {
     writes: {
-      message: unplaced,
+      message: uncountedMessage,
       verification: withdrawn,
       ...(comesBackOtherwise ? {} : { tats }),
       ...(daily === undefined ? {} : { daily }),
     },
-    result: { message: unplaced, verification: withdrawn },
+    result: { message: uncountedMessage, verification: withdrawn },
   };
 }
 

@@ -222,7 +222,7 @@ export interface Store {
 
   /**
    * Claims up to `max` messages that are due, each for one worker alone. `decideLate` decides instead about those past
-   * their deadline, those whose verification is no longer pending, and those that find no place under their tenant's daily
+   * their deadline, those whose verification is no longer pending, and those that find no room under their tenant's daily
    * cap (otp/daily-cap.ts), whose detail says so. It must leave them not due. `dailyMaxOf` tells a tenant's cap, undefined
    * for none. Both are pure.
    */

@@ -6,7 +6,7 @@ import { createConversions } from "../../src/observe/conversions.ts";
 import { newMessage, type Message } from "../../src/otp/message.ts";
 
 const message = (provider: string | null): Message => ({
-  ...newMessage({ verificationId: "id", copy: 0, channel: "sms", now: 0, deadlineMs: 1, placeDay: null }),
+  ...newMessage({ verificationId: "id", copy: 0, channel: "sms", now: 0, deadlineMs: 1, countedDay: null }),
   provider,
 });
 

@@ -1,8 +1,8 @@
 /**
- * The daily cap: who takes a place of a UTC day, who gives it back, and when operators are warned.
+ * The daily cap: which messages count on a UTC day, which leave the count, and when operators are warned.
  */
 import { describe, expect, test } from "vitest";
-import { dailyMaxOf, hasPlace, takePlace, type DailyCount } from "../../src/otp/daily-cap.ts";
+import { dailyMaxOf, isNextCallCounted, countMessage, type DailyCount } from "../../src/otp/daily-cap.ts";
 import { decideResend, decideSend } from "../../src/otp/decisions.ts";
 import { claim as claimed, settle, unclaim, type SendOutcome } from "../../src/otp/message.ts";
 import type { Policy } from "../../src/otp/policy.ts";
@@ -31,7 +31,7 @@ const dailyOf = (count: number, warned: number = 0, warnedCap = warned === 0 ? 0
 });
 const capped: Policy = { ...policy, dailyMessagesMax: 10 };
 
-describe("a place", () => {
+describe("a message under the cap", () => {
   test.each<
     [count: number, warned: 0 | 80 | 100, max: number, count2: number, warned2: number, share: number | undefined]
   >([
@@ -47,9 +47,9 @@ describe("a place", () => {
     [79_999_999, 0, 100_000_000, 80_000_000, 80, 80],
   ])("of a day with %i (warned of %i) at a cap of %i makes it %i (%i), and warns of %s", (...row) => {
     const [count, warned, max, countAfter, warnedAfter, share] = row;
-    const place = takePlace(dailyOf(count, warned), max, testEpochMs);
-    expect(place).toEqual({
-      taken: true,
+    const counting = countMessage(dailyOf(count, warned), max, testEpochMs);
+    expect(counting).toEqual({
+      counted: true,
       day,
       daily: dailyOf(countAfter, warnedAfter, warnedAfter === 0 ? 0 : max),
       ...(share === undefined ? {} : { share }),
@@ -61,22 +61,22 @@ describe("a place", () => {
     [midnight - 1, 1],
     [midnight - dayMs, dayMs],
   ])("is refused at the cap, until the next UTC day", (now, retryAfterMs) => {
-    expect(takePlace(dailyOf(10, 100), 10, now)).toEqual({ taken: false, retryAfterMs });
+    expect(countMessage(dailyOf(10, 100), 10, now)).toEqual({ counted: false, retryAfterMs });
   });
 
   test("is refused beyond a cap that was lowered, which is told once", () => {
-    const first = takePlace(dailyOf(50, 80), 10, testEpochMs);
-    expect(first).toMatchObject({ taken: false, share: 100, daily: dailyOf(50, 100) });
-    expect(takePlace(dailyOf(50, 100), 10, testEpochMs)).not.toHaveProperty("share");
+    const first = countMessage(dailyOf(50, 80), 10, testEpochMs);
+    expect(first).toMatchObject({ counted: false, share: 100, daily: dailyOf(50, 100) });
+    expect(countMessage(dailyOf(50, 100), 10, testEpochMs)).not.toHaveProperty("share");
   });
 
-  /** What is warned of when a place is asked for under each of these caps in turn. */
+  /** What is warned of when a message is counted under each of these caps in turn. */
   function warnings(caps: readonly number[]): string[] {
     let daily = dailyOf(0);
     return caps.flatMap((max) => {
-      const place = takePlace(daily, max, testEpochMs);
-      daily = place.daily ?? daily;
-      return place.share === undefined ? [] : [`${place.share} % at ${daily.count} of ${max}`];
+      const counting = countMessage(daily, max, testEpochMs);
+      daily = counting.daily ?? daily;
+      return counting.share === undefined ? [] : [`${counting.share} % at ${daily.count} of ${max}`];
     });
   }
 
@@ -101,14 +101,14 @@ describe("a place", () => {
   });
 
   test("that a version before this one has warned of is not warned of again", () => {
-    expect(takePlace(dailyOf(9, 80, 0), 11, testEpochMs)).not.toHaveProperty("share");
+    expect(countMessage(dailyOf(9, 80, 0), 11, testEpochMs)).not.toHaveProperty("share");
   });
 
   test("is not asked for without a cap or in the sandbox, and is never taken unseen", () => {
-    expect(takePlace(undefined, undefined, testEpochMs)).toEqual({ taken: true, day: null });
+    expect(countMessage(undefined, undefined, testEpochMs)).toEqual({ counted: true, day: null });
     expect([dailyMaxOf("default", capped), dailyMaxOf("default+test", capped)]).toEqual([10, undefined]);
-    expect(() => takePlace(undefined, 10, testEpochMs)).toThrow(/count/);
-    expect(() => takePlace(dailyOf(0), 10, midnight)).toThrow(/count/);
+    expect(() => countMessage(undefined, 10, testEpochMs)).toThrow(/count/);
+    expect(() => countMessage(dailyOf(0), 10, midnight)).toThrow(/count/);
   });
 });
 
@@ -120,10 +120,10 @@ describe("a send and a resend", () => {
   const resend = (daily: DailyCount, phone = freshPhone) =>
     decideResend({ now: due, verification, phone, daily }, claim, capped);
 
-  test("take a place with the message they owe", () => {
+  test("count the message they owe", () => {
     for (const { writes, result } of [send(dailyOf(7)), resend(dailyOf(7))]) {
       expect(writes.daily).toEqual(dailyOf(8, 80));
-      expect(writes.message?.placeDay).toBe(day);
+      expect(writes.message?.countedDay).toBe(day);
       expect(result).toMatchObject({ share: 80 });
     }
   });
@@ -138,7 +138,7 @@ describe("a send and a resend", () => {
     }
   });
 
-  test("are refused for the phone's limits first, and then take no place", () => {
+  test("are refused for the phone's limits first, and then count nothing", () => {
     const full = exhaustedPhone(due).view;
     expect(send(dailyOf(10, 100), full).result).toMatchObject({ refusal: { reason: "PHONE_RATE_LIMITED" } });
     expect(resend(dailyOf(9), full).writes).not.toHaveProperty("daily");
@@ -146,12 +146,12 @@ describe("a send and a resend", () => {
 
   test("take none without a cap", () => {
     const { writes } = send(dailyOf(3), freshPhone, policy);
-    expect([writes.daily, writes.message?.placeDay]).toEqual([undefined, null]);
+    expect([writes.daily, writes.message?.countedDay]).toEqual([undefined, null]);
   });
 });
 
 describe("a message that a provider answered", () => {
-  const inHand = messageOf({ placeDay: day });
+  const inHand = messageOf({ countedDay: day });
   const answered = (outcome: SendOutcome, daily: DailyCount | undefined, now = testEpochMs) =>
     decideSettle(
       { now, message: inHand, verification: verificationOf(), phone: freshPhone, daily },
@@ -159,10 +159,10 @@ describe("a message that a provider answered", () => {
       capped,
     );
 
-  test("gives its place back when it is proven never to have left, once, while its day lasts", () => {
+  test("leaves the count when it is proven never to have left, once, while its day lasts", () => {
     const refused: SendOutcome = { kind: "refused", cause: "recipient", detail: "no" };
     const { writes } = answered(refused, dailyOf(4, 80));
-    expect([writes.daily, writes.message?.placeDay]).toEqual([dailyOf(3, 80), null]);
+    expect([writes.daily, writes.message?.countedDay]).toEqual([dailyOf(3, 80), null]);
     // The store hands the day in only while it is the message's own.
     expect(answered(refused, undefined, midnight).writes).not.toHaveProperty("daily");
   });
@@ -173,35 +173,35 @@ describe("a message that a provider answered", () => {
     [{ kind: "ambiguous", detail: "?" }, null],
     [{ kind: "unavailable", detail: "down" }, day],
     [{ kind: "throttled", detail: "slow" }, day],
-  ])("%j keeps the count, and leaves the place of day %s to its next call", (outcome, placeDay) => {
+  ])("%j keeps the count, and leaves day %s to its next call", (outcome, countedDay) => {
     const { writes } = answered(outcome, dailyOf(4));
-    expect([writes.daily, writes.message?.placeDay]).toEqual([undefined, placeDay]);
+    expect([writes.daily, writes.message?.countedDay]).toEqual([undefined, countedDay]);
   });
 });
 
 describe("a further call", () => {
-  const inHand = messageOf({ placeDay: day });
+  const inHand = messageOf({ countedDay: day });
   const after = (outcome: SendOutcome, providers = 1) =>
     settle(inHand, { outcome, provider: "one", providers }, testEpochMs);
 
-  test("has the place of the one before if that never left", () => {
+  test("is counted already if the one before never left", () => {
     const waiting = after({ kind: "unavailable", detail: "down" });
-    expect([hasPlace(waiting, testEpochMs), hasPlace(waiting, midnight - 1), hasPlace(waiting, midnight)]).toEqual([
-      true,
-      true,
-      false,
-    ]);
-    const released = unclaim({ ...claimed(waiting, testEpochMs), placeDay: day }, testEpochMs);
-    expect(hasPlace(released, testEpochMs)).toBe(true);
+    expect([
+      isNextCallCounted(waiting, testEpochMs),
+      isNextCallCounted(waiting, midnight - 1),
+      isNextCallCounted(waiting, midnight),
+    ]).toEqual([true, true, false]);
+    const released = unclaim({ ...claimed(waiting, testEpochMs), countedDay: day }, testEpochMs);
+    expect(isNextCallCounted(released, testEpochMs)).toBe(true);
   });
 
   test.each<[string, ReturnType<typeof messageOf>]>([
     ["after an answer that tells nothing", after({ kind: "ambiguous", detail: "?" })],
     ["to another provider after an undelivered report", after({ kind: "accepted", delivery: "UNDELIVERED" }, 2)],
     ["of a message that a crash left in a dead worker's hand", inHand],
-    ["of a message from before there was a cap", { ...after({ kind: "unavailable", detail: "" }), placeDay: null }],
+    ["of a message from before there was a cap", { ...after({ kind: "unavailable", detail: "" }), countedDay: null }],
   ])("%s needs one of its own", (_, message) => {
     expect(message.dueMs).not.toBeNull();
-    expect(hasPlace(message, testEpochMs)).toBe(false);
+    expect(isNextCallCounted(message, testEpochMs)).toBe(false);
   });
 });

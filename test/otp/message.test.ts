@@ -274,7 +274,7 @@ describe("a claim", () => {
 
   test("lasts 30 s and counts a call", () => {
     expect(
-      newMessage({ verificationId: "id", copy: 0, channel: "sms", now, deadlineMs: now + minuteMs, placeDay: null }),
+      newMessage({ verificationId: "id", copy: 0, channel: "sms", now, deadlineMs: now + minuteMs, countedDay: null }),
     ).toMatchObject({ calls: 1, dueMs: now + leaseMs });
     expect(claim(queued, now + 500)).toMatchObject({ delivery: "SENDING", calls: 2, dueMs: now + 500 + 30 * secondMs });
   });

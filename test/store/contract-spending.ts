@@ -309,7 +309,7 @@ export function destinationCases(withStore: WithStore): void {
         const job = await acts.send(ann);
         system.advance(leaseMs);
         const [claimed] = await acts.claim(10);
-        expect([job.message.placeDay, claimed?.message.placeDay, claimed?.share]).toEqual([null, null, undefined]);
+        expect([job.message.countedDay, claimed?.message.countedDay, claimed?.share]).toEqual([null, null, undefined]);
         const scope = { tenant: "default", slot: undefined, phone: undefined, isCapped: true };
         const daily = await store.openVerification(scope, (view) => ({ writes: {}, result: view.daily }));
         expect(daily).toEqual({ day: Math.floor(system.now() / dayMs), count: 0, warned: 0, warnedCap: 0 });

@@ -1,7 +1,7 @@
 /**
  * The acts on messages: workers claim them, give them back, and settle them.
  */
-import { dailyOf, hasPlace, hasPlaceToGiveBack, takePlace, type Place } from "../../otp/daily-cap.ts";
+import { countMessage, dailyOf, isCountedToday, isNextCallCounted, type Counting } from "../../otp/daily-cap.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../../otp/message.ts";
 import type { SettleView } from "../../otp/settlement.ts";
 import { stateAt, type Decided, type Verification } from "../../otp/verification.ts";
@@ -74,9 +74,9 @@ export function messageActs(engine: Engine) {
       return engine.perform({
         ...ofMessages(verificationId, phoneOf),
         cappedTenant(unit) {
-          // Its place may come back.
-          const placeDay = unit.message(verificationId, copy)?.placeDay ?? null;
-          return placeDay === null ? undefined : unit.verification(verificationId)?.tenant;
+          // It may leave the count of its day.
+          const countedDay = unit.message(verificationId, copy)?.countedDay ?? null;
+          return countedDay === null ? undefined : unit.verification(verificationId)?.tenant;
         },
         run(unit) {
           const message = unit.message(verificationId, copy);
@@ -102,7 +102,7 @@ export function messageActs(engine: Engine) {
   } satisfies Partial<Store>;
 }
 
-/** Claims one message, or ends it if it is late or has no place; undefined unless it is claimed. */
+/** Claims one message, or ends it if it is late or over the cap; undefined unless it is claimed. */
 function claimMessage(
   engine: Engine,
   verificationId: string,
@@ -128,12 +128,12 @@ function claimMessage(
       if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
         const { tenant } = verification;
         const cap = dailyMaxOf(tenant);
-        const place = placeFor(unit, message, tenant, cap);
-        putDay(unit, tenant, dailyOf(place, cap));
-        if (place.taken) {
-          const claimed = { ...claim(message, now), placeDay: place.day };
+        const counting = countingFor(unit, message, tenant, cap);
+        putDay(unit, tenant, dailyOf(counting, cap));
+        if (counting.counted) {
+          const claimed = { ...claim(message, now), countedDay: counting.day };
           unit.putMessage(claimed);
-          return { message: claimed, verification, now, share: place.share };
+          return { message: claimed, verification, now, share: counting.share };
         }
         late = { ...message, detail: atDailyCap };
       }
@@ -163,13 +163,13 @@ function settle<R>(
 ): R {
   const { now } = unit;
   const ref = phoneOf(verification);
-  const daily = hasPlaceToGiveBack(message, now) ? unit.day(verification.tenant) : undefined;
+  const daily = isCountedToday(message, now) ? unit.day(verification.tenant) : undefined;
   const decided = decide({ now, message, verification, phone: viewPhone(unit, ref), daily });
   return apply(unit, verification.tenant, ref, { verification, message }, decided);
 }
 
-/** The place under the daily cap for a message's next call: the one it has, or a new one. */
-function placeFor(unit: UnitOfWork, message: Message, tenant: string, cap: number | undefined): Place {
-  if (hasPlace(message, unit.now)) return { taken: true, day: message.placeDay };
-  return takePlace(cap === undefined ? undefined : unit.day(tenant), cap, unit.now);
+/** Counts a message's next call under the daily cap, unless it is counted already. */
+function countingFor(unit: UnitOfWork, message: Message, tenant: string, cap: number | undefined): Counting {
+  if (isNextCallCounted(message, unit.now)) return { counted: true, day: message.countedDay };
+  return countMessage(cap === undefined ? undefined : unit.day(tenant), cap, unit.now);
 }

@@ -116,7 +116,7 @@ export function wrongCode(verification: Verification): Secret {
 
 /** The first message of a verification, in its worker's hand. */
 export function messageOf(changes: Partial<Message> = {}): Message {
-  const made = { verificationId: id, copy: 0, channel: "sms", now: testEpochMs, placeDay: null } as const;
+  const made = { verificationId: id, copy: 0, channel: "sms", now: testEpochMs, countedDay: null } as const;
   return { ...newMessage({ ...made, deadlineMs: testEpochMs + 9 * minuteMs }), ...changes };
 }
 
