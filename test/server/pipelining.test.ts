@@ -79,6 +79,29 @@ describe.each([
   });
 });
 
+test.each([
+  ["nonsense", "\0\0\r\n\r\n", 400],
+  ["a head that is too large", `GET / HTTP/1.1\r\nx-bomb: ${"x".repeat(20_000)}\r\n\r\n`, 431],
+  [
+    "a call whose body is no chunk",
+    `${callText(testKey, "").replace("content-length: 0", "transfer-encoding: chunked")}?`,
+    400,
+  ],
+])("%s behind a call under way is answered behind that call", async (_, text, status) => {
+  await listenWith();
+  listener.hang();
+  const connection = await open(false);
+  connection.write(callText(testKey) + text + text);
+  await listener.hanging(1);
+  const other = await open(false);
+  other.write(get(1));
+  await other.until((bytes) => (bytes.includes("<1>") ? true : undefined));
+  expect(connection.text()).toBe("");
+  listener.letGo();
+  const answers = (await connection.closed).toString("latin1");
+  expect(answers.match(/(?<=HTTP\/1\.1 )\d+/g)).toEqual(["200", `${status}`]);
+});
+
 test("requests that come a byte at a time, and bodies with empty lines in them, are read as they are", async () => {
   await listenWith();
   const connection = await open(false);

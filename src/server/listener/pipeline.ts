@@ -28,6 +28,8 @@ interface Pipeline {
   began(request: IncomingMessage): void;
   /** Notes that a request's answer was taken, or never will be. */
   ended(): void;
+  /** Reads no more, and runs this once the whole requests that came are answered. */
+  finish(run: () => void): void;
 }
 
 export interface Pipelines {
@@ -35,6 +37,11 @@ export interface Pipelines {
   take(socket: Socket): void;
   /** Notes that a request has come; what it returns is to be run once its answer was taken, or never will be. */
   began(request: Request): (() => void) | undefined;
+  /**
+   * Runs the answer to what is no request in its turn: behind the answers to what came before it, or a client would take it
+   * for one of them.
+   */
+  answerLast(socket: unknown, run: () => void): void;
 }
 
 /** Runs what goes on with what a connection has sent, in a turn of its own. */
@@ -53,6 +60,11 @@ export function createPipelines(requestsMax: number, goOnLater: GoOn): Pipelines
       pipeline?.began(request);
       return pipeline?.ended;
     },
+    answerLast(socket, run) {
+      const pipeline = bySocket.get(socket as Socket);
+      if (pipeline === undefined) run();
+      else pipeline.finish(run);
+    },
   };
 }
 
@@ -68,8 +80,10 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
   let isResting = false;
   let last: IncomingMessage | undefined;
   let bodyBytesSeen = 0;
+  let runLast: (() => void) | undefined;
 
   function onData(chunk: Buffer): void {
+    if (runLast !== undefined) return;
     for (let at = 0, pieces = 0; at < chunk.length;) {
       // The body of the last one is let through, which is under way and could not end without it.
       const bodyBytes = bodyBytesDue();
@@ -88,7 +102,7 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
       bodyBytesSeen += end - at;
       pieces += isChunked ? 1 + (end - at) / chunkedPieceBytes : 1;
       feed?.call(socket, at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
-      if (socket.destroyed) return;
+      if (socket.destroyed || runLast !== undefined) return;
       at = end;
     }
   }
@@ -110,6 +124,12 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
     return length === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(length) - bodyBytesSeen);
   }
 
+  function runIfLast(): void {
+    // One whose body breaks off has no other answer.
+    const brokenOff = last?.complete === false ? 1 : 0;
+    if (underWay <= brokenOff) runLast?.();
+  }
+
   function goOn(): void {
     if (!socket.destroyed && !isHeldByNode(socket)) socket.resume();
   }
@@ -122,10 +142,16 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
     },
     ended() {
       underWay -= 1;
+      runIfLast();
       if (!isFull || underWay >= requestsMax) return;
       isFull = false;
       // In a turn of its own: answers that are ready at once would keep everybody else waiting for the whole chunk.
       goOnLater(socket, goOn);
+    },
+    finish(run) {
+      if (runLast !== undefined) return;
+      runLast = run;
+      runIfLast();
     },
   };
 }

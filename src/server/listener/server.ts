@@ -164,7 +164,10 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     handler.refuseExpectation(request, response);
   }
 
-  const listeners = { onRequest, onExpectation, takePiecewise: pipelines.take, onUnreadable: handler.answerUnreadable };
+  const onUnreadable: RequestHandler["answerUnreadable"] = (error, socket) =>
+    pipelines.answerLast(socket, () => handler.answerUnreadable(error, socket));
+
+  const listeners = { onRequest, onExpectation, takePiecewise: pipelines.take, onUnreadable };
   const listener =
     readCertificate === undefined
       ? cleartext(connections, listeners, limits)
