@@ -95,12 +95,9 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
         socket.unshift(at === 0 ? chunk : chunk.subarray(at));
         return;
       }
-      const cut = chunk.indexOf(headEnd, at);
-      const isChunked = bodyBytes === Number.POSITIVE_INFINITY;
-      const bytesMax = isChunked ? piecesPerTurn * chunkedPieceBytes : bodyBytes === 0 ? chunk.length : bodyBytes;
-      const end = Math.min(cut < 0 ? chunk.length : cut + headEnd.length, at + bytesMax, chunk.length);
+      const end = endOfPiece(chunk, at, bodyBytes);
       bodyBytesSeen += end - at;
-      pieces += isChunked ? 1 + (end - at) / chunkedPieceBytes : 1;
+      pieces += bodyBytes === Number.POSITIVE_INFINITY ? 1 + (end - at) / chunkedPieceBytes : 1;
       feed?.call(socket, at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
       if (socket.destroyed || runLast !== undefined) return;
       at = end;
@@ -154,4 +151,12 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
       runIfLast();
     },
   };
+}
+
+/** Where the piece ends that begins `at`: behind a head, or within what is due of a body (infinite where it is chunked). */
+function endOfPiece(chunk: Buffer, at: number, bodyBytes: number): number {
+  const cut = chunk.indexOf(headEnd, at);
+  const isChunked = bodyBytes === Number.POSITIVE_INFINITY;
+  const bytesMax = isChunked ? piecesPerTurn * chunkedPieceBytes : bodyBytes === 0 ? chunk.length : bodyBytes;
+  return Math.min(cut < 0 ? chunk.length : cut + headEnd.length, at + bytesMax, chunk.length);
 }
