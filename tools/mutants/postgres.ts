@@ -70,8 +70,8 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "given up for refused",
     breaks: "in a long silence calls are let through again and again, to wait for nothing",
-    place: "src/store/postgres/watch.ts##connect",
-    text: `if (this.#clients.includes(client)) onDone(undefined);`,
+    place: "src/store/postgres/watch.ts##listen",
+    text: `if (this.#clients.has(client)) onDone(undefined);`,
     replacement: `onDone(undefined);`,
     suites: suite("watch"),
   },

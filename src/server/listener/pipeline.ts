@@ -86,7 +86,7 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
     if (runLast !== undefined) return;
     for (let at = 0, pieces = 0; at < chunk.length;) {
       // The body of the last one is let through, which is under way and could not end without it.
-      const bodyBytes = bodyBytesDue();
+      const bodyBytes = bodyBytesDue(last, bodyBytesSeen);
       if (underWay >= requestsMax && bodyBytes === 0) isFull = true;
       if (pieces >= piecesPerTurn) rest();
       // node:http pauses the socket too, for an answer that its client is slow to take, and resumes it.
@@ -112,13 +112,6 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
       isResting = false;
       goOn();
     });
-  }
-
-  /** What is to come of the last request's body: 0 for nothing, and no bound where it comes in chunks, which end as a head does. */
-  function bodyBytesDue(): number {
-    if (last === undefined || last.complete) return 0;
-    const length = last.headers["content-length"];
-    return length === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(length) - bodyBytesSeen);
   }
 
   function runIfLast(): void {
@@ -159,4 +152,11 @@ function endOfPiece(chunk: Buffer, at: number, bodyBytes: number): number {
   const isChunked = bodyBytes === Number.POSITIVE_INFINITY;
   const bytesMax = isChunked ? piecesPerTurn * chunkedPieceBytes : bodyBytes === 0 ? chunk.length : bodyBytes;
   return Math.min(cut < 0 ? chunk.length : cut + headEnd.length, at + bytesMax, chunk.length);
+}
+
+/** What is to come of a request's body: 0 for nothing, and no bound where it comes in chunks, which end as a head does. */
+function bodyBytesDue(request: IncomingMessage | undefined, bytesSeen: number): number {
+  if (request === undefined || request.complete) return 0;
+  const length = request.headers["content-length"];
+  return length === undefined ? Number.POSITIVE_INFINITY : Math.max(0, Number(length) - bytesSeen);
 }
