@@ -2,11 +2,16 @@
 import { readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Client } from "pg";
 import { afterAll, expect, test } from "vitest";
+import { secretScopes } from "../../src/otp/api-key.ts";
+import { issueFirstKeys } from "../../src/service/api-keys.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { startOtpd, type Otpd } from "../support/processes/process.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
+import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
 const folder = temporaryFolder();
@@ -15,6 +20,25 @@ const starting: Promise<Otpd>[] = [];
 afterAll(async () => {
   await Promise.allSettled(starting.map(async (instance) => (await instance).end()));
   rmSync(folder, { recursive: true, force: true });
+});
+
+test("two that look for keys before either has added one make one set of them", async () => {
+  const url = (await newDatabase()) ?? "";
+  const system = createManualSystem();
+  const stores = await Promise.all([1, 2].map(() => openPostgres({ url, system, clock: "system" })));
+  // Whoever holds this lets others read the table, and not write it.
+  const holder = new Client(url);
+  await holder.connect();
+  await holder.query("BEGIN; LOCK TABLE api_keys IN EXCLUSIVE MODE");
+  const spec = { kind: "live", tenant: "default", name: "first", scopes: secretScopes, expireMs: null } as const;
+  const issued = stores.map((store) => issueFirstKeys(store, system, [spec]));
+  const waiting = "SELECT count(*)::int AS n FROM pg_locks WHERE NOT granted AND relation = 'api_keys'::regclass";
+  await expect.poll(async () => (await holder.query(waiting)).rows).toEqual([{ n: 2 }]);
+  await holder.query("COMMIT");
+  await holder.end();
+  expect((await Promise.all(issued)).filter((keys) => keys !== undefined)).toHaveLength(1);
+  expect(await stores[0]?.registry.listApiKeys()).toHaveLength(1);
+  for (const store of stores) await store.close();
 });
 
 test("ten that start at once on an empty database all serve, with one schema, one master key and one pair of keys", async () => {
