@@ -1,6 +1,6 @@
 /** `otpd backup` and `otpd restore`, as an operator runs them: beside a server under load, and after its death. */
 import Sqlite from "better-sqlite3";
-import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { markMoved } from "../../src/store/sqlite/moved.ts";
@@ -150,7 +150,7 @@ describe("backup", () => {
     for (const [target, sentence] of [
       [file, `${file} exists, and no backup is written over.`],
       [path, `${path} exists, and no backup is written over.`],
-      [nowhere, "no such file or directory"],
+      [nowhere, `there is no folder ${join(folder, "missing")}.`],
     ] as const) {
       const { code, errors } = await otpd("backup", target);
       expect({ code, errors }).toEqual({ code: 1, errors: expect.stringContaining(sentence) as string });
@@ -202,6 +202,21 @@ describe("restore", () => {
     expect(output).not.toContain("is now");
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect((await otpd("keys", "list")).code).toBe(0);
+  });
+
+  test("makes the folder of the database too, as on a new machine, but not for a backup that is not there", async () => {
+    const data = join(folder, "new", "data");
+    vi.stubEnv("OTP_DATABASE_URL", `file:${join(data, "otp.db")}`);
+    expect(await otpd("restore", join(folder, "missing"))).toEqual({
+      code: 1,
+      output: "",
+      errors: `Nothing was restored: there is no file ${join(folder, "missing")}.\n`,
+    });
+    expect(existsSync(join(folder, "new"))).toBe(false);
+    await addLapsed(join(folder, "good"), 1);
+    expect(await otpd("restore", join(folder, "good"))).toMatchObject({ code: 0, errors: "" });
+    expect(statSync(data).mode & 0o777).toBe(0o700);
+    expect(readBook(join(data, "otp.db")).integrity).toBe("ok");
   });
 
   test("replaces a database that is too broken to open, and keeps it", async () => {

@@ -6,7 +6,7 @@
  * (expire-pending.ts) before anybody can open it under the database's name.
  */
 import Sqlite, { type Database } from "better-sqlite3";
-import { closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync } from "node:fs";
+import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Instant } from "../../system.ts";
 import { expirePending, type Expired } from "../move/expire-pending.ts";
@@ -66,7 +66,7 @@ export async function backUp(path: string, to: string, onPages: OnPages): Promis
 }
 
 /**
- * Puts a copy of the backup in the place of the database at `path`. The copy is migrated, and everything pending in it is
+ * Puts a copy of the backup in the place of the database at `path`, whose folder is made if there is none. The copy is migrated, and everything pending in it is
  * ended as of `now`. The database that was there is untouched until the last step, a rename, and is kept under its name and
  * `asideEnding`. Rejects with BackupTrouble, also while a server runs.
  */
@@ -75,6 +75,8 @@ export async function restore(
   onPages: OnPages,
 ): Promise<Restored> {
   const { from, now } = options;
+  if (!existsSync(from)) throw new BackupTrouble(`there is no file ${from}`);
+  mkdirSync(dirname(options.path), { recursive: true, mode: 0o700 });
   const path = databaseFile(options.path);
   const aside = path + options.asideEnding;
   return withoutServer(path, () =>
@@ -145,6 +147,8 @@ async function throughDraft<T>(target: string, source: string, make: (draft: str
     closeSync(openSync(draft, "w", 0o600));
     return await make(draft);
   } catch (error) {
+    if (!existsSync(dirname(target)))
+      throw new BackupTrouble(`there is no folder ${dirname(target)}`, { cause: error });
     if (!(error instanceof Sqlite.SqliteError)) throw error;
     throw new BackupTrouble(
       error.code === "SQLITE_NOTADB"
