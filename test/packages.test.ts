@@ -110,6 +110,13 @@ describe("the client's package", () => {
     ]);
   });
 
+  test("goes with each Connect of its major release: npm takes an older one where Node is older", () => {
+    const path = join(folder, "node_modules/@otpd/client/package.json");
+    expect(JSON.parse(readFileSync(path, "utf8"))).toMatchObject({
+      peerDependencies: { "@connectrpc/connect": "^2.0.0" },
+    });
+  });
+
   test("proves a number by the program of the documents, whose types are right", async () => {
     const { blocks } = readDocument("docs/integrate.md");
     const [install] = blocks.flatMap(({ text: said }) => /^npm install .*otpd-client.*$/m.exec(said) ?? []);

@@ -45,8 +45,8 @@ function buildClient({ version, license, dependencies }: Manifest): void {
       "./proto/*": "./proto/*",
     },
     dependencies: { "@bufbuild/protobuf": `^${dependencies["@bufbuild/protobuf"]}` },
-    // The transport that a program brings wants to be of its release.
-    peerDependencies: { "@connectrpc/connect": `^${dependencies["@connectrpc/connect"]}` },
+    // Each transport wants the very release that it is of, and an older Node has none of ours: so any since 2.0.
+    peerDependencies: { "@connectrpc/connect": "^2.0.0" },
   };
   writeFileSync(join(folder, "package.json"), `${JSON.stringify(manifest, null, 2)}\n`);
 }
