@@ -29,8 +29,8 @@ is and why, and whether a list of destinations blocks or allows it. PHONE is in 
     summary: "give a phone a fresh start",
     help: `Usage: otpd phones reset PHONE [--tenant NAME]
 
-Forgets the messages that count against the phone's limits, and its wrong codes, so that its next code has the usual
-length. Live requests stay as they are.
+Forgets the messages that count against the phone's limits, and its wrong codes. Live requests stay as they are. Its next
+code has the usual length, unless many attempts are open on them.
 
   --tenant NAME   with this tenant; unless given, with each tenant that knows it`,
     run: reset,
@@ -83,19 +83,22 @@ async function reset(args: string[]): Promise<void> {
     const asked = values.tenant;
     const tenants = asked === undefined ? await allTenants(store, config) : [await tenantAsRead(store, asked, config)];
     const freshAt: string[] = [];
+    const longer: string[] = [];
     for (const { id, policy } of tenants) {
       if (!isKnown(await showPhone({ store, keys, policy }, id, phone))) continue;
       await resetPhone({ store, keys, policy }, id, phone);
       freshAt.push(id);
+      const { codeLength, openAttempts } = await showPhone({ store, keys, policy }, id, phone);
+      if (codeLength !== policy.codeLength && openAttempts > 0) longer.push(id);
     }
     const shown = maskPhone(phone.e164);
     if (freshAt.length === 0)
       return say(
         `${asked ?? "No tenant"} ${asked === undefined ? "knows" : "knows nothing of"} ${shown}: nothing was reset.`,
       );
-    say(
-      `${shown} starts afresh with ${freshAt.join(", ")}: no message counts against its limits, and its wrong codes are forgotten.`,
-    );
+    const fresh = `${shown} starts afresh with ${freshAt.join(", ")}: no message counts against its limits, and its wrong codes are forgotten.`;
+    const still = `Codes are still longer with ${longer.join(", ")}, until those that are out are verified, canceled or expired.`;
+    say(longer.length === 0 ? fresh : `${fresh}\n${still}`);
   });
 }
 

@@ -185,6 +185,15 @@ describe("phones reset", () => {
     expect((await call("VerifyOtp", live)).value).toMatchObject({ state: "STATE_VERIFIED" });
   });
 
+  test("tells that codes stay longer while attempts of many live requests are open", async () => {
+    for (let i = 0; i < 5; i++) await send();
+    const { output } = await runOtpd(world.folder, ["phones", "reset", phone], env);
+    expect(output).toContain(
+      "\nCodes are still longer with default, until those that are out are verified, canceled or expired.\n",
+    );
+    expect((await call("SendOtp", { phone })).value).toMatchObject({ code_length: 8 });
+  });
+
   test("fills the limits of known users too, and no other phone's", async () => {
     const other = phone;
     for (let i = 0; i < 5; i++) await send();
