@@ -103,7 +103,6 @@ export async function inTime<T>(
   }
 }
 
-/** A task that recurs. */
 export interface Recurring {
   /** Runs it at once, and from then on. */
   start(): void;

@@ -32,13 +32,11 @@ export interface UncalledRequest {
 }
 
 export interface Telemetry {
-  /** A call was answered. */
   call(call: AnsweredCall, status: number, durationMs: number): void;
   /** A request was refused before it became a call; its path and origin are masked. */
   turnedAway(request: UncalledRequest): void;
   /** So many further ones were. */
   turnedAwayRest(count: number): void;
-  /** A provider was called. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number): void;
   /** A provider is not called any more, since it failed too often; or is called again. */
   breaker(provider: string, isClosed: boolean): void;

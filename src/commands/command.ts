@@ -83,7 +83,6 @@ export function refuseHidden(option: string, text: string): void {
   if (odd !== undefined) throw new Misused(`${option} must be one line of visible text: ${odd} is in it.`);
 }
 
-/** The option that names the tenant. */
 export const tenantOption = { type: "string", default: "default" } as const;
 
 /** An option without a value. */

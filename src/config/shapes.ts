@@ -59,7 +59,6 @@ function parseFastLimit(text: string): Limit | undefined {
     : { burst: Number(burst), intervalMs };
 }
 
-/** One limit. */
 export const limit = v.pipe(
   v.string(),
   v.rawTransform<string, Limit>(({ dataset, addIssue, NEVER }) => {

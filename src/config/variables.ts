@@ -21,13 +21,11 @@ import { providerNames, providers } from "../delivery/providers/list.ts";
 import { httpsOrigin, httpUrl } from "../delivery/providers/shapes.ts";
 import { logLevels } from "../telemetry.ts";
 
-/** The variables of providers, as they describe them. */
 const ofProviders = providers.flatMap(({ variables: described }) => Object.entries(described));
 const entriesOfProviders = Object.fromEntries(
   ofProviders.map(([name, { shape, default: text }]) => [name, v.optional(shape, text)]),
 );
 
-/** The names of providers' variables. */
 export const providerVariables: readonly string[] = ofProviders.map(([name]) => name);
 
 export const variables = v.object({

@@ -28,7 +28,6 @@ export interface EventWorkerOptions {
   readonly post: Post;
   /** Called when an endpoint was disabled because of its answers, or for want of any. */
   readonly onDisabled: (endpoint: Endpoint) => void;
-  /** Called with the outcome of each try. */
   readonly onTried: (outcome: TryOutcome) => void;
   /** Called with the number of events that were dropped: after their last try, or beyond a backlog. */
   readonly onDropped: (count: number) => void;

@@ -52,7 +52,6 @@ export interface Provider {
   examine?(): Promise<readonly Finding[]>;
 }
 
-/** The path of a provider's reports. */
 export function reportPath(provider: string): string {
   return `/webhooks/${provider}`;
 }

@@ -4,7 +4,6 @@
  */
 import { BlockList, isIPv4 } from "node:net";
 
-/** An address or a range of them. */
 export interface AddressRange {
   readonly address: string;
   /** How many of its leading bits count. */

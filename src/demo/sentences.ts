@@ -99,7 +99,6 @@ const rows: Record<ReasonName, Row> = {
   INTERNAL: { about: "other", say: "Something went wrong on the server. Its log says what; try again." },
 };
 
-/** The sentence, and what it is about. */
 export function explain(trouble: Trouble): { about: Matter; sentence: string } {
   const { reason, silence } = trouble;
   if (silence === "unreachable") {

@@ -34,7 +34,6 @@ export interface Dependencies {
   readonly openStore?: typeof openStore;
 }
 
-/** A store that is watched, and what watches it. */
 export interface WatchedStore {
   readonly store: Store;
   readonly metrics: Metrics | undefined;

@@ -18,7 +18,6 @@ export const everythingPublic = { kind: "pub", scopes: ["send", ...publishableSc
 /** The origin of a web client in development, as Vite serves it. */
 const firstOrigin = "http://localhost:5173";
 
-/** The texts of the first keys. */
 export interface FirstKeys {
   readonly secret: Secret;
   readonly publishable: Secret;

@@ -40,13 +40,11 @@ export interface MetricsOptions {
 }
 
 export interface Metrics {
-  /** A call was answered. */
   call(call: FinishedCall & { readonly rpc: string }, durationMs: number): void;
   /** A request was refused before it became a call. */
   turnedAway(reason: Reason, rpc?: string): void;
   /** A message is owed and committed. */
   sent(job: Job): void;
-  /** A verify was decided. */
   verifyDecided(decided: VerifyResult, tenant: string): void;
   /** A provider was called, at `startMs`. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant): void;

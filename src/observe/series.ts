@@ -46,7 +46,6 @@ export class Distribution {
 /** Finds a series by its labels' values, and creates it the first time. */
 export type Series<Child> = (first?: string, second?: string, third?: string) => Child;
 
-/** Counters of a family, in a registry. */
 export function counters(registry: Registry, options: FamilyOptions): Series<Count> {
   return family(
     registry,

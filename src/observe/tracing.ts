@@ -143,7 +143,6 @@ export function createTracing(service: string): Tracing {
   };
 }
 
-/** A span to be started. */
 interface SpanStart {
   readonly name: string;
   readonly kind: SpanKind;

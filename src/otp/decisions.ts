@@ -70,7 +70,6 @@ function spendLimited(counting: Extract<Counting, { counted: false }>, cap: numb
 // ---- send -----------------------------------------------------------------------------------------------------------
 
 export interface SendView extends CallView {
-  /** The verification that the record refers to. */
   readonly recorded?: Verification | undefined;
   /** The codes compared in the tenant's window (`oldestMinute`); absent like the phone. */
   readonly guesses?: Guesses | undefined;

@@ -9,7 +9,6 @@ import type { EventType } from "./event.ts";
 import type { KeyRing, MasterKey } from "./key-ring.ts";
 import { localHosts } from "./origin.ts";
 
-/** One secret, encrypted for its endpoint. */
 export interface EndpointSecret {
   readonly box: Uint8Array;
   readonly createMs: Instant;

@@ -33,7 +33,6 @@ export interface Slot {
   readonly names: readonly Uint8Array[];
 }
 
-/** Tells the slot of a digest. */
 export type SlotOf = (digest: Uint8Array) => Slot;
 
 /** What a repeated call is recognised by. */
@@ -77,7 +76,6 @@ export interface StoredAnswer {
 const digestBytes = 16;
 const nameBytes = 20;
 
-/** Slots under these master keys. */
 export function slotsUnder(keys: KeyRing): SlotOf {
   return (bare) => ({
     digest: bare,

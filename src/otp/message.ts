@@ -65,7 +65,6 @@ export type SendOutcome =
   /** It may have been sent: the answer was lost, late or makes no sense. */
   | { readonly kind: "ambiguous"; readonly detail: string };
 
-/** How a call of a provider ended. */
 export interface EndedCall {
   readonly outcome: SendOutcome;
   readonly provider: string;

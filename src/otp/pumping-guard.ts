@@ -49,7 +49,6 @@ export const prefixMemoryMs = 30 * 24 * hourMs;
 /** Decisions that are kept of one prefix. */
 export const decisionsMax = 100;
 
-/** What is known of a prefix. */
 export interface PrefixRecord {
   readonly phase: "open" | "tripped" | "half-open";
   /** Sends of the block under way, 0 to 30, or probes of the round, 0 to 3; how many have matured, and were verified. */
@@ -124,7 +123,6 @@ export const newPrefix: PrefixRecord = {
   ...noneRefused,
 };
 
-/** The prefix of a number. Pure. */
 export function prefixOf(e164: E164): string {
   return e164.slice(0, -4);
 }

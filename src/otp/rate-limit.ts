@@ -15,7 +15,6 @@ export interface Limit {
   readonly intervalMs: number;
 }
 
-/** What spending would do to a bucket. */
 export type Spending =
   | { readonly allowed: true; readonly tatMs: Instant }
   /** `tatMs` is the bucket's own, or what has to be stored instead of one that was too far ahead. */

@@ -118,7 +118,6 @@ export interface Refusal {
 /** A value, or why there is none. */
 export type Result<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly refusal: Refusal };
 
-/** Wraps a value as a Result. */
 export function ok<T>(value: T): Result<T> {
   return { ok: true, value };
 }
@@ -133,7 +132,6 @@ export function invalid(field: string | undefined, message: string): { ok: false
   return refuse("INVALID_REQUEST", field === undefined ? { message } : { field, message });
 }
 
-/** The gRPC code of a reason. */
 export function codeOf(reason: Reason): StatusCode {
   return reasons[reason].code;
 }

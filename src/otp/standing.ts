@@ -38,7 +38,6 @@ export function refused(
   return { kind: "refused", refusal: refuse(reason, particulars).refusal };
 }
 
-/** What the decision of any call sees. */
 export interface CallView {
   readonly now: Instant;
   readonly record?: IdempotencyRecord | undefined;

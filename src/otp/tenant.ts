@@ -25,7 +25,6 @@ export interface Tenant {
 /** Finds the tenant that a verification or a key belongs to; a sandbox has the rules of the tenant it stands beside. */
 export type TenantOf = (id: string) => Tenant;
 
-/** What is stored of a tenant. */
 export interface TenantRecord {
   readonly id: string;
   /** A JSON object of its settings by name, each as it was written. Read by config/tenant-settings.ts. */

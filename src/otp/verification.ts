@@ -112,7 +112,6 @@ const terminalReasons = {
   FAILED: "OTP_FAILED",
 } as const satisfies Record<Exclude<State, "PENDING">, Reason>;
 
-/** The reason that a terminal state answers with. */
 export function terminalReason(state: Exclude<State, "PENDING">): Reason {
   return terminalReasons[state];
 }

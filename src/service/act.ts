@@ -15,7 +15,6 @@ import type { System } from "../system.ts";
 import type { Answer, Caller, Sent } from "./calls.ts";
 import { sentAt, type HandOver } from "./hand-over.ts";
 
-/** The dependencies of an act. */
 export interface ActTools {
   readonly store: Store;
   readonly system: System;
@@ -47,7 +46,6 @@ export function scopeOf(
   return { tenant, id, slot: claim?.slot, phoneOf };
 }
 
-/** A tenant's policy. */
 export function policyOf({ tenantOf }: Pick<ActTools, "tenantOf">, tenant: string): Policy {
   return tenantOf(tenant).policy;
 }

@@ -23,7 +23,6 @@ import { createQuota, unlimited } from "./quotas.ts";
 /** The use of a key is recorded at most this often. */
 const lastUseEveryMs = 60_000;
 
-/** A key to be made. */
 export interface KeySpec {
   readonly kind: KeyKind;
   readonly tenant: string;
@@ -71,7 +70,6 @@ function makeKey(store: Store, system: System, spec: KeySpec): IssuedKey {
 export interface OwnKeys {
   /** Makes a key, and returns its text. */
   make(spec: Pick<ApiKey, "kind" | "tenant" | "name" | "scopes" | "origins">): Secret;
-  /** The key of that id, if it is one of these. */
   find(id: string): ApiKey | undefined;
 }
 
@@ -98,7 +96,6 @@ export interface AuthenticateOptions {
   readonly ownKeys?: OwnKeys;
   /** Refused keys from one address. */
   readonly failureLimit: Limit;
-  /** Whether many callers share an address. */
   readonly isShared: (address: CallerAddress) => boolean;
   readonly onFault: (error: unknown) => void;
 }

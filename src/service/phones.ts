@@ -118,7 +118,6 @@ async function allowancesOf({ store, policy }: PhonesOptions, ref: PhoneRef, now
   });
 }
 
-/** What is known of a prefix now. */
 export interface PrefixReport extends PrefixName {
   readonly record: PrefixRecord;
   /** The latest first. */

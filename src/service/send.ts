@@ -20,7 +20,6 @@ import { keptIfSpent, unlimited } from "./quotas.ts";
 
 export interface SendTools extends ActTools {
   readonly botGate: BotGate;
-  /** Whether a bot check is set up. */
   readonly hasBotCheck: boolean;
 }
 

@@ -13,7 +13,6 @@ export interface TenantsOptions {
   readonly read: (record: Pick<TenantRecord, "id" | "settings" | "disableMs">) => Tenant;
 }
 
-/** What is known of a key here. */
 export interface OwnedKey {
   readonly tenant: string;
   /** Where a publishable key may be used from. */

@@ -18,7 +18,6 @@ import type { Engine } from "./engine.ts";
 import type { Store } from "./store.ts";
 import { createSweep } from "./sweep.ts";
 
-/** Makes the store on a database. */
 export function createStore(engine: Engine): Store {
   return {
     ...callActs(engine),

@@ -34,7 +34,6 @@ export interface Endpoints {
   changeEndpoint(id: string, change: (endpoint: Endpoint, now: Instant) => Endpoint): Promise<boolean>;
   /** Removes an endpoint and what waits for it; false if there is none with this id. */
   removeEndpoint(id: string): Promise<boolean>;
-  /** Finds an endpoint by its id. */
   findEndpoint(id: string): Promise<Endpoint | undefined>;
   /** All endpoints of all tenants, oldest first, each with how many events wait for it. */
   listEndpoints(): Promise<{ readonly endpoint: Endpoint; readonly waiting: number }[]>;

@@ -30,7 +30,6 @@ export interface TenantDecided<R> {
 export interface ApiKeys {
   /** Finds an API key by its id. Sees at once what another process wrote. */
   findApiKey(id: string): Promise<ApiKey | undefined>;
-  /** Adds a key. */
   addApiKey(key: ApiKey): Promise<void>;
   /** Adds keys where there are none yet, revoked ones included; false where there are. Of servers that start together one does. */
   addFirstApiKeys(keys: readonly ApiKey[]): Promise<boolean>;
@@ -48,7 +47,6 @@ export interface ApiKeys {
 }
 
 export interface Tenants {
-  /** Finds a tenant by its name. */
   findTenant(id: string): Promise<TenantRecord | undefined>;
   /** The tenants that were written after a revision, in the order they were written last; -1 gives all of them. */
   listTenants(afterRevision: number): Promise<TenantRecord[]>;
@@ -75,7 +73,6 @@ export interface Destinations {
   findDestination(tenant: string, e164: string): Promise<Destination | undefined>;
 }
 
-/** A configured master key. */
 export interface MasterKeyCheck {
   readonly kid: number;
   /** What tells it from every other key. */

@@ -25,7 +25,6 @@ export type Step =
 /** An act in steps. It may be run again from the start, so beside its steps it is pure. */
 export type Steps<T> = Generator<Step, T, readonly (readonly unknown[])[]>;
 
-/** Runs a statement for its rows. */
 export function* query<Row>(statement: Statement, values: readonly Value[] = []): Steps<readonly Row[]> {
   const [rows = []] = yield { statement, lists: [values], isAwaited: true };
   return rows as readonly Row[];

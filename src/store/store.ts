@@ -89,7 +89,6 @@ export interface NamedDecision extends PrefixName {
   readonly decision: PrefixDecision;
 }
 
-/** What is known of a prefix. */
 export interface PrefixView {
   readonly record: PrefixRecord;
   /** The latest first, at most `decisionsMax`. */
@@ -151,7 +150,6 @@ export interface BatchMeter {
   end(began: number, acts: number, isDurable: boolean): void;
 }
 
-/** What observes a store. */
 export interface StoreWatchers {
   /** Called with each decision about a prefix, once, when it is durable. */
   readonly onPrefix?: (decision: NamedDecision) => void;

@@ -40,7 +40,6 @@ export interface Round extends Record<"buckets" | "phones" | "records", Uint8Arr
   readonly prefixes: readonly [tenant: string, prefix: string] | undefined;
 }
 
-/** How far a sweep looks. */
 export interface Horizon {
   readonly now: Instant;
   /** Rows of each kind. */

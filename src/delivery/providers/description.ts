@@ -24,7 +24,6 @@ export interface Variable<T = unknown> {
 type VariableName = `OTP_${string}`;
 type Variables = Readonly<Record<VariableName, Variable>>;
 
-/** The values of the variables. */
 type ValuesOf<V extends Variables> = {
   readonly [Name in keyof V]: V[Name] extends Variable<infer T>
     ? V[Name] extends { readonly isRequired: true } | { readonly default: string }

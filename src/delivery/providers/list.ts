@@ -20,7 +20,6 @@ export interface ProviderSettings extends Pick<ProviderDependencies, "publicUrl"
   readonly values: Readonly<Record<string, unknown>>;
 }
 
-/** The description of a provider. */
 export function describedAs(name: ProviderName): Description<ProviderName> {
   const found = providers.find((each) => each.name === name);
   if (found === undefined) throw new Error(`there is no provider ${name}`);

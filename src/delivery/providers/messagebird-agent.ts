@@ -12,7 +12,6 @@ import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import { boundAnswer } from "../../http-answer.ts";
 
-/** What is recorded of one call. */
 export interface CallRecord {
   request?: ClientRequest;
   /** True once a secured connection stood: from then on the request may have been read. */

@@ -43,7 +43,6 @@ export interface Templates {
    * subtags (`pt-BR` to `pt`). Asked for what it gave, it gives the same. Pure.
    */
   localeFor(requested: string, region: string): string;
-  /** The template for a verification. Pure. */
   templateFor(addressee: Addressee): Template;
 }
 

@@ -79,7 +79,6 @@ export interface MediaType {
 
 const json: MediaType = { type: "application/json", otherCharset: undefined };
 
-/** Reads the header. Pure. */
 export function mediaTypeOf(header: string | undefined): MediaType {
   if (header === json.type) return json;
   const [first = "", ...parameters] = (header ?? "").split(";");

@@ -6,7 +6,6 @@ import type { ServerResponse } from "node:http";
 import type { Http2ServerResponse } from "node:http2";
 import type { Response } from "../listener/exchange.ts";
 
-/** A whole answer. */
 export interface Sendable {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

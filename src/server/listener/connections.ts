@@ -39,7 +39,6 @@ export interface ConnectionLimits {
   /** So long a newcomer has to bring its key, before it may have to make room for others while there still is some. */
   readonly newcomerMs: number;
   readonly tickMs: number;
-  /** How many may be open. */
   readonly connectionsMax: number;
 }
 

@@ -8,7 +8,6 @@ import type { Request } from "./exchange.ts";
 export interface HoldingsOptions<Holder> {
   /** Bytes that all may hold together. */
   readonly bytesMax: number;
-  /** Whether a holder may go at this moment. */
   readonly mayGo: (holder: Holder) => boolean;
   /** Takes everything from a holder, which was so much. It is forgotten already. */
   readonly evict: (holder: Holder, bytes: number) => void;

@@ -9,7 +9,6 @@ import type { PublicJwk } from "../../otp/signing-key.ts";
 import type { PageAnswer } from "../http/response.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 
-/** Makes the pages. */
 export function createPublicDocuments(keySet: { readonly keys: readonly PublicJwk[] }): PagesByPath {
   const openApi = readFileSync(new URL("../../../gen/openapi.json", import.meta.url), "utf8");
   return new Map([

@@ -27,7 +27,6 @@ const strangersMetricsMs = 1_000;
 /** This machine gets fresh ones, at most so many in that time: each is held for as long as somebody is slow to take it. */
 const ownRendersMax = 8;
 
-/** Makes the pages. */
 export function createOperations({ metrics, judge, isOwnName, now }: OperationsOptions): PagesByPath {
   const pages = new Map<string, Page>([
     ["/livez", { ...askedUrgently, answer: async () => ({ ok: true, value: json({ status: "alive" }) }) }],

@@ -46,7 +46,6 @@ interface Context extends Shared {
 /** Shows a page to a request whose body is here. */
 type Show = (body: Uint8Array) => Promise<void>;
 
-/** Answers the pages. */
 export function createPages(pages: Pick<PagesByPath, "get">, shared: Shared): Pages {
   const context = { ...shared, bodies: createBudget(reportBodies) };
   return (path, request, response) => {

@@ -19,7 +19,6 @@ import { rpcs, type RpcName } from "./rpcs.ts";
 
 export interface AuthorizeOptions {
   readonly authenticate: (authorization: string | undefined, addressOf: () => ClientAddress) => Promise<Result<ApiKey>>;
-  /** Finds the caller's address. */
   readonly addressOf: (request: Request) => ClientAddress;
   readonly quotas: Quotas;
   readonly now: () => Instant;

@@ -22,7 +22,6 @@ export interface Place {
 }
 
 export interface Places {
-  /** Begins a call. */
   begin(): Place;
   readonly isFull: boolean;
   /** True from `drain` on. */

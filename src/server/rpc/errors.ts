@@ -48,7 +48,6 @@ export const protoReasons: Record<Reason, ProtoReason> = ProtoReason;
 type Unlisted = Exclude<keyof typeof ProtoReason, Reason | "UNSPECIFIED">;
 export const everyReasonIsListed: [Unlisted] extends [never] ? true : Unlisted = true;
 
-/** The HTTP status of a refusal on REST and Connect. */
 export function httpStatus(refusal: Refusal): number {
   const row: { code: StatusCode; http?: number } = reasons[refusal.reason];
   return row.http ?? statuses[codeOfRefusal(refusal)].http;

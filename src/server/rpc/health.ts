@@ -7,7 +7,6 @@ import { Code, ConnectError, type ConnectRouter, type ServiceImpl } from "@conne
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../../gen/grpc/health/v1/health_pb.ts";
 
 export interface HealthService {
-  /** Registers the RPCs. */
   readonly routes: (router: ConnectRouter) => void;
   /** Says NOT_SERVING from now on, and ends every watch. Safe to repeat. */
   drain(): void;

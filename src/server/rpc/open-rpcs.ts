@@ -31,9 +31,7 @@ import { fromText, notText, streamedAsText } from "./frames.ts";
 import { allowing, createRouter, foldSlashes, pathOf } from "./routes.ts";
 
 export interface OpenRpcsOptions {
-  /** Registers the services. */
   readonly routes: (router: ConnectRouter) => void;
-  /** The most bytes of a message. */
   readonly messageBytesMax: number;
   /** How long a message may take to be here, and a call that is no watch to be done. */
   readonly deadlineMs: number;

@@ -58,7 +58,6 @@ export interface Progress {
   readonly total: number;
 }
 
-/** A copy that was made. */
 export interface Copied {
   /** Where to, without user and password. */
   readonly target: string;

@@ -71,7 +71,6 @@ export function createConnections(options: ConnectionsOptions): Connections {
   };
 }
 
-/** Runs a transaction once. */
 async function once<T>(pool: ClientPool, run: (transaction: Transaction) => Promise<T>): Promise<T> {
   const client = await pool.connect();
   const sent: Promise<unknown>[] = [];

@@ -64,7 +64,6 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly prefixes = new ChangeSet<NamedPrefix>();
   /** Days of tenants under a cap, by tenant. */
   readonly days = new ChangeSet<Day>();
-  /** Events that are to be written. */
   readonly events: OwedEvent[] = [];
   /** Decisions about prefixes that are to be written, and then passed on. */
   readonly decided: NamedDecision[] = [];

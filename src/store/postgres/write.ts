@@ -15,7 +15,6 @@ import { named } from "./load.ts";
 import { statements as sql } from "./statements.ts";
 import type { PostgresUnitOfWork } from "./unit-of-work.ts";
 
-/** Sends all that a batch has changed. */
 export function write(transaction: Transaction, unit: PostgresUnitOfWork): void {
   const verifications = unit.verifications.changes().written;
   const isNew = (v: Verification) => unit.newVerifications.has(v.id);

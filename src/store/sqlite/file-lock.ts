@@ -7,7 +7,6 @@ import Sqlite, { type Database } from "better-sqlite3";
 import { closeSync, openSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Another process holds the lock. */
 export class LockHeld extends Error {}
 
 /** Takes the lock, made if need be; rejects with LockHeld once `waitMs` have passed. Closing what it resolves with lets go. */

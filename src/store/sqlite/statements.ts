@@ -58,7 +58,6 @@ export function prepare(db: Database) {
   };
 }
 
-/** Verifications and their messages. */
 function verificationStatements(statement: Prepare) {
   return {
     verification: statement<VerificationRow>(`SELECT ${list(verificationColumns)} FROM verifications WHERE id = ?`),
@@ -152,7 +151,6 @@ function prefixStatements(statement: Prepare) {
   };
 }
 
-/** Records of Idempotency-Keys. */
 function recordStatements(statement: Prepare) {
   const namedFinders = new Map<number, Query<RecordRow>>();
   /** By how many names are asked for: one more than there are master keys. */
@@ -208,7 +206,6 @@ function tenantStatements(statement: Prepare) {
   };
 }
 
-/** The database itself. */
 function fileStatements(statement: Prepare) {
   return {
     dataVersion: statement<{ data_version: number }>(`PRAGMA data_version`),
