@@ -3,6 +3,7 @@
  * may be running.
  */
 import { readFileSync } from "node:fs";
+import { parseArgs } from "node:util";
 import { parseDatabase, type Parsed } from "../config/config.ts";
 import { escapeHidden, hiddenCharacter } from "../otp/hidden-characters.ts";
 import { NoDatabase, requireDatabase } from "../store/existing.ts";
@@ -88,18 +89,29 @@ export const tenantOption = { type: "string", default: "default" } as const;
 /** An option without a value. */
 export const flag = { type: "boolean", default: false } as const;
 
-/** Rows as lines, in columns as wide as their widest cell. */
-export function table(cells: string[][]): string {
-  const rows = cells.map((row) => row.map(escapeHidden));
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)));
-  return rows
-    .map((row) =>
-      row
-        .map((cell, column) => cell.padEnd(widths[column] ?? 0))
-        .join("  ")
-        .trimEnd(),
-    )
-    .join("\n");
+/** The columns of a table: their heads, and what is in a row's cell. */
+type Columns<Row> = Readonly<Record<string, (row: Row) => string | null>>;
+
+/** Rows as lines below a head, in columns as wide as their widest cell; null is a dash. */
+export function table<Row>(rows: readonly Row[], columns: Columns<Row>): string {
+  const cells = Object.entries(columns).map(([head, cellOf]) => {
+    const column = [head, ...rows.map((row) => escapeHidden(cellOf(row) ?? "-"))];
+    const width = Math.max(...column.map(({ length }) => length));
+    return column.map((cell) => cell.padEnd(width));
+  });
+  const lines = ["", ...rows].map((_, line) => cells.map((column) => column[line]).join("  "));
+  return lines.map((line) => line.trimEnd()).join("\n");
+}
+
+/** Prints a list: as JSON, as a table, or `none` where nothing is in it. */
+export function sayList<Row>(rows: readonly Row[], isJson: boolean, none: string, columns: Columns<Row>): void {
+  if (isJson) say(JSON.stringify(rows));
+  else say(rows.length === 0 ? none : table(rows, columns));
+}
+
+/** The one argument of a command line that takes no options. */
+export function onlyArgument(args: string[], wanted: string): string {
+  return single(parseArgs({ args, options: {}, allowPositionals: true }).positionals, wanted);
 }
 
 /** A time in UTC, for people and programs. */

@@ -90,13 +90,15 @@ async function copyShowing(path: string, url: string): Promise<Copied> {
 }
 
 function report(path: string, { target, counts }: Copied): string {
-  const head = ["TABLE", "IN SQLITE", "IN POSTGRESQL"];
-  const lines = counts.map(({ table: name, rows, arrived }) => [name, `${rows}`, `${arrived}`]);
   const total = counts.reduce((sum, { arrived }) => sum + arrived, 0);
   const ownKey = join(dirname(path), "master.key");
   const hasOwnKey = existsSync(ownKey) && !process.env["OTP_MASTER_KEY"] && !process.env["OTP_MASTER_KEY_FILE"];
   return [
-    table([head, ...lines]),
+    table(counts, {
+      TABLE: (count) => count.table,
+      "IN SQLITE": ({ rows }) => `${rows}`,
+      "IN POSTGRESQL": ({ arrived }) => `${arrived}`,
+    }),
     "",
     `Moved ${total} rows from ${path} to ${target}.`,
     "",

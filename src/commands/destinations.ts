@@ -2,15 +2,15 @@
  * `otpd destinations`: the operator's lists of numbers that never get a message, or always.
  */
 import { parseArgs } from "node:util";
-import { isPrefix, type Verdict } from "../otp/destination.ts";
+import { isPrefix, type Destination, type Verdict } from "../otp/destination.ts";
 import { parsePhoneNumber } from "../otp/phone-number.ts";
 import {
   flag,
   Misused,
   refuseHidden,
   say,
+  sayList,
   single,
-  table,
   tenantOption,
   timeOf,
   Unusable,
@@ -69,6 +69,23 @@ ${tenantHelp}`,
   },
 };
 
+/** How entries are printed. */
+export const entryColumns = {
+  PREFIX: ({ prefix }: Entry) => prefix,
+  VERDICT: ({ verdict }: Entry) => verdict,
+  NOTE: ({ note }: Entry) => note || null,
+  SINCE: ({ create_time }: Entry) => create_time,
+};
+
+/** An entry of the lists as it is shown. */
+export interface Entry extends Pick<Destination, "prefix" | "verdict" | "note"> {
+  readonly create_time: string | null;
+}
+
+export function shownEntry({ prefix, verdict, note, createMs }: Destination): Entry {
+  return { prefix, verdict, note, create_time: timeOf(createMs) };
+}
+
 async function put(verdict: Verdict, args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({
     args,
@@ -100,16 +117,8 @@ async function list(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { json: flag, tenant: tenantOption } });
   await withStore(async (store) => {
     const { id: tenant } = await findTenant(store, values.tenant);
-    const entries = (await store.registry.listDestinations(tenant)).map((entry) => ({
-      prefix: entry.prefix,
-      verdict: entry.verdict,
-      note: entry.note,
-      create_time: timeOf(entry.createMs) ?? "",
-    }));
-    if (values.json) return say(JSON.stringify(entries));
-    if (entries.length === 0) return say("No destination is blocked or allowed.");
-    const lines = entries.map((entry) => [entry.prefix, entry.verdict, entry.note || "-", entry.create_time]);
-    say(table([["PREFIX", "VERDICT", "NOTE", "SINCE"], ...lines]));
+    const entries = (await store.registry.listDestinations(tenant)).map(shownEntry);
+    sayList(entries, values.json, "No destination is blocked or allowed.", entryColumns);
   });
 }
 

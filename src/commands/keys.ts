@@ -11,10 +11,10 @@ import { createSystem, type Instant } from "../system.ts";
 import {
   flag,
   Misused,
+  onlyArgument,
   refuseHidden,
   say,
-  single,
-  table,
+  sayList,
   tenantOption,
   timeOf,
   Unusable,
@@ -177,30 +177,24 @@ async function listKeys(args: string[]): Promise<void> {
         expire_time: timeOf(key.expireMs),
         last_use_time: timeOf(key.lastUseMs),
       }));
-    if (values.json) return say(JSON.stringify(keys));
-    if (keys.length === 0) {
-      const [whose, option] = only === undefined ? ["", ""] : [` of ${only.id}`, ` --tenant ${only.id}`];
-      return say(`There are no API keys${whose}. Make one: otpd keys create${option} --name me`);
-    }
-    const head = ["ID", "KIND", "TENANT", "NAME", "STATE", "SCOPES", "LAST USED", "EXPIRES", "ORIGINS"];
-    const lines = keys.map((k) => [
-      k.id,
-      k.kind,
-      k.tenant,
-      k.name || "-",
-      k.state,
-      k.scopes.join(","),
-      k.last_use_time ?? "never",
-      k.expire_time ?? "never",
-      [...k.origins, ...(k.app ? ["apps"] : [])].join(",") || "-",
-    ]);
-    say(table([head, ...lines]));
+    const [whose, option] = only === undefined ? ["", ""] : [` of ${only.id}`, ` --tenant ${only.id}`];
+    const none = `There are no API keys${whose}. Make one: otpd keys create${option} --name me`;
+    sayList(keys, values.json, none, {
+      ID: (k) => k.id,
+      KIND: (k) => k.kind,
+      TENANT: (k) => k.tenant,
+      NAME: (k) => k.name || null,
+      STATE: (k) => k.state,
+      SCOPES: (k) => k.scopes.join(","),
+      "LAST USED": (k) => k.last_use_time ?? "never",
+      EXPIRES: (k) => k.expire_time ?? "never",
+      ORIGINS: (k) => [...k.origins, ...(k.app ? ["apps"] : [])].join(",") || null,
+    });
   });
 }
 
 async function revokeKey(args: string[]): Promise<void> {
-  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
-  const id = idOf(single(positionals, "Give the id of one key: otpd keys list shows them."));
+  const id = idOf(onlyArgument(args, "Give the id of one key: otpd keys list shows them."));
   await withStore(async (store) => {
     if (!(await store.registry.revokeApiKey(id, store.now()))) throw new Unusable(`There is no API key ${id}.`);
     say(`Revoked ${id}.`);

@@ -124,20 +124,21 @@ function describe(phone: PhoneNumber, report: PhoneReport): string {
     "",
   ];
   if (report.requests.length === 0) return [...lines, "No request is known for this phone."].join("\n");
-  const head = ["REQUEST", "TIME", "STATE", "WRONG", "SMS", "DELIVERY", "PROVIDER", "DETAIL"];
+  // What is said of a request stands beside its first message.
   const rows = report.requests.flatMap(({ verification: v, state, messages }) =>
-    messages.map((message, i) => [
-      i === 0 ? v.id : "",
-      i === 0 ? (timeOf(v.createMs) ?? "") : "",
-      i === 0 ? state : "",
-      i === 0 ? `${state === "VERIFIED" ? v.attempts - 1 : v.attempts}` : "",
-      `${message.copy + 1}`,
-      message.delivery,
-      message.provider ?? "-",
-      message.detail ?? "",
-    ]),
+    messages.map((message, i) => ({ message, first: i === 0 ? { v, state } : undefined })),
   );
-  return [...lines, table([head, ...rows])].join("\n");
+  const shown = table(rows, {
+    REQUEST: ({ first }) => first?.v.id ?? "",
+    TIME: ({ first }) => (first && timeOf(first.v.createMs)) ?? "",
+    STATE: ({ first }) => first?.state ?? "",
+    WRONG: ({ first }) => (first ? `${first.v.attempts - (first.state === "VERIFIED" ? 1 : 0)}` : ""),
+    SMS: ({ message }) => `${message.copy + 1}`,
+    DELIVERY: ({ message }) => message.delivery,
+    PROVIDER: ({ message }) => message.provider,
+    DETAIL: ({ message }) => message.detail ?? "",
+  });
+  return [...lines, shown].join("\n");
 }
 
 /** What the lists of destinations say, and other reasons against the number. The entry is the operator's own text. */

@@ -3,7 +3,7 @@
  * number, only its prefix is printed.
  */
 import { parseArgs } from "node:util";
-import { isPrefix, type Destination, type Verdict } from "../otp/destination.ts";
+import { isPrefix, type Destination } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber } from "../otp/phone-number.ts";
 import {
   allowance,
@@ -21,6 +21,7 @@ import { prefixName } from "../service/phone-refs.ts";
 import { explainPrefix, unblockPrefix, type PrefixReport } from "../service/phones.ts";
 import type { PrefixName, Store } from "../store/store.ts";
 import { flag, say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import { entryColumns, shownEntry, type Entry } from "./destinations.ts";
 import { configuration, tenantAsRead } from "./setup.ts";
 
 export const prefixCommands: Commands = {
@@ -64,17 +65,12 @@ async function explain(args: string[]): Promise<void> {
     const guard = report === undefined ? { known: false } : asJson(report, policy.fraudGuard);
     if (values.json) return say(JSON.stringify({ ...guard, destination: entry ?? null, longer }));
     const known = report === undefined ? nothingKnown : describe(report, policy.fraudGuard);
-    const listed = [entry && entryLine(entry), longer.length === 0 ? undefined : longerLines(longer)];
+    const listed = [
+      entry && entryLine(entry),
+      longer.length === 0 ? undefined : `Longer entries speak for some of its numbers:\n${table(longer, entryColumns)}`,
+    ];
     say([...listed.filter((part) => part !== undefined), known].join("\n\n"));
   });
-}
-
-/** An entry of the lists as it is shown: of a number, only its prefix. */
-interface Entry {
-  readonly prefix: string;
-  readonly verdict: Verdict;
-  readonly note: string;
-  readonly create_time: string | null;
 }
 
 /** The entry that holds for a number or a prefix, and of a prefix the longer entries, which hold for some of its numbers. */
@@ -91,13 +87,14 @@ async function entriesOf(
   const longer = all.filter(({ prefix }) => prefix.startsWith(number) && prefix !== number);
   const isWhole = (prefix: string) => parsed.ok && prefix.length > number.length - 4;
   return {
-    entry: entry && shown(entry, isWhole(entry.prefix)),
-    longer: longer.map((below) => shown(below, parsePhoneNumber(below.prefix).ok)),
+    entry: entry && masked(entry, isWhole(entry.prefix)),
+    longer: longer.map((below) => masked(below, parsePhoneNumber(below.prefix).ok)),
   };
 }
 
-function shown({ prefix, verdict, note, createMs }: Destination, isNumber: boolean): Entry {
-  return { prefix: isNumber ? maskPhone(prefix) : prefix, verdict, note, create_time: timeOf(createMs) };
+/** Of a number, only its prefix is shown. */
+function masked(entry: Destination, isNumber: boolean): Entry {
+  return shownEntry(isNumber ? { ...entry, prefix: maskPhone(entry.prefix) } : entry);
 }
 
 function entryLine({ prefix, verdict, note, create_time }: Entry): string {
@@ -105,35 +102,17 @@ function entryLine({ prefix, verdict, note, create_time }: Entry): string {
   return `The entry ${prefix}${why} of the lists ${verdict}s it since ${create_time}: ${verdict === "block" ? "nothing is sent" : "the guard is not asked"}.`;
 }
 
-function longerLines(longer: readonly Entry[]): string {
-  const rows = longer.map(({ prefix, verdict, note, create_time }) => [
-    prefix,
-    verdict,
-    note || "-",
-    create_time ?? "",
-  ]);
-  return `Longer entries speak for some of its numbers:\n${table([["PREFIX", "VERDICT", "NOTE", "SINCE"], ...rows])}`;
-}
-
 async function unblock(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: { tenant: tenantOption }, allowPositionals: true });
-  await withPrefix(positionals, values.tenant, async (store, name, mode) => {
-    if (!(await unblockPrefix(store, name, mode))) throw new Unusable("The guard does not block this prefix.");
-    say(`${name.prefix}•••• is not blocked any more.`);
-  });
-}
-
-/** Acts on the prefix that a command line names, with the guard's mode at its tenant. */
-async function withPrefix(
-  positionals: readonly string[],
-  tenant: string,
-  act: (store: Store, name: PrefixName, mode: GuardMode) => Promise<void>,
-): Promise<void> {
   const text = onePhone(positionals);
   const config = configuration();
   await withStore(async (store) => {
-    const { id, policy } = await tenantAsRead(store, tenant, config);
-    await act(store, await findPrefix(store, id, text), policy.fraudGuard);
+    const { id, policy } = await tenantAsRead(store, values.tenant, config);
+    const name = await findPrefix(store, id, text);
+    if (!(await unblockPrefix(store, name, policy.fraudGuard))) {
+      throw new Unusable("The guard does not block this prefix.");
+    }
+    say(`${name.prefix}•••• is not blocked any more.`);
   });
 }
 
@@ -189,17 +168,16 @@ function describe(report: PrefixReport, mode: GuardMode): string {
     "",
   ];
   if (decisions.length === 0) return [...lines, "No decision was made yet."].join("\n");
-  const head = ["TIME", "DECISION", "VERIFIED", "OF", "REFUSED", "UNTIL", "ENFORCED"];
-  const rows = decisions.map((d) => [
-    timeOf(d.atMs) ?? "",
-    words[d.kind],
-    `${d.verified}`,
-    `${d.matured}`,
-    `${d.refused}`,
-    timeOf(d.untilMs) ?? "-",
-    d.enforced ? "yes" : "no",
-  ]);
-  return [...lines, table([head, ...rows])].join("\n");
+  const shown = table(decisions, {
+    TIME: (d) => timeOf(d.atMs),
+    DECISION: (d) => words[d.kind],
+    VERIFIED: (d) => `${d.verified}`,
+    OF: (d) => `${d.matured}`,
+    REFUSED: (d) => `${d.refused}`,
+    UNTIL: (d) => timeOf(d.untilMs),
+    ENFORCED: (d) => (d.enforced ? "yes" : "no"),
+  });
+  return [...lines, shown].join("\n");
 }
 
 function standing({ record, isDue }: PrefixReport, mode: GuardMode): string {

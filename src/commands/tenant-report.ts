@@ -53,12 +53,15 @@ export function tenantAsJson(record: TenantRecord, config: Config) {
 
 export function describeTenant(record: TenantRecord, config: Config): string {
   const { settings, faults } = reportOf(record, config);
-  const rows = settingNames.map((name) => [name, shown(name, settings[name]), settings[name].from]);
   const since = record.disableMs === null ? "active" : `disabled since ${timeOf(record.disableMs)}`;
   return [
     `${record.id}, ${since}. What is set here wins over the environment.`,
     "",
-    table([["SETTING", "VALUE", "FROM"], ...rows]),
+    table(settingNames, {
+      SETTING: (name) => name,
+      VALUE: (name) => shown(name, settings[name]),
+      FROM: (name) => settings[name].from,
+    }),
     ...faults.map((fault) => `\nFault: ${fault}; the operator's holds.`),
   ].join("\n");
 }

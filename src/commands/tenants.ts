@@ -99,7 +99,7 @@ const settingOptions = Object.fromEntries(
 
 async function create(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: settingOptions, allowPositionals: true });
-  const name = tenantName(oneName(positionals));
+  const name = oneName(positionals);
   const settings = givenSettings(values);
   const config = configuration();
   await withStore(async (store) => {
@@ -117,7 +117,7 @@ async function create(args: string[]): Promise<void> {
 async function change(args: string[]): Promise<void> {
   const options = { ...settingOptions, unset: { type: "string" as const, multiple: false } };
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
-  const name = tenantName(oneName(positionals));
+  const name = oneName(positionals);
   const { unset = "", ...flags } = values;
   const given = givenSettings(flags);
   const dropped = droppedSettings(String(unset));
@@ -212,8 +212,7 @@ function droppedSettings(text: string): SettingName[] {
 }
 
 async function show(args: string[]): Promise<void> {
-  const options = { json: { type: "boolean" as const, default: false } };
-  const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
+  const { values, positionals } = parseArgs({ args, options: { json: flag }, allowPositionals: true });
   const name = oneName(positionals);
   const config = configuration();
   await withStore(async (store) => {
@@ -234,9 +233,10 @@ async function list(args: string[]): Promise<void> {
       own_settings: Object.keys(settingsOf(record).settings),
     }));
     if (values.json) return say(JSON.stringify(tenants));
-    const head = ["NAME", "STATE", "MADE", "OWN SETTINGS"];
-    const lines = tenants.map((t) => [t.name, t.state, t.create_time ?? "-", t.own_settings.join(",") || "-"]);
-    say(table([head, ...lines]));
+    const own = (t: (typeof tenants)[number]) => t.own_settings.join(",") || null;
+    say(
+      table(tenants, { NAME: (t) => t.name, STATE: (t) => t.state, MADE: (t) => t.create_time, "OWN SETTINGS": own }),
+    );
   });
 }
 
@@ -253,7 +253,7 @@ async function enable(args: string[]): Promise<void> {
 /** Disables or enables a tenant, if that is a change; resolves with its name. */
 async function turn(args: string[], next: (now: Instant, since: Instant | null) => Instant | null): Promise<string> {
   const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
-  const name = tenantName(oneName(positionals));
+  const name = oneName(positionals);
   await withStore(async (store) => {
     const isKnown = await store.registry.changeTenant(name, ({ now, tenant }): TenantDecided<boolean> => {
       if (tenant === undefined) return { result: false };
@@ -268,5 +268,5 @@ async function turn(args: string[], next: (now: Instant, since: Instant | null) 
 }
 
 function oneName(positionals: readonly string[]): string {
-  return single(positionals, "Give the name of one tenant.");
+  return tenantName(single(positionals, "Give the name of one tenant."));
 }

@@ -21,9 +21,10 @@ import type { Store } from "../store/store.ts";
 import {
   flag,
   Misused,
+  onlyArgument,
   say,
+  sayList,
   single,
-  table,
   tenantOption,
   timeOf,
   Unusable,
@@ -189,26 +190,21 @@ async function list(args: string[]): Promise<void> {
       create_time: timeOf(e.createMs),
       disable_time: timeOf(e.disableMs),
     }));
-    if (values.json) return say(JSON.stringify(listed));
-    if (listed.length === 0) return say("There are no endpoints. Make one: otpd webhooks add https://shop.example/otp");
-    const head = ["ID", "TENANT", "STATE", "WAITING", "SECRETS", "PHONES", "EVENTS", "URL"];
-    const lines = listed.map((e) => [
-      e.id,
-      e.tenant,
-      e.state,
-      `${e.waiting}`,
-      `${e.secrets}`,
-      e.show_phones ? "whole" : "masked",
-      e.events.join(",") || "all",
-      e.url,
-    ]);
-    say(table([head, ...lines]));
+    sayList(listed, values.json, "There are no endpoints. Make one: otpd webhooks add https://shop.example/otp", {
+      ID: (e) => e.id,
+      TENANT: (e) => e.tenant,
+      STATE: (e) => e.state,
+      WAITING: (e) => `${e.waiting}`,
+      SECRETS: (e) => `${e.secrets}`,
+      PHONES: (e) => (e.show_phones ? "whole" : "masked"),
+      EVENTS: (e) => e.events.join(",") || "all",
+      URL: (e) => e.url,
+    });
   });
 }
 
 async function test(args: string[]): Promise<void> {
-  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
-  const id = single(positionals, wantsId);
+  const id = onlyArgument(args, wantsId);
   const config = configuration();
   const keys = keyRingOf(config);
   const isAllowed = eventAddresses(config.environment === "development", config.eventNetworks);
@@ -232,8 +228,7 @@ async function changed(
   change: (store: Store, id: string) => Promise<boolean>,
   done: string,
 ): Promise<void> {
-  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
-  const id = single(positionals, wantsId);
+  const id = onlyArgument(args, wantsId);
   await withStore(async (store) => {
     if (!(await change(store, id))) throw unknown(id);
     say(`${id} ${done}.`);

@@ -22,7 +22,7 @@ export function isTlsFailure(code: string): boolean {
 }
 
 /** The rest of a sentence about the far end; undefined where the failure, or what caused it, is of another kind. */
-export function tlsTrouble(failure: unknown): string | undefined {
+function tlsTrouble(failure: unknown): string | undefined {
   for (let error = failure; error instanceof Error; error = error.cause) {
     const said = "code" in error ? words.get(String(error.code)) : undefined;
     if (said !== undefined) return said;

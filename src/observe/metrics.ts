@@ -291,33 +291,29 @@ function eventMetrics(registry: Registry): Pick<Metrics, "eventTried" | "eventsD
 
 /** What is looked at only when somebody asks. Returns what brings it up to date. */
 function gaugesOf(registry: Registry, { system, store, providers }: MetricsOptions): () => Promise<void> {
-  const registers = [registry];
-  const depth = new Gauge({
-    name: "otp_outbox_depth",
-    help: "Messages still to be handed over, those in a worker's hand included; counted up to 10,000.",
-    registers,
-  });
-  const lag = new Gauge({
-    name: "otp_outbox_lag_seconds",
-    help: "For how long the message that waits longest has been due; 0 when none is.",
-    registers,
-  });
-  const breaker = new Gauge({
-    name: "otp_provider_breaker_open",
-    help: "1 while a provider's circuit breaker is open or tries it, else 0.",
-    labelNames: ["provider"],
-    registers,
-  });
-  const events = new Gauge({
-    name: "otp_events_waiting",
-    help: "Events that no endpoint has taken yet, those to be tried again later included; counted up to 10,000.",
-    registers,
-  });
-  const eventsLag = new Gauge({
-    name: "otp_events_lag_seconds",
-    help: "For how long the event that waits longest has been due; 0 when none is.",
-    registers,
-  });
+  const gauge = (name: string, help: string, labelNames: readonly string[] = []) =>
+    new Gauge({ name, help, labelNames, registers: [registry] });
+  const depth = gauge(
+    "otp_outbox_depth",
+    "Messages still to be handed over, those in a worker's hand included; counted up to 10,000.",
+  );
+  const lag = gauge(
+    "otp_outbox_lag_seconds",
+    "For how long the message that waits longest has been due; 0 when none is.",
+  );
+  const breaker = gauge(
+    "otp_provider_breaker_open",
+    "1 while a provider's circuit breaker is open or tries it, else 0.",
+    ["provider"],
+  );
+  const events = gauge(
+    "otp_events_waiting",
+    "Events that no endpoint has taken yet, those to be tried again later included; counted up to 10,000.",
+  );
+  const eventsLag = gauge(
+    "otp_events_lag_seconds",
+    "For how long the event that waits longest has been due; 0 when none is.",
+  );
   return async () => {
     for (const { name, isClosed } of providers) breaker.set({ provider: name }, isClosed() ? 0 : 1);
     const from = store();

@@ -143,7 +143,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       authenticated(book, request);
     },
     retireAll() {
-      for (const connection of bySocket.values()) retire(connection, false);
+      for (const connection of bySocket.values()) retire(connection);
     },
     dismissAll() {
       for (const connection of bySocket.values()) dismiss(connection);
@@ -173,7 +173,7 @@ function onTick(book: Book): void {
     const { callsUnderWay, activeTick, lastTick } = connection;
     if (isNoise(connection, limits.tickMs, limits.isProxy)) cut(connection);
     else if (callsUnderWay === 0 && book.tick - activeTick > allowedTicks(limits, connection)) close(connection);
-    else if (book.tick >= lastTick) retire(connection, book.tick >= lastTick + quietTicks);
+    else if (book.tick >= lastTick) retire(connection, { must: book.tick >= lastTick + quietTicks });
   }
   // Answers that were ours to give at the last look may have been given since.
   held.makeRoom();

@@ -17,7 +17,7 @@ const lingerMs = 1_000;
  * the first step cannot be had it waits for a quiet moment, unless it `must`: calls that come later are then lost, though
  * the client is told that they were not taken and may be sent again.
  */
-export function retire(connection: Connection, must: boolean): void {
+export function retire(connection: Connection, { must = false } = {}): void {
   const { session, socket, response } = connection;
   if (connection.isRetiring) return;
   if (session === undefined) {

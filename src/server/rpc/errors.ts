@@ -54,7 +54,7 @@ export function httpStatus(refusal: Refusal): number {
 }
 
 /** The code by its number; undefined for one that is not in use here. */
-export function codeNamed(code: Code): StatusCode | undefined {
+function codeNamed(code: Code): StatusCode | undefined {
   return (Object.keys(statuses) as StatusCode[]).find((name) => statuses[name].code === code);
 }
 
