@@ -5,7 +5,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
-import { copyToPostgres, CopyUnsettled, type Copied } from "../store/move/copy.ts";
+import { copyToPostgres, CopyInDoubt, type Copied } from "../store/move/copy.ts";
 import { flag, Misused, readText, say, sayError, table, timeOf, Unusable, valueOf, type Command } from "./command.ts";
 import { createProgressBar, showProgress } from "./progress.ts";
 
@@ -82,7 +82,7 @@ async function copyShowing(path: string, url: string): Promise<Copied> {
       },
     });
   } catch (error) {
-    if (error instanceof CopyUnsettled) throw new Unusable(error.message);
+    if (error instanceof CopyInDoubt) throw new Unusable(error.message);
     throw new Unusable(`Nothing was copied: ${error instanceof Error ? error.message : String(error)}.`);
   } finally {
     showProgress("");

@@ -1,5 +1,5 @@
 /**
- * The event worker posts events to tenants' endpoints: claim with a lease → POST, outside any transaction → settle. At
+ * The event worker posts events to tenants' endpoints: claim with a lease → POST, outside any transaction → record. At
  * least once: what a crash leaves between the POST and the settling is posted again with the same id once the lease ends.
  */
 import {
@@ -163,7 +163,7 @@ async function recordTry(options: EventWorkerOptions, job: EventJob, outcome: Tr
   const [byte = 0] = system.randomBytes(1);
   let wasEnabled = false;
   let isGivenUp = false;
-  const endpoint = await store.events.settleEvent(job, (current, now) => {
+  const endpoint = await store.events.recordTry(job, (current, now) => {
     wasEnabled = current.disableMs === null;
     const after = afterTry(job.tries, current, outcome, now, byte / 256);
     isGivenUp = outcome === "failed" && after.retry === null;

@@ -50,7 +50,7 @@ export const endpointSecretBytes = 32;
 export const overlapMs = 24 * 3_600_000;
 /** Events that wait for one endpoint; beyond them the oldest are dropped. */
 export const backlogMax = 10_000;
-/** A claim on an event lasts so long; a worker that has not settled it by then is taken for dead. */
+/** A claim on an event lasts so long; a worker that has not recorded its try by then is taken for dead. */
 export const eventLeaseMs = 60_000;
 
 const [second, minute, hour] = [1_000, 60_000, 3_600_000];

@@ -1,6 +1,6 @@
 /**
  * What comes first of a decision about a verification, in the same order for verify, resend and cancel: what an earlier
- * call with the same Idempotency-Key settled, whether there is such a verification, and whether it is still pending.
+ * call with the same Idempotency-Key was answered, whether there is such a verification, and whether it is still pending.
  */
 import type { Instant } from "../system.ts";
 import type { DailyCount } from "./daily-cap.ts";
@@ -88,7 +88,7 @@ export function decidedBy(
   return { writes: standing.writes, result: refused(terminalReason(state)) };
 }
 
-/** What an earlier call with the same Idempotency-Key settles: its answer again, or a refusal. Undefined for a first call. */
+/** What follows from an earlier call with the same Idempotency-Key: its answer again, or a refusal. Undefined for a first call. */
 export function precedentFor(
   view: Pick<CallView, "now" | "record">,
   claim: IdempotencyClaim | undefined,

@@ -7,7 +7,7 @@ import type { AfterTry, Endpoint } from "../otp/endpoint.ts";
 import type { OwedEvent } from "../otp/event.ts";
 import type { Instant } from "../system.ts";
 
-/** An event in hand: claimed for one endpoint, and to be settled before its lease (`dueMs`) ends. */
+/** An event in hand: claimed for one endpoint, and its try to be recorded before its lease (`dueMs`) ends. */
 export interface EventJob {
   readonly event: OwedEvent;
   readonly endpoint: Endpoint;
@@ -49,7 +49,7 @@ export interface Events {
    * Decides what a try means, with the endpoint as it is now. Resolves with its new form, or with undefined when the event
    * is no longer claimed by this very claim or its endpoint is gone: then nothing is written. `decide` is pure.
    */
-  settleEvent(job: EventJob, decide: (endpoint: Endpoint, now: Instant) => AfterTry): Promise<Endpoint | undefined>;
+  recordTry(job: EventJob, decide: (endpoint: Endpoint, now: Instant) => AfterTry): Promise<Endpoint | undefined>;
   /** Gives claimed events back, due at once, their tries as before. Those no longer claimed by this claim are left alone. */
   releaseEvents(jobs: readonly EventJob[]): Promise<void>;
   /** When the next event is due, or undefined when none is. */

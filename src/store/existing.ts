@@ -3,12 +3,11 @@
  * empty database there and then say that there are no keys in it.
  */
 import { accessSync, constants, statSync } from "node:fs";
-import { withoutCredentials } from "./move/copy.ts";
 import { isAbsolute, resolve } from "node:path";
 import { databaseFile } from "./sqlite/database-file.ts";
 import { fileTrouble } from "./file-trouble.ts";
 import type { Database } from "./open.ts";
-import { createConnections } from "./postgres/connections.ts";
+import { createConnections, withoutCredentials } from "./postgres/connections.ts";
 
 /** There is none where one is looked for. */
 export class NoDatabase extends Error {}

@@ -7,7 +7,7 @@ import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, createActs, ringOf, testPolicy } from "./acts.ts";
 import type { StoreFixture, WithStore } from "./contract.ts";
-import { added, claimAll, endpointOf, settledAsTaken } from "./endpoints.ts";
+import { added, claimAll, endpointOf, recordedAsTaken } from "./endpoints.ts";
 
 /** Endpoints, and a number of events that wait for each. */
 async function backlog({ store, system }: StoreFixture, count: number, ...endpoints: Endpoint[]) {
@@ -81,7 +81,7 @@ export function endpointCases(withStore: WithStore): void {
         const seen = await store.registry.tenantsRevision();
         const [job] = await claimAll(store);
         if (job === undefined) throw new Error("nothing waits");
-        const settled = await store.events.settleEvent(job, (found, now) => afterTry(0, found, "gone", now, 0));
+        const settled = await store.events.recordTry(job, (found, now) => afterTry(0, found, "gone", now, 0));
         expect(settled).toMatchObject({ why: "gone", disableMs: store.now() });
         expect(await store.registry.tenantsRevision()).toBeGreaterThan(seen);
         expect(await hasWebhooks(store)).toBe(false);
@@ -127,7 +127,7 @@ export function endpointCases(withStore: WithStore): void {
         expect(again.map(({ endpoint, event }) => `${endpoint.id} ${event.id}`).toSorted()).toEqual(names.toSorted());
         expect(new Set(again.map(({ tries }) => tries))).toEqual(new Set([0]));
         // The first hand comes too late to say anything.
-        expect(await settledAsTaken(store, claimed.flat())).toEqual(Array(60).fill(undefined));
+        expect(await recordedAsTaken(store, claimed.flat())).toEqual(Array(60).fill(undefined));
         expect(await waiting(store)).toEqual({ we_1: 30, we_2: 30 });
       }),
     );
@@ -139,14 +139,14 @@ export function endpointCases(withStore: WithStore): void {
         await backlog(fixture, 1, endpointOf("we_1"));
         const [job] = await claimAll(store);
         if (job === undefined) throw new Error("nothing waits");
-        await store.events.settleEvent(job, (found, now) => afterTry(job.tries, found, "failed", now, 0));
+        await store.events.recordTry(job, (found, now) => afterTry(job.tries, found, "failed", now, 0));
         expect(await store.events.nextEventDue()).toBe(system.now() + 5_000);
         expect(await store.events.findEndpoint("we_1")).toMatchObject({ failingSinceMs: system.now() });
         system.advance(5_000);
         const [again] = await claimAll(store);
         expect(again).toMatchObject({ event: { id: job.event.id }, tries: 1 });
         if (again === undefined) throw new Error("it does not come back");
-        await store.events.settleEvent(again, (found, now) => afterTry(again.tries, found, "taken", now, 0));
+        await store.events.recordTry(again, (found, now) => afterTry(again.tries, found, "taken", now, 0));
         expect(await store.events.nextEventDue()).toBeUndefined();
         expect(await store.events.findEndpoint("we_1")).toMatchObject({ failingSinceMs: null });
       }),

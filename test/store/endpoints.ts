@@ -37,13 +37,13 @@ export function claimAll(store: Store, changes: Partial<Parameters<Store["events
   return store.events.claimEvents({ max: 500, perEndpointMax: 500, busy: [], ...changes });
 }
 
-export function settledAsTaken(store: Store, jobs: readonly EventJob[]) {
-  return Promise.all(jobs.map((job) => store.events.settleEvent(job, (endpoint) => ({ retry: null, endpoint }))));
+export function recordedAsTaken(store: Store, jobs: readonly EventJob[]) {
+  return Promise.all(jobs.map((job) => store.events.recordTry(job, (endpoint) => ({ retry: null, endpoint }))));
 }
 
 /** All that waits and is due, taken off the outbox. */
 export async function takeEvents(store: Store): Promise<OwedEvent[]> {
   const jobs = await claimAll(store);
-  await settledAsTaken(store, jobs);
+  await recordedAsTaken(store, jobs);
   return jobs.map(({ event }) => event).toSorted((a, b) => a.createMs - b.createMs || (a.type < b.type ? -1 : 1));
 }

@@ -101,7 +101,7 @@ export const copyMutants: readonly Mutant[] = [
   {
     name: "copy shows the password",
     breaks: "the password is in terminals and logs",
-    place: "src/store/move/copy.ts#withoutCredentials",
+    place: "src/store/postgres/connections.ts#withoutCredentials",
     text: "return `postgres://${host}${pathname}`;",
     replacement: "return url + host + pathname;",
     suites: installation,

@@ -73,7 +73,7 @@ export function eventActs(engine: Engine): Events {
         );
         return jobs;
       }),
-    settleEvent: ({ event, endpoint: { id }, dueMs }, decide) =>
+    recordTry: ({ event, endpoint: { id }, dueMs }, decide) =>
       engine.transact(function* () {
         const claimed = yield* query(sql.claimed, [id, event.id, dueMs]);
         const endpoint = claimed.length === 0 ? undefined : yield* lockEndpoint(id);

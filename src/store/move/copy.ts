@@ -14,7 +14,7 @@ import { LockHeld, lockFile } from "../sqlite/file-lock.ts";
 import { markMoved, movedFrom, type Moved } from "../sqlite/moved.ts";
 import { preparePostgres } from "../postgres/open.ts";
 import { columns as asColumns, type Cell } from "../postgres/columns.ts";
-import { createConnections, type Connections, type Transaction } from "../postgres/connections.ts";
+import { createConnections, withoutCredentials, type Connections, type Transaction } from "../postgres/connections.ts";
 import { statements } from "../postgres/statements.ts";
 import { openFile } from "../sqlite/open.ts";
 import { StoreUnavailable } from "../store.ts";
@@ -68,7 +68,7 @@ export interface Copied {
 }
 
 /** It went wrong at the very end. The message says what stands where, in whole sentences. */
-export class CopyUnsettled extends Error {}
+export class CopyInDoubt extends Error {}
 
 export interface Count {
   readonly table: string;
@@ -101,7 +101,7 @@ const silenceMs = 120_000;
 
 /**
  * Copies a SQLite database to an empty PostgreSQL database, whose tables it makes first. Rejects with a plain sentence
- * when nothing was copied, and with CopyUnsettled when something may have been.
+ * when nothing was copied, and with CopyInDoubt when something may have been.
  */
 export async function copyToPostgres({ path, url, onProgress }: CopyOptions): Promise<Copied> {
   // To open it would make it.
@@ -178,7 +178,7 @@ async function copy(
   try {
     db.exec("COMMIT");
   } catch (error) {
-    throw new CopyUnsettled(
+    throw new CopyInDoubt(
       `Everything was copied, but ${db.name} could not be marked as moved: ${messageOf(error)}. Never start otpd on it again: codes could be used once on each side.`,
       { cause: error },
     );
@@ -197,7 +197,7 @@ async function wasCommitted(connections: Connections, db: Database, lost: StoreU
   } catch (error) {
     // Marked, so that it is not used on both sides; a marked file can be copied again.
     db.exec("COMMIT");
-    throw new CopyUnsettled(
+    throw new CopyInDoubt(
       `Whether everything was copied is not known: the target was lost at the commit (${lost.message}). ${db.name} is marked as moved. Run the command again: if it says that the target holds rows, the copy was made.`,
       { cause: error },
     );
@@ -349,12 +349,6 @@ async function refuseEarlierClock(db: Database, transaction: Transaction): Promi
   throw new Error(
     `the file has seen ${ahead}, and the target's clock is ${seconds} s behind that: codes that have expired would live again. Set the clocks right, and wait until then`,
   );
-}
-
-/** A URL as it may be shown. What else it holds, its parameters too, may be secret. */
-export function withoutCredentials(url: string): string {
-  const { host, pathname } = new URL(url);
-  return `postgres://${host}${pathname}`;
 }
 
 function messageOf(error: unknown): string {

@@ -122,3 +122,9 @@ async function giveUp(client: PoolClient, error: unknown): Promise<void> {
     discard(client);
   }
 }
+
+/** A URL as it may be shown. What else it holds, its parameters too, may be secret. */
+export function withoutCredentials(url: string): string {
+  const { host, pathname } = new URL(url);
+  return `postgres://${host}${pathname}`;
+}

@@ -150,7 +150,7 @@ describe("an event", () => {
   test("that a crash left between the POST and its settling is posted again, with the same id", async () => {
     await shop.add(consumer.httpsUrl);
     await shop.acts.send(ann);
-    const dead = { ...shop.store.events, settleEvent: () => new Promise<never>(() => {}) };
+    const dead = { ...shop.store.events, recordTry: () => new Promise<never>(() => {}) };
     shop.work(anywhere, { events: dead, now: () => shop.store.now() });
     await consumer.count(1);
     shop.system.advance(60_000);
