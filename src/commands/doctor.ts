@@ -102,7 +102,7 @@ async function masterKeyFinding(store: Store, config: Config): Promise<Finding> 
 
 /** Settings of tenants that a server would not use. */
 async function tenantFindings(store: Store, config: Config): Promise<Finding[]> {
-  const records = await store.registry.listTenants(-1);
+  const records = await store.registry.listTenants();
   return records.flatMap((record) =>
     readTenant(record, config).faults.map(({ setting, rest }) => ({
       ok: false,

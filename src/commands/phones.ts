@@ -103,7 +103,7 @@ async function reset(args: string[]): Promise<void> {
 }
 
 async function allTenants(store: Store, config: Config): Promise<Tenant[]> {
-  return (await store.registry.listTenants(-1)).map((record) => readTenant(record, config).tenant);
+  return (await store.registry.listTenants()).map((record) => readTenant(record, config).tenant);
 }
 
 function onePhone(positionals: readonly string[]): PhoneNumber {

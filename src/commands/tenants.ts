@@ -224,7 +224,7 @@ async function show(args: string[]): Promise<void> {
 async function list(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { json: flag } });
   await withStore(async (store) => {
-    const records = (await store.registry.listTenants(-1)).toSorted((a, b) => (a.id < b.id ? -1 : 1));
+    const records = (await store.registry.listTenants()).toSorted((a, b) => (a.id < b.id ? -1 : 1));
     const tenants = records.map((record) => ({
       name: record.id,
       state: stateOf(record),

@@ -48,8 +48,8 @@ export interface ApiKeys {
 
 export interface Tenants {
   findTenant(id: string): Promise<TenantRecord | undefined>;
-  /** The tenants that were written after a revision, in the order they were written last; -1 gives all of them. */
-  listTenants(afterRevision: number): Promise<TenantRecord[]>;
+  /** The tenants in the order they were written last: all, or those written after a revision. */
+  listTenants(afterRevision?: number): Promise<TenantRecord[]>;
   /**
    * The latest revision of any tenant. Sees at once what another process wrote: once this tells a revision, listTenants
    * gives every write up to it. Cheap enough for every call.

@@ -34,7 +34,7 @@ export function tenantActs(engine: Engine): Tenants {
     async findTenant(id) {
       return (await engine.query<TenantRow>(sql.find, [id])).map(toTenant)[0];
     },
-    async listTenants(afterRevision) {
+    async listTenants(afterRevision = -1) {
       return (await engine.query<TenantRow>(sql.after, [afterRevision])).map(toTenant);
     },
     async tenantsRevision() {
