@@ -1,10 +1,12 @@
 /** What strangers ask for at once is done a little in each turn of the event loop, and everybody else has turns in between. */
+import { connect, type ClientHttp2Session } from "node:http2";
 import { afterEach, expect, test } from "vitest";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { callText, flag, frame, frameType, headerBlock, openRaw, type RawConnection } from "../support/clients/raw.ts";
 import { hello, hold, whenAnswered } from "../support/clients/strangers.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
 import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
+import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 
 /** A turn's bound, once for what is read and once for what was read before, and what one connection may bring on top. */
@@ -119,6 +121,42 @@ test("a newcomer of another address has its turn long before the crowd is done",
   expect(listener.asked).toBeLessThan(1_600);
   await listener.answered(1_601);
 });
+
+test("a newcomer has its turn beside a crowd that never stops asking", async () => {
+  await listenWith();
+  const crowd = Array.from({ length: 20 }, () =>
+    connect(listener.url, {
+      createConnection: () => connectTcp({ port: listener.port, host: "127.0.0.1", localAddress: "127.0.0.2" }),
+    }),
+  );
+  let isOver = false;
+  // Each asks for more than a turn's worth at once, and again as soon as all of that was answered or refused.
+  const asking = crowd.map(async (session) => {
+    session.on("error", () => {});
+    while (!isOver && listener.asked < 8_000) await Promise.all(Array.from({ length: 100 }, () => ask(session)));
+  });
+  await listener.answered(200);
+  const newcomer = await openRaw(listener.port);
+  opened.push(newcomer);
+  const before = listener.asked;
+  newcomer.write(callText(testKey));
+  await newcomer.until((bytes) => (bytes.includes("HTTP/1.1 200") ? true : undefined));
+  const asked = listener.asked - before;
+  isOver = true;
+  await Promise.all(asking);
+  for (const session of crowd) session.destroy();
+  // One of the crowd may come before it, and those who ask in the turns that its connection, key and answer take.
+  expect(asked).toBeLessThan(2_000);
+});
+
+function ask(session: ClientHttp2Session): Promise<void> {
+  return new Promise((resolve) => {
+    const stream = session.request({ ":path": "/page" });
+    stream.on("error", () => {});
+    stream.once("close", () => resolve());
+    stream.resume();
+  });
+}
 
 test("over TLS newcomers find their way past a crowd, and the crowd is answered", async () => {
   const certificate = makeCertificate("pace");

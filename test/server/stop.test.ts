@@ -89,7 +89,9 @@ test("strangers who leave things undone do not hold up a stop, and callers whom 
   backend.write(callText(testKey));
   const page = await openRaw(listener.port);
   page.write(preface, settings(), callFrames(listener.port, 1, pageKey));
-  await listener.hanging(2);
+  const pageBehind = await openRaw(listener.port);
+  pageBehind.write(callText(pageKey), `POST /v1/otp/send HTTP/1.1\r\nhost: otpd\r\n${half}`);
+  await listener.hanging(3);
   const began = performance.now();
   const stopping = listener.stop(40_000);
   await Promise.all([
@@ -100,6 +102,7 @@ test("strangers who leave things undone do not hold up a stop, and callers whom 
   expect(performance.now() - began).toBeLessThan(20_000);
   listener.letGo();
   expect((await backend.closed).toString()).toMatch(/^HTTP\/1.1 200 /);
+  expect((await pageBehind.closed).toString()).toMatch(/^HTTP\/1.1 200 /);
   const answered = framesIn(await page.closed).map(({ type }) => type);
   expect(answered).toContain(frameType.headers);
   expect(answered).not.toContain(frameType.reset);

@@ -85,6 +85,31 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/stop.test.ts"],
   },
   {
+    name: "a stop cuts what is owed",
+    breaks: "on HTTP/1 a call that is under way at a restart fails for a half request that came behind it",
+    place: "src/server/listener/farewells.ts#endUndone",
+    text: `if (connection.session === undefined && due.some(isOwed)) return;`,
+    replacement: ``,
+    suites: ["test/server/stop.test.ts"],
+  },
+  {
+    name: "a stop ends all that strangers began",
+    breaks: "a page's visitor whose call is under way at a restart gets no answer to it",
+    place: "src/server/listener/farewells.ts#endUndone",
+    text: `if (!isOwed(answer)) cutCall(connection, answer.req);`,
+    replacement: `cutCall(connection, answer.req);`,
+    suites: ["test/server/stop.test.ts"],
+  },
+  {
+    name: "whoever asks a lot comes first again",
+    breaks:
+      "an address that asks for more than a turn does each time keeps all newcomers waiting for as long as it likes",
+    place: "src/server/listener/pace.ts#createPace.asked",
+    text: `waiting.putLast(connection);`,
+    replacement: ``,
+    suites: ["test/server/pace.test.ts"],
+  },
+  {
     name: "page's refusals all in the log",
     breaks: "whoever copies a page's key fills the log",
     place: "src/main/calls.ts#isAnybodys",

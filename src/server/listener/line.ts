@@ -14,6 +14,8 @@ export interface Line {
   remove(connection: Connection): (() => void) | undefined;
   /** Finds whose turn it is, who has to be removed then. */
   next(): Connection | undefined;
+  /** Puts a connection's address behind all others. */
+  putLast(connection: Connection): void;
   readonly size: number;
 }
 
@@ -69,6 +71,12 @@ export function createLine(): Line {
         return next;
       }
       return undefined;
+    },
+    putLast({ holder }) {
+      const its = byAddress.get(holder);
+      if (its === undefined) return;
+      byAddress.delete(holder);
+      byAddress.set(holder, its);
     },
     get size() {
       return waiting.size;

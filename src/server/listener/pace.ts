@@ -110,6 +110,8 @@ export function createPace(): Pace {
       asked += 1;
       if (asked < askedMax) return;
       for (const each of reading) wait(each, false);
+      // Those that were to be read from after it come first the next time, or they would never be.
+      waiting.putLast(connection);
     },
     goOn(connection, run) {
       setImmediate(() => {
