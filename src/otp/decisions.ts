@@ -43,8 +43,6 @@ import {
   type Writes,
 } from "./verification.ts";
 
-export type { CallView, Replay, UpdateView };
-
 /** Refuses for a phone's limits. Nothing is spent; TATs that were too far ahead are corrected. */
 function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {
   const result = refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs });

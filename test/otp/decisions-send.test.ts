@@ -3,7 +3,8 @@
  */
 import { describe, expect, test } from "vitest";
 import { deriveCode } from "../../src/otp/code.ts";
-import { decideCancel, decideResend, decideSend, type UpdateView } from "../../src/otp/decisions.ts";
+import { decideCancel, decideResend, decideSend } from "../../src/otp/decisions.ts";
+import type { UpdateView } from "../../src/otp/standing.ts";
 import { leaseMs } from "../../src/otp/message.ts";
 import { emptyHistory } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";

@@ -2,7 +2,8 @@
  * What a guess does: to the verification, to the phone's past and to its limits.
  */
 import { describe, expect, test } from "vitest";
-import { decideVerify, type UpdateView, type VerifyFacts } from "../../src/otp/decisions.ts";
+import { decideVerify, type VerifyFacts } from "../../src/otp/decisions.ts";
+import type { UpdateView } from "../../src/otp/standing.ts";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { emptyHistory, refundsPerDayMax } from "../../src/otp/policy.ts";
 import { spendAll } from "../../src/otp/rate-limit.ts";

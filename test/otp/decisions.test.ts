@@ -10,9 +10,9 @@ import {
   decideVerify,
   type SendFacts,
   type SendView,
-  type UpdateView,
   type VerifyFacts,
 } from "../../src/otp/decisions.ts";
+import type { UpdateView } from "../../src/otp/standing.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { emptyHistory } from "../../src/otp/policy.ts";
 import { ok, refuse, type Refusal, type Result } from "../../src/otp/reason.ts";

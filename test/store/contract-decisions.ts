@@ -4,7 +4,7 @@
  */
 import { describe, expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
-import type { UpdateView } from "../../src/otp/decisions.ts";
+import type { UpdateView } from "../../src/otp/standing.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 

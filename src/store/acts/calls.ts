@@ -1,7 +1,7 @@
 /**
  * The acts of calls: each loads what its scope asks for, decides and writes.
  */
-import type { CallView } from "../../otp/decisions.ts";
+import type { CallView } from "../../otp/standing.ts";
 import { latestOf } from "../../otp/idempotency.ts";
 import type { Verification } from "../../otp/verification.ts";
 import { apply, countedPrefixOf } from "../apply.ts";

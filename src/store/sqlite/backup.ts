@@ -66,9 +66,9 @@ export async function backUp(path: string, to: string, onPages: OnPages): Promis
 }
 
 /**
- * Puts a copy of the backup in the place of the database at `path`, whose folder is made if there is none. The copy is migrated, and everything pending in it is
- * ended as of `now`. The database that was there is untouched until the last step, a rename, and is kept under its name and
- * `asideEnding`. Rejects with BackupTrouble, also while a server runs.
+ * Puts a copy of the backup in the place of the database at `path`, whose folder is made if there is none. The copy is
+ * migrated, and everything pending in it is ended as of `now`. The database that was there is untouched until the last step,
+ * a rename, and is kept under its name and `asideEnding`. Rejects with BackupTrouble, also while a server runs.
  */
 export async function restore(
   options: { path: string; from: string; asideEnding: string; now: Instant },
