@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
+import { fileTrouble } from "../store/file-trouble.ts";
 import { copyToPostgres, CopyInDoubt, type Copied } from "../store/move/copy.ts";
 import { flag, Misused, readText, say, sayError, table, timeOf, Unusable, valueOf, type Command } from "./command.ts";
 import { createProgressBar, showProgress } from "./progress.ts";
@@ -65,8 +66,8 @@ function targetUrl(given: string | undefined, file: string | undefined): string 
 function contentOf(path: string): string {
   try {
     return readText(path).trim();
-  } catch {
-    throw new Unusable("--to-file names a file that cannot be read.");
+  } catch (error) {
+    throw new Unusable(`--to-file names a file that ${fileTrouble(error) ?? "cannot be read"}.`);
   }
 }
 

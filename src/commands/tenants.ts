@@ -16,6 +16,7 @@ import {
 import type { Config } from "../config/config.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { tenantsMax } from "../otp/tenant.ts";
+import { fileTrouble } from "../store/file-trouble.ts";
 import type { TenantDecided } from "../store/registry.ts";
 import type { Instant } from "../system.ts";
 import { flag, Misused, say, sayError, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
@@ -197,8 +198,8 @@ function textsFileIn(flags: Readonly<Record<string, unknown>>): string | undefin
 function contentOf(path: string): string {
   try {
     return readFileSync(path, "utf8");
-  } catch {
-    throw new Unusable("--texts names a file that cannot be read.");
+  } catch (error) {
+    throw new Unusable(`--texts names a file that ${fileTrouble(error) ?? "cannot be read"}.`);
   }
 }
 

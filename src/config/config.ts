@@ -12,6 +12,7 @@ import { Secret } from "../otp/secret.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import { createTemplates, type Templates } from "../otp/template/template.ts";
+import { fileTrouble } from "../store/file-trouble.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
 import { collect, secretInFile, type Environment } from "./names.ts";
@@ -220,8 +221,8 @@ function readTexts(values: Readonly<Record<string, string>>, readFile: (path: st
   let json: string;
   try {
     json = readFile(path);
-  } catch {
-    const faults = ["OTP_TEMPLATES_FILE names a file that cannot be read."];
+  } catch (error) {
+    const faults = [`OTP_TEMPLATES_FILE names a file that ${fileTrouble(error) ?? "cannot be read"}.`];
     return { templates: createTemplates(), faults, warnings };
   }
   const parsed = parseTemplates(json, brand);

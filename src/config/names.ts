@@ -1,6 +1,7 @@
 /**
  * The names in the environment: our variables, paths of files with secrets, and names that are unknown.
  */
+import { fileTrouble } from "../store/file-trouble.ts";
 import { secretNames, variables } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -51,8 +52,9 @@ export function secretInFile(
   if (env[secret]) faults.push(`${secret} and ${name} are both set; set one of them.`);
   try {
     return readFile(path).trim();
-  } catch {
-    faults.push(`${name} names a file that cannot be read.`);
+  } catch (error) {
+    // Without its path: a key that was set in the wrong variable stands there.
+    faults.push(`${name} names a file that ${fileTrouble(error) ?? "cannot be read"}.`);
     return undefined;
   }
 }

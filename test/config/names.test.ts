@@ -1,6 +1,8 @@
 /**
  * Which variables are ours: known names, files of secrets, what Kubernetes injects; and that nothing told holds a value.
  */
+import { readFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { describe, expect, test } from "vitest";
 import { parseConfig, parseDatabase } from "../../src/config/config.ts";
 import {
@@ -81,6 +83,12 @@ describe("a secret may be in a file", () => {
     const { OTP_MASTER_KEY: _, ...rest } = production;
     expect(faultsOf({ ...rest, OTP_MASTER_KEY_FILE: "/nowhere" })).toEqual([
       "OTP_MASTER_KEY_FILE names a file that cannot be read.",
+    ]);
+    const read = (path: string) => readFileSync(path, "utf8");
+    const env = { OTP_MASTER_KEY_FILE: tmpdir(), OTP_TEMPLATES_FILE: `${tmpdir()}/c4n4ry/texts.json` };
+    expect(faultsOf({ ...rest, ...env }, read).toSorted()).toEqual([
+      "OTP_MASTER_KEY_FILE names a file that is a folder.",
+      "OTP_TEMPLATES_FILE names a file that is not there.",
     ]);
   });
 

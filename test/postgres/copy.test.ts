@@ -194,7 +194,7 @@ describe("nothing is copied", () => {
       says: "Give one of --to and",
     },
     { args: [], code: 2, says: "Give one of --to and --to-file." },
-    { args: ["--to-file", "/c4n4ry"], code: 1, says: "--to-file names a file that cannot be read." },
+    { args: ["--to-file", "/c4n4ry"], code: 1, says: "--to-file names a file that is not there." },
     { args: ["--to", "postgres://otp:c4n4ry@127.0.0.1:1/otp"], code: 1, says: "cannot be used: connect ECONNREFUSED" },
   ])("by otpd copy $args, and no password is shown", async ({ args, code, says }) => {
     const result = await runHere(["copy", ...args]);
