@@ -5,7 +5,7 @@ import type { Page } from "../../src/server/pages/pages.ts";
 import { callText, flag, frame, frameType, headerBlock, openRaw, type RawConnection } from "../support/clients/raw.ts";
 import { hello, hold, whenAnswered } from "../support/clients/strangers.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
-import { startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
+import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 
@@ -157,6 +157,20 @@ function ask(session: ClientHttp2Session): Promise<void> {
     stream.resume();
   });
 }
+
+test("a body in 5,000 pieces of a byte costs a stranger his connection", async () => {
+  await listenWith();
+  const held = await holdMany(1, ...hello);
+  await whenAnswered(held);
+  const [connection] = held;
+  const headers = { ":method": "POST", ":scheme": "http", ":path": "/v1/otp/send", ":authority": "otpd" };
+  const fields = headerBlock({ ...headers, "content-type": "application/json", authorization: `Bearer ${pageKey}` });
+  connection?.write(frame(frameType.headers, flag.endHeaders, 1, fields));
+  const piece = frame(frameType.data, 0, 1, Buffer.from(" "));
+  connection?.write(Buffer.concat(Array.from({ length: 5_000 }, () => piece)));
+  await connection?.closed;
+  expect(listener.connections.count).toBe(0);
+});
 
 test("over TLS newcomers find their way past a crowd, and the crowd is answered", async () => {
   const certificate = makeCertificate("pace");

@@ -101,6 +101,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/stop.test.ts"],
   },
   {
+    name: "pieces of a body for nothing",
+    breaks: "ten connections that send bodies byte by byte keep everybody waiting for seconds",
+    place: "src/server/listener/credit.ts#chargePieces",
+    text: `connection.credit -= pieceBytes;`,
+    replacement: ``,
+    suites: ["test/server/pace.test.ts"],
+  },
+  {
     name: "whoever asks a lot comes first again",
     breaks:
       "an address that asks for more than a turn does each time keeps all newcomers waiting for as long as it likes",

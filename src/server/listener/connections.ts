@@ -16,7 +16,7 @@ import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
 import { createConnection, moveTo, type Connection } from "./connection.ts";
-import { creditCall, isFlood, isNoise } from "./credit.ts";
+import { chargePieces, creditCall, isFlood, isNoise } from "./credit.ts";
 import type { Request, Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
@@ -129,7 +129,11 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     callBegan: (request, response, mayLast = false) => callBegan(book, request, response, mayLast),
     asked(request) {
       const connection = find(book, request);
-      if (connection !== undefined) book.pace.asked(connection);
+      if (connection === undefined) return;
+      book.pace.asked(connection);
+      if (!("stream" in request) || request.stream.endAfterHeaders || connection.hasBroughtKey) return;
+      if (!limits.isProxy(connection.socket.remoteAddress))
+        chargePieces(connection, request.stream, () => cut(connection));
     },
     goOn(socket, run) {
       const connection = bySocket.get(socket);

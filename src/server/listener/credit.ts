@@ -2,6 +2,7 @@
  * What a connection may send beyond its calls: pings, settings, frames that mean nothing, header bombs. Whoever sends a lot
  * and asks for nothing has no credit left.
  */
+import type { ServerHttp2Stream } from "node:http2";
 import { creditMax, type Connection } from "./connection.ts";
 
 const creditPerSecond = 16_384;
@@ -9,6 +10,8 @@ const creditPerSecond = 16_384;
 const creditPerCall = 65_536;
 /** A PING is 17 bytes to send, but it has to be answered. gRPC clients send some with every call, hardly any without. */
 const controlFrameBytes = 1_024;
+/** A call's body comes in a piece or a few. */
+const pieceBytes = 512;
 
 /**
  * Charges a connection for what it sent since the last tick, `tickMs` ago, and tells whether that is noise. Where one carries
@@ -32,6 +35,21 @@ export function isNoise(
 export function isFlood(connection: Connection): boolean {
   connection.credit -= controlFrameBytes;
   return connection.credit < 0;
+}
+
+/**
+ * Charges a connection for each piece of a stranger's body, which takes a few us however small it is, and calls `onFlood` with
+ * the first one that is too much.
+ */
+export function chargePieces(connection: Connection, stream: ServerHttp2Stream, onFlood: () => void): void {
+  const push = stream.push.bind(stream);
+  stream.push = (piece, encoding) => {
+    if (connection.hasBroughtKey) return push(piece, encoding);
+    connection.credit -= pieceBytes;
+    if (connection.credit >= 0) return push(piece, encoding);
+    onFlood();
+    return false;
+  };
 }
 
 export function creditCall(connection: Connection): void {
