@@ -68,6 +68,14 @@ export const postgresMutants: readonly Mutant[] = [
     suites: suite("watch"),
   },
   {
+    name: "an earlier read shared",
+    breaks: "a key that was revoked before a call lets it pass",
+    place: "src/store/postgres/shared-reads.ts#read",
+    text: `return shared.next as Promise<T>;`,
+    replacement: `return shared.underWay as Promise<T>;`,
+    suites: suite("shared-reads"),
+  },
+  {
     name: "given up for refused",
     breaks: "in a long silence calls are let through again and again, to wait for nothing",
     place: "src/store/postgres/watch.ts##listen",

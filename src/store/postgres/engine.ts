@@ -17,6 +17,7 @@ import { Batches } from "./batches.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Connections } from "./connections.ts";
 import { loadPhones } from "./load.ts";
+import { SharedReads } from "./shared-reads.ts";
 import { statements as sql } from "./statements.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { runSteps } from "./steps.ts";
@@ -42,6 +43,7 @@ export class PostgresEngine implements Engine {
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;
+  readonly #sharedReads = new SharedReads();
   readonly #ownName: string;
   readonly #watch: PostgresEngineParts["watch"];
   #announcedMs = 0;
@@ -75,9 +77,9 @@ export class PostgresEngine implements Engine {
     return this.#connections.query(statement, values);
   }
 
-  /** Nothing tells that nobody has written, so nothing is remembered. */
+  /** Nothing tells that nobody has written, so nothing is remembered; but those who ask together share a read. */
   recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
-    return this.query(statement, values);
+    return this.#sharedReads.read(`${statement.name} ${values.join(" ")}`, () => this.query<Row>(statement, values));
   }
 
   async readPhone(ref: PhoneRef): Promise<PhoneView> {
