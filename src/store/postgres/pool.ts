@@ -12,6 +12,7 @@ import {
   type QueryConfig,
   type QueryResult,
 } from "pg";
+import type { Writable } from "node:stream";
 import { StoreUnavailable } from "../store.ts";
 import { lost, silence, unavailable } from "./faults.ts";
 
@@ -98,6 +99,7 @@ export class ClientPool {
 
   /** Sends a statement. Rejects with what the database said, or with StoreUnavailable if that was nothing. */
   async ask(client: PoolClient, text: QueryConfig | string): Promise<QueryResult> {
+    sendTogether(client.connection.stream);
     try {
       const result = await client.query(text);
       this.answers += 1;
@@ -153,4 +155,11 @@ function settingsOf({ url, connectionsMax = 8, isPatient = false }: ConnectionsO
 export function discard(client: PoolClient): void {
   client.connection.stream.destroy();
   client.release(true);
+}
+
+/** Has what is sent in one step of the event loop go out in one write: each is a call of the system, and may be a packet. */
+function sendTogether(stream: Writable): void {
+  if (stream.writableCorked > 0) return;
+  stream.cork();
+  process.nextTick(() => stream.uncork());
 }
