@@ -19,8 +19,15 @@ interface Waiting {
 }
 
 const batchActsMax = 128;
-/** Transactions under way. More would be smaller, and wait for one another's locks. */
+/**
+ * Transactions under way. What one costs hardly depends on how many acts it has, so near the database there is one at a
+ * time, and the next takes all that came meanwhile. Across a network that would have acts wait for long.
+ */
 const batchesMax = 3;
+/** Below this a round trip is one to a database nearby, on this machine or in the same rack. */
+const nearbyMs = 0.75;
+/** Acts wait no longer than this for a batch that waits for another instance's lock. */
+const stalledMs = 50;
 const queueActsMax = 4_096;
 
 export class Batches {
@@ -33,6 +40,9 @@ export class Batches {
   #scheduled = false;
   #closed = false;
   #whenIdle: (() => void)[] = [];
+  /** Runs while acts wait for the one batch under way. */
+  #stall: NodeJS.Timeout | undefined;
+  #isStalled = false;
 
   constructor(connections: Connections, clock: StoreClock, { onPrefix, meter }: StoreWatchers) {
     this.#meter = meter;
@@ -59,21 +69,36 @@ export class Batches {
   }
 
   #schedule(): void {
-    if (this.#scheduled || this.#underWay >= batchesMax || this.#queue.length === 0) return;
+    if (this.#scheduled || this.#queue.length === 0) return;
+    if (this.#underWay >= this.#atOnce()) return this.#watchForStall();
     this.#scheduled = true;
     // What else arrives in this turn comes along.
     setImmediate(() => {
       this.#scheduled = false;
-      if (this.#underWay >= batchesMax || this.#queue.length === 0) return;
+      if (this.#queue.length === 0) return;
       this.#underWay += 1;
       void this.#performNext();
       this.#schedule();
     });
   }
 
+  #atOnce(): number {
+    return this.#isStalled || this.#connections.roundTripMs() >= nearbyMs ? batchesMax : 1;
+  }
+
+  #watchForStall(): void {
+    this.#stall ??= setTimeout(() => {
+      this.#isStalled = true;
+      this.#schedule();
+    }, stalledMs);
+  }
+
   async #performNext(): Promise<void> {
     await this.#perform(this.#queue.splice(0, batchActsMax));
     this.#underWay -= 1;
+    clearTimeout(this.#stall);
+    this.#stall = undefined;
+    this.#isStalled = false;
     this.#schedule();
     if (this.#underWay === 0 && this.#queue.length === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }

@@ -4,6 +4,7 @@
  * first, not for each statement.
  */
 import { DatabaseError, type PoolClient, type QueryConfig } from "pg";
+import { stopwatchMs } from "../../system.ts";
 import type { Statement as SharedStatement, Value as SharedValue } from "../statement.ts";
 import { StoreUnavailable } from "../store.ts";
 import { alreadyFailed, sqlStateOf, deadlock, inDoubt, unavailable } from "./faults.ts";
@@ -32,6 +33,8 @@ export interface Connections {
   query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
   /** How many answers have come so far. While it grows, the database is there. */
   answers(): number;
+  /** The shortest that a transaction's beginning took to be answered lately, in milliseconds; infinite before the first. */
+  roundTripMs(): number;
   /** As of the pool (pool.ts). */
   drop(): void;
   resume(): void;
@@ -42,11 +45,12 @@ const triesMax = 4;
 
 export function createConnections(options: ConnectionsOptions): Connections {
   const pool = new ClientPool(options);
+  const roundTrips = new RecentShortest();
   return {
     async transact(run) {
       for (let triesLeft = triesMax - 1; ; triesLeft -= 1) {
         try {
-          return await once(pool, run);
+          return await once(pool, roundTrips, run);
         } catch (error) {
           if (triesLeft === 0 || !deadlock.has(sqlStateOf(error) ?? "")) throw unavailable(error);
         }
@@ -65,13 +69,18 @@ export function createConnections(options: ConnectionsOptions): Connections {
       }
     },
     answers: () => pool.answers,
+    roundTripMs: () => roundTrips.ms,
     drop: () => pool.drop(),
     resume: () => pool.resume(),
     close: () => pool.close(),
   };
 }
 
-async function once<T>(pool: ClientPool, run: (transaction: Transaction) => Promise<T>): Promise<T> {
+async function once<T>(
+  pool: ClientPool,
+  roundTrips: RecentShortest,
+  run: (transaction: Transaction) => Promise<T>,
+): Promise<T> {
   const client = await pool.connect();
   const sent: Promise<unknown>[] = [];
   let firstFault: unknown;
@@ -82,7 +91,12 @@ async function once<T>(pool: ClientPool, run: (transaction: Transaction) => Prom
     return done;
   };
   try {
+    const beganMs = stopwatchMs();
     const begun = send("BEGIN");
+    begun.then(
+      () => roundTrips.note(stopwatchMs() - beganMs),
+      () => {},
+    );
     const value = await run({
       async query<Row>(statement: Statement, values: readonly Value[]) {
         // Outside a transaction no lock would outlast its statement, and each write would be kept by itself.
@@ -127,4 +141,26 @@ async function giveUp(client: PoolClient, error: unknown): Promise<void> {
 export function withoutCredentials(url: string): string {
   const { host, pathname } = new URL(url);
   return `postgres://${host}${pathname}`;
+}
+
+/** So many are looked at, at least, and twice as many at most. A process that is busy sees most answers late, and a few at once. */
+const recentTrips = 256;
+
+class RecentShortest {
+  #before = Number.POSITIVE_INFINITY;
+  #now = Number.POSITIVE_INFINITY;
+  #noted = 0;
+
+  get ms(): number {
+    return Math.min(this.#before, this.#now);
+  }
+
+  note(ms: number): void {
+    this.#now = Math.min(this.#now, ms);
+    this.#noted += 1;
+    if (this.#noted < recentTrips) return;
+    this.#before = this.#now;
+    this.#now = Number.POSITIVE_INFINITY;
+    this.#noted = 0;
+  }
 }
