@@ -93,7 +93,7 @@ test("strangers who leave things undone do not hold up a stop, and callers whom 
   pageBehind.write(callText(pageKey), `POST /v1/otp/send HTTP/1.1\r\nhost: otpd\r\n${half}`);
   await listener.hanging(3);
   const began = performance.now();
-  const stopping = listener.stop(40_000);
+  const stopping = listener.stopHanging(40_000);
   await Promise.all([
     halfReport.closed,
     halfCall.closed,

@@ -70,8 +70,10 @@ export interface Listener {
   answered(count: number): Promise<void>;
   /** Resolves once so many connections are open. */
   open(count: number): Promise<void>;
-  /** Stops. Rejects if anything went wrong that callers were told nothing about. */
+  /** Stops. Rejects if anything went wrong that callers were told nothing about. Acts that hang are let go before. */
   stop(graceMs?: number): Promise<void>;
+  /** The same, while acts go on hanging. */
+  stopHanging(graceMs: number): Promise<void>;
 }
 
 /** The two keys that a listener knows: a backend's, and a page's. */
@@ -246,6 +248,12 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     onFault: (error) => faults.push(error),
     handler: gateway,
   });
+  async function stop(graceMs: number): Promise<void> {
+    health.drain();
+    await server.stop(graceMs);
+    if (faults.length > 0) throw new AggregateError(faults, "the listener had faults of its own");
+  }
+
   return {
     server,
     gateway,
@@ -268,11 +276,10 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     hanging: (count) => until(() => hangingNow >= count),
     answered: (count) => until(() => answered >= count),
     open: (count) => until(() => connections.count === count),
-    async stop(graceMs = 2_000) {
+    stop(graceMs = 2_000) {
       holding?.resolve();
-      health.drain();
-      await server.stop(graceMs);
-      if (faults.length > 0) throw new AggregateError(faults, "the listener had faults of its own");
+      return stop(graceMs);
     },
+    stopHanging: stop,
   };
 }
