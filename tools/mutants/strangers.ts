@@ -85,6 +85,22 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/stop.test.ts"],
   },
   {
+    name: "a stop cuts what is owed",
+    breaks: "on HTTP/1 a call that is under way at a restart fails for a half request that came behind it",
+    place: "src/server/listener/farewells.ts#endUndone",
+    text: `if (connection.session === undefined && due.some(isOwed)) return;`,
+    replacement: ``,
+    suites: ["test/server/stop.test.ts"],
+  },
+  {
+    name: "a stop ends all that strangers began",
+    breaks: "a page's visitor whose call is under way at a restart gets no answer to it",
+    place: "src/server/listener/farewells.ts#endUndone",
+    text: `if (!isOwed(answer)) cutCall(connection, answer.req);`,
+    replacement: `cutCall(connection, answer.req);`,
+    suites: ["test/server/stop.test.ts"],
+  },
+  {
     name: "pieces of a body for nothing",
     breaks: "ten connections that send bodies byte by byte keep everybody waiting for seconds",
     place: "src/server/listener/credit.ts#chargePieces",
