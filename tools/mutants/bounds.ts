@@ -100,14 +100,6 @@ export const boundsMutants: readonly Mutant[] = [
     suites,
   },
   {
-    name: "what strangers leave behind waits for the collector",
-    breaks: "sessions of HTTP/2 that are long gone fill the memory",
-    place: "src/server/listener/heap.ts#leftBehind",
-    text: `if (bytesLeft < leftBytesMax || isDue) return;`,
-    replacement: `return;`,
-    suites: ["test/server/memory.test.ts"],
-  },
-  {
     name: "strangers are read from however much they ask for",
     breaks: "1,000 connections of 100 requests make turns of seconds, for which everybody waits",
     place: "src/server/listener/pace.ts#createPace.asked",
