@@ -15,13 +15,19 @@ function idlePool() {
   return { calls, answers: () => 0, drop: () => void calls.push("drop"), resume: () => void calls.push("resume") };
 }
 
-test("a silence is one, however long it is and however many attempts it swallows; whatever ends it is seen at once", async () => {
+/** A watch that has noticed that the network fell silent. */
+async function watchInSilence() {
   const proxy = await startTcpProxy(port());
   const pool = idlePool();
   const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
   await expect.poll(() => pool.calls).toEqual(["resume"]);
   proxy.swallow();
   await expect.poll(() => pool.calls).toEqual(["resume", "drop"]);
+  return { proxy, pool, watch };
+}
+
+test("a silence is one, however long it is and however many attempts it swallows; whatever ends it is seen at once", async () => {
+  const { proxy, pool, watch } = await watchInSilence();
   // One after the other is given up for a new one, and none of them is heard of again.
   const before = proxy.connections();
   await expect.poll(proxy.connections).toBeGreaterThan(before + attempts);
@@ -33,12 +39,7 @@ test("a silence is one, however long it is and however many attempts it swallows
 });
 
 test("a silence ends where connecting takes longer than attempts come", async () => {
-  const proxy = await startTcpProxy(port());
-  const pool = idlePool();
-  const watch = createWatch({ url: through(proxy, database()), connections: pool, ownName: "me", onNudge: () => {} });
-  await expect.poll(() => pool.calls).toEqual(["resume"]);
-  proxy.swallow();
-  await expect.poll(() => pool.calls).toEqual(["resume", "drop"]);
+  const { proxy, pool, watch } = await watchInSilence();
   proxy.delay(3_000);
   proxy.restore(() => false);
   await expect.poll(() => pool.calls).toEqual(["resume", "drop", "resume"]);

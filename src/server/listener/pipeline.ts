@@ -83,8 +83,7 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
   let runLast: (() => void) | undefined;
 
   function onData(chunk: Buffer): void {
-    if (runLast !== undefined) return;
-    for (let at = 0, pieces = 0; at < chunk.length;) {
+    for (let at = 0, pieces = 0; at < chunk.length && runLast === undefined;) {
       // The body of the last one is let through, which is under way and could not end without it.
       const bodyBytes = bodyBytesDue(last, bodyBytesSeen);
       if (underWay >= requestsMax && bodyBytes === 0) isFull = true;
@@ -99,7 +98,7 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
       bodyBytesSeen += end - at;
       pieces += bodyBytes === Number.POSITIVE_INFINITY ? 1 + (end - at) / chunkedPieceBytes : 1;
       feed?.call(socket, at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
-      if (socket.destroyed || runLast !== undefined) return;
+      if (socket.destroyed) return;
       at = end;
     }
   }
