@@ -8,11 +8,19 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inDatabase } from "../../test/support/databases/rows.ts";
 import { markdown, verdicts } from "./findings.ts";
-import { driveClosed, driveOpen, openClient, openCodeBox } from "./load.ts";
-import { measureRound } from "./measure.ts";
-import { pendingPhone, userPhone } from "./phones.ts";
-import { census, multiply, postpone, trim } from "./preload.ts";
-import { grpcTarget, noopTarget, prepareSqlite, sendOver, startService, type Place, type Prepared } from "./targets.ts";
+import { driveClosed, driveOpen, openClient, openCodeBox } from "./drive/load.ts";
+import { measureRound } from "./drive/measure.ts";
+import { pendingPhone, userPhone } from "./drive/phones.ts";
+import { census, multiply, postpone, trim } from "./drive/preload.ts";
+import {
+  grpcTarget,
+  noopTarget,
+  prepareSqlite,
+  sendOver,
+  startService,
+  type Place,
+  type Prepared,
+} from "./drive/targets.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "otpd-bench-test-"));
 const file = (name: string) => join(folder, `${name}.db`);

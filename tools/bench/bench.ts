@@ -15,15 +15,15 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { compare, type Without } from "./compare.ts";
+import { compare, type Without } from "./sections/compare.ts";
 import { efforts, type Effort } from "./effort.ts";
 import { markdown, verdicts, type Figures, type Findings, type Table } from "./findings.ts";
-import { growth } from "./growth.ts";
-import { latency } from "./latency.ts";
-import { openCodeBox } from "./load.ts";
-import { memory } from "./memory.ts";
-import { canPin, pinLoad } from "./processes.ts";
-import type { Place } from "./targets.ts";
+import { growth } from "./sections/growth.ts";
+import { latency } from "./sections/latency.ts";
+import { openCodeBox } from "./drive/load.ts";
+import { memory } from "./sections/memory.ts";
+import { canPin, pinLoad } from "./drive/processes.ts";
+import type { Place } from "./drive/targets.ts";
 
 type Section = (place: Place, effort: Effort, without: Without) => Promise<Findings>;
 

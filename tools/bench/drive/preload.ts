@@ -6,7 +6,7 @@
 import type { Database } from "better-sqlite3";
 import { randomFillSync } from "node:crypto";
 import { copyFileSync } from "node:fs";
-import { inDatabase } from "../../test/support/databases/rows.ts";
+import { inDatabase } from "../../../test/support/databases/rows.ts";
 
 /** How a row belongs to a verification: by the column that links it, if only by what the column begins with. */
 interface Linked {

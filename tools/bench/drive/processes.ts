@@ -64,7 +64,7 @@ export function spawnServer(
   return child;
 }
 
-/** Starts one of this folder's servers; resolves once it tells its port. */
+/** Starts one of ../servers; resolves once it tells its port. */
 export async function startServer(
   folder: string,
   script: string,
@@ -72,7 +72,7 @@ export async function startServer(
   env: Readonly<Record<string, string>> = {},
   nodeArgs: readonly string[] = [],
 ): Promise<Server> {
-  const file = fileURLToPath(new URL(script, import.meta.url));
+  const file = fileURLToPath(new URL(`../servers/${script}`, import.meta.url));
   const child = spawnServer(folder, [...nodeArgs, file, ...args], env);
   const port = await new Promise<number>((resolve, reject) => {
     let output = "";

@@ -2,13 +2,13 @@
  * Section "memory": what a request in flight holds. A provider that does not answer keeps sends waiting: at once they hold a
  * connection, a call, a verification that is owed a message, and a place in the worker's queue.
  */
-import type { Effort } from "./effort.ts";
-import { amount, range, type Findings } from "./findings.ts";
-import { driveClosed, openClient } from "./load.ts";
-import { median } from "./measure.ts";
-import { randomPhone } from "./phones.ts";
-import { cpuMicros, residentBytes, type Server } from "./processes.ts";
-import { prepareSqlite, restLane, sendOver, startService, type Place } from "./targets.ts";
+import type { Effort } from "../effort.ts";
+import { amount, range, type Findings } from "../findings.ts";
+import { driveClosed, openClient } from "../drive/load.ts";
+import { median } from "../drive/measure.ts";
+import { randomPhone } from "../drive/phones.ts";
+import { cpuMicros, residentBytes, type Server } from "../drive/processes.ts";
+import { prepareSqlite, restLane, sendOver, startService, type Place } from "../drive/targets.ts";
 
 /** Per connection or request, in bytes. */
 interface Held {

@@ -6,7 +6,7 @@ import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { createServer } from "node:http";
 import { createServer as createHttp2Server } from "node:http2";
 import type { AddressInfo } from "node:net";
-import { Delivery, OtpService, State } from "../../gen/otp/v1/otp_service_pb.ts";
+import { Delivery, OtpService, State } from "../../../gen/otp/v1/otp_service_pb.ts";
 
 const sent = { requestId: "AAAAAAAAAAAAAAAAAAAAAA", state: State.PENDING, delivery: Delivery.SENDING, codeLength: 6 };
 const verified = { requestId: sent.requestId, state: State.VERIFIED, phone: "+31612345678" };

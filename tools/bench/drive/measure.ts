@@ -2,7 +2,7 @@
  * Rounds: a target under load, and what it cost and took. Targets take turns, and what is told of each is the median of its
  * rounds: a ratio from one run says something on a noisy machine, an absolute figure little.
  */
-import { amount } from "./findings.ts";
+import { amount } from "../findings.ts";
 import type { Driven, Lane } from "./load.ts";
 import { cpuMicros } from "./processes.ts";
 import type { Target } from "./targets.ts";

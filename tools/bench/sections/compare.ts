@@ -2,13 +2,13 @@
  * Section "compare": what a durable send + verify costs beside two calls that do nothing, on SQLite with and without group
  * commit, on PostgreSQL with one instance and with two, over gRPC, and beside better-auth.
  */
-import type { PostgresServer } from "../../test/support/databases/postgres.ts";
-import { betterAuthVersion, installBetterAuth } from "./better-auth.ts";
-import type { Effort } from "./effort.ts";
-import { amount, range, type Findings, type Table } from "./findings.ts";
-import { driveClosed } from "./load.ts";
-import { measureRound, medianOf, sendTimes, takeTurns, type Round } from "./measure.ts";
-import { residentBytes } from "./processes.ts";
+import type { PostgresServer } from "../../../test/support/databases/postgres.ts";
+import { betterAuthVersion, installBetterAuth } from "../drive/better-auth.ts";
+import type { Effort } from "../effort.ts";
+import { amount, range, type Findings, type Table } from "../findings.ts";
+import { driveClosed } from "../drive/load.ts";
+import { measureRound, medianOf, sendTimes, takeTurns, type Round } from "../drive/measure.ts";
+import { residentBytes } from "../drive/processes.ts";
 import {
   grpcNoopTarget,
   grpcTarget,
@@ -22,7 +22,7 @@ import {
   startService,
   type Place,
   type Target,
-} from "./targets.ts";
+} from "../drive/targets.ts";
 
 const ours = {
   sqlite: "otpd on SQLite",

@@ -8,7 +8,7 @@ import {
   SendOtpRequestSchema,
   SendOtpResponseSchema,
   VerifyOtpRequestSchema,
-} from "../../gen/otp/v1/otp_service_pb.ts";
+} from "../../../gen/otp/v1/otp_service_pb.ts";
 
 export interface GrpcCalls {
   /** Resolves with the request_id. */

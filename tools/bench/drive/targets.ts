@@ -4,17 +4,17 @@
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { secretScopes } from "../../src/otp/api-key.ts";
-import { issueKey } from "../../src/service/api-keys.ts";
-import { openStore, type Database } from "../../src/store/open.ts";
-import { createSystem } from "../../src/system.ts";
-import { startPostgres, type PostgresServer } from "../../test/support/databases/postgres.ts";
-import type { BetterAuthOptions } from "./better-auth-server.ts";
+import { secretScopes } from "../../../src/otp/api-key.ts";
+import { issueKey } from "../../../src/service/api-keys.ts";
+import { openStore, type Database } from "../../../src/store/open.ts";
+import { createSystem } from "../../../src/system.ts";
+import { startPostgres, type PostgresServer } from "../../../test/support/databases/postgres.ts";
+import type { BetterAuthOptions } from "../servers/better-auth-server.ts";
 import { openGrpcCalls } from "./grpc.ts";
 import { openClient, type Client, type CodeBox, type Lane } from "./load.ts";
 import { randomPhone, userPhone } from "./phones.ts";
 import { pinServer, startServer, type Server } from "./processes.ts";
-import type { ServiceOptions } from "./service.ts";
+import type { ServiceOptions } from "../servers/service.ts";
 
 /** Where servers keep their files, and where their codes arrive. */
 export interface Place {

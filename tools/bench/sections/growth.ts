@@ -3,15 +3,15 @@
  * server that starts with them answers.
  */
 import { join } from "node:path";
-import { freePort } from "../../test/support/network/ports.ts";
-import { launcher } from "../../test/support/processes/process.ts";
-import type { Effort } from "./effort.ts";
-import { amount, range, type Figures, type Findings, type Table } from "./findings.ts";
-import { driveClosed, openClient } from "./load.ts";
-import { measureRound, median, medianOf, sendTimes, takeTurns } from "./measure.ts";
-import { pendingPhone } from "./phones.ts";
-import { census, multiply, postpone, trim, type Census } from "./preload.ts";
-import { end, residentBytes, spawnServer } from "./processes.ts";
+import { freePort } from "../../../test/support/network/ports.ts";
+import { launcher } from "../../../test/support/processes/process.ts";
+import type { Effort } from "../effort.ts";
+import { amount, range, type Figures, type Findings, type Table } from "../findings.ts";
+import { driveClosed, openClient } from "../drive/load.ts";
+import { measureRound, median, medianOf, sendTimes, takeTurns } from "../drive/measure.ts";
+import { pendingPhone } from "../drive/phones.ts";
+import { census, multiply, postpone, trim, type Census } from "../drive/preload.ts";
+import { end, residentBytes, spawnServer } from "../drive/processes.ts";
 import {
   prepareSqlite,
   productionEnv,
@@ -21,7 +21,7 @@ import {
   type Place,
   type Prepared,
   type Target,
-} from "./targets.ts";
+} from "../drive/targets.ts";
 
 interface Preloaded extends Prepared {
   readonly path: string;

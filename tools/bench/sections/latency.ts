@@ -2,13 +2,13 @@
  * Section "latency": what a caller waits at a rate that the server can keep up with. Cycles start at fixed moments whether
  * or not earlier ones are done, and their time runs from there, so that a pause counts for all who came during it.
  */
-import type { PostgresServer } from "../../test/support/databases/postgres.ts";
-import { installBetterAuth } from "./better-auth.ts";
+import type { PostgresServer } from "../../../test/support/databases/postgres.ts";
+import { installBetterAuth } from "../drive/better-auth.ts";
 import type { Without } from "./compare.ts";
-import type { Effort } from "./effort.ts";
-import { amount, type Figures, type Findings, type Table } from "./findings.ts";
-import { driveClosed, driveOpen } from "./load.ts";
-import { measureRound, medianOf, takeTurns, type Round } from "./measure.ts";
+import type { Effort } from "../effort.ts";
+import { amount, type Figures, type Findings, type Table } from "../findings.ts";
+import { driveClosed, driveOpen } from "../drive/load.ts";
+import { measureRound, medianOf, takeTurns, type Round } from "../drive/measure.ts";
 import {
   postgresTarget,
   prepare,
@@ -19,7 +19,7 @@ import {
   startService,
   type Place,
   type Target,
-} from "./targets.ts";
+} from "../drive/targets.ts";
 
 /** A target is not driven at a rate beyond this share of what it did in the closed loop: it would never catch up. */
 const rateShareMax = 0.9;

@@ -8,7 +8,7 @@ import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { pathToFileURL } from "node:url";
 import { openCodePipe } from "./code-pipe.ts";
-import { userPhone } from "./phones.ts";
+import { userPhone } from "../drive/phones.ts";
 
 export interface BetterAuthOptions {
   readonly entry: string;

@@ -7,14 +7,14 @@
  * The configuration is in the environment. Told "hold" over IPC the provider answers nobody until "release"; "settle" has
  * the garbage collected (under --expose-gc), and answers with what is left on the heap.
  */
-import { parseConfig } from "../../src/config/config.ts";
-import type { Provider } from "../../src/delivery/provider.ts";
-import { startService } from "../../src/main.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
-import { openStore } from "../../src/store/open.ts";
-import type { Store } from "../../src/store/store.ts";
-import { createSystem } from "../../src/system.ts";
-import { createTelemetry } from "../../src/telemetry.ts";
+import { parseConfig } from "../../../src/config/config.ts";
+import type { Provider } from "../../../src/delivery/provider.ts";
+import { startService } from "../../../src/main.ts";
+import type { SendOutcome } from "../../../src/otp/message.ts";
+import { openStore } from "../../../src/store/open.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { createSystem } from "../../../src/system.ts";
+import { createTelemetry } from "../../../src/telemetry.ts";
 import { openCodePipe } from "./code-pipe.ts";
 
 export interface ServiceOptions {
