@@ -3,7 +3,7 @@
  * service what was measured.
  *
  *   npm run bench -- --quick              less of everything, in a few minutes
- *   npm run bench -- --only growth        one section: compare, growth, memory or latency; may be given several times
+ *   npm run bench -- --only growth        one section: compare, bare, growth, memory or latency; may be given several times
  *   npm run bench -- --without peer       leaves out better-auth (which is installed from npm on demand), or postgres
  *   npm run bench -- --write              puts the tables into docs/capacity.md
  *
@@ -15,6 +15,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { bare } from "./sections/bare.ts";
 import { compare, type Without } from "./sections/compare.ts";
 import { efforts, type Effort } from "./effort.ts";
 import { markdown, verdicts, type Figures, type Findings, type Table } from "./findings.ts";
@@ -27,7 +28,7 @@ import type { Place } from "./drive/targets.ts";
 
 type Section = (place: Place, effort: Effort, without: Without) => Promise<Findings>;
 
-const sections: Readonly<Record<string, Section>> = { compare, latency, growth, memory };
+const sections: Readonly<Record<string, Section>> = { compare, bare, latency, growth, memory };
 const runMaxMs = 25 * 60_000;
 const root = new URL("../../", import.meta.url).pathname;
 const marks = ["<!-- what follows is written by npm run bench -->", "<!-- up to here -->"] as const;

@@ -1,0 +1,89 @@
+/**
+ * Section "bare": what a call costs on its way in and out, over REST and over gRPC, beside a connect-node handler that does
+ * nothing either.
+ */
+import { apiKeyBytes, makeApiKey } from "../../../src/otp/api-key.ts";
+import type { Effort } from "../effort.ts";
+import { amount, range, type Findings } from "../findings.ts";
+import { openGrpcCalls } from "../drive/grpc.ts";
+import { driveClosed, openClient } from "../drive/load.ts";
+import { measureRound, medianOf, takeTurns } from "../drive/measure.ts";
+import { randomPhone } from "../drive/phones.ts";
+import { startServer } from "../drive/processes.ts";
+import { grpcNoopTarget, noopTarget, type Place, type Target } from "../drive/targets.ts";
+
+/** The key that canned.ts knows. */
+const key = makeApiKey("live", new Uint8Array(apiKeyBytes)).text.reveal();
+const id = "A".repeat(22);
+
+export async function bare(place: Place, { connections, rounds, roundMs, warmUpMs }: Effort): Promise<Findings> {
+  const noops = [await noopTarget(place), await grpcNoopTarget(place)];
+  const targets = [...noops, await restTarget(place), await grpcTarget(place)];
+  for (const target of targets) await measureRound(target, connections, (lanes) => driveClosed(lanes, warmUpMs));
+  const taken = await takeTurns(targets, rounds, connections, (lanes) => driveClosed(lanes, roundMs));
+  for (const target of targets) await target.close();
+  const cpuOf = (i: number) => medianOf(taken[i] ?? [], ({ cpuMicros }) => cpuMicros);
+  return {
+    tables: [
+      {
+        title: "Two calls that do nothing, servers side by side",
+        note: "Ours with the key looked at, in front of acts that answer at once; CPU is per two calls.",
+        head: ["server", "CPU µs", "range", "÷ its no-op"],
+        rows: targets.map(({ name }, i) => [
+          name,
+          amount(cpuOf(i)),
+          range((taken[i] ?? []).map(({ cpuMicros }) => cpuMicros)),
+          amount(cpuOf(i) / cpuOf(i % noops.length), 2),
+        ]),
+      },
+    ],
+    figures: {},
+  };
+}
+
+async function restTarget({ folder }: Place): Promise<Target> {
+  const server = await startServer(folder, "canned.ts", []);
+  return {
+    name: "otpd's way in, REST",
+    durability: "–",
+    bill: { service: [server.pid] },
+    open: (count) =>
+      Array.from({ length: count }, () => {
+        const client = openClient(server.port, key);
+        const call = async (path: string, body: string) => {
+          const { status, body: said } = await client.post(path, body);
+          if (status !== 200) throw new Error(`${path} answered ${status} ${said}`);
+        };
+        return {
+          async cycle(fromMs) {
+            await call("/v1/otp/send", `{"phone":"${randomPhone()}"}`);
+            const verifyFromMs = performance.now();
+            await call("/v1/otp/verify", `{"request_id":"${id}","code":"123456"}`);
+            return { sendMs: verifyFromMs - fromMs, verifyMs: performance.now() - verifyFromMs };
+          },
+          close: client.close,
+        };
+      }),
+    close: () => server.stop("SIGKILL"),
+  };
+}
+
+async function grpcTarget({ folder }: Place): Promise<Target> {
+  const server = await startServer(folder, "canned.ts", []);
+  return {
+    name: "otpd's way in, gRPC",
+    durability: "–",
+    bill: { service: [server.pid] },
+    open: (count) =>
+      openGrpcCalls(server.port, key, count).map((calls) => ({
+        async cycle(fromMs) {
+          await calls.send(randomPhone());
+          const verifyFromMs = performance.now();
+          await calls.verify(id, "123456");
+          return { sendMs: verifyFromMs - fromMs, verifyMs: performance.now() - verifyFromMs };
+        },
+        close: calls.close,
+      })),
+    close: () => server.stop("SIGKILL"),
+  };
+}
