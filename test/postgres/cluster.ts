@@ -146,7 +146,10 @@ export async function sendToAll(
 
 /** The messages that count under today's cap. */
 async function messagesToday({ database }: Cluster): Promise<number> {
-  const [row] = await select(database, "SELECT coalesce(sum(count), 0)::int AS n FROM daily_messages");
+  const [row] = await select(
+    database,
+    "SELECT coalesce(sum(count), 0)::int AS n FROM counters WHERE kind = 'messages'",
+  );
   return Number(row?.["n"]);
 }
 

@@ -6,10 +6,10 @@ import { inject, expect, test } from "vitest";
 import { createConnections } from "../../src/store/postgres/connections.ts";
 import { migratePostgres, postgresMigrations, type PostgresMigration } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
-import { ann, createActs } from "../store/acts.ts";
+import { ann, ben, createActs, ringOf, testPolicy } from "../store/acts.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
-import { createManualSystem } from "../support/service/system.ts";
+import { createManualSystem, testEpochMs } from "../support/service/system.ts";
 
 /** How many migrations this version has. */
 const known = postgresMigrations.length;
@@ -32,7 +32,7 @@ async function database(): Promise<{ url: string; read: (sql: string) => Promise
   return { url, read: (sql) => select({ kind: "postgres", url }, sql) };
 }
 
-const open = (url: string) => openPostgres({ url, system: createManualSystem(), clock: "system" });
+const open = (url: string, system = createManualSystem()) => openPostgres({ url, system, clock: "system" });
 
 /** Runs a list as the version would that has it. */
 async function migrateTo(url: string, ...more: PostgresMigration[]): Promise<void> {
@@ -90,7 +90,9 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   };
   await copyMessage(1);
   expect((await store.readMessages(verification.id)).map(({ channel }) => channel)).toEqual(["voice", "sms"]);
-  // As the version before left it: without the columns, and with a message in the outbox.
+  // As the version before left it: without what came later, and with a message in the outbox.
+  await read(`DROP TABLE counters`);
+  await read(`DROP FUNCTION follow_counters, follow_daily_messages CASCADE`);
   await read(`ALTER TABLE messages DROP COLUMN channel`);
   await read(`ALTER TABLE verifications DROP COLUMN channel`);
   await read(`UPDATE schema_version SET version = 2`);
@@ -99,6 +101,39 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   expect((await later.readMessages(verification.id)).map(({ channel }) => channel)).toEqual(["sms", "sms"]);
   expect(await later.readVerification("default", verification.id)).toMatchObject({ channel: "sms" });
   await later.close();
+});
+
+test("a day's messages are counted on, and an instance of the version before the counters counts on with it", async () => {
+  const { url, read } = await database();
+  const day = Math.floor(testEpochMs / 86_400_000);
+  const put = (count: number) =>
+    read(`INSERT INTO daily_messages (tenant, day, count, warned, warned_cap) VALUES ('default', ${day}, ${count}, 80, 9)
+      ON CONFLICT (tenant, day) DO UPDATE SET count = excluded.count, warned = excluded.warned`);
+  const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
+  await migratePostgres(connections, postgresMigrations.slice(0, 3));
+  await connections.close();
+  await put(7);
+
+  const system = createManualSystem();
+  const store = await open(url, system);
+  const acts = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 9 });
+  const counted = () => read("SELECT tenant, day::int, count::int, warned, warned_cap::int FROM daily_messages");
+  expect(await acts.trySend(ann)).toBe("opened");
+  expect(await counted()).toEqual([{ tenant: "default", day, count: 8, warned: 80, warned_cap: 9 }]);
+  // The older one counts a message, and here the cap is reached; then it gives two back.
+  await put(9);
+  expect(await acts.trySend(ben)).toBe("SPEND_LIMIT");
+  await put(7);
+  expect([await acts.trySend(ben), await acts.trySend(ben), await acts.trySend(ben)]).toEqual([
+    "opened",
+    "opened",
+    "SPEND_LIMIT",
+  ]);
+  expect(await counted()).toMatchObject([{ count: 9, warned: 100 }]);
+  system.advance(9 * 86_400_000);
+  await store.sweep(100, 86_400_000);
+  expect([await counted(), await read("SELECT * FROM counters")]).toEqual([[], []]);
+  await store.close();
 });
 
 test("a version that needs what a later one has taken away is refused, and one that can do without is not", async () => {

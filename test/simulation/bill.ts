@@ -37,7 +37,9 @@ export class Bill {
   inspect(db: Database, now: number, isDisturbed: boolean): void {
     hold(this.#late === undefined, "I17", this.#late ?? "");
     const day = Math.floor(now / dayMs);
-    const rows = db.prepare<unknown[], { count: number }>("SELECT count FROM daily_messages WHERE day = ?").all(day);
+    const rows = db
+      .prepare<unknown[], { count: number }>("SELECT count FROM counters WHERE kind = 'messages' AND day = ?")
+      .all(day);
     const counted = rows.reduce((sum, { count }) => sum + count, 0);
     if (this.#max === undefined) return hold(rows.length === 0, "I17", "days are counted without a cap");
     const billed = this.#billed.get(day) ?? 0;

@@ -10,13 +10,14 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
 import type { State } from "../../src/otp/verification.ts";
 import { createAuthenticate } from "../../src/service/api-keys.ts";
-import { migrate, migrations } from "../../src/store/sqlite/migrations.ts";
+import { migrate } from "../../src/store/sqlite/migrate.ts";
+import { migrations } from "../../src/store/sqlite/migrations.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualSystem, testEpochMs } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
-import { ann, ben, createActs, ringOf } from "./acts.ts";
+import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
 import { fixtureIdempotency, fixtureKeyByte } from "./fixtures/make-schema-0001.ts";
 
 /** Each migration that was released, and the SHA-256 of its SQL: databases out there have run exactly this. */
@@ -106,6 +107,23 @@ describe("wrong codes and limits from before they bore a master key's id", () =>
     await expect(store.registry.admitMasterKeys(ringOf(fixtureKeyByte).all)).rejects.toBeInstanceOf(MasterKeyMismatch);
     await store.close();
   });
+});
+
+test("a day's messages of before the counters are counted on", async () => {
+  const system = createManualSystem();
+  const db = new Sqlite(path);
+  migrate(
+    db,
+    migrations.filter(({ name }) => name < "0012"),
+  );
+  const day = Math.floor(testEpochMs / 86_400_000);
+  db.exec(`INSERT INTO daily_messages (tenant, day, count, warned, warned_cap) VALUES ('default', ${day}, 8, 80, 9)`);
+  db.close();
+  const store = await openSqlite({ path, system, exclusive: true });
+  const acts = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 9 });
+  const last = await acts.send(ann);
+  expect([last.share, await acts.trySend(ben)]).toEqual([100, "SPEND_LIMIT"]);
+  await store.close();
 });
 
 test("an up-to-date database is opened without a write, also while another process writes", () => {

@@ -31,7 +31,7 @@ export const copiedTables = [
   "buckets",
   "phones",
   "idempotency",
-  "daily_messages",
+  "counters",
   "guesses",
   "prefixes",
   "prefix_decisions",
@@ -40,7 +40,8 @@ export const copiedTables = [
 ] as const;
 /** PostgreSQL has a clock of its own, and the mark of a copy (moved.ts) belongs to the file. */
 export const sqliteOnly = ["clock", "moved"];
-export const postgresOnly = ["schema_version"];
+/** `daily_messages` follows the counters by itself, for instances of the version before them. */
+export const postgresOnly = ["schema_version", "daily_messages"];
 
 export interface CopyOptions {
   /** The SQLite file. */

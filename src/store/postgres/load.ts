@@ -11,7 +11,7 @@ import { toMessage, type MessageRow } from "../rows/message.ts";
 import { bucketKey, toHistory, type BucketRow, type PhoneRow } from "../rows/phone.ts";
 import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
 import { toRecord, type RecordRow } from "../rows/record.ts";
-import { toDaily, type DailyRow } from "../rows/tenant.ts";
+import { messageKind, toDaily, type CounterRow } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, type VerificationRow } from "../rows/verification.ts";
 import type { PhoneRef, PrefixName } from "../store.ts";
 import type { Act, ListedNumber } from "../unit-of-work.ts";
@@ -87,13 +87,13 @@ async function loadBelongings(
         ),
     capped.length === 0
       ? []
-      : transaction.query<DailyRow & { tenant: string }>(
-          sql.days,
+      : transaction.query<CounterRow & { tenant: string }>(
+          sql.counters,
           // A batch that is begun at midnight may be decided on the other side of it.
           columns(
             capped.flatMap((tenant) => [
-              [tenant, dayOf(now)],
-              [tenant, dayOf(now) + 1],
+              [tenant, dayOf(now), messageKind],
+              [tenant, dayOf(now) + 1, messageKind],
             ]),
           ),
         ),

@@ -141,19 +141,19 @@ export const statements = {
      )
      ORDER BY u.tenant, u.number, length(d.prefix) DESC`,
   ),
-  days: statement(
-    "days",
-    `SELECT tenant, day, count, warned, warned_cap FROM daily_messages WHERE (tenant, day) IN (
-       SELECT * FROM ${unnest(["text", "bigint"])}
+  counters: statement(
+    "counters",
+    `SELECT tenant, day, count, warned, warned_cap FROM counters WHERE (tenant, day, kind) IN (
+       SELECT * FROM ${unnest(["text", "bigint", "text"])}
      )`,
   ),
-  putDays: statement(
-    "put-days",
-    `INSERT INTO daily_messages (tenant, day, count, warned, warned_cap)
-     SELECT * FROM ${unnest(["text", "bigint", "bigint", "smallint", "bigint"])}
-     ON CONFLICT (tenant, day) DO UPDATE SET ${updates(["count", "warned", "warned_cap"])}`,
+  putCounters: statement(
+    "put-counters",
+    `INSERT INTO counters (tenant, day, kind, count, warned, warned_cap)
+     SELECT * FROM ${unnest(["text", "bigint", "text", "bigint", "smallint", "bigint"])}
+     ON CONFLICT (tenant, day, kind) DO UPDATE SET ${updates(["count", "warned", "warned_cap"])}`,
   ),
-  deleteDays: statement("delete-days", `DELETE FROM daily_messages WHERE day < $1`),
+  deleteCounters: statement("delete-counters", `DELETE FROM counters WHERE day < $1`),
   prefixes: statement(
     "prefixes",
     `SELECT ${list(prefixColumns)} FROM prefixes

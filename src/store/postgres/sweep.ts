@@ -34,7 +34,7 @@ export async function deleteForgettable(
   if (prefixes.length > 0) {
     transaction.send(sql.deletePrefixes, columns(prefixes.map((row) => [row.tenant, row.prefix, row.last_ms])));
   }
-  transaction.send(sql.deleteDays, [horizon.day]);
+  transaction.send(sql.deleteCounters, [horizon.day]);
   if (ended.length > 0) transaction.send(sql.deleteMessages, [ended.map(({ id }) => id)]);
   if (buckets.length > 0) transaction.send(sql.deleteFullTats, [buckets.map(({ bucket }) => bucket), now]);
   if (phones.length > 0) {

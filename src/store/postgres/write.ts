@@ -8,6 +8,7 @@ import { eventValues } from "../rows/event.ts";
 import { messageValues } from "../rows/message.ts";
 import { decisionValues, prefixValues } from "../rows/prefix.ts";
 import { recordValues } from "../rows/record.ts";
+import { messageKind } from "../rows/tenant.ts";
 import { verificationChanges, verificationValues } from "../rows/verification.ts";
 import { columns, type Cell } from "./columns.ts";
 import type { Transaction } from "./connections.ts";
@@ -40,8 +41,10 @@ export function write(transaction: Transaction, unit: PostgresUnitOfWork): void 
   const days = unit.days.changes().written;
   if (days.length > 0) {
     transaction.send(
-      sql.putDays,
-      columns(days.map(({ tenant, daily }) => [tenant, daily.day, daily.count, daily.warned, daily.warnedCap])),
+      sql.putCounters,
+      columns(
+        days.map(({ tenant, daily }) => [tenant, daily.day, messageKind, daily.count, daily.warned, daily.warnedCap]),
+      ),
     );
   }
   const counts = [...unit.counts.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));

@@ -49,13 +49,16 @@ export function toDestination({ tenant, prefix, verdict, note, create_ms: create
   return { tenant, prefix, verdict, note, createMs };
 }
 
-export interface DailyRow {
+/** What a counter of a tenant's day counts. Each kind is a row of its own. */
+export const messageKind = "messages";
+
+export interface CounterRow {
   day: number;
   count: number;
   warned: DailyCount["warned"];
   warned_cap: number;
 }
 
-export function toDaily({ day, count, warned, warned_cap: warnedCap }: DailyRow): DailyCount {
+export function toDaily({ day, count, warned, warned_cap: warnedCap }: CounterRow): DailyCount {
   return { day, count, warned, warnedCap };
 }

@@ -12,7 +12,8 @@ import type { Instant } from "../../system.ts";
 import { expirePending, type Expired } from "../move/expire-pending.ts";
 import { databaseFile, otherNames } from "./database-file.ts";
 import { LockHeld, lockFile } from "./file-lock.ts";
-import { migrate, migrations } from "./migrations.ts";
+import { migrate } from "./migrate.ts";
+import { migrations } from "./migrations.ts";
 import { movedFrom } from "./moved.ts";
 
 /** Called with how far a copy is, in pages of the database. */

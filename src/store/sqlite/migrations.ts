@@ -6,8 +6,6 @@
  * Tables are clustered on their keys (WITHOUT ROWID): a row and its key are stored once, and a pending verification
  * takes well under 600 bytes with all its rows and indexes.
  */
-import type { Database } from "better-sqlite3";
-
 export interface Migration {
   readonly name: string;
   readonly sqlite: string;
@@ -367,26 +365,21 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE messages ADD COLUMN channel INTEGER NOT NULL DEFAULT 0;
     `,
   },
+  {
+    name: "0012-counters",
+    sqlite: `
+      -- What is counted of a tenant's day, each kind by itself and in whole numbers: so far the messages.
+      CREATE TABLE counters (
+        tenant TEXT NOT NULL,
+        day INTEGER NOT NULL,
+        kind TEXT NOT NULL,
+        count INTEGER NOT NULL,
+        warned INTEGER NOT NULL,
+        warned_cap INTEGER NOT NULL,
+        PRIMARY KEY (tenant, day, kind)
+      ) WITHOUT ROWID;
+      INSERT INTO counters SELECT tenant, day, 'messages', count, warned, warned_cap FROM daily_messages;
+      DROP TABLE daily_messages;
+    `,
+  },
 ];
-
-/** Runs the migrations that this database has not seen, each in a transaction of its own. */
-export function migrate(db: Database, list: readonly Migration[]): void {
-  const version = () => db.pragma("user_version", { simple: true }) as number;
-  if (version() > list.length) throw new Error("the database was written by a newer version of otpd");
-  for (const [index, migration] of list.entries()) {
-    // An up-to-date database is opened without a write: a full disk or a busy one is no reason not to start.
-    if (version() > index) continue;
-    db.exec("BEGIN IMMEDIATE");
-    try {
-      // Read again under the lock: the CLI and the server may both have found it missing.
-      if (version() === index) {
-        db.exec(migration.sqlite);
-        db.pragma(`user_version = ${index + 1}`);
-      }
-      db.exec("COMMIT");
-    } catch (error) {
-      if (db.inTransaction) db.exec("ROLLBACK");
-      throw new Error(`migration ${migration.name} failed and was taken back`, { cause: error });
-    }
-  }
-}

@@ -11,7 +11,7 @@ import * as prefixes from "../rows/prefix.ts";
 import { type VerificationRow, verificationColumns } from "../rows/verification.ts";
 import { messageColumns, type MessageRow } from "../rows/message.ts";
 import { type PhoneRow } from "../rows/phone.ts";
-import { destinationColumns, type DailyRow, type DestinationRow } from "../rows/tenant.ts";
+import { destinationColumns, type CounterRow, type DestinationRow } from "../rows/tenant.ts";
 import { list, updates } from "../statement.ts";
 
 const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
@@ -187,15 +187,15 @@ function tenantStatements(statement: Prepare) {
        WHERE tenant = ? AND prefix IN (${marks(Array.from({ length: prefixDigitsMax }, String))})
        ORDER BY length(prefix) DESC LIMIT 1`,
     ),
-    daily: statement<DailyRow>(
-      `SELECT day, count, warned, warned_cap FROM daily_messages WHERE tenant = ? AND day = ?`,
+    counter: statement<CounterRow>(
+      `SELECT day, count, warned, warned_cap FROM counters WHERE tenant = ? AND day = ? AND kind = ?`,
     ),
-    putDaily: statement(
-      `INSERT INTO daily_messages (tenant, day, count, warned, warned_cap) VALUES (?, ?, ?, ?, ?)
-       ON CONFLICT (tenant, day) DO UPDATE
+    putCounter: statement(
+      `INSERT INTO counters (tenant, day, kind, count, warned, warned_cap) VALUES (?, ?, ?, ?, ?, ?)
+       ON CONFLICT (tenant, day, kind) DO UPDATE
        SET count = excluded.count, warned = excluded.warned, warned_cap = excluded.warned_cap`,
     ),
-    deleteDays: statement(`DELETE FROM daily_messages WHERE day < ?`),
+    deleteCounters: statement(`DELETE FROM counters WHERE day < ?`),
     // What is known by its id already is the same event.
     insertEvent: statement(
       `INSERT INTO events (${list(events.eventColumns)}, due_ms, tries, endpoint_id)

@@ -34,7 +34,7 @@ export function deleteForgettable(
   for (const { tenant, minute } of guesses) sql.deleteGuesses.run(tenant, minute);
   const decisions = sql.outlivedPrefixDecisions.all(horizon.decidedMs, max);
   for (const { id } of decisions) sql.deletePrefixDecision.run(id);
-  sql.deleteDays.run(horizon.day);
+  sql.deleteCounters.run(horizon.day);
 
   const all = [buckets, phones, records, prefixes, ended, guesses, decisions];
   return {

@@ -18,7 +18,7 @@ import { messageValues, toMessage } from "../rows/message.ts";
 import { toHistory } from "../rows/phone.ts";
 import { decisionValues, prefixValues, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
-import { toDaily, toDestination } from "../rows/tenant.ts";
+import { messageKind, toDaily, toDestination } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
@@ -188,14 +188,14 @@ export class SqliteUnitOfWork implements UnitOfWork {
     const today = newDay(this.now);
     const recent = this.#days.get(tenant);
     if (recent?.day === today.day) return recent;
-    const row = this.#sql.daily.get(tenant, today.day);
+    const row = this.#sql.counter.get(tenant, today.day, messageKind);
     const daily = row === undefined ? today : toDaily(row);
     this.#days.set(tenant, daily);
     return daily;
   }
 
   putDay(tenant: string, daily: DailyCount): void {
-    this.#sql.putDaily.run(tenant, daily.day, daily.count, daily.warned, daily.warnedCap);
+    this.#sql.putCounter.run(tenant, daily.day, messageKind, daily.count, daily.warned, daily.warnedCap);
     this.#days.set(tenant, daily);
   }
 

@@ -33,8 +33,7 @@ const ends: readonly { readonly table: string; readonly column: string }[] = [
   { table: "buckets", column: "tat_ms" },
 ];
 /** Tables whose rows are of a tenant, a day, a minute or 10,000 numbers, and not of a verification. */
-const bounded =
-  /^(api_keys|clock|daily_messages|destinations|guesses|key_origins|master_keys|prefix\w*|sqlite_\w+|tenants)$/;
+const bounded = /^(api_keys|clock|counters|destinations|guesses|key_origins|master_keys|prefix\w*|sqlite_\w+|tenants)$/;
 const dayMs = 86_400_000;
 
 type Value = string | number | Buffer | null;
