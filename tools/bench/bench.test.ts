@@ -7,8 +7,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { inDatabase } from "../../test/support/databases/rows.ts";
+import { efforts } from "./effort.ts";
 import { markdown, verdicts } from "./findings.ts";
 import { driveClosed, driveOpen, openClient, openCodeBox } from "./drive/load.ts";
+import { fromClone } from "./drive/installed.ts";
+import { threadsOf } from "./drive/processes.ts";
+import { counts } from "./sections/counts.ts";
+import { look } from "./sections/rest.ts";
 import { measureRound } from "./drive/measure.ts";
 import { pendingPhone, userPhone } from "./drive/phones.ts";
 import { census, multiply, postpone, trim } from "./drive/preload.ts";
@@ -112,6 +117,25 @@ test("the no-op answers", async () => {
   const round = await measureRound(noop, 2, (lanes) => driveClosed(lanes, 20));
   await noop.close();
   expect(round.perSecond).toBeGreaterThan(0);
+});
+
+test("what a cycle asks of its database is counted, in statements, commits and pages of the log", async () => {
+  const { figures } = await counts(place, efforts.smoke, { peer: true, postgres: true });
+  // A send, what its provider said, and a verify: more than one commit, each of some pages.
+  expect(figures.commits).toBeGreaterThan(1);
+  expect(figures.loneFrames).toBeGreaterThan(figures.commits ?? 0);
+  expect(figures.loneStatements).toBeGreaterThan(2 * (figures.commits ?? 0));
+  expect(figures.statements).toBeGreaterThan(1);
+});
+
+test("a server at rest is watched, before and after its load", async () => {
+  const { fresh, after, loadedBytes } = await look(place, efforts.smoke, fromClone(), "rest");
+  const bytes = [fresh.residentBytes, loadedBytes, after.residentBytes];
+  expect(bytes.every((each) => each > 1e7)).toBe(true);
+  // How long it slept at a time is the machine's, so this process answers for what can be said of it.
+  const { cpuMs, wakes } = threadsOf(process.pid);
+  expect(cpuMs).toBeGreaterThan(0);
+  expect(wakes).toBeGreaterThan(0);
 });
 
 test("users of the peer and pending verifications have numbers of their own", () => {

@@ -3,7 +3,7 @@
  * service what was measured.
  *
  *   npm run bench -- --quick              less of everything, in a few minutes
- *   npm run bench -- --only growth        one section: compare, bare, growth, memory or latency; may be given several times
+ *   npm run bench -- --only growth        one section of those below; may be given several times
  *   npm run bench -- --without peer       leaves out better-auth (which is installed from npm on demand), or postgres
  *   npm run bench -- --write              puts the tables into docs/capacity.md
  *
@@ -19,16 +19,18 @@ import { bare } from "./sections/bare.ts";
 import { compare, type Without } from "./sections/compare.ts";
 import { efforts, type Effort } from "./effort.ts";
 import { markdown, verdicts, type Figures, type Findings, type Table } from "./findings.ts";
+import { counts } from "./sections/counts.ts";
 import { growth } from "./sections/growth.ts";
 import { latency } from "./sections/latency.ts";
 import { openCodeBox } from "./drive/load.ts";
 import { memory } from "./sections/memory.ts";
+import { rest } from "./sections/rest.ts";
 import { canPin, pinLoad } from "./drive/processes.ts";
 import type { Place } from "./drive/targets.ts";
 
 type Section = (place: Place, effort: Effort, without: Without) => Promise<Findings>;
 
-const sections: Readonly<Record<string, Section>> = { compare, bare, latency, growth, memory };
+const sections: Readonly<Record<string, Section>> = { compare, bare, counts, latency, growth, memory, rest };
 const runMaxMs = 25 * 60_000;
 const root = new URL("../../", import.meta.url).pathname;
 const marks = ["<!-- what follows is written by npm run bench -->", "<!-- up to here -->"] as const;
@@ -111,8 +113,8 @@ function heading(): string {
 
 function write(text: string): void {
   const path = join(root, "docs/capacity.md");
-  const [before, rest] = readFileSync(path, "utf8").split(`${marks[0]}\n`);
-  const after = rest?.split(marks[1])[1];
+  const [before, old] = readFileSync(path, "utf8").split(`${marks[0]}\n`);
+  const after = old?.split(marks[1])[1];
   if (after === undefined) throw new Error(`${path} lacks the marks between which the tables stand`);
   writeFileSync(path, `${before}${marks[0]}\n\n${text}\n\n${marks[1]}${after}`);
   execFileSync(join(root, "node_modules/.bin/oxfmt"), [path], { stdio: "inherit" });

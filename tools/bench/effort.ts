@@ -21,6 +21,10 @@ export interface Effort {
   readonly hanging: number;
   readonly processes: number;
   readonly starts: number;
+  /** How long a server is let alone and then watched at rest, and how long it is under load in between. */
+  readonly settleMs: number;
+  readonly restMs: number;
+  readonly loadMs: number;
 }
 
 const full: Effort = {
@@ -39,6 +43,9 @@ const full: Effort = {
   hanging: 1_000,
   processes: 3,
   starts: 5,
+  settleMs: 10_000,
+  restMs: 60_000,
+  loadMs: 30_000,
 };
 
 const quick: Effort = {
@@ -53,6 +60,9 @@ const quick: Effort = {
   ],
   processes: 1,
   starts: 3,
+  settleMs: 5_000,
+  restMs: 10_000,
+  loadMs: 10_000,
 };
 
 const smoke: Effort = {
@@ -68,6 +78,9 @@ const smoke: Effort = {
   hanging: 10,
   processes: 1,
   starts: 1,
+  settleMs: 50,
+  restMs: 100,
+  loadMs: 100,
 };
 
 export const efforts = { full, quick, smoke };

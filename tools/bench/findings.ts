@@ -56,6 +56,21 @@ const demands = {
   memory: { what: "resident memory per request in flight", better: "less", must: 20, unit: "KB", decimals: 1 },
   sendP50: { what: "send p50 at 1,000 cycles/s", better: "less", must: 1, aim: 0.5, unit: "ms", decimals: 2 },
   sendP99: { what: "send p99 at 1,000 cycles/s", better: "less", must: 15, aim: 5, unit: "ms", decimals: 1 },
+  frames: {
+    what: "pages that a cycle writes into SQLite's log, 32 connections",
+    better: "less",
+    must: 4,
+    aim: 3,
+    decimals: 1,
+  },
+  statements: { what: "statements of a cycle, 32 connections", better: "less", must: 9, aim: 6, decimals: 1 },
+  loneFrames: { what: "pages of a lone cycle", better: "less", must: 3, decimals: 1 },
+  loneStatements: { what: "statements of a lone cycle", better: "less", must: 7, decimals: 1 },
+  commits: { what: "commits of a lone cycle", better: "less", must: 3, decimals: 1 },
+  idleMemory: { what: "resident memory, idle", better: "less", must: 110, aim: 90, unit: "MB", decimals: 0 },
+  loadedMemory: { what: "resident memory after load", better: "less", must: 200, aim: 160, unit: "MB", decimals: 0 },
+  idleCpu: { what: "CPU a second, idle", better: "less", must: 2, unit: "ms", decimals: 1 },
+  idleCpuAfterLoad: { what: "CPU a second, idle after load", better: "less", must: 2, unit: "ms", decimals: 1 },
   start: { what: "start to the first answer with the most rows", better: "less", must: 1, unit: "s", decimals: 2 },
 } as const satisfies Record<string, Demand>;
 

@@ -127,6 +127,21 @@ export function residentBytes(pid: number): number {
   return Number(kib) * 1_024;
 }
 
+/**
+ * What the threads that a process has now took so far, to the nanosecond (where `cpuMicros` counts in hundredths of a
+ * second), and how often they have waited for something and were woken.
+ */
+export function threadsOf(pid: number): { readonly cpuMs: number; readonly wakes: number } {
+  const threads = readdirSync(`/proc/${pid}/task`).map((thread) => `/proc/${pid}/task/${thread}`);
+  const sum = (figure: (thread: string) => number) => threads.reduce((all, thread) => all + figure(thread), 0);
+  return {
+    cpuMs: sum((thread) => Number(readFileSync(`${thread}/schedstat`, "latin1").split(" ")[0]) / 1e6),
+    wakes: sum((thread) =>
+      Number(/^voluntary_ctxt_switches:\s+(\d+)$/m.exec(readFileSync(`${thread}/status`, "utf8"))?.[1]),
+    ),
+  };
+}
+
 /** The fields of /proc/PID/stat behind the name; none for a process that is gone. */
 function statOf(pid: number): string[] {
   try {

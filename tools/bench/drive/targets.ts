@@ -99,7 +99,7 @@ export async function sendOver(client: Client, phone: string, headers = ""): Pro
 }
 
 /** A lane of the service over REST. */
-export function restLane({ port }: Server, key: string, codes: CodeBox): Lane {
+export function restLane({ port }: Pick<Server, "port">, key: string, codes: CodeBox): Lane {
   const client = openClient(port, key);
   return {
     async cycle(fromMs) {

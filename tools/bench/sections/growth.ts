@@ -3,18 +3,16 @@
  * server that starts with them answers.
  */
 import { join } from "node:path";
-import { freePort } from "../../../test/support/network/ports.ts";
-import { launcher } from "../../../test/support/processes/process.ts";
 import type { Effort } from "../effort.ts";
 import { amount, range, type Figures, type Findings, type Table } from "../findings.ts";
+import { fromPackage, startInstalled } from "../drive/installed.ts";
 import { driveClosed, openClient } from "../drive/load.ts";
 import { measureRound, median, medianOf, sendTimes, takeTurns } from "../drive/measure.ts";
 import { pendingPhone } from "../drive/phones.ts";
 import { census, multiply, postpone, trim, type Census } from "../drive/preload.ts";
-import { end, residentBytes, spawnServer } from "../drive/processes.ts";
+import { residentBytes } from "../drive/processes.ts";
 import {
   prepareSqlite,
-  productionEnv,
   sendOver,
   sqliteTarget,
   startService,
@@ -188,39 +186,14 @@ async function starts(
   place: Place,
   databases: readonly { readonly prepared: Prepared; readonly id?: string }[],
 ): Promise<number[][]> {
+  const installed = fromPackage(place);
   const all: number[][] = databases.map(() => []);
   for (let i = 0; i < times; i += 1) {
     for (const [d, { prepared, id }] of databases.entries()) {
-      all[d]?.push(await timeToFirstAnswer(place, prepared, id));
+      const started = await startInstalled(place, installed, prepared, { id });
+      all[d]?.push(started.firstAnswerMs);
+      await started.stop();
     }
   }
   return all;
-}
-
-/** A start that takes longer has failed. */
-const startMaxMs = 30_000;
-const pollMs = 2;
-
-async function timeToFirstAnswer({ folder }: Place, { url, key }: Prepared, id: string | undefined): Promise<number> {
-  const port = await freePort();
-  const startMs = performance.now();
-  const child = spawnServer(folder, [launcher, "serve"], { ...productionEnv(url), OTP_PORT: `${port}` });
-  try {
-    while (performance.now() - startMs < startMaxMs) {
-      const client = openClient(port, key);
-      try {
-        const { status } = await client.get(`/v1/otp/${id ?? "AAAAAAAAAAAAAAAAAAAAAA"}`);
-        if (status !== (id === undefined ? 404 : 200)) throw new Error(`the first answer was ${status}`);
-        return performance.now() - startMs;
-      } catch (error) {
-        if ((error as { code?: unknown }).code !== "ECONNREFUSED") throw error;
-        await new Promise((resolve) => setTimeout(resolve, pollMs));
-      } finally {
-        client.close();
-      }
-    }
-    throw new Error("the service did not answer in time");
-  } finally {
-    await end(child, "SIGTERM");
-  }
 }

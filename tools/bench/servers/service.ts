@@ -5,7 +5,8 @@
  *   service.ts '{"codes":"/tmp/codes.sock"}'
  *
  * The configuration is in the environment. Told "hold" over IPC the provider answers nobody until "release"; "settle" has
- * the garbage collected (under --expose-gc), and answers with what is left on the heap.
+ * the garbage collected (under --expose-gc), and answers with what is left on the heap; "count" counts statements from then
+ * on, and "counted" answers with them.
  */
 import { parseConfig } from "../../../src/config/config.ts";
 import type { Provider } from "../../../src/delivery/provider.ts";
@@ -16,6 +17,7 @@ import type { Store } from "../../../src/store/store.ts";
 import { createSystem } from "../../../src/system.ts";
 import { createTelemetry } from "../../../src/telemetry.ts";
 import { openCodePipe } from "./code-pipe.ts";
+import { beginCounting, counted } from "./counting.ts";
 
 export interface ServiceOptions {
   /** The load generator's socket. */
@@ -49,6 +51,8 @@ process.on("message", (said) => {
     for (const resolve of held ?? []) resolve({ kind: "accepted" });
     held = undefined;
   }
+  if (said === "count") beginCounting();
+  if (said === "counted") process.send?.(counted());
   if (said === "settle") {
     if (globalThis.gc === undefined) throw new Error("the garbage is only collected under --expose-gc");
     // What the first leaves to be finalized the second takes; and both give back what pages they can.
