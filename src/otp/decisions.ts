@@ -12,6 +12,7 @@ import { countMessage, dailyMaxOf, dailyOf, type Counting, type Share } from "./
 import { blocked, refusalOf } from "./destination.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
+import { emptyLog } from "./log.ts";
 import { newMessage, type Message } from "./message.ts";
 import { openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
@@ -37,6 +38,7 @@ import {
   end,
   nothing,
   terminalReason,
+  withNote,
   type Decided,
   type PhoneView,
   type Verification,
@@ -170,7 +172,7 @@ export function decideSend(
   if (!counting.counted) return spendLimited(counting, cap);
 
   const { phone: number, ...kept } = facts.value;
-  const verification: Verification = {
+  const opened: Verification = {
     ...kept,
     region: number.region,
     // A send that would have been refused does not count: a guard that observes sees what one that enforces would.
@@ -185,7 +187,9 @@ export function decideSend(
     createMs: now,
     expireMs: now + policy.ttlMs,
     endMs: null,
+    log: emptyLog,
   };
+  const verification = withNote(opened, { kind: "send", outcome: opened.channel }, now);
   const message = owedMessage(verification, now, counting);
   const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, share: counting.share };
   return {
@@ -254,10 +258,12 @@ export function decideVerify(
   if (facts.purpose !== verification.purpose) return nothing(refused("PURPOSE_MISMATCH", { field: "purpose" }));
   if (facts.bind !== verification.bind) return nothing(refused("PURPOSE_MISMATCH", { field: "bind" }));
 
-  const counted = { ...verification, attempts: verification.attempts + 1 };
+  const attempts = verification.attempts + 1;
+  const counted = (outcome: "right" | "wrong") =>
+    withNote({ ...verification, attempts }, { kind: "guess", outcome }, now);
   const right = isSandbox(verification.tenant) ? sandboxCode(verification.digits) : deriveCode(keys, verification);
   if (right !== undefined && codesMatch(right, typed)) {
-    const verified = end(counted, "VERIFIED", now);
+    const verified = end(counted("right"), "VERIFIED", now);
     const [refunds, history] = policies.withRefunds(
       policies.forgive(phone.history, verification.attempts),
       now,
@@ -274,14 +280,14 @@ export function decideVerify(
       result: { kind: "verified", verification: verified },
     };
   }
-  const attemptsRemaining = counted.attemptsMax - counted.attempts;
+  const attemptsRemaining = verification.attemptsMax - attempts;
   const wrong = refused("CODE_MISMATCH", { field: "code", attemptsRemaining });
   return {
     writes: {
-      verification: attemptsRemaining > 0 ? counted : end(counted, "LOCKED", now),
+      verification: attemptsRemaining > 0 ? counted("wrong") : end(counted("wrong"), "LOCKED", now),
       history: policies.withWrongCode(phone.history, now),
       ...guessOf(verification, false),
-      ...recordOf(claim, counted.id, { at: now, refusal: wrong.refusal }, now),
+      ...recordOf(claim, verification.id, { at: now, refusal: wrong.refusal }, now),
     },
     result: wrong,
   };
@@ -331,12 +337,12 @@ export function decideResend(
   if (!counting.counted) return spendLimited(counting, cap);
 
   const resends = verification.resends + 1;
-  const resent: Verification = {
-    ...verification,
-    resends,
-    delivery: "SENDING",
-    nextResendMs: now + (policy.resendGapsMs[resends] ?? 0),
-  };
+  const nextResendMs = now + (policy.resendGapsMs[resends] ?? 0);
+  const resent = withNote(
+    { ...verification, resends, delivery: "SENDING", nextResendMs },
+    { kind: "resend", outcome: verification.channel },
+    now,
+  );
   const message = owedMessage(resent, now, counting);
   return {
     writes: {

@@ -78,6 +78,7 @@ export type TryOutcome = "taken" | "gone" | "failed";
 export interface AfterTry {
   /** Null when the event is done with, whether it was taken or given up. */
   readonly retry: { readonly tries: number; readonly dueMs: Instant } | null;
+  readonly isTaken: boolean;
   readonly endpoint: Endpoint;
 }
 
@@ -92,18 +93,21 @@ export function afterTry(
   if (outcome === "taken") {
     return {
       retry: null,
+      isTaken: true,
       endpoint: endpoint.failingSinceMs === null ? endpoint : { ...endpoint, failingSinceMs: null },
     };
   }
   const since = endpoint.failingSinceMs ?? now;
   const failing = endpoint.failingSinceMs === null ? { ...endpoint, failingSinceMs: now } : endpoint;
-  if (outcome === "gone") return { retry: null, endpoint: disabled(failing, "gone", now) };
+  if (outcome === "gone") return { retry: null, isTaken: false, endpoint: disabled(failing, "gone", now) };
   const waitMs = retryWaitsMs[tries];
   if (waitMs === undefined) {
-    return { retry: null, endpoint: now - since >= failingMaxMs ? disabled(failing, "failing", now) : failing };
+    const isOver = now - since >= failingMaxMs;
+    return { retry: null, isTaken: false, endpoint: isOver ? disabled(failing, "failing", now) : failing };
   }
   return {
     retry: { tries: tries + 1, dueMs: now + Math.floor(waitMs * (1 + jitterShare * chance)) },
+    isTaken: false,
     endpoint: failing,
   };
 }

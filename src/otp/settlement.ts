@@ -5,6 +5,7 @@
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
 import { uncounted, type DailyCount } from "./daily-cap.ts";
+import { callOutcome, type CallOutcome } from "./log.ts";
 import {
   forward,
   giveUp,
@@ -18,7 +19,7 @@ import {
 import { limitsFor, type Policy } from "./policy.ts";
 import { providerName } from "./provider-text.ts";
 import { giveBackAll } from "./rate-limit.ts";
-import { end, nothing, stateAt, type Decided, type PhoneView, type Verification } from "./verification.ts";
+import { end, nothing, stateAt, withNote, type Decided, type PhoneView, type Verification } from "./verification.ts";
 
 export interface SettleView {
   readonly now: Instant;
@@ -52,12 +53,29 @@ export function decideSettle(view: SettleView, call: EndedCall, policy: Policy):
   // Nothing is sent after a terminal state.
   const message =
     pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
-  return concluded(view, message, policy);
+  // An acceptance that is noted once more happened once.
+  const isKnown = !isInHand && isAccepted(verification, view.message.copy, call.provider);
+  return concluded(isKnown ? view : noted(view, callOutcome(call.outcome), call.provider), message, policy);
 }
 
 /** Gives up a message that is too late to send (past its deadline, or after the end of its verification), or over the cap. */
 export function decideGiveUp(view: SettleView, policy: Policy): Decided<Settled> {
-  return concluded(view, giveUp(view.message), policy);
+  return concluded(noted(view, "given-up", null), giveUp(view.message), policy);
+}
+
+/** Whether the log says already that a provider has taken a message. */
+function isAccepted({ log }: Verification, copy: number, provider: string): boolean {
+  return log.entries.some(
+    (entry) =>
+      entry.kind === "call" && entry.outcome === "accepted" && entry.copy === copy && entry.provider === provider,
+  );
+}
+
+/** What is decided about, with the end of a call in the log. */
+function noted<View extends SettleView>(view: View, outcome: CallOutcome, provider: string | null): View {
+  const { verification, message, now } = view;
+  const note = { kind: "call", outcome, provider, copy: message.copy } as const;
+  return { ...view, verification: withNote(verification, note, now) };
 }
 
 /** The message as it has become, and what follows from that for its verification and its phone. */
@@ -69,13 +87,12 @@ function concluded(
   const pending = stateAt(verification, now) === "PENDING";
   const latest = message.copy === verification.resends;
   const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
-  const noted = moved.delivery === verification.delivery ? verification : moved;
   if (!isProvenUnsent(message))
-    return { writes: { message, verification: noted }, result: { message, verification: noted } };
+    return { writes: { message, verification: moved }, result: { message, verification: moved } };
 
   // With a later copy under way or arrived, an earlier one that never left changes nothing.
   const withdrawn =
-    !pending || !latest ? noted : message.copy === 0 ? end(noted, "FAILED", now) : withoutResend(noted, now);
+    !pending || !latest ? moved : message.copy === 0 ? end(moved, "FAILED", now) : withoutResend(moved, now);
   // A success gives back all messages that the verification still counts, so this one would come back twice.
   const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
   const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
@@ -116,7 +133,9 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const held: Message = { ...reported, provider: facts.provider, providerMessageId: reportedId ?? knownId };
   const isOver = stateAt(verification, now) !== "PENDING";
   const settled: Message = isOver ? { ...held, delivery: facts.delivery, dueMs: null } : held;
-  const shown = settled.copy === verification.resends ? { ...verification, delivery: settled.delivery } : verification;
+  const note = { kind: "report", outcome: facts.delivery, provider: facts.provider, copy: message.copy } as const;
+  const heard = withNote(verification, note, now);
+  const shown = settled.copy === verification.resends ? { ...heard, delivery: settled.delivery } : heard;
   return { writes: { message: settled, verification: shown }, result: { message: settled, verification: shown } };
 }
 

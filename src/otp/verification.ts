@@ -7,6 +7,7 @@ import type { Channel } from "./channel.ts";
 import type { DailyCount } from "./daily-cap.ts";
 import type { SpendWarning } from "./event.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
+import { entryAt, withEntry, type Happening, type Log } from "./log.ts";
 import type { Delivery, Message } from "./message.ts";
 import type { PhoneHistory } from "./policy.ts";
 import type { PrefixChange, Tally } from "./pumping-guard.ts";
@@ -60,6 +61,7 @@ export interface Verification {
   readonly expireMs: Instant;
   /** When it reached its terminal state, or null. */
   readonly endMs: Instant | null;
+  readonly log: Log;
 }
 
 /** What a decision wants written. Absent parts stay as they are. */
@@ -123,7 +125,17 @@ export function stateAt(verification: Verification, now: Instant): State {
 
 /** A verification brought to its end: the salt goes with the state. Pure. */
 export function end(verification: Verification, state: Exclude<State, "PENDING">, now: Instant): Verification {
-  return { ...verification, state, salt: null, endMs: now };
+  return withNote({ ...verification, state, salt: null, endMs: now }, { kind: "end", outcome: state }, now);
+}
+
+/** What is noted: what of it is not said is about no provider, and the latest message. */
+type Note = { [Kind in Happening["kind"]]: NoteOf<Extract<Happening, { kind: Kind }>> }[Happening["kind"]];
+type NoteOf<H extends Happening> = Pick<H, "kind" | "outcome"> & Partial<Pick<H, "copy" | "provider">>;
+
+/** A verification with something noted that happened to it. Pure. */
+export function withNote(verification: Verification, note: Note, now: Instant): Verification {
+  const happening = { copy: verification.resends, provider: null, ...note } as Happening;
+  return { ...verification, log: withEntry(verification.log, entryAt(happening, verification.createMs, now)) };
 }
 
 /** A pending verification whose time is over, brought to EXPIRED as of that time. Pure. */

@@ -4,6 +4,8 @@
  * an act may read, decide and write as it goes, and is written once.
  */
 
+import type { Verification } from "../otp/verification.ts";
+
 /** Values are `$1`, `$2`, … in the text. A write that is asked for rows says RETURNING. */
 export interface Statement {
   readonly name: string;
@@ -17,6 +19,8 @@ export interface Statement {
 export type Value = string | number | Uint8Array | null;
 
 export type Step =
+  /** Changes a verification, if it is there, as the acts on it do. */
+  | { readonly verificationId: string; readonly change: (verification: Verification) => Verification }
   /** Keeps everyone else from writing a table until the transaction is over. Readers go on. */
   | { readonly lock: "api_keys" | "tenants" | "master_keys" }
   /** Runs a statement once for each list of values. The rows of each are what it answers, if they are waited for. */
@@ -38,6 +42,13 @@ export function* queryEach<Row>(statement: Statement, lists: readonly (readonly 
 /** Runs a write, once for each list of values, whose outcome matters only in that a failure takes the act back. */
 export function* send(statement: Statement, ...lists: readonly (readonly Value[])[]): Steps<void> {
   yield { statement, lists, isAwaited: false };
+}
+
+export function* changeVerification(
+  verificationId: string,
+  change: (verification: Verification) => Verification,
+): Steps<void> {
+  yield { verificationId, change };
 }
 
 export function* lock(table: "api_keys" | "tenants" | "master_keys"): Steps<void> {

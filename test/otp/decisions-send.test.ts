@@ -16,6 +16,7 @@ import {
   freshPhone,
   hourMs,
   keys,
+  logOf,
   minuteMs,
   policy,
   record,
@@ -36,7 +37,7 @@ describe("a send", () => {
   test("opens a pending verification with the policy's terms", () => {
     const { result, verification, message, tats: tatsMs } = send();
     expect(result).toEqual({ kind: "opened", verification, message, now, tatsMs });
-    expect(verification).toEqual(verificationOf({ delivery: "SENDING" }));
+    expect(verification).toEqual(verificationOf({ delivery: "SENDING", log: logOf([0, "send", "sms"]) }));
   });
 
   test("puts one message in the outbox, in hand, with a deadline 60 s before the code's end", () => {
@@ -136,7 +137,13 @@ describe("a resend", () => {
   test("changes nothing else: neither the lifetime nor the attempts", () => {
     const at = now + 30 * secondMs;
     expect(resend({ attempts: 3 }).writes.verification).toEqual(
-      verificationOf({ attempts: 3, resends: 1, delivery: "SENDING", nextResendMs: at + 60 * secondMs }),
+      verificationOf({
+        attempts: 3,
+        resends: 1,
+        delivery: "SENDING",
+        nextResendMs: at + 60 * secondMs,
+        log: logOf([30 * secondMs, "resend", "sms", null, 1]),
+      }),
     );
   });
 
@@ -202,7 +209,8 @@ describe("a cancel", () => {
   test("ends the verification, erases its salt and gives nothing back", () => {
     const verification = verificationOf({ attempts: 2, resends: 1 });
     const { writes, result } = decideCancel({ now: now + 5, verification, phone: freshPhone }, undefined);
-    const canceled = verificationOf({ attempts: 2, resends: 1, state: "CANCELED", salt: null, endMs: now + 5 });
+    const log = logOf([5, "end", "CANCELED", null, 1]);
+    const canceled = verificationOf({ attempts: 2, resends: 1, state: "CANCELED", salt: null, endMs: now + 5, log });
     expect(writes).toEqual({ verification: canceled });
     expect(result).toEqual({ kind: "canceled", verification: canceled });
   });
@@ -212,7 +220,13 @@ describe("a cancel", () => {
     const { writes, result } = decideCancel({ now: verification.expireMs + 5, verification, phone: freshPhone }, claim);
     expect(result).toMatchObject({ refusal: { reason: "OTP_EXPIRED" } });
     expect(writes).toEqual({
-      verification: { ...verification, state: "EXPIRED", salt: null, endMs: verification.expireMs },
+      verification: {
+        ...verification,
+        state: "EXPIRED",
+        salt: null,
+        endMs: verification.expireMs,
+        log: logOf([policy.ttlMs, "end", "EXPIRED"]),
+      },
     });
   });
 });

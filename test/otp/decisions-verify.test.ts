@@ -16,6 +16,8 @@ import {
   freshPhone,
   hourMs,
   keys,
+  logOf,
+  type LogText,
   masterKeyB,
   policy,
   rightCode,
@@ -52,7 +54,8 @@ describe("a lifetime", () => {
   test.each([0, 1, dayMs])("does not %i ms after it, and the salt goes with the first call that finds so", (lateMs) => {
     const { writes, result } = verify(right, { now: expireMs + lateMs });
     expect(result).toMatchObject({ kind: "refused", refusal: { reason: "OTP_EXPIRED" } });
-    expect(writes).toEqual({ verification: verificationOf({ state: "EXPIRED", salt: null, endMs: expireMs }) });
+    const log = logOf([policy.ttlMs, "end", "EXPIRED"]);
+    expect(writes).toEqual({ verification: verificationOf({ state: "EXPIRED", salt: null, endMs: expireMs, log }) });
   });
 });
 
@@ -77,11 +80,15 @@ describe("attempts", () => {
       [mismatch(0), "LOCKED"],
       [{ kind: "refused", refusal: { reason: "OTP_LOCKED" } }, undefined],
     ]);
-    expect(verification).toEqual(verificationOf({ state: "LOCKED", attempts: 5, salt: null, endMs: now }));
+    const guessed = Array.from({ length: 5 }, (): LogText => [5 * secondMs, "guess", "wrong"]);
+    const log = logOf(...guessed, [5 * secondMs, "end", "LOCKED"]);
+    expect(verification).toEqual(verificationOf({ state: "LOCKED", attempts: 5, salt: null, endMs: now, log }));
   });
 
   test("are counted in the same write that holds the outcome", () => {
-    expect(verify(wrong).writes.verification).toEqual(verificationOf({ attempts: 1 }));
+    expect(verify(wrong).writes.verification).toEqual(
+      verificationOf({ attempts: 1, log: logOf([5 * secondMs, "guess", "wrong"]) }),
+    );
     expect(verify(right).writes.verification).toMatchObject({ attempts: 1, state: "VERIFIED" });
   });
 
@@ -154,7 +161,8 @@ describe("nothing verifies", () => {
 describe("a success", () => {
   test("ends the verification and erases its salt", () => {
     const { writes, result } = verify(right, { verification: verificationOf({ attempts: 2 }) });
-    const verified = verificationOf({ state: "VERIFIED", attempts: 3, salt: null, endMs: now });
+    const log = logOf([5 * secondMs, "guess", "right"], [5 * secondMs, "end", "VERIFIED"]);
+    const verified = verificationOf({ state: "VERIFIED", attempts: 3, salt: null, endMs: now, log });
     expect(result).toEqual({ kind: "verified", verification: verified });
     expect(writes.verification).toEqual(verified);
   });

@@ -9,7 +9,7 @@ import {
   type SettleView,
 } from "../../src/otp/settlement.ts";
 import type { PhoneView, State, Verification } from "../../src/otp/verification.ts";
-import { endedAs, freshPhone, messageOf, policy, secondMs, verificationOf } from "../support/data/examples.ts";
+import { endedAs, freshPhone, logOf, messageOf, policy, secondMs, verificationOf } from "../support/data/examples.ts";
 import { testEpochMs as now } from "../support/service/system.ts";
 
 const accepted: SendOutcome = { kind: "accepted", providerMessageId: "id-1" };
@@ -45,7 +45,13 @@ describe("a first message", () => {
   test("that is proven unsent fails the verification, erases its salt and gives its budget back", () => {
     const { writes } = settled({ now: now + 5 }, refused);
     expect(writes.verification).toEqual(
-      verificationOf({ state: "FAILED", delivery: "REJECTED", salt: null, endMs: now + 5 }),
+      verificationOf({
+        state: "FAILED",
+        delivery: "REJECTED",
+        salt: null,
+        endMs: now + 5,
+        log: logOf([5, "call", "recipient", "one"], [5, "end", "FAILED"]),
+      }),
     );
     expect(writes.tats).toEqual([now + 5, now + 5]);
   });
@@ -80,13 +86,16 @@ describe("a resend", () => {
   test("out there keeps the verification from failing when the first message turns out unsent", () => {
     const verification = verificationOf({ resends: 1, nextResendMs });
     const { writes } = settled({ message: copy(0), verification, phone: phoneAfter(2) }, refused);
-    expect(writes.verification).toEqual(verification);
+    expect(writes.verification).toEqual({ ...verification, log: logOf([0, "call", "recipient", "one"]) });
     expect(writes.message).toMatchObject({ delivery: "REJECTED" });
   });
 
   test("under way does not take its delivery from an earlier message", () => {
     const verification = sending({ resends: 1, nextResendMs });
-    expect(settled({ message: copy(0), verification }, accepted).writes.verification).toEqual(verification);
+    expect(settled({ message: copy(0), verification }, accepted).writes.verification).toEqual({
+      ...verification,
+      log: logOf([0, "call", "accepted", "one"]),
+    });
   });
 });
 
@@ -180,7 +189,7 @@ describe("a message given up, too late to send", () => {
   ])("but perhaps sent %s changes nothing but its delivery", (_, changes) => {
     const { message, verification, tats } = givenUp({ ...unsent(), ...changes }, sending());
     expect(message).toMatchObject({ delivery: "EXPIRED", maybeSent: true });
-    expect(verification).toEqual(sending({ delivery: "EXPIRED" }));
+    expect(verification).toEqual(sending({ delivery: "EXPIRED", log: logOf([5, "call", "given-up"]) }));
     expect(tats).toBeUndefined();
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { canonicalBind, expire, stateAt, terminalReason, type State } from "../../src/otp/verification.ts";
-import { dayMs, endedAs, verificationOf } from "../support/data/examples.ts";
+import { dayMs, endedAs, logOf, policy, verificationOf } from "../support/data/examples.ts";
 
 const ends: readonly Exclude<State, "PENDING">[] = ["VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];
 
@@ -41,6 +41,7 @@ test("expiry erases the salt, and counts from the end of the lifetime, whenever 
     state: "EXPIRED",
     salt: null,
     endMs: verification.expireMs,
+    log: logOf([policy.ttlMs, "end", "EXPIRED"]),
   });
 });
 

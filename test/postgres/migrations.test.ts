@@ -7,6 +7,7 @@ import { createConnections } from "../../src/store/postgres/connections.ts";
 import { migratePostgres, postgresMigrations, type PostgresMigration } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "../store/acts.ts";
+import { logOf } from "../support/data/examples.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem, testEpochMs } from "../support/service/system.ts";
@@ -75,7 +76,7 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   const store = await open(url);
   const acts = createActs(store, system);
   const { verification } = await acts.send(ann, { channel: "voice" });
-  // The rows of an older version have every column but the new one.
+  // The rows of an older version have every column but the new ones.
   const columnsOf = async (table: string) => {
     const found = await read(
       `SELECT column_name AS name FROM information_schema.columns
@@ -95,6 +96,7 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   await read(`DROP FUNCTION follow_counters, follow_daily_messages CASCADE`);
   await read(`ALTER TABLE messages DROP COLUMN channel`);
   await read(`ALTER TABLE verifications DROP COLUMN channel`);
+  await read(`ALTER TABLE verifications DROP COLUMN log`);
   await read(`UPDATE schema_version SET version = 2`);
   await store.close();
   const later = await open(url);
@@ -110,7 +112,7 @@ test("a day's messages are counted on, and an instance of the version before the
     read(`INSERT INTO daily_messages (tenant, day, count, warned, warned_cap) VALUES ('default', ${day}, ${count}, 80, 9)
       ON CONFLICT (tenant, day) DO UPDATE SET count = excluded.count, warned = excluded.warned`);
   const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
-  await migratePostgres(connections, postgresMigrations.slice(0, 3));
+  await migratePostgres(connections, postgresMigrations.slice(0, 4));
   await connections.close();
   await put(7);
 
@@ -133,6 +135,26 @@ test("a day's messages are counted on, and an instance of the version before the
   system.advance(9 * 86_400_000);
   await store.sweep(100, 86_400_000);
   expect([await counted(), await read("SELECT * FROM counters")]).toEqual([[], []]);
+  await store.close();
+});
+
+test("what a version that keeps no log writes leaves the log as it is, and one that it opens has none", async () => {
+  const { url, read } = await database();
+  const system = createManualSystem();
+  const store = await open(url);
+  const acts = createActs(store, system);
+  const { verification } = await acts.send(ann);
+  // As the version before writes them.
+  await read(`UPDATE verifications SET attempts = attempts + 1`);
+  expect(await acts.guess(verification, acts.wrongCode(verification))).toBe("CODE_MISMATCH");
+  const seen = [await acts.read(verification)];
+  await read(`UPDATE verifications SET log = NULL`);
+  expect(await acts.guess(verification, acts.wrongCode(verification))).toBe("CODE_MISMATCH");
+  seen.push(await acts.read(verification));
+  expect(seen.map(({ attempts, log }) => [attempts, log])).toEqual([
+    [2, logOf([0, "send", "sms"], [0, "guess", "wrong"])],
+    [3, logOf([0, "guess", "wrong"])],
+  ]);
   await store.close();
 });
 

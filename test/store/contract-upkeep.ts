@@ -7,6 +7,7 @@ import { idempotencyClaim } from "../../src/otp/idempotency.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { StoreUnavailable, type Store, type Swept } from "../../src/store/store.ts";
+import { logOf } from "../support/data/examples.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 
@@ -37,6 +38,7 @@ export function upkeepCases(withStore: WithStore): void {
           state: "EXPIRED",
           salt: null,
           endMs: verification.expireMs,
+          log: logOf([0, "send", "sms"], [600_000, "end", "EXPIRED"]),
         });
       }),
     );

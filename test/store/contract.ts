@@ -11,6 +11,7 @@ import { decisionCases } from "./contract-decisions.ts";
 import { endpointCases } from "./contract-endpoints.ts";
 import { eventCases } from "./contract-events.ts";
 import { guessCases } from "./contract-guesses.ts";
+import { logCases } from "./contract-log.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
 import { recordCases } from "./contract-records.ts";
@@ -76,6 +77,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     recordCases(withStore);
     botPassCases(withStore);
     outboxCases(withStore);
+    logCases(withStore);
     providerTextCases(withStore);
     upkeepCases(withStore);
     guessCases(withStore);

@@ -38,7 +38,9 @@ export function claimAll(store: Store, changes: Partial<Parameters<Store["events
 }
 
 export function recordedAsTaken(store: Store, jobs: readonly EventJob[]) {
-  return Promise.all(jobs.map((job) => store.events.recordTry(job, (endpoint) => ({ retry: null, endpoint }))));
+  return Promise.all(
+    jobs.map((job) => store.events.recordTry(job, (endpoint) => ({ retry: null, isTaken: true, endpoint }))),
+  );
 }
 
 /** All that waits and is due, taken off the outbox. */

@@ -8,6 +8,7 @@ import { copyFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
+import { emptyLog } from "../../src/otp/log.ts";
 import type { State } from "../../src/otp/verification.ts";
 import { createAuthenticate } from "../../src/service/api-keys.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
@@ -15,6 +16,7 @@ import { migrations } from "../../src/store/sqlite/migrations.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
+import { logOf } from "../support/data/examples.ts";
 import { createManualSystem, testEpochMs } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
@@ -179,6 +181,16 @@ describe("a database of the first schema", () => {
     expect(await acts.guess(pending, acts.wrongCode(pending))).toBe("CODE_MISMATCH");
     expect(await acts.guess(pending, acts.rightCode(pending))).toBe("verified");
     expect(await acts.read(pending)).toMatchObject({ state: "VERIFIED", attempts: 3, salt: null });
+  });
+
+  test("has what happens from now on noted, and nothing of what came before", async () => {
+    const acts = createActs(store, system, keys);
+    const pending = await find(0);
+    expect(pending.log).toEqual(emptyLog);
+    const offsetMs = system.now() - pending.createMs;
+    expect(await acts.guess(pending, acts.wrongCode(pending))).toBe("CODE_MISMATCH");
+    expect((await acts.read(pending)).log).toEqual(logOf([offsetMs, "guess", "wrong"]));
+    expect((await find(2)).log).toEqual(emptyLog);
   });
 
   test("answers for what had ended, as it ended", async () => {

@@ -24,6 +24,22 @@ export const eventMutants: readonly Mutant[] = [
     suites: contract,
   },
   {
+    name: "posted, and not noted",
+    breaks: "an operator cannot tell whether an endpoint was told",
+    place: "src/store/sqlite/steps.ts##step",
+    text: `unit.updateVerification(step.change(verification));`,
+    replacement: `step.change(verification);`,
+    suites: contract,
+  },
+  {
+    name: "a full log forgets the latest",
+    breaks: "how a verification came to its end is not in its log",
+    place: "src/otp/log.ts#withEntry",
+    text: `[...entries.toSpliced(entriesMax / 2, 1), entry]`,
+    replacement: `entries`,
+    suites: contract,
+  },
+  {
     name: "undelivered while it goes on",
     breaks: "a tenant gives up on an SMS that another provider is about to send",
     place: "src/otp/event.ts#isOver",

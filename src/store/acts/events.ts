@@ -2,10 +2,11 @@
  * The acts on events that wait to be posted. Each is written by the act that it tells of (`UnitOfWork.owe`).
  */
 import { eventLeaseMs } from "../../otp/endpoint.ts";
+import { withNote } from "../../otp/verification.ts";
 import type { Engine } from "../engine.ts";
 import type { Events } from "../events.ts";
 import { endpointColumns, toEndpoint, toEventJob, type EndpointRow, type EventRow } from "../rows/event.ts";
-import { list, query, queryEach, send } from "../statement.ts";
+import { changeVerification, list, query, queryEach, send } from "../statement.ts";
 import { lockEndpoint, putEndpoint } from "./endpoints.ts";
 import { lockTenants, revise } from "./tenants.ts";
 
@@ -78,13 +79,18 @@ export function eventActs(engine: Engine): Events {
         const claimed = yield* query(sql.claimed, [id, event.id, dueMs]);
         const endpoint = claimed.length === 0 ? undefined : yield* lockEndpoint(id);
         if (endpoint === undefined) return undefined;
-        const { retry, endpoint: next } = decide(endpoint, engine.now());
+        const now = engine.now();
+        const { retry, isTaken, endpoint: next } = decide(endpoint, now);
         if (retry === null) yield* send(sql.delete, [id, event.id]);
         else yield* send(sql.putDue, [id, event.id, retry.tries, retry.dueMs]);
         if (next !== endpoint) yield* putEndpoint(next);
         if (next.disableMs !== endpoint.disableMs) {
           yield* lockTenants();
           yield* revise(next.tenant);
+        }
+        if (retry === null && event.phone !== null && event.type !== "webhook.test") {
+          const note = { kind: isTaken ? "posted" : "dropped", outcome: event.type } as const;
+          yield* changeVerification(event.phone.requestId, (found) => withNote(found, note, now));
         }
         return next;
       }),

@@ -233,7 +233,12 @@ export const postgresMigrations: readonly PostgresMigration[] = [
     ],
   },
   {
-    name: "0004-counters",
+    name: "0004-log",
+    // What happened to a verification (rows/log.ts); NULL in rows that an earlier version writes.
+    statements: [`ALTER TABLE verifications ADD COLUMN log bytea`],
+  },
+  {
+    name: "0005-counters",
     // What is counted of a tenant's day, each kind by itself and in whole numbers. A version before this one reads and writes
     // the messages in `daily_messages`, under the same lock. The two tables follow each other until that one goes.
     statements: [

@@ -17,7 +17,7 @@ function typesOf(columns: readonly string[], { bytes = [], texts }: { bytes?: st
   return columns.map((column) => (bytes.includes(column) ? "bytea" : texts.includes(column) ? "text" : "bigint"));
 }
 const verificationTypes = typesOf(verificationColumns, {
-  bytes: ["id", "salt", "phone_index", "phone_box"],
+  bytes: ["id", "salt", "phone_index", "phone_box", "log"],
   texts: ["tenant", "key_id", "region", "locale", "purpose", "bind", "web_origin", "app_hash"],
 });
 const messageTypes = typesOf(messageColumns, {
@@ -73,9 +73,9 @@ export const statements = {
   updateVerifications: statement(
     "update-verifications",
     `UPDATE verifications AS v SET salt = u.salt, state = u.state, delivery = u.delivery, attempts = u.attempts,
-       resends = u.resends, next_resend_ms = u.next_resend_ms, end_ms = u.end_ms
-     FROM ${unnest(["bytea", "smallint", "smallint", "smallint", "smallint", "bigint", "bigint", "bytea"])}
-       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, id)
+       resends = u.resends, next_resend_ms = u.next_resend_ms, end_ms = u.end_ms, log = u.log
+     FROM ${unnest(["bytea", "smallint", "smallint", "smallint", "smallint", "bigint", "bigint", "bytea", "bytea"])}
+       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, log, id)
      WHERE v.id = u.id`,
   ),
   putMessages: statement(

@@ -1,8 +1,12 @@
 /**
  * Acts in steps (statement.ts) on PostgreSQL. What is not waited for is sent along with what follows.
  */
+import { idBytesOf } from "../rows/values.ts";
+import { toVerification, verificationChanges, type VerificationRow } from "../rows/verification.ts";
 import type { Step, Steps } from "../statement.ts";
+import { columns } from "./columns.ts";
 import type { Transaction } from "./connections.ts";
+import { statements as sql } from "./statements.ts";
 
 export async function runSteps<T>(transaction: Transaction, steps: Steps<T>): Promise<T> {
   let next = steps.next();
@@ -14,6 +18,12 @@ async function run(transaction: Transaction, step: Step): Promise<unknown[][]> {
   if ("lock" in step) {
     const text = `LOCK TABLE ${step.lock} IN SHARE ROW EXCLUSIVE MODE`;
     transaction.send({ name: `lock-${step.lock}`, text }, []);
+    return [];
+  }
+  if ("change" in step) {
+    const [row] = await transaction.query<VerificationRow>(sql.lockVerifications, [[idBytesOf(step.verificationId)]]);
+    if (row !== undefined)
+      transaction.send(sql.updateVerifications, columns([verificationChanges(step.change(toVerification(row)))]));
     return [];
   }
   const { name, text, locksRows } = step.statement;

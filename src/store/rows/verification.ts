@@ -6,6 +6,7 @@ import { type Tally } from "../../otp/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
 import { type State, type Verification } from "../../otp/verification.ts";
 import { at, idBytesOf, idText } from "./values.ts";
+import { logBytes, toLog } from "./log.ts";
 import { deliveries } from "./message.ts";
 
 /** Stored by position: append only. */
@@ -43,6 +44,7 @@ export interface VerificationRow {
   expire_ms: number;
   end_ms: number | null;
   channel: number;
+  log: Uint8Array | null;
 }
 
 export const verificationColumns = [
@@ -72,6 +74,7 @@ export const verificationColumns = [
   "expire_ms",
   "end_ms",
   "channel",
+  "log",
 ] as const satisfies (keyof VerificationRow)[];
 
 export function toVerification(row: VerificationRow): Verification {
@@ -102,6 +105,7 @@ export function toVerification(row: VerificationRow): Verification {
     createMs: row.create_ms,
     expireMs: row.expire_ms,
     endMs: row.end_ms,
+    log: toLog(row.log),
   };
 }
 
@@ -134,13 +138,14 @@ export function verificationValues(v: Verification): (string | number | Uint8Arr
     v.expireMs,
     v.endMs,
     channels.indexOf(v.channel),
+    logBytes(v.log),
   ];
 }
 
 /** What changes in a verification's life, and its id last: the values of the one UPDATE. */
 export function verificationChanges(v: Verification): (string | number | Uint8Array | null)[] {
   const [state, delivery] = [states.indexOf(v.state), deliveries.indexOf(v.delivery)];
-  return [v.salt, state, delivery, v.attempts, v.resends, v.nextResendMs, v.endMs, idBytesOf(v.id)];
+  return [v.salt, state, delivery, v.attempts, v.resends, v.nextResendMs, v.endMs, logBytes(v.log), idBytesOf(v.id)];
 }
 
 /** No verification lives longer than this, so an older one of a phone cannot be open. */

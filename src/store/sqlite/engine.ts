@@ -92,7 +92,7 @@ export class SqliteEngine implements Engine {
   }
 
   transact<T>(steps: () => Steps<T>): Promise<T> {
-    return this.perform({ run: () => this.#shared.runSteps(steps()) });
+    return this.perform({ run: (unit) => this.#shared.runSteps(steps(), unit) });
   }
 
   write<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {

@@ -382,4 +382,11 @@ export const migrations: readonly Migration[] = [
       DROP TABLE daily_messages;
     `,
   },
+  {
+    name: "0013-log",
+    sqlite: `
+      -- What happened to a verification (rows/log.ts); NULL in those that were there before.
+      ALTER TABLE verifications ADD COLUMN log BLOB;
+    `,
+  },
 ];

@@ -65,8 +65,8 @@ function verificationStatements(statement: Prepare) {
       `INSERT INTO verifications (${list(verificationColumns)}) VALUES (${marks(verificationColumns)})`,
     ),
     updateVerification: statement(
-      `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?
-       WHERE id = ?`,
+      `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?,
+       end_ms = ?, log = ? WHERE id = ?`,
     ),
     outlived: statement<{ id: Uint8Array }>(
       `SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,

@@ -2,7 +2,8 @@
  * Statements that all databases share, and acts in steps, on SQLite.
  */
 import type { Database, Statement as Prepared } from "better-sqlite3";
-import type { Statement, Steps, Value } from "../statement.ts";
+import type { Statement, Step, Steps, Value } from "../statement.ts";
+import type { UnitOfWork } from "../unit-of-work.ts";
 import type { Statements } from "./statements.ts";
 
 export class SharedStatements {
@@ -29,13 +30,20 @@ export class SharedStatements {
   }
 
   /** Runs an act within a transaction, which has the database to itself: nothing needs a lock. */
-  runSteps<T>(steps: Steps<T>): T {
+  runSteps<T>(steps: Steps<T>, unit: UnitOfWork): T {
     let next = steps.next();
-    while (next.done !== true) {
-      const step = next.value;
-      next = steps.next("lock" in step ? [] : step.lists.map((values) => this.run(step.statement, values)));
-    }
+    while (next.done !== true) next = steps.next(this.#step(next.value, unit));
     return next.value;
+  }
+
+  #step(step: Step, unit: UnitOfWork): unknown[][] {
+    if ("lock" in step) return [];
+    if ("change" in step) {
+      const verification = unit.verification(step.verificationId);
+      if (verification !== undefined) unit.updateVerification(step.change(verification));
+      return [];
+    }
+    return step.lists.map((values) => this.run(step.statement, values));
   }
 
   /** SQLite's driver knows no `$1`: each becomes a `?`, and the values follow. */

@@ -2,6 +2,7 @@
  * One of everything that the rules decide about, each with the parts that a test cares about changed: keys, a policy, a
  * verification, a message. All of it is fixed, so that a failure reads the same twice.
  */
+import { emptyLog, type Log, type LogEntry } from "../../../src/otp/log.ts";
 import { deriveCode } from "../../../src/otp/code.ts";
 import type { SendFacts } from "../../../src/otp/decisions.ts";
 import { idempotencyClaim, newRecord, type IdempotencyClaim } from "../../../src/otp/idempotency.ts";
@@ -92,7 +93,21 @@ export function verificationOf(changes: Partial<Verification> = {}): Verificatio
     createMs: testEpochMs,
     expireMs: testEpochMs + policy.ttlMs,
     endMs: null,
+    log: emptyLog,
     ...changes,
+  };
+}
+
+export type LogText = [offsetMs: number, kind: string, outcome: string, provider?: string | null, copy?: number];
+
+/** A log with these entries; where nothing is said of them, of no provider and about the first message. */
+export function logOf(...entries: LogText[]): Log {
+  return {
+    entries: entries.map(
+      ([offsetMs, kind, outcome, provider = null, copy = 0]) =>
+        ({ kind, outcome, copy, provider, offsetMs }) as LogEntry,
+    ),
+    omitted: 0,
   };
 }
 

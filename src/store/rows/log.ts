@@ -1,0 +1,100 @@
+/**
+ * Between a verification's log and the bytes in its row. Layout 1, numbers in one byte unless said otherwise:
+ *
+ *     1 | omitted | names | each name: bytes, UTF-8 | each entry: kind + 16 × copy | offset | outcome | name
+ *
+ * The offset is in milliseconds, 7 bits a byte, the lowest first, the eighth bit set in all but the last. Names are those
+ * of providers; an entry has one only where its kind has a provider: its place in the list plus 1, or 0 for none. A row
+ * without a log has NULL: one that an earlier version wrote.
+ */
+import { channels } from "../../otp/channel.ts";
+import { eventTypes } from "../../otp/event.ts";
+import { emptyLog, type Log, type LogEntry, type Outcomes } from "../../otp/log.ts";
+import { at } from "./values.ts";
+
+const layout = 1;
+/** Stored by position: append only, 16 at most. */
+const kinds = [
+  "send",
+  "resend",
+  "call",
+  "report",
+  "guess",
+  "end",
+  "posted",
+  "dropped",
+] as const satisfies (keyof Outcomes)[];
+
+/** Stored by position: append only. */
+const outcomes: { readonly [Kind in keyof Outcomes]: readonly Outcomes[Kind][] } = {
+  send: channels,
+  resend: channels,
+  call: [
+    "accepted",
+    "delivered",
+    "undelivered",
+    "recipient",
+    "credentials",
+    "balance",
+    "content",
+    "throttled",
+    "unavailable",
+    "ambiguous",
+    "given-up",
+  ],
+  report: ["ACCEPTED", "DELIVERED", "UNDELIVERED"],
+  guess: ["right", "wrong"],
+  end: ["VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"],
+  posted: eventTypes,
+  dropped: eventTypes,
+};
+
+const hasProvider = (kind: LogEntry["kind"]) => kind === "call" || kind === "report";
+const nameBytesMax = 255;
+
+export function logBytes({ entries, omitted }: Log): Buffer {
+  const bytes = [layout, omitted];
+  const names = [...new Set(entries.flatMap(({ provider }) => provider ?? []))];
+  bytes.push(names.length);
+  for (const name of names) {
+    const text = Buffer.from(name).subarray(0, nameBytesMax);
+    bytes.push(text.length, ...text);
+  }
+  for (const { kind, copy, offsetMs, outcome, provider } of entries) {
+    bytes.push(kinds.indexOf(kind) | (copy << 4));
+    let rest = offsetMs;
+    for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+    bytes.push(rest, (outcomes[kind] as readonly string[]).indexOf(outcome));
+    if (hasProvider(kind)) bytes.push(provider === null ? 0 : names.indexOf(provider) + 1);
+  }
+  return Buffer.from(bytes);
+}
+
+/** Throws where a newer version wrote it. */
+export function toLog(bytes: Uint8Array | null): Log {
+  if (bytes === null) return emptyLog;
+  let place = 0;
+  const next = () => at(bytes as unknown as readonly number[], place++);
+  if (next() !== layout) throw new Error("the database holds a log from a newer version");
+  const omitted = next();
+  const names = Array.from({ length: next() }, () => {
+    const length = next();
+    place += length;
+    return Buffer.from(bytes.subarray(place - length, place)).toString();
+  });
+  const entries: LogEntry[] = [];
+  while (place < bytes.length) {
+    const first = next();
+    const kind = at(kinds, first & 15);
+    let offsetMs = 0;
+    for (let unit = 1; ; unit *= 128) {
+      const byte = next();
+      offsetMs += (byte & 127) * unit;
+      if (byte < 128) break;
+    }
+    const outcome = at<string>(outcomes[kind], next());
+    const provider = hasProvider(kind) ? (names[next() - 1] ?? null) : null;
+    entries.push({ kind, copy: first >> 4, offsetMs, outcome, provider } as LogEntry);
+  }
+  return { entries, omitted };
+}
