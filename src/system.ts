@@ -67,7 +67,7 @@ export function createSystem(onClockJump: (jumpMs: number) => void = () => {}, c
       lastMonotonic += Math.floor(monotonic - lastMonotonic);
       return last;
     },
-    monotonicMs: clock.monotonicMs,
+    monotonicMs: () => clock.monotonicMs(),
     resumeFrom(instant) {
       // The clock was set back while the service was down: only the database shows that.
       if (instant - last > jumpWarnMs) onClockJump(last - instant);

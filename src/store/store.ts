@@ -251,9 +251,11 @@ export interface Store {
   /**
    * Looks at up to `max` rows of each kind. Pending verifications past their time become EXPIRED and lose their salt. What
    * is past its retention is deleted, and so is every bucket, history, prefix, record and count that no longer matters.
-   * Without `phoneOf`, where the keys are not at hand, expired verifications are not counted at their prefixes.
+   * Without `phoneOf`, where the keys are not at hand, expired verifications are not counted at their prefixes. Buckets,
+   * histories, prefixes and records are not to be found by their time, so a round goes through them all; where `isRound`
+   * is false they are left for later.
    */
-  sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept>;
+  sweep(max: number, retentionMs: number, phoneOf?: PhoneOf, isRound?: boolean): Promise<Swept>;
 
   /**
    * Gives records that an earlier version stored under a bare digest their keyed name, among the `max` that come after

@@ -56,14 +56,15 @@ export interface Horizon {
 }
 
 const beforeAll = new Uint8Array();
+const noRound: Round = { buckets: undefined, phones: undefined, records: undefined, prefixes: undefined };
 const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: beforeAll, prefixes: ["", ""] };
 
 /** Makes the sweep. It remembers where its round has come to. */
 export function createSweep(engine: Engine) {
   let round = newRound;
 
-  return async function sweep(max: number, retentionMs: number, phoneOf?: PhoneOf): Promise<Swept> {
-    const from = round;
+  return async function sweep(max: number, retentionMs: number, phoneOf?: PhoneOf, isRound = true): Promise<Swept> {
+    const from = isRound ? round : noRound;
     const now = engine.now();
     const lapsed = (await engine.query<{ id: Uint8Array }>(sql.lapsed, [now, max])).map(({ id }) => idText(id));
     const ended = await endLapsed(engine, lapsed, phoneOf);
@@ -77,6 +78,8 @@ export function createSweep(engine: Engine) {
       day: dayOf(now) - daysKept,
     };
     const { found, count, more } = await engine.deleteForgettable(horizon, (rows) => forgettableOf(rows, now));
+    const hasMore = more || lapsed.length === max;
+    if (!isRound) return { expired: ended, deleted: count, more: hasMore };
     const next: Round = {
       buckets: nextFrom(found.buckets, max, ({ bucket }) => bucket),
       phones: nextFrom(found.phones, max, ({ phone_index }) => phone_index),
@@ -86,7 +89,7 @@ export function createSweep(engine: Engine) {
     // A short table waits for the long ones: begun again each time it is through, it could miss their ends for ever.
     const isThrough = Object.values(next).every((key) => key === undefined);
     round = isThrough ? newRound : next;
-    return { expired: ended, deleted: count, more: !isThrough || more || lapsed.length === max };
+    return { expired: ended, deleted: count, more: !isThrough || hasMore };
   };
 }
 

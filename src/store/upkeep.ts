@@ -9,6 +9,11 @@ import type { PhoneOf, Store, Swept } from "./store.ts";
 
 /** A salt is erased within 60 s of its verification's end. */
 const everyMs = 15_000;
+/**
+ * How often tables that have no index on time are gone through, row by row. What has lapsed there counts no more, and only
+ * takes room. At each sweep this would be all that an idle server with a million rows does.
+ */
+const roundEveryMs = 3_600_000;
 const batchRowsMax = 200;
 const pauseMs = 20;
 /** Names that are looked at at once; few of them, if any, are to be changed. */
@@ -24,9 +29,10 @@ export async function sweepThrough(
   retentionMs: number,
   onSwept: (swept: Swept) => boolean,
   phoneOf?: PhoneOf,
+  isRound = true,
 ): Promise<void> {
   for (;;) {
-    const swept = await store.sweep(batchRowsMax, retentionMs, phoneOf);
+    const swept = await store.sweep(batchRowsMax, retentionMs, phoneOf, isRound);
     if (!onSwept(swept) || !swept.more) return;
     await sleep(system, pauseMs);
   }
@@ -44,16 +50,20 @@ export function createUpkeep(
   retentionMs: number,
   onFault: (error: unknown) => void,
 ): Recurring {
+  let roundAtMs = Number.NEGATIVE_INFINITY;
   return recurring(
     system,
     everyMs,
     async (isStopping) => {
-      await sweepThrough(store, system, retentionMs, () => !isStopping(), phoneOf);
+      const isRound = system.monotonicMs() >= roundAtMs;
+      await sweepThrough(store, system, retentionMs, () => !isStopping(), phoneOf, isRound);
+      if (!isRound) return;
       // On PostgreSQL, what an instance of an earlier version has written since.
       await keyThrough(store, slotOf, async () => {
         await sleep(system, pauseMs);
         return !isStopping();
       });
+      roundAtMs = system.monotonicMs() + roundEveryMs;
     },
     onFault,
   );

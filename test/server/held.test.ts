@@ -1,10 +1,42 @@
 /** How what strangers hold is looked at. */
+import { Socket } from "node:net";
 import { afterEach, expect, test, vi } from "vitest";
+import { createConnection } from "../../src/server/listener/connection.ts";
 import { createHeld } from "../../src/server/listener/held.ts";
 
 afterEach(() => {
   vi.useRealTimers();
   vi.restoreAllMocks();
+});
+
+const stranger = () => createConnection(new Socket(), "192.0.2.1", 0, 0);
+
+test("the process is looked at for as long as a stranger is connected", () => {
+  vi.useFakeTimers();
+  const rss = vi.spyOn(process.memoryUsage, "rss");
+  const looks = () => {
+    rss.mockClear();
+    vi.advanceTimersByTime(1_000);
+    return rss.mock.calls.length;
+  };
+  const held = createHeld(new Map());
+  expect(looks()).toBe(0);
+  const [leaver, caller] = [stranger(), stranger()];
+  held.opened(leaver);
+  held.opened(caller);
+  expect(looks()).toBe(20);
+  held.gone(leaver, true);
+  expect(looks()).toBe(20);
+  // A call may bring its key, and be told to go, when its connection is gone already.
+  held.gone(leaver, false);
+  held.letGo(leaver);
+  expect(looks()).toBe(20);
+  held.letGo(caller);
+  expect(looks()).toBe(0);
+  held.opened(stranger());
+  expect(looks()).toBe(20);
+  held.end();
+  expect(looks()).toBe(0);
 });
 
 test("a process that has no file left to open, and so cannot tell its size, goes on", () => {
@@ -13,6 +45,7 @@ test("a process that has no file left to open, and so cannot tell its size, goes
     throw Object.assign(new Error("EMFILE: too many open files"), { code: "EMFILE" });
   });
   const held = createHeld(new Map());
+  held.opened(stranger());
   vi.advanceTimersByTime(200);
   expect(rss.mock.calls.length).toBeGreaterThan(2);
   held.end();

@@ -113,6 +113,19 @@ export function upkeepCases(withStore: WithStore): void {
     );
 
     test(
+      "that is no round leaves what is not found by its time, and does not move the round on",
+      withStore(async ({ store, acts, system }) => {
+        const { verification } = await acts.send(ann);
+        await acts.send(ben);
+        system.advance(dayMs);
+        expect((await store.sweep(2, retentionMs)).more).toBe(true);
+        expect(await store.sweep(2, retentionMs, acts.phoneOf, false)).toMatchObject({ deleted: 0, more: false });
+        expect((await acts.read(verification)).state).toBe("EXPIRED");
+        expect((await sweepAll(store, 2, 10)).reduce((sum, { deleted }) => sum + deleted, 0)).toBe(2);
+      }),
+    );
+
+    test(
       "forgets a bucket once it is full, a past once nothing of it counts, a record once it is over",
       withStore(async ({ store, acts, system }) => {
         const scope = { tenant: "default", keyId: "key", rpc: "SendOtp", key: "once" } as const;

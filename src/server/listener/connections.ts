@@ -190,13 +190,14 @@ function allowedTicks(limits: ConnectionLimits, { hasBroughtKey, hasBroughtReque
 }
 
 function takeIn(book: Book, socket: Socket): boolean {
-  const { limits, bySocket, strangers, pace, tick } = book;
+  const { limits, bySocket, strangers, held, pace, tick } = book;
   const ageTicks = limits.maxAgeMs === 0 ? Number.POSITIVE_INFINITY : inTicks(limits, limits.maxAgeMs);
   // Spread by arrival, for want of a need for chance: neighbours end up to a tenth of the age apart.
   const spread = Number.isFinite(ageTicks) ? Math.floor((ageTicks * (bySocket.size % 10)) / 100) : 0;
   const address = limits.shareOf(socket.remoteAddress);
   const connection = createConnection(socket, address ?? manyCallers, tick, tick + ageTicks + spread);
   bySocket.set(socket, connection);
+  held.opened(connection);
   if (address !== undefined) strangers.add(connection, address);
   makeRoom(book);
   if (bySocket.size > limits.connectionsMax) {

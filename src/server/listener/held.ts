@@ -10,6 +10,8 @@ import { leftBehind } from "./heap.ts";
 import { createHoldings } from "./holdings.ts";
 
 export interface Held {
+  /** A connection is open, and a stranger's for now. */
+  opened(connection: Connection): void;
   /** Adds to what a stranger holds; less than nothing gives back. */
   hold(connection: Connection, bytes: number): void;
   /** Looks at what a connection has sent since its last request. */
@@ -30,7 +32,10 @@ const http1ConnectionBytes = 4_096;
 const http2ConnectionBytes = 40_960;
 /** The most that a connection can have sent ahead: what is read at once. */
 const bytesUnaskedMax = 65_536;
-/** How often the size of the process is looked at, and by how much it has grown when everybody in it is. */
+/**
+ * How often the size of the process is looked at while a stranger is connected, and by how much it has grown when everybody
+ * in it is. Where nobody is, twenty looks a second would be half of what an idle server takes.
+ */
 const watchMs = 50;
 const grownBytes = 2_097_152;
 
@@ -59,38 +64,54 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
     connection.bytesUnasked = bytes;
   }
 
-  const watching = watchGrowth(() => {
+  const growth = watchGrowth(() => {
     for (const connection of bySocket.values()) noteUnasked(connection);
     holdings.makeRoom();
   });
+  const strangers = new Set<Connection>();
+  const left = (connection: Connection) => {
+    if (strangers.delete(connection) && strangers.size === 0) growth.end();
+  };
 
   return {
+    opened(connection) {
+      strangers.add(connection);
+      if (strangers.size === 1) growth.begin();
+    },
     hold,
     noteUnasked,
     letGo(connection) {
       holdings.remove(connection, connection.holder);
+      left(connection);
     },
     gone(connection, isNew) {
       const bytes = connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes;
       leftBehind(holdings.remove(connection, connection.holder) + (isNew ? bytes : 0));
+      left(connection);
     },
     makeRoom: holdings.makeRoom,
-    end() {
-      clearInterval(watching);
-    },
+    end: growth.end,
   };
 }
 
 /** Calls back whenever the process has grown, whoever made it, or may have: where no file is left its size cannot be read. */
-function watchGrowth(onGrown: () => void): NodeJS.Timeout {
+function watchGrowth(onGrown: () => void): { begin(): void; end(): void } {
   let lookedAtBytes = residentBytes() ?? 0;
+  let watching: NodeJS.Timeout | undefined;
   const look = () => {
     const bytes = residentBytes();
     const hasGrown = bytes === undefined || bytes > lookedAtBytes + grownBytes;
     if (bytes !== undefined && (hasGrown || bytes < lookedAtBytes)) lookedAtBytes = bytes;
     if (hasGrown) onGrown();
   };
-  return setInterval(look, watchMs).unref();
+  return {
+    begin() {
+      watching = setInterval(look, watchMs).unref();
+    },
+    end() {
+      clearInterval(watching);
+    },
+  };
 }
 
 function residentBytes(): number | undefined {

@@ -1,0 +1,73 @@
+/** What the upkeep does at each sweep, and what once in an hour: an idle server is to take next to nothing. */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { slotsUnder } from "../../src/otp/idempotency.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createUpkeep } from "../../src/store/upkeep.ts";
+import { inDatabase } from "../support/databases/rows.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
+import { ann, createActs, testPolicy } from "./acts.ts";
+
+const minuteMs = 60_000;
+let folder: string;
+let store: Store;
+const manual = createManualSystem();
+/** Runs the upkeep's next sweep; resolves once it waits for the one after. */
+let sweep: () => Promise<void>;
+let onWaiting: () => void;
+const system = {
+  ...manual,
+  after(ms: number, act: () => void): () => void {
+    // Pauses within a sweep take no time.
+    if (ms < 1_000) setImmediate(act);
+    else {
+      sweep = () => {
+        const waits = new Promise<void>((resolve) => (onWaiting = resolve));
+        act();
+        return waits;
+      };
+      onWaiting();
+    }
+    return () => {};
+  },
+};
+
+beforeEach(async () => {
+  folder = temporaryFolder();
+  store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true });
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(folder, { recursive: true });
+});
+
+test("codes end within seconds of their time; tables without an index on time are gone through once an hour", async () => {
+  const acts = createActs(store, system);
+  const { verification } = await acts.send(ann);
+  const buckets = () =>
+    inDatabase(join(folder, "otp.db"), (db) => db.prepare(`SELECT count(*) FROM buckets`).pluck().get());
+  const options = { store, system, phoneOf: acts.phoneOf, slotOf: slotsUnder(acts.keys) };
+  const upkeep = createUpkeep(options, testPolicy.retentionMs, (error) => {
+    throw error;
+  });
+  const waits = new Promise<void>((resolve) => (onWaiting = resolve));
+  upkeep.start();
+  await waits;
+  expect(buckets()).toBe(2);
+
+  // Its limits are full again as well, and take room in vain.
+  manual.advance(20 * minuteMs);
+  await sweep();
+  expect((await acts.read(verification)).state).toBe("EXPIRED");
+  expect(buckets()).toBe(2);
+  manual.advance(39 * minuteMs);
+  await sweep();
+  expect(buckets()).toBe(2);
+  manual.advance(minuteMs);
+  await sweep();
+  expect(buckets()).toBe(0);
+  await upkeep.stop();
+});
