@@ -1,8 +1,11 @@
 /**
  * What a log has to say, read from the standard error of the real command.
  */
+import fc from "fast-check";
 import { rmSync } from "node:fs";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { createTelemetry, type AnsweredCall, type LogLevel } from "../src/telemetry.ts";
 import { webhookSecret } from "./support/service/environment.ts";
 import { startFarEnd } from "./support/fakes/far-end.ts";
 import { firstKey, startOtpd, type Otpd } from "./support/processes/process.ts";
@@ -46,3 +49,62 @@ test("a provider that is down is told of by its failed calls, and once when it i
   const turns = linesOf(otpd, "the provider failed too often and is left alone until a trial succeeds");
   expect(turns).toMatchObject([{ level: 40, provider: "webhook" }]);
 });
+
+test("a call's line, which is written by hand, is the one that pino writes", () => {
+  vi.useFakeTimers({ toFake: ["Date"], now: 1_795_341_600_123 });
+  const text = fc.string({ unit: "grapheme", maxLength: 120 });
+  const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
+  const calls = fc.record(
+    {
+      id: text,
+      rpc: text,
+      surface: text,
+      caller: fc.record({ tenant: text, id: text }),
+      refusal: fc.record({ reason: text }),
+      isCanceled: fc.boolean(),
+    },
+    { requiredKeys: ["id", "rpc", "surface"] },
+  );
+  try {
+    fc.assert(
+      fc.property(calls, fc.nat(), fc.nat(), maybe(text), (call: AnsweredCall, status, durationMs, version = "") => {
+        expect(writtenBy("info", version, call, status, durationMs)).toBe(pinos(version, call, status, durationMs));
+      }),
+    );
+    const told = (level: LogLevel) =>
+      writtenBy(level, "1", { id: "i", rpc: "SendOtp", surface: "rest" }, 200, 1) !== "";
+    expect((["trace", "debug", "info", "warn", "silent"] as const).map(told)).toEqual([true, true, true, false, false]);
+  } finally {
+    vi.useRealTimers();
+  }
+});
+
+/** What telemetry writes of a call. */
+function writtenBy(level: LogLevel, version: string, call: AnsweredCall, status: number, durationMs: number): string {
+  let written = "";
+  const lines = { write: (line: string) => void (written += line), written: () => Promise.resolve() };
+  createTelemetry(level, version, lines).call(call, status, durationMs);
+  return written;
+}
+
+/** What pino writes of it. */
+function pinos(version: string, call: AnsweredCall, status: number, durationMs: number): string {
+  let written = "";
+  const log = pino(
+    { base: { service: "otpd", version }, timestamp: pino.stdTimeFunctions.isoTime },
+    { write: (line) => void (written += line) },
+  );
+  const fields = {
+    call_id: call.id,
+    rpc: call.rpc,
+    surface: call.surface,
+    status,
+    reason: call.refusal?.reason,
+    canceled: call.isCanceled === true ? true : undefined,
+    duration_ms: durationMs,
+    tenant: call.caller?.tenant,
+    key_id: call.caller?.id,
+  };
+  log.info(fields, "call");
+  return written;
+}
