@@ -1,7 +1,7 @@
 /**
  * What a log has to say, read from the standard error of the real command.
  */
-import fc from "fast-check";
+import * as fc from "fast-check";
 import { rmSync } from "node:fs";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";

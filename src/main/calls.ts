@@ -124,7 +124,8 @@ export function createCalls(
     onFault: onFault("api-keys"),
   });
   const authorize = createAuthorize({
-    authenticate: async (header, nameOf) => tenants.admit(await authenticate(header, nameOf)),
+    authenticate,
+    admit: tenants.admit,
     addressOf,
     quotas: createQuotas(now, config.keyLimit),
     now,

@@ -104,7 +104,7 @@ export interface PresentedKey {
 
 /** True where `Authorization` names any key, whatever it is worth. Pure. */
 export function hasKey(header: string | undefined): header is string {
-  return header !== undefined && !["", "bearer"].includes(header.trim().toLowerCase());
+  return header !== undefined && !/^\s*(?:bearer)?\s*$/i.test(header);
 }
 
 /** Reads `Authorization`: API_KEY_MISSING without a key, API_KEY_INVALID unless it is a bearer key with a right checksum. */

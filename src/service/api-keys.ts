@@ -13,7 +13,7 @@ import {
   type Scope,
 } from "../otp/api-key.ts";
 import type { Limit } from "../otp/rate-limit.ts";
-import type { Result } from "../otp/reason.ts";
+import { ok, type Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
@@ -90,6 +90,14 @@ export function createOwnKeys(system: System): OwnKeys {
 const seenValidMs = 300_000;
 /** So many of those are remembered. */
 const seenValidMax = 10_000;
+/** Headers whose keys are remembered, and their characters: a key has 68 at most, with its scheme. */
+const headersMax = 4_096;
+const headerCharsMax = 128;
+
+/** A key that a header brought, and the name that its digest gives it. */
+interface NamedKey extends PresentedKey {
+  readonly name: string;
+}
 
 export interface AuthenticateOptions {
   readonly store: Pick<Store, "now" | "registry">;
@@ -122,6 +130,7 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
   const seenValid = createExpiryMap(seenValidMax);
   /** Keys whose use is being recorded: many calls arrive before the first record is committed. */
   const recording = new Set<string>();
+  const { read, remember } = createHeaders();
   /** Look-ups under way, by key. They share one permit, or the first calls of a busy backend would take them all. */
   const lookUps = new Map<string, number>();
 
@@ -143,18 +152,19 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
   }
 
   async function authenticate(header: string | undefined, addressOf: () => CallerAddress): Promise<Result<ApiKey>> {
-    const presented = parseAuthorization(header);
+    const presented = read(header);
     if (!presented.ok) {
       const isKey = presented.refusal.reason !== "API_KEY_MISSING";
       const tooMany = isKey ? failures.take(addressOf().name).refusal : undefined;
       return tooMany === undefined ? presented : { ok: false, refusal: tooMany };
     }
     const now = store.now();
-    const name = nameOf(presented.value);
+    const { name } = presented.value;
     if (seenValid.get(name) > now) {
       const judged = await lookUp(presented.value, now);
       seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
-      if (!judged.ok) failures.take(addressOf().name);
+      if (judged.ok) remember(header, presented.value);
+      else failures.take(addressOf().name);
       return judged;
     }
     const others = lookUps.get(name) ?? 0;
@@ -182,14 +192,29 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
     authenticate,
     /** Whether this is a secret key that was valid in the last five minutes. No look-up. */
     wasValid(header: string | undefined): boolean {
-      const presented = parseAuthorization(header);
-      return (
-        presented.ok && !isPublishable(presented.value.kind) && seenValid.get(nameOf(presented.value)) > store.now()
-      );
+      const presented = read(header);
+      return presented.ok && !isPublishable(presented.value.kind) && seenValid.get(presented.value.name) > store.now();
     },
   };
 }
 
-function nameOf({ digest }: PresentedKey): string {
-  return Buffer.from(digest).toString("base64");
+/** Reads keys out of headers, and remembers some: to read one again would take a twentieth of a call. */
+function createHeaders() {
+  const known = new Map<string, NamedKey>();
+  return {
+    read(header: string | undefined): Result<NamedKey> {
+      const remembered = header === undefined ? undefined : known.get(header);
+      if (remembered !== undefined) return ok(remembered);
+      const presented = parseAuthorization(header);
+      if (!presented.ok) return presented;
+      return ok({ ...presented.value, name: Buffer.from(presented.value.digest).toString("base64") });
+    },
+    /** Only of a valid key: strangers must not drive out what callers brought. */
+    remember(header: string | undefined, key: NamedKey): void {
+      if (header === undefined || header.length > headerCharsMax || known.has(header)) return;
+      const [oldest] = known.keys();
+      if (known.size >= headersMax && oldest !== undefined) known.delete(oldest);
+      known.set(header, key);
+    },
+  };
 }

@@ -46,7 +46,9 @@ export async function keptIfSpent<R extends { readonly kind: string }>(
 
 /** One limit, and the buckets of those it holds for. */
 export interface Quota {
-  /** Takes a permit from the bucket of this name. */
+  /** Takes one from the bucket of this name, for good; or tells why there is none. */
+  spend(name: string): Refusal | undefined;
+  /** The same, with what gives it back. */
   take(name: string): Permit;
 }
 
@@ -64,16 +66,21 @@ export interface Quotas {
 /** Makes a limit; what goes beyond it is refused for `reason`. */
 export function createQuota(limit: Limit, reason: Reason, now: () => Instant, entriesMax = bucketsMax): Quota {
   const tats = createExpiryMap(entriesMax);
+
+  function spendOne(name: string): Refusal | undefined {
+    const takenMs = now();
+    const spent = spend(limit, tats.get(name), takenMs);
+    tats.set(name, spent.tatMs, takenMs);
+    return spent.allowed ? undefined : refuse(reason, { retryAfterMs: spent.retryAfterMs }).refusal;
+  }
+
   return {
+    spend: spendOne,
     take(name) {
-      const takenMs = now();
-      const spent = spend(limit, tats.get(name), takenMs);
-      tats.set(name, spent.tatMs, takenMs);
-      if (!spent.allowed)
-        return { refusal: refuse(reason, { retryAfterMs: spent.retryAfterMs }).refusal, giveBack() {} };
-      let isTaken = true;
+      const refusal = spendOne(name);
+      let isTaken = refusal === undefined;
       return {
-        refusal: undefined,
+        refusal,
         giveBack() {
           if (!isTaken) return;
           isTaken = false;
@@ -95,8 +102,8 @@ export function createQuotas(now: () => Instant, keyLimit: Limit | undefined): Q
   const nameOf = (tenant: string, address: string) => `${tenant} ${address}`;
   return {
     send: (tenant, address) => sends.take(nameOf(tenant, address)),
-    call: (tenant, address) => calls.take(nameOf(tenant, address)).refusal,
-    attempt: (tenant, address) => attempts.take(nameOf(tenant, address)).refusal,
-    key: (id) => keys?.take(id).refusal,
+    call: (tenant, address) => calls.spend(nameOf(tenant, address)),
+    attempt: (tenant, address) => attempts.spend(nameOf(tenant, address)),
+    key: (id) => keys?.spend(id),
   };
 }

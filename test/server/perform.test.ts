@@ -53,12 +53,11 @@ async function performed(rpc: RpcName, more: Partial<Call>, fault: Error = new E
     reached: false,
     idempotencyKey: undefined,
     isReplayed: false,
-    late: new Promise(() => {}),
     ...more,
   };
   const { input }: DescMethod = OtpService.method[rpcs[rpc].handler];
   const request = create(input, { phone: "+31612345678", requestId: "A".repeat(22), code: "123456" });
-  const result = await perform(call, request, (answer) => answer);
+  const result = await perform(call, request);
   return { refusal: result.ok ? undefined : result.refusal, noted: call.refusal, acts, hidden };
 }
 

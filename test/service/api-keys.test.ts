@@ -173,3 +173,25 @@ test("a database that is down is no fault of the key's", async () => {
   isDown = false;
   expect(await ask(text)).toBe("ok");
 });
+
+test("a key whose header is remembered is looked up at each call, and refused at once when it was revoked", async () => {
+  const { id, text } = await makeKey();
+  for (let i = 0; i < 3; i++) expect(await ask(text)).toBe("ok");
+  expect(reads).toBe(3);
+  await store.registry.revokeApiKey(id, store.now());
+  expect([await ask(text), await ask(text)]).toEqual(["API_KEY_REVOKED", "API_KEY_REVOKED"]);
+  expect(wasValid(`Bearer ${text}`)).toBe(false);
+});
+
+test("a key is the same one however its header is written, and another's is another", async () => {
+  const [{ text }, { text: other }] = [await makeKey(), await makeKey()];
+  const spellings = [`Bearer ${text}`, `bearer ${text}`, `Bearer \t ${text} `, `Bearer ${" ".repeat(200)}${text}`];
+  const caller = () => ({ name: attacker, text: attacker });
+  for (const header of [...spellings, ...spellings, ...spellings]) {
+    expect(await authenticate(header, caller)).toMatchObject({ ok: true });
+    expect(wasValid(header)).toBe(true);
+  }
+  expect(wasValid(`Bearer ${other}`)).toBe(false);
+  const [first, second] = [await authenticate(`Bearer ${text}`, caller), await authenticate(`Bearer ${other}`, caller)];
+  expect(first.ok && second.ok && first.value.id !== second.value.id).toBe(true);
+});

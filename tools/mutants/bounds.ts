@@ -8,7 +8,7 @@ export const boundsMutants: readonly Mutant[] = [
     name: "a place is kept while the body is on its way",
     breaks: "a few kilobytes of calls without an end refuse everybody else's",
     place: "src/server/rpc/gateway.ts#readWithoutPlace",
-    text: `  place.lend();`,
+    text: `  places.lend(place);`,
     replacement: ``,
     suites,
   },
@@ -16,16 +16,16 @@ export const boundsMutants: readonly Mutant[] = [
     name: "a place is given back when the answer is written",
     breaks: "answers that nobody takes are held without a bound",
     place: "src/server/rpc/gateway.ts#serveCall",
-    text: `if (call.reached && !isGone(request))`,
-    replacement: `if (call.reached && isGone(request))`,
+    text: `if (!call.reached || isGone(request)) leave(way, entry);`,
+    replacement: `leave(way, entry);`,
     suites,
   },
   {
     name: "a refusal keeps its place until it was taken",
     breaks: "strangers who take no answer refuse everybody else's calls",
     place: "src/server/rpc/gateway.ts#serveCall",
-    text: `if (call.reached && !isGone(request))`,
-    replacement: `if (!isGone(request))`,
+    text: `if (!call.reached || isGone(request)) leave(way, entry);`,
+    replacement: `if (isGone(request)) leave(way, entry);`,
     suites,
   },
   {
@@ -56,8 +56,8 @@ export const boundsMutants: readonly Mutant[] = [
     name: "every key was valid lately",
     breaks: "a crowd with wrong keys goes before everybody's first call",
     place: "src/service/api-keys.ts#createAuthenticate",
-    text: `seenValid.get(nameOf(presented.value)) > store.now()`,
-    replacement: `seenValid.get(nameOf(presented.value)) >= 0`,
+    text: `seenValid.get(presented.value.name) > store.now()`,
+    replacement: `seenValid.get(presented.value.name) >= 0`,
     suites: ["test/service/api-keys.test.ts"],
   },
   {
@@ -122,7 +122,7 @@ export const boundsMutants: readonly Mutant[] = [
     text: `      const place = places.begin();
 `,
     replacement: `      const place = places.begin();
-      if (!place.take()) throw new Error("no place");
+      if (!places.take(place)) throw new Error("no place");
 `,
     suites,
   },
@@ -141,7 +141,7 @@ export const boundsMutants: readonly Mutant[] = [
     text: `  const place = way.places.begin();
 `,
     replacement: `  const place = way.places.begin();
-  place.take();
+  way.places.take(place);
 `,
     suites: ["test/server/door.test.ts"],
   },
@@ -195,7 +195,7 @@ export const boundsMutants: readonly Mutant[] = [
     text: `  entry.share = share;
 `,
     replacement: `  entry.share = share;
-  share.yieldTo(() => entry.giveUp(new ClientGone("gone")));
+  share.yieldTo(() => giveUp(entry.call, "the client is gone"));
 `,
     suites: ["test/server/door.test.ts"],
   },

@@ -5,42 +5,45 @@
 import { constants } from "node:http2";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { Request } from "../listener/exchange.ts";
+import type { Deadlines } from "./deadlines.ts";
 
 /** How much of a refused body is read and thrown away, so that the client can finish sending and hear the answer. */
 const discardBytesMax = 1_048_576;
 /** And for how long, where HTTP/2 is spoken. */
 const discardMs = 2_000;
 
-/** Reads a whole body. BODY_TOO_LARGE past `bytesMax`, DEADLINE past `timeoutMs`; undefined when the client has gone. */
+/** Reads a whole body. BODY_TOO_LARGE past `bytesMax`, DEADLINE past its time; undefined when the client has gone. */
 export function readBody(
   request: Request,
   bytesMax: number,
-  timeoutMs: number,
+  deadlines: Deadlines,
 ): Promise<Uint8Array | Refusal | undefined> {
   // Its last event has been.
   if (isGone(request)) return Promise.resolve(undefined);
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
+    const finish = (read: Uint8Array | Refusal | undefined) => {
+      deadlines.end(onLate);
+      resolve(read);
+    };
     const giveUp = (reason: "BODY_TOO_LARGE" | "DEADLINE") => {
       request.off("data", onData);
       discard(request);
       finish(refuse(reason).refusal);
     };
-    const timer = setTimeout(giveUp, timeoutMs, "DEADLINE");
-    const finish = (read: Uint8Array | Refusal | undefined) => {
-      clearTimeout(timer);
-      resolve(read);
-    };
+    const onLate = () => giveUp("DEADLINE");
     const onData = (chunk: Buffer) => {
       bytes += chunk.length;
       if (bytes > bytesMax) giveUp("BODY_TOO_LARGE");
       else chunks.push(chunk);
     };
+    const onGone = () => finish(undefined);
+    deadlines.begin(onLate);
     request.on("data", onData);
-    request.once("end", () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
-    request.once("error", () => finish(undefined));
-    request.once("close", () => finish(undefined));
+    request.on("end", () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.on("error", onGone);
+    request.on("close", onGone);
   });
 }
 

@@ -45,6 +45,15 @@ export function timeoutMsOf({ headers }: Pick<Headed, "headers">, surface: Surfa
   return Math.min(asked ?? maxMs, maxMs);
 }
 
+/** How messages are compressed: not at all, by gzip, or by something that is not served. */
+export type Encoding = "identity" | "gzip" | "unknown";
+
+export function encodingOf(surface: Surface, headers: Headed["headers"]): Encoding {
+  const name = isGrpc(surface) ? "grpc-encoding" : "content-encoding";
+  const given = String(headers[name] ?? "identity").toLowerCase();
+  return given === "identity" || given === "gzip" ? given : "unknown";
+}
+
 /** True for the two surfaces whose messages come in frames and whose ends are trailers. */
 export function isGrpc(surface: Surface): boolean {
   return surface === "grpc" || surface === "grpc-web";

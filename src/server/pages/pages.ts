@@ -82,20 +82,20 @@ async function receive(context: Context, page: Page, request: Request, response:
 
 /** Reads a body within the budget of them, and takes a place once it is whole. */
 async function readAndShow(context: Context, request: Request, response: Response, show: Show): Promise<void> {
-  const { bodies, places, turnAway, shareOf, bodyBytesMax, bodyMs } = context;
+  const { bodies, places, turnAway, shareOf, bodyBytesMax, deadlines } = context;
   const share = bodies.take(shareOf(request));
   if (typeof share === "string") return sendAway(context, request, response, reasonOf(share));
   share.yieldTo(() => abandon(request));
   const place = places.begin();
   try {
-    const body = await readBody(request, bodyBytesMax, bodyMs);
+    const body = await readBody(request, bodyBytesMax, deadlines);
     if (body === undefined) return;
     if (!(body instanceof Uint8Array)) return turnAway(request, response, body);
     share.giveBack();
     await withPlace(context, request, response, () => show(body), place);
   } finally {
     share.giveBack();
-    place.end();
+    places.end(place);
   }
 }
 
@@ -107,12 +107,12 @@ async function withPlace(
   place = context.places.begin(),
 ): Promise<void> {
   try {
-    if (!place.take()) return sendAway(context, request, response, "STORE_UNAVAILABLE");
+    if (!context.places.take(place)) return sendAway(context, request, response, "STORE_UNAVAILABLE");
     await act();
   } catch (error) {
     refuseFault(context, request, response, error);
   } finally {
-    place.end();
+    context.places.end(place);
   }
 }
 

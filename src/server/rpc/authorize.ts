@@ -11,6 +11,7 @@ import { ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
 import { createExpiryMap } from "../../service/expiry-map.ts";
 import type { Permit, Quotas } from "../../service/quotas.ts";
+import type { Tenants } from "../../service/tenants.ts";
 import type { Instant } from "../../system.ts";
 import { canonicalAddress, type ClientAddress } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";
@@ -19,6 +20,8 @@ import { rpcs, type RpcName } from "./rpcs.ts";
 
 export interface AuthorizeOptions {
   readonly authenticate: (authorization: string | undefined, addressOf: () => ClientAddress) => Promise<Result<ApiKey>>;
+  /** Refuses a key whose tenant refuses all of them, and bounds it as the tenant does. Passes a refusal on. */
+  readonly admit: Tenants["admit"];
   readonly addressOf: (request: Request) => ClientAddress;
   readonly quotas: Quotas;
   readonly now: () => Instant;
@@ -47,7 +50,7 @@ const warnAgainMs = 3_600_000;
 const warnedMax = 1_000;
 
 export function createAuthorize(options: AuthorizeOptions): Authorize {
-  const { authenticate, addressOf, quotas, now } = options;
+  const { authenticate, admit, addressOf, quotas, now } = options;
   /** When a key may be warned of again. */
   const warned = createExpiryMap(warnedMax);
 
@@ -67,7 +70,7 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
   function refusalOf(request: Request, key: ApiKey, rpc: RpcName, address?: ClientAddress): Refusal | undefined {
     const { origin, host, ":authority": authority } = request.headers;
     const { scope, limit } = rpcs[rpc];
-    const where = judgeOrigin(key, whole(origin), whole(authority) ?? host);
+    const where = judgeOrigin(key, origin, (authority as string | undefined) ?? host);
     if (!where.ok && where.refusal.reason === "SECRET_KEY_IN_BROWSER") warnOf(key.id);
     if (!mayDo(key, scope)) {
       return refuse("SCOPE_MISSING", { message: `The API key lacks the scope ${scope}.` }).refusal;
@@ -80,7 +83,7 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
 
   return {
     async byHeaders(request, rpc) {
-      const found = await authenticate(request.headers.authorization, () => addressOf(request));
+      const found = await admit(await authenticate(request.headers.authorization, () => addressOf(request)));
       if (!found.ok) return { key: undefined, address: undefined, refusal: found.refusal };
       const key = found.value;
       const address = isPublishable(key.kind) ? addressOf(request) : undefined;

@@ -24,8 +24,10 @@ export interface Call {
   readonly idempotencyKey: string | undefined;
   /** True once it is known to be answered with what an earlier call was. */
   isReplayed: boolean;
-  /** Rejects with Late when there is nobody any more to answer, or no time. */
-  readonly late: Promise<never>;
+  /** Why its answer is no longer waited for, from then on. */
+  late?: Late;
+  /** To be run then, while its RPC is performed. */
+  onLate?: ((why: Late) => void) | undefined;
   /** Why the call was refused in the end, if it was. */
   refusal?: Refusal;
   /** True where the client left before there was an answer. */
@@ -38,11 +40,4 @@ export function newCallId(system: Pick<System, "randomBytes">): string {
 }
 
 /** Why a call's answer is no longer waited for. */
-export class Late extends Error {
-  override readonly name: string = "Late";
-}
-
-/** The client has closed its stream or its connection. */
-export class ClientGone extends Late {
-  override readonly name = "ClientGone";
-}
+export type Late = "the deadline has passed" | "the client is gone";

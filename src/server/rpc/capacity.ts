@@ -13,70 +13,61 @@ import type { ForNow } from "./faults.ts";
 
 /** What one call holds. It begins without a place. */
 export interface Place {
-  /** Takes a place, unless it has one; false where there is none. */
-  take(): boolean;
-  /** Gives the place to others while the client has yet to send. */
-  lend(): void;
-  /** The call is over. Safe to repeat. */
-  end(): void;
+  isHeld: boolean;
+  isOver: boolean;
 }
 
-export interface Places {
-  begin(): Place;
-  readonly isFull: boolean;
+/** `max` calls at once. */
+export class Places {
   /** True from `drain` on. */
-  readonly isDraining: boolean;
-  /** Resolves when the last call is over. */
-  drain(): Promise<void>;
-}
+  isDraining = false;
+  readonly #max: number;
+  #taken = 0;
+  #underWay = 0;
+  #drained = () => {};
 
-/** `placesMax` calls at once. */
-export function createPlaces(placesMax: number): Places {
-  let taken = 0;
-  let underWay = 0;
-  let draining = false;
-  let drained = () => {};
-
-  function begin(): Place {
-    underWay += 1;
-    let has = false;
-    let isOver = false;
-    const lend = () => {
-      if (has) taken -= 1;
-      has = false;
-    };
-    return {
-      take() {
-        if (has) return true;
-        if (taken >= placesMax) return false;
-        taken += 1;
-        has = true;
-        return true;
-      },
-      lend,
-      end() {
-        if (isOver) return;
-        isOver = true;
-        lend();
-        underWay -= 1;
-        if (draining && underWay === 0) drained();
-      },
-    };
+  constructor(max: number) {
+    this.#max = max;
   }
 
-  return {
-    begin,
-    get isFull() {
-      return taken >= placesMax;
-    },
-    get isDraining() {
-      return draining;
-    },
-    drain() {
-      draining = true;
-      return underWay === 0 ? Promise.resolve() : new Promise((resolve) => (drained = resolve));
-    },
-  };
+  begin(): Place {
+    this.#underWay += 1;
+    return { isHeld: false, isOver: false };
+  }
+
+  isFull(): boolean {
+    return this.#taken >= this.#max;
+  }
+
+  /** Takes a place for a call, unless it has one; false where there is none. */
+  take(place: Place): boolean {
+    if (place.isHeld) return true;
+    if (this.#taken >= this.#max) return false;
+    this.#taken += 1;
+    place.isHeld = true;
+    return true;
+  }
+
+  /** Gives a call's place to others while its client has yet to send. */
+  lend(place: Place): void {
+    if (place.isHeld) this.#taken -= 1;
+    place.isHeld = false;
+  }
+
+  /** The call is over. Safe to repeat. */
+  end(place: Place): void {
+    if (place.isOver) return;
+    place.isOver = true;
+    this.lend(place);
+    this.#underWay -= 1;
+    if (this.isDraining && this.#underWay === 0) this.#drained();
+  }
+
+  /** Resolves when the last call is over. */
+  drain(): Promise<void> {
+    this.isDraining = true;
+    return this.#underWay === 0 ? Promise.resolve() : new Promise((resolve) => (this.#drained = resolve));
+  }
 }
 
 // ---- budgets --------------------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
  * JSON. gRPC, gRPC-web and Connect are Connect's own handlers' to speak; but a message is read here, once, whichever surface
  * it came by, so that a fault in it has our words and its protocol's code. Connect's handler gets an empty one in its place.
  */
-import { toJsonString, type DescMessage } from "@bufbuild/protobuf";
 import {
   createConnectRouter,
   createContextKey,
@@ -15,13 +14,21 @@ import {
 import { compressionGzip } from "@connectrpc/connect-node";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
-import { ok, type Refusal } from "../../otp/reason.ts";
+import type { Refusal, Result } from "../../otp/reason.ts";
 import { inOnePiece } from "../http/body.ts";
 import { headersOf, isGrpc, isGrpcWebText } from "../http/headers.ts";
 import { gather, type Sendable } from "../http/response.ts";
 import type { Request } from "../listener/exchange.ts";
 import type { Call } from "./call.ts";
-import { decode, isJson, jsonOptions, undecodableQuery, unlikeProtocol } from "./decoding.ts";
+import {
+  createJsonWriter,
+  decode,
+  isJson,
+  jsonOptions,
+  undecodableQuery,
+  unlikeProtocol,
+  type Fields,
+} from "./decoding.ts";
 import { codeSaid, httpStatus, refusalOn, restError, toConnectError } from "./errors.ts";
 import { asText, emptyBody, unwrap } from "./frames.ts";
 import type { Message, Perform } from "./perform.ts";
@@ -39,6 +46,9 @@ export interface Codecs {
 
 /** Marks what an earlier call with the same `Idempotency-Key` was answered. */
 const replayedHeader = "idempotency-replayed";
+const jsonHeaders = { "content-type": "application/json" };
+
+const writers = new Map(OtpService.methods.map(({ name, output }) => [name, createJsonWriter(output)]));
 
 interface Bearing {
   readonly call: Call;
@@ -48,6 +58,9 @@ interface Bearing {
 
 /** A call in Connect's context values. */
 const bearingKey: ContextKey<Bearing | undefined> = createContextKey<Bearing | undefined>(undefined);
+
+/** For Connect: nothing aborts a call, which is answered though it is late (perform.ts). A real one would cost it three more. */
+const neverAborted = { aborted: false, addEventListener() {}, removeEventListener() {} } as unknown as AbortSignal;
 
 /** `messageBytesMax` is the most that a message may have, headers and envelopes apart. */
 export function createCodecs(perform: Perform, messageBytesMax: number): Codecs {
@@ -63,14 +76,16 @@ export function createCodecs(perform: Perform, messageBytesMax: number): Codecs 
 
     async answer(call, routed, request, body) {
       const { surface, handler, type } = routed;
+      if (surface === "rest") {
+        const read = decode(handler.method, true, body);
+        if (!read.ok) return refuseOn(routed, call, read.refusal);
+        const result = await perform(call, read.value);
+        return inJson(call, handler.method.name, result);
+      }
       if (surface === "connect" && request.method === "GET") return overConnect(call, routed, request);
-      const isRest = surface === "rest";
-      const message = isRest ? ok(body) : unwrap(surface, request.headers, body, messageBytesMax);
-      const read = message.ok ? decode(handler.method, isRest || isJson(type), message.value) : message;
-      if (!read.ok) return refuseOn(routed, call, read.refusal);
-      return isRest
-        ? overRest(perform, call, handler.method.output, read.value)
-        : overConnect(call, routed, request, read.value);
+      const message = unwrap(surface, request.headers, body, messageBytesMax);
+      const read = message.ok ? decode(handler.method, isJson(type), message.value) : message;
+      return read.ok ? overConnect(call, routed, request, read.value) : refuseOn(routed, call, read.refusal);
     },
   };
 }
@@ -81,20 +96,20 @@ export function refuseOn({ surface, type }: Routed, call: Call, refusal: Refusal
   return refusalOn(surface, type, refusal);
 }
 
-async function overRest(perform: Perform, call: Call, output: DescMessage, request: Message): Promise<Sendable> {
-  const result = await perform(call, request, (message) => toJsonString(output, message, jsonOptions));
+/** What a call came to, as REST has it. */
+function inJson({ isReplayed }: Call, rpc: string, result: Result<Fields>): Sendable {
   const answer = result.ok
-    ? { status: 200, headers: { "content-type": "application/json" }, body: result.value }
+    ? { status: 200, headers: jsonHeaders, body: writers.get(rpc)?.(result.value) ?? "" }
     : restError(result.refusal);
-  return call.isReplayed ? { ...answer, headers: { ...answer.headers, [replayedHeader]: "true" } } : answer;
+  return isReplayed ? { ...answer, headers: { ...answer.headers, [replayedHeader]: "true" } } : answer;
 }
 
 /** What Connect calls. Only here is a refusal thrown, since that is how Connect takes one. */
 function connectImplementation(perform: Perform) {
-  return async (request: Message, context: HandlerContext): Promise<Message> => {
+  return async (request: Message, context: HandlerContext): Promise<Fields> => {
     const { call, message } = context.values.get(bearingKey) ?? {};
     if (call === undefined) throw new Error("Connect's handlers are for the gateway to call");
-    const result = await perform(call, message ?? request, (answer) => answer);
+    const result = await perform(call, message ?? request);
     // Where a refusal has it too: gRPC's refusals have nothing but trailers.
     const headers = isGrpc(call.surface) ? context.responseTrailer : context.responseHeader;
     if (call.isReplayed) headers.set(replayedHeader, "true");
@@ -106,8 +121,6 @@ function connectImplementation(perform: Perform) {
 /** Has Connect's handler perform a call, and brings its answer to what the surface shows. */
 async function overConnect(call: Call, routed: Routed, request: Headed, message?: Message): Promise<Sendable> {
   const { handler, surface, type, url } = routed;
-  const late = new AbortController();
-  call.late.catch((why: unknown) => late.abort(why));
   const header = headersOf(request, surface);
   // The empty message is in no encoding, whatever the one was that stands for it.
   if (surface === "connect") header.delete("content-encoding");
@@ -117,7 +130,7 @@ async function overConnect(call: Call, routed: Routed, request: Headed, message?
     url,
     header,
     body: inOnePiece(emptyBody(surface, type)),
-    signal: late.signal,
+    signal: neverAborted,
     contextValues: createContextValues().set(bearingKey, { call, message }),
   });
   const whole = await gather(answer);

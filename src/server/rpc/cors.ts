@@ -109,7 +109,7 @@ export function createCors(options: CorsOptions): Cors {
       try {
         await answerAtOnce(request, () => answer(request, response));
       } finally {
-        place.end();
+        places.end(place);
         share.giveBack();
       }
     },

@@ -6,11 +6,14 @@ import {
   fromBinary,
   fromJson,
   fromJsonString,
+  ScalarType,
+  type DescField,
   type DescMessage,
   type DescMethod,
   type JsonValue,
   type MessageShape,
 } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { invalid, ok, refuse, type Refusal, type Result, type StatusCode } from "../../otp/reason.ts";
 import { unknownEncoding } from "./frames.ts";
 
@@ -42,6 +45,61 @@ export function decode(method: DescMethod, asJson: boolean, message: Uint8Array)
     return asJson ? whyUndecodable(method, message) : invalid(undefined, "The message cannot be decoded.");
   }
 }
+
+// ---- answers --------------------------------------------------------------------------------------------------------
+
+/** What an answer's message is made of: its fields by their names in TypeScript. */
+export type Fields = Readonly<Record<string, unknown>>;
+
+interface FieldWriter {
+  readonly name: string;
+  /** What stands before the value. */
+  readonly key: string;
+  readonly write: (value: unknown) => string;
+  /** Undefined where nothing stands for what is not there. */
+  readonly zero: string | undefined;
+}
+
+/**
+ * Makes what writes answers as JSON: what protobuf writes for the message that is made of such fields, without making it. It
+ * knows the kinds of fields that answers have, and throws for another.
+ */
+export function createJsonWriter({ fields }: DescMessage): (answer: Fields) => string {
+  const writers = fields.toSorted((a, b) => a.number - b.number).map(writerOf);
+  return (answer) => {
+    let json = "{";
+    for (const { name, key, write, zero } of writers) {
+      const value = answer[name];
+      const text = value === undefined ? zero : write(value);
+      if (text !== undefined) json += json === "{" ? key + text : `,${key}${text}`;
+    }
+    return `${json}}`;
+  };
+}
+
+function writerOf(field: DescField): FieldWriter {
+  const names = { name: field.localName, key: `${JSON.stringify(field.name)}:` };
+  if (field.fieldKind === "enum") {
+    const values = new Map<unknown, string>(field.enum.values.map(({ number, name }) => [number, `"${name}"`]));
+    return { ...names, write: (value) => values.get(value) ?? "null", zero: values.get(0) };
+  }
+  if (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Timestamp") {
+    return { ...names, write: (time) => timeText(time as Timestamp), zero: undefined };
+  }
+  if (field.fieldKind === "scalar" && field.oneof === undefined) {
+    if (field.scalar === ScalarType.STRING) return { ...names, write: JSON.stringify, zero: `""` };
+    if (field.scalar === ScalarType.INT32) return { ...names, write: String, zero: "0" };
+  }
+  throw new Error(`nothing writes ${field.toString()} as JSON`);
+}
+
+/** A time in whole milliseconds, as protobuf writes it. */
+function timeText({ seconds, nanos }: Timestamp): string {
+  const text = new Date(Number(seconds) * 1000 + nanos / 1e6).toISOString();
+  return nanos === 0 ? `"${text.slice(0, -5)}Z"` : `"${text}"`;
+}
+
+// ---- why a message cannot be read -----------------------------------------------------------------------------------
 
 /** Why Connect refused a call whose message is in order; `said` is the code that it gave. */
 export function unlikeProtocol(said: StatusCode | undefined): Refusal {

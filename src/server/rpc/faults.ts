@@ -3,7 +3,6 @@
  */
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import { StoreUnavailable } from "../../store/store.ts";
-import { Late } from "./call.ts";
 
 /** What is short now is worth another try so much later. */
 const retryAfterMs = 1_000;
@@ -16,10 +15,14 @@ export function refuseForNow(reason: ForNow): Refusal {
   return refuse(reason, { retryAfterMs }).refusal;
 }
 
+/** The refusal of a call that is not answered in time. `isHarmlessTwice` tells whether it may be repeated as it is. */
+export function refusalOfLate(isHarmlessTwice: boolean): Refusal {
+  return refuse("DEADLINE", isHarmlessTwice ? {} : { mayBeDone: true }).refusal;
+}
+
 /** The refusal for an exception. `isHarmlessTwice` tells whether the call, if it took effect, may be repeated as it is. */
 export function refusalOfFault(error: unknown, isHarmlessTwice = true): Refusal {
   const doubt = isHarmlessTwice ? {} : { mayBeDone: true };
-  if (error instanceof Late) return refuse("DEADLINE", doubt).refusal;
   if (!(error instanceof StoreUnavailable)) return refuse("INTERNAL", doubt).refusal;
   if (!error.mayBeDone || isHarmlessTwice) return refuseForNow("STORE_UNAVAILABLE");
   return refuse("STORE_UNAVAILABLE", { ...doubt, message: lostCommit }).refusal;

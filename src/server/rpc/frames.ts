@@ -7,7 +7,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { invalid, ok, refuse, type Refusal, type Result, type StatusCode } from "../../otp/reason.ts";
 import type { Sendable } from "../http/response.ts";
-import { isGrpc, type Surface } from "../http/headers.ts";
+import { encodingOf, isGrpc, type Surface } from "../http/headers.ts";
 
 /** What a gRPC frame adds to its message: a flag and a length. */
 export const envelopeBytes = 5;
@@ -19,13 +19,6 @@ export const unknownEncoding: Refusal = {
   code: "UNIMPLEMENTED",
   message: "The compression is not served here. Use gzip, or none.",
 };
-
-/** How messages are compressed, by the headers: not at all, by gzip, or by something that is not served. */
-export function encodingOf(surface: Surface, headers: IncomingHttpHeaders): "identity" | "gzip" | "unknown" {
-  const name = isGrpc(surface) ? "grpc-encoding" : "content-encoding";
-  const given = String(headers[name] ?? "identity").toLowerCase();
-  return given === "identity" || given === "gzip" ? given : "unknown";
-}
 
 /** Takes the one message of a unary call out of what it is wrapped in. `bytesMax` is the most that it may have. Pure. */
 export function unwrap(
@@ -79,13 +72,13 @@ export function frameOf(flag: number, message: Uint8Array): Uint8Array {
   return Buffer.concat([head, message]);
 }
 
+const empty = { json: Buffer.from("{}"), binary: Buffer.alloc(0) };
+const emptyFrames = { json: frameOf(0, empty.json), binary: frameOf(0, empty.binary) };
+
 /** The body of an empty message, uncompressed. */
 export function emptyBody(surface: Surface, type: string): Uint8Array {
-  const message = type.endsWith("json") ? braces : nothing;
-  return isGrpc(surface) ? frameOf(0, message) : message;
+  return (isGrpc(surface) ? emptyFrames : empty)[type.endsWith("json") ? "json" : "binary"];
 }
-const braces = Buffer.from("{}");
-const nothing = Buffer.alloc(0);
 
 /** How many bytes of base64 hold so many: a client may pad each of its pieces. */
 export function textBytes(bytes: number): number {

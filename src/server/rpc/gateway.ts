@@ -15,12 +15,13 @@ import { invalid, refuse, type Refusal } from "../../otp/reason.ts";
 import type { System } from "../../system.ts";
 import { abandon, discard, isGone, readBody } from "../http/body.ts";
 import type { ClientAddress } from "../http/client-address.ts";
+import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
 import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { write, type Sendable } from "../http/response.ts";
 import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
-import { ClientGone, Late, newCallId, type Call } from "./call.ts";
-import { createBudget, createPlaces, reasonOf, type Budget, type Place, type Places, type Share } from "./capacity.ts";
+import { newCallId, type Call, type Late } from "./call.ts";
+import { createBudget, Places, reasonOf, type Budget, type Place, type Share } from "./capacity.ts";
 import { refuseOn, type Codecs } from "./codecs.ts";
 import { createCors, methodAskedBy, type Cors } from "./cors.ts";
 import { createDoor, type Door, type Looked } from "./door.ts";
@@ -79,7 +80,7 @@ export interface Shared {
   readonly shareOf: (request: Request) => string | undefined;
   readonly bodyBytesMax: number;
   /** How long a body may take. */
-  readonly bodyMs: number;
+  readonly deadlines: Deadlines;
   /** Gets a fault that callers hear nothing of. */
   readonly onFault: (error: unknown) => void;
 }
@@ -104,18 +105,18 @@ interface Way extends Shared {
   readonly refuseShortly: RefuseShortly;
   /** Calls of pages under way. */
   readonly pageCalls: Budget;
-  /** Bodies of all other callers that are being read. */
-  readonly secretBodies: Budget;
+  /** How many bodies of all other callers are being read. */
+  secretBodies: number;
 }
 
 export function createGateway(options: GatewayOptions): Gateway {
   const { codecs, system, bodyBytesMax, deadlineMs, callsMax, onFault } = options;
   const newId = () => newCallId(system);
   const turnAway = createTurnAway(newId, options.onTurnedAway);
-  const places = createPlaces(callsMax);
+  const places = new Places(callsMax);
   const pageCalls = createBudget(pageCallsOf(callsMax));
   const shareOf = (request: Request) => options.shareOf(options.addressOf(request).text);
-  const shared: Shared = { places, turnAway, shareOf, bodyBytesMax, bodyMs: deadlineMs, onFault };
+  const shared: Shared = { places, turnAway, shareOf, bodyBytesMax, deadlines: createDeadlines(deadlineMs), onFault };
   const originLooks = createBudget(pageCallsOf(callsMax));
   const cors = createCors({ ...shared, pageCalls, originLooks, listsOrigin: options.listsOrigin });
   const way: Way = {
@@ -127,7 +128,7 @@ export function createGateway(options: GatewayOptions): Gateway {
     door: createDoor({ perTurn: callsPerTurn, looksMax, knownLooksMax: callsMax, waitingMax: callsMax }),
     refuseShortly: createShortRefusals(cors.mark),
     pageCalls,
-    secretBodies: createBudget({ max: callsMax }),
+    secretBodies: 0,
   };
 
   return {
@@ -146,7 +147,7 @@ export function createGateway(options: GatewayOptions): Gateway {
 
     answerUnreadable: createAnswerUnreadable(newId, options.onTurnedAway),
     turnAway,
-    drain: places.drain,
+    drain: () => places.drain(),
   };
 }
 
@@ -169,7 +170,7 @@ async function serve(way: Way, request: Request, response: Response): Promise<vo
   if (!hasKey(request.headers.authorization) && !places.isDraining) {
     return refuseKeyless(way, request, response, routed);
   }
-  if (places.isFull) return refuseForWantOfRoom(way, request, response, routed);
+  if (places.isFull()) return refuseForWantOfRoom(way, request, response, routed);
   return serveCall(way, request, response, routed);
 }
 
@@ -177,7 +178,7 @@ async function serve(way: Way, request: Request, response: Response): Promise<vo
 async function refuseKeyless(way: Way, request: Request, response: Response, routed: Routed): Promise<void> {
   const { system, onCall } = way.options;
   const startMs = system.now();
-  const { call } = newCall(way, request, routed);
+  const call = newCall(way, request, routed);
   call.refusal = refuse("API_KEY_MISSING").refusal;
   const status = await way.refuseShortly(request, response, routed, call.refusal, call.id);
   onCall(call, status, system.now() - startMs);
@@ -191,12 +192,16 @@ async function refuseForWantOfRoom(way: Way, request: Request, response: Respons
 /** Lets a call in by the door, and writes its answer. */
 async function serveCall(way: Way, request: Request, response: Response, routed: Routed): Promise<void> {
   const { system, traced, onCall, wasValid } = way.options;
-  const { call, giveUp } = newCall(way, request, routed);
+  const call = newCall(way, request, routed);
   const startMs = system.now();
   const place = way.places.begin();
   // One that waits for its turn was there before a stop that begins meanwhile.
   const refusal = way.places.isDraining ? refuseForNow("SHUTTING_DOWN") : undefined;
-  const entry: Entry = { call, giveUp, place, refusal, looked: () => {} };
+  const entry: Entry = { call, place, refusal, looked: () => {}, isDone: false };
+  response.on("close", () => {
+    if (entry.isDone) leave(way, entry);
+    else giveUp(call, "the client is gone");
+  });
   try {
     const entered = way.door.enter(() => {
       const isKnown = wasValid(request.headers.authorization);
@@ -214,20 +219,15 @@ async function serveCall(way: Way, request: Request, response: Response, routed:
     // It is for its client to take the answer now.
     entry.share?.yieldTo(() => abandon(request));
   } finally {
+    entry.isDone = true;
     // One that was let in keeps its place until its answer was taken; a refusal must not cost a stranger's neighbours any.
-    if (call.reached && !isGone(request)) response.once("close", () => leave(entry));
-    else leave(entry);
+    if (!call.reached || isGone(request)) leave(way, entry);
   }
 }
 
-/** A call, and what gives up on it: it is late from then on. */
-interface NewCall {
-  readonly call: Call;
-  readonly giveUp: (why: Late) => void;
-}
-
 /** A call with what it holds. */
-interface Entry extends NewCall {
+interface Entry {
+  readonly call: Call;
   readonly place: Place;
   /** Why it is refused whatever it brings. */
   readonly refusal: Refusal | undefined;
@@ -235,28 +235,29 @@ interface Entry extends NewCall {
   share?: Share;
   /** To be run once the call's key was looked at. */
   looked: Looked;
+  /** True once there is an answer, or will be none. */
+  isDone: boolean;
 }
 
-function leave({ place, share }: Entry): void {
-  place.end();
+function leave({ places }: Way, { place, share }: Entry): void {
+  places.end(place);
   share?.giveBack();
 }
 
-/** Makes the call of a request, and what gives up on it. */
-function newCall({ options }: Way, { headers }: Pick<Request, "headers">, { handler, surface }: Routed): NewCall {
-  const { promise: late, reject } = Promise.withResolvers<never>();
-  // Nobody need be waiting when it happens.
-  late.catch(() => {});
-  const call: Call = {
+function giveUp(call: Call, why: Late): void {
+  call.late ??= why;
+  call.onLate?.(why);
+}
+
+function newCall({ options }: Way, { headers }: Pick<Request, "headers">, { handler, surface }: Routed): Call {
+  return {
     id: newCallId(options.system),
     surface,
     rpc: handler.method.name as RpcName,
     reached: false,
     idempotencyKey: headers["idempotency-key"] as string | undefined,
     isReplayed: false,
-    late,
   };
-  return { call, giveUp: reject };
 }
 
 /** Takes a call to its answer; undefined when the client has gone. */
@@ -268,7 +269,7 @@ async function perform(
   entry: Entry,
 ): Promise<Sendable | undefined> {
   const { codecs, deadlineMs } = way.options;
-  const { call, giveUp } = entry;
+  const { call } = entry;
   const refusal = (await refusalAtDoor(way, request, response, entry)) ?? takeShare(way, entry);
   if (refusal !== undefined) {
     discard(request);
@@ -281,15 +282,15 @@ async function perform(
     if (!(read instanceof Uint8Array)) return refuseOn(routed, call, read);
     body = isGrpcWebText(routed.type) ? (fromText(read) ?? notText) : read;
   }
-  const onClose = () => giveUp(new ClientGone("the client is gone"));
-  response.once("close", onClose);
+  const onLate = () => giveUp(call, "the deadline has passed");
   const timeoutMs = timeoutMsOf(request, routed.surface, deadlineMs);
-  const timer = setTimeout(() => giveUp(new Late("the deadline has passed")), timeoutMs);
+  const timer = timeoutMs < deadlineMs ? setTimeout(onLate, timeoutMs) : undefined;
+  if (timer === undefined) way.deadlines.begin(onLate);
   try {
     return await codecs.answer(call, routed, request, body);
   } finally {
     clearTimeout(timer);
-    response.off("close", onClose);
+    way.deadlines.end(onLate);
   }
 }
 
@@ -297,7 +298,7 @@ const empty = new Uint8Array();
 
 /** What the headers are enough to refuse. Whoever is let in has a place from then on. */
 async function refusalAtDoor(
-  { cors, options }: Way,
+  { cors, options, places }: Way,
   request: Request,
   response: Response,
   { call, place, refusal, looked }: Entry,
@@ -312,7 +313,7 @@ async function refusalAtDoor(
     }
     if (unauthorized !== undefined) return unauthorized;
     call.address = address;
-    return place.take() ? undefined : refuseForNow("STORE_UNAVAILABLE");
+    return places.take(place) ? undefined : refuseForNow("STORE_UNAVAILABLE");
   } catch (error) {
     options.onFault(error);
     return refusalOfFault(error);
@@ -336,19 +337,21 @@ function takeShare({ pageCalls, options }: Way, entry: Entry): Refusal | undefin
 
 /** Reads a call's body. Its place is others' meanwhile, and taken again once the body is whole. */
 async function readWithoutPlace(
-  { secretBodies, bodyMs }: Way,
+  way: Way,
   request: Request,
   { place, share }: Entry,
   bytesMax: number,
 ): Promise<Uint8Array | Refusal | undefined> {
+  const { places, deadlines, options } = way;
   // A page's call has its share of them.
-  const bodyRead = share ?? secretBodies.take();
-  if (typeof bodyRead === "string") {
+  const counts = share === undefined ? 1 : 0;
+  if (way.secretBodies + counts > options.callsMax) {
     discard(request);
-    return refuseForNow(reasonOf(bodyRead));
+    return refuseForNow("STORE_UNAVAILABLE");
   }
-  place.lend();
-  const read = await readBody(request, bytesMax, bodyMs);
-  if (bodyRead !== share) bodyRead.giveBack();
-  return !(read instanceof Uint8Array) || place.take() ? read : refuseForNow("STORE_UNAVAILABLE");
+  way.secretBodies += counts;
+  places.lend(place);
+  const read = await readBody(request, bytesMax, deadlines);
+  way.secretBodies -= counts;
+  return !(read instanceof Uint8Array) || places.take(place) ? read : refuseForNow("STORE_UNAVAILABLE");
 }

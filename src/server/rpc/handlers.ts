@@ -14,7 +14,7 @@ import {
 import { isPublishable, type ApiKey } from "../../otp/api-key.ts";
 import { judgeWebOrigin } from "../../otp/origin.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
-import { invalid, ok, type Refusal, type Result } from "../../otp/reason.ts";
+import { invalid, ok, type Result } from "../../otp/reason.ts";
 import { Secret } from "../../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin } from "../../otp/template/last-line.ts";
 import type { Answer, Caller, Sent } from "../../service/calls.ts";
@@ -48,28 +48,27 @@ function handler<Name extends HandlerName, Command, Value>(
 export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
   sendOtp: handler("sendOtp", {
     read({ phone, channel, locale, purpose, bind, knownUser, ...request }, key) {
-      const webOrigin = parseWebOrigin(request.webOrigin);
-      const appHash = parseAndroidAppHash(request.androidAppHash);
-      const refused = firstRefusal(
-        required("phone", phone, 256),
-        atMost("channel", channel, 64),
-        atMost("locale", locale, 35, /^[A-Za-z0-9-]*$/, "a BCP 47 tag such as pt-BR"),
-        purposeShape(purpose),
-        bindShape(bind),
-        webOrigin,
-        appHash,
-        lastLineShape(request.webOrigin, request.androidAppHash),
-        atMost("challenge_token", request.challengeToken, 4096),
-        knownUserShape(knownUser, key),
-        clientIpShape(request.clientIp, key),
-        webOrigin.ok ? judgeWebOrigin(key, webOrigin.value) : webOrigin,
-      );
+      const refused =
+        required("phone", phone, 256) ??
+        atMost("channel", channel, 64) ??
+        atMost("locale", locale, 35, languageTag) ??
+        atMost("purpose", purpose, 64, visibleAscii) ??
+        bindShape(bind);
       if (refused !== undefined) return refused;
-      const lastLine = {
-        webOrigin: webOrigin.ok ? webOrigin.value : undefined,
-        appHash: appHash.ok ? appHash.value : undefined,
-      };
+      const webOrigin = parseWebOrigin(request.webOrigin);
+      if (!webOrigin.ok) return webOrigin;
+      const appHash = parseAndroidAppHash(request.androidAppHash);
+      if (!appHash.ok) return appHash;
+      const unfit =
+        lastLineShape(request.webOrigin, request.androidAppHash) ??
+        atMost("challenge_token", request.challengeToken, 4096) ??
+        knownUserShape(knownUser, key) ??
+        clientIpShape(request.clientIp, key);
+      if (unfit !== undefined) return unfit;
+      const named = judgeWebOrigin(key, webOrigin.value);
+      if (!named.ok) return named;
       const challengeToken = new Secret(request.challengeToken);
+      const lastLine = { webOrigin: webOrigin.value, appHash: appHash.value };
       return ok({ phone, channel, locale, purpose, bind, knownUser, challengeToken, ...lastLine });
     },
     act: (verifications, caller, command) => verifications.send(caller, command),
@@ -78,13 +77,12 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
 
   verifyOtp: handler("verifyOtp", {
     read({ requestId: id, code, purpose, bind, clientIp }, key) {
-      const refused = firstRefusal(
-        required("request_id", id, 256),
-        atMost("code", code, 256),
-        purposeShape(purpose),
-        bindShape(bind),
-        clientIpShape(clientIp, key),
-      );
+      const refused =
+        required("request_id", id, 256) ??
+        atMost("code", code, 256) ??
+        atMost("purpose", purpose, 64, visibleAscii) ??
+        bindShape(bind) ??
+        clientIpShape(clientIp, key);
       return refused ?? ok({ id, code: new Secret(code), purpose, bind });
     },
     act: (verifications, caller, command) => verifications.verify(caller, command),
@@ -99,19 +97,19 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
 
   resendOtp: handler("resendOtp", {
     read: ({ requestId, clientIp }, key) =>
-      firstRefusal(required("request_id", requestId, 256), clientIpShape(clientIp, key)) ?? ok(requestId),
+      required("request_id", requestId, 256) ?? clientIpShape(clientIp, key) ?? ok(requestId),
     act: (verifications, caller, id) => verifications.resend(caller, id),
     write: sentMessage,
   }),
 
   cancelOtp: handler("cancelOtp", {
-    read: ({ requestId }) => firstRefusal(required("request_id", requestId, 256)) ?? ok(requestId),
+    read: ({ requestId }) => required("request_id", requestId, 256) ?? ok(requestId),
     act: (verifications, caller, id) => verifications.cancel(caller, id),
     write: ({ id, cancelMs }) => ({ requestId: id, state: State.CANCELED, cancelTime: timestampFromMs(cancelMs) }),
   }),
 
   getOtp: handler("getOtp", {
-    read: ({ requestId }) => firstRefusal(required("request_id", requestId, 256)) ?? ok(requestId),
+    read: ({ requestId }) => required("request_id", requestId, 256) ?? ok(requestId),
     act: (verifications, caller, id) => verifications.get(caller, id),
     write(seen, key) {
       const message = sentMessage(seen);
@@ -150,49 +148,46 @@ function sentMessage(sent: Sent) {
 
 // ---- shapes ---------------------------------------------------------------------------------------------------------
 
-function firstRefusal(...checks: Result<unknown>[]): { ok: false; refusal: Refusal } | undefined {
-  for (const check of checks) if (!check.ok) return check;
-  return undefined;
-}
+type Refused = Extract<Result<unknown>, { ok: false }>;
 
-function required(field: string, value: string, charsMax: number): Result<unknown> {
+/** What a text has to look like, and how that is said. */
+interface TextShape {
+  readonly shape: RegExp;
+  readonly what: string;
+}
+const languageTag: TextShape = { shape: /^[A-Za-z0-9-]*$/, what: "a BCP 47 tag such as pt-BR" };
+const visibleAscii: TextShape = { shape: /^[\x20-\x7e]*$/, what: "visible ASCII" };
+
+function required(field: string, value: string, charsMax: number): Refused | undefined {
   return value === "" ? invalid(field, `${field} is required.`) : atMost(field, value, charsMax);
 }
 
-function atMost(field: string, value: string, charsMax: number, shape = /^/, what = "text"): Result<unknown> {
-  return value.length <= charsMax && shape.test(value)
-    ? ok(undefined)
-    : invalid(field, `${field} must be ${what} of at most ${charsMax} characters.`);
+function atMost(field: string, value: string, charsMax: number, text?: TextShape): Refused | undefined {
+  if (value.length <= charsMax && (text === undefined || text.shape.test(value))) return undefined;
+  return invalid(field, `${field} must be ${text?.what ?? "text"} of at most ${charsMax} characters.`);
 }
 
-function purposeShape(purpose: string): Result<unknown> {
-  return atMost("purpose", purpose, 64, /^[\x20-\x7e]*$/, "visible ASCII");
-}
-
-function lastLineShape(webOrigin: string, androidAppHash: string): Result<unknown> {
-  return webOrigin === "" || androidAppHash === ""
-    ? ok(undefined)
-    : invalid("android_app_hash", "web_origin and android_app_hash both want the last line; give one of them.");
+function lastLineShape(webOrigin: string, androidAppHash: string): Refused | undefined {
+  if (webOrigin === "" || androidAppHash === "") return undefined;
+  return invalid("android_app_hash", "web_origin and android_app_hash both want the last line; give one of them.");
 }
 
 /** A stranger must not get into the lane that is kept free of strangers. */
-function knownUserShape(knownUser: boolean, { kind }: ApiKey): Result<unknown> {
-  return knownUser && isPublishable(kind) ? invalid("known_user", "known_user is for secret API keys.") : ok(undefined);
+function knownUserShape(knownUser: boolean, { kind }: ApiKey): Refused | undefined {
+  return knownUser && isPublishable(kind) ? invalid("known_user", "known_user is for secret API keys.") : undefined;
 }
 
-function clientIpShape(clientIp: string, { kind }: ApiKey): Result<unknown> {
-  if (clientIp === "") return ok(undefined);
+function clientIpShape(clientIp: string, { kind }: ApiKey): Refused | undefined {
+  if (clientIp === "") return undefined;
   if (isPublishable(kind)) return invalid("client_ip", "client_ip is for secret API keys.");
-  return canonicalAddress(clientIp) === undefined
-    ? invalid("client_ip", "client_ip must be an IPv4 or IPv6 address of at most 64 characters.")
-    : ok(undefined);
+  if (canonicalAddress(clientIp) !== undefined) return undefined;
+  return invalid("client_ip", "client_ip must be an IPv4 or IPv6 address of at most 64 characters.");
 }
 
-function bindShape(bind: Readonly<Record<string, string>>): Result<unknown> {
+function bindShape(bind: Readonly<Record<string, string>>): Refused | undefined {
   const entries = Object.entries(bind);
   const fits =
     entries.length <= 10 && entries.every(([key, value]) => key !== "" && key.length <= 40 && value.length <= 128);
-  return fits
-    ? ok(undefined)
-    : invalid("bind", "bind must have at most 10 entries, with keys of 1 to 40 and values of up to 128 characters.");
+  if (fits) return undefined;
+  return invalid("bind", "bind must have at most 10 entries, with keys of 1 to 40 and values of up to 128 characters.");
 }

@@ -25,6 +25,7 @@ import { createBudget, type BudgetLimits } from "./capacity.ts";
 import { jsonOptions } from "./decoding.ts";
 import type { Gateway } from "./gateway.ts";
 import { discard, inOnePiece, readBody } from "../http/body.ts";
+import { createDeadlines } from "../http/deadlines.ts";
 import { headersOf, isGrpcWebText } from "../http/headers.ts";
 import { isClosed } from "../http/response.ts";
 import { fromText, notText, streamedAsText } from "./frames.ts";
@@ -64,6 +65,7 @@ const isRefused = createContextKey(false);
 export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gateway {
   const { messageBytesMax, deadlineMs, watchMs, budgets, shareOf, onFault } = options;
   const { turnAway } = gateway;
+  const deadlines = createDeadlines(deadlineMs);
   const budgetOf = {
     server_streaming: createBudget(budgets.server_streaming),
     bidi_streaming: createBudget(budgets.bidi_streaming),
@@ -101,7 +103,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     });
     let body: AsyncIterable<Uint8Array> = request;
     if (handler.method.methodKind !== "bidi_streaming") {
-      const read = await readBody(request, routed.bytesMax, deadlineMs);
+      const read = await readBody(request, routed.bytesMax, deadlines);
       if (read === undefined) return;
       if (!(read instanceof Uint8Array)) return turnAway(request, response, read);
       body = inOnePiece(isText ? (fromText(read) ?? notText) : read);

@@ -5,8 +5,18 @@
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { Request } from "../listener/exchange.ts";
-import { encodingOf, envelopeBytes, textBytes, unknownEncoding } from "./frames.ts";
-import { innerType, isGrpc, isGrpcWebText, mediaTypeOf, surfaceOf, type Surface } from "../http/headers.ts";
+import { envelopeBytes, textBytes, unknownEncoding } from "./frames.ts";
+import {
+  encodingOf,
+  innerType,
+  isGrpc,
+  isGrpcWebText,
+  mediaTypeOf,
+  surfaceOf,
+  type Encoding,
+  type MediaType,
+  type Surface,
+} from "../http/headers.ts";
 import { rpcRows, type RpcName } from "./rpcs.ts";
 
 /** A request that leads to an RPC. */
@@ -63,10 +73,15 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
       const { type, otherCharset } = mediaTypeOf(request.headers["content-type"]);
       const isRead = method === "GET";
       const surface = rest !== undefined ? "rest" : isRead ? "connect" : surfaceOf(type);
-      const wrongType = isRead ? undefined : refusalOfType(request, handler, surface, type, otherCharset);
-      if (wrongType !== undefined) return { ok: false, refusal: wrongType };
-      const bytesMax = bodyBytesOn(surface, type, bodyBytesMax);
-      const refusal = isRead ? undefined : refusalOfBody(request, surface, bytesMax);
+      const bytesMax = isGrpc(surface) ? framedBytes(type, bodyBytesMax) : bodyBytesMax;
+      let refusal: Refusal | undefined;
+      if (!isRead) {
+        const encoding = encodingOf(surface, request.headers);
+        const wrongType = refusalOfType(request, handler, { surface, type, otherCharset, encoding });
+        if (wrongType !== undefined) return { ok: false, refusal: wrongType };
+        if (encoding === "unknown") refusal = unknownEncoding;
+        else if (Number(request.headers["content-length"] ?? 0) > bytesMax) ({ refusal } = refuse("BODY_TOO_LARGE"));
+      }
       const query = isRead && rest === undefined && url.includes("?") ? url.slice(url.indexOf("?")) : "";
       const requestUrl = `http://otpd${handler.requestPath}${query}`;
       return { ok: true, handler, surface, url: requestUrl, type, bytesMax, refusal, body: rest?.body };
@@ -76,7 +91,9 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
 
 /** The path of a request, without its query; also of one in the absolute form, which names a host before the path. */
 export function pathOf(request: Request): string {
-  const target = request.url?.split("?", 1)[0] ?? "";
+  const { url = "" } = request;
+  const queryAt = url.indexOf("?");
+  const target = queryAt < 0 ? url : url.slice(0, queryAt);
   return target.startsWith("/") ? target : target.replace(/^https?:\/\/[^/]+(?=\/)/i, "");
 }
 
@@ -99,18 +116,21 @@ export function methodNotAllowed(
 /** What only an RPC's path looks like: `/package.Service/Method`. */
 const isOfRpc = /^\/\w+(?:\.\w+)+\/\w+$/;
 
+/** How a body is to be read, by the headers. */
+interface BodyForm extends MediaType {
+  readonly surface: Surface;
+  readonly encoding: Encoding;
+}
+
 /** Refuses a media type that a path does not take, and says which ones it does. */
 function refusalOfType(
   request: Request,
   handler: UniversalHandler,
-  surface: Surface,
-  type: string,
-  otherCharset: string | undefined,
+  { surface, type, otherCharset, encoding }: BodyForm,
 ): Refusal | undefined {
   const unsupported = (message: string) => refuse("MEDIA_TYPE_UNSUPPORTED", { message }).refusal;
   if (surface === "rest") {
-    if (type !== "application/json" || encodingOf(surface, request.headers) !== "identity")
-      return refuse("MEDIA_TYPE_UNSUPPORTED").refusal;
+    if (type !== "application/json" || encoding !== "identity") return refuse("MEDIA_TYPE_UNSUPPORTED").refusal;
   } else {
     const isOther = type.startsWith("application/grpc-web-text") && !isGrpcWebText(type);
     if (isOther || !handler.supportedContentType(innerType(type))) return unsupported(rpcTypes);
@@ -125,13 +145,7 @@ function refusalOfType(
 const rpcTypes =
   "This path takes application/json, application/proto, application/grpc, application/grpc-web and application/grpc-web-text.";
 
-function refusalOfBody({ headers }: Request, surface: Surface, bytesMax: number): Refusal | undefined {
-  if (encodingOf(surface, headers) === "unknown") return unknownEncoding;
-  return Number(headers["content-length"] ?? 0) > bytesMax ? refuse("BODY_TOO_LARGE").refusal : undefined;
-}
-
-function bodyBytesOn(surface: Surface, type: string, messageBytesMax: number): number {
-  if (!isGrpc(surface)) return messageBytesMax;
+function framedBytes(type: string, messageBytesMax: number): number {
   const framed = messageBytesMax + envelopeBytes;
   return isGrpcWebText(type) ? textBytes(framed) : framed;
 }
@@ -143,27 +157,32 @@ type RestMatch =
   | { readonly kind: "rpc"; readonly rpc: RpcName; readonly body: Uint8Array | undefined }
   | { readonly kind: "method-not-allowed"; readonly allow: string };
 
-const restRoutes = rpcRows.map(({ name, method, path }) => ({
-  name,
-  method,
-  field: /\{(\w+)\}/.exec(path)?.[1] ?? "",
-  pattern: new RegExp(`^${path.replace(/\{\w+\}/, "([^/]{1,256})")}$`),
-}));
+const whole = new Map(rpcRows.filter(({ path }) => !path.includes("{")).map((row) => [row.path, row]));
+const withSegment = rpcRows
+  .filter(({ path }) => path.includes("{"))
+  .map(({ name, method, path }) => ({
+    name,
+    method,
+    field: /\{(\w+)\}/.exec(path)?.[1] ?? "",
+    pattern: new RegExp(`^${path.replace(/\{\w+\}/, "([^/]{1,256})")}$`),
+  }));
 
 /** Finds the route of a path without its query; undefined when `/v1` has none. */
 function matchRest(method: string, path: string): RestMatch | undefined {
-  for (const route of restRoutes) {
-    const found = route.pattern.exec(path);
-    if (found === null) continue;
-    const segment = found[1];
+  const row = whole.get(path);
+  if (row !== undefined) {
+    const { name: rpc, method: allow } = row;
+    return allow === method ? { kind: "rpc", rpc, body: undefined } : { kind: "method-not-allowed", allow };
+  }
+  for (const route of withSegment) {
+    const segment = route.pattern.exec(path)?.[1];
+    if (segment === undefined) continue;
     if (route.method === method) {
-      const body =
-        segment === undefined ? undefined : Buffer.from(JSON.stringify({ [route.field]: decodeSegment(segment) }));
+      const body = Buffer.from(JSON.stringify({ [route.field]: decodeSegment(segment) }));
       return { kind: "rpc", rpc: route.name, body };
     }
     // A POST to /v1/otp/verfy is a typo, not a wrong method on a verification.
-    const isTypo = segment !== undefined && segment.length !== requestIdChars;
-    return isTypo ? undefined : { kind: "method-not-allowed", allow: route.method };
+    return segment.length === requestIdChars ? { kind: "method-not-allowed", allow: route.method } : undefined;
   }
   return undefined;
 }

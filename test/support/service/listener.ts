@@ -197,6 +197,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       const key = keys[header];
       return Promise.resolve(key === undefined ? refuse("API_KEY_INVALID") : ok(key));
     },
+    admit: (judged) => Promise.resolve(judged),
     addressOf,
     quotas: createQuotas(() => system.now(), undefined),
     now: () => system.now(),

@@ -72,6 +72,7 @@ const { authenticate, wasValid } = createAuthenticate({
 });
 const authorize = createAuthorize({
   authenticate,
+  admit: (judged) => Promise.resolve(judged),
   addressOf,
   quotas: createQuotas(now, undefined),
   now,

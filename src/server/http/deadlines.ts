@@ -1,0 +1,41 @@
+/**
+ * How long calls and bodies may take, in ticks of one timer for all of them: a timer for each would cost more than to look.
+ */
+
+export interface Deadlines {
+  /** Has `onLate` run once so much time has passed, a little late and never early. */
+  begin(onLate: () => void): void;
+  /** Has it run no more. Safe to repeat. */
+  end(onLate: () => void): void;
+}
+
+/** The time is cut into so many ticks. */
+const ticks = 16;
+
+export function createDeadlines(ms: number): Deadlines {
+  /** The tick that each ends with, the first one first: all take as long. */
+  const waiting = new Map<() => void, number>();
+  let timer: NodeJS.Timeout | undefined;
+  let tick = 0;
+
+  function onTick(): void {
+    tick += 1;
+    for (const [onLate, endTick] of waiting) {
+      if (endTick > tick) break;
+      waiting.delete(onLate);
+      onLate();
+    }
+    timer = waiting.size > 0 ? timer?.refresh() : undefined;
+  }
+
+  return {
+    begin(onLate) {
+      // The tick that is under way may be over at once.
+      waiting.set(onLate, tick + ticks + 1);
+      timer ??= setTimeout(onTick, ms / ticks);
+    },
+    end(onLate) {
+      waiting.delete(onLate);
+    },
+  };
+}
