@@ -12,7 +12,7 @@ export interface Statement {
   readonly text: string;
   /** True where the rows that it reads are to stay as they are until the transaction is over. */
   readonly locksRows?: true;
-  /** True where it writes what engines may remember (`recall`). */
+  /** True where it writes what engines may remember: what is recalled (`recall`), and whether a tenant has lists. */
   readonly changesRecalled?: true;
 }
 

@@ -60,6 +60,36 @@ test("another connection's writes count in the next act", async () => {
   expect(await acts.read(job.verification)).toMatchObject({ attempts: 5, state: "LOCKED" });
 });
 
+test("lists and guesses count in the next act, whoever wrote them", async () => {
+  const sent = () =>
+    store.openVerification(
+      { tenant: "default", slot: undefined, phone: acts.refOf(ann), number: ann },
+      ({ verdict, guesses }) => ({ writes: {}, result: [verdict, guesses?.wrong] }),
+    );
+  expect(await sent()).toEqual([undefined, 0]);
+  const entry = { tenant: "default", prefix: "+31", verdict: "block", note: "", createMs: 1 } as const;
+  const { verification } = await acts.send(ann);
+  await store.registry.putDestination(entry);
+  await acts.guess(verification, acts.wrongCode(verification));
+  expect(await sent()).toEqual(["block", 1]);
+  const other = new Database(path);
+  other.exec(`UPDATE destinations SET verdict = 'allow'; UPDATE guesses SET wrong_codes = 9`);
+  expect(await sent()).toEqual(["allow", 9]);
+  await store.registry.removeDestination("default", "+31");
+  expect(await sent()).toEqual([undefined, 9]);
+  other.exec(`INSERT INTO destinations VALUES ('default', '+316', 'block', '', 1)`);
+  other.close();
+  expect(await sent()).toEqual(["block", 9]);
+});
+
+test("a tenant that is forgotten within the batch that counted for it keeps its cap", async () => {
+  const capped = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 2 });
+  const send = (i: number) => capped.trySend(ann, { tenant: `tenant-${i}` });
+  for (let i = 0; i < 256; i++) await send(i);
+  // The next tenant takes the place of the first.
+  expect(await Promise.all([send(0), send(256), send(0)])).toEqual(["opened", "opened", "SPEND_LIMIT"]);
+});
+
 test.each([
   ["alone", 0],
   ["with neighbours", 3],

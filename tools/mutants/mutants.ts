@@ -237,13 +237,9 @@ export const mutants: readonly Mutant[] = [
     name: "reply before commit",
     breaks: "what was acknowledged is gone after a full disk",
     place: "src/store/sqlite/group-commit.ts##runTogether",
-    text: `        return () => act.resolve(value);
-      });
-      this.#sql.release.run();`,
+    text: `        return () => act.resolve(value);`,
     replacement: `        act.resolve(value);
-        return () => {};
-      });
-      this.#sql.release.run();`,
+        return () => {};`,
   },
   {
     name: "tenant not compared",

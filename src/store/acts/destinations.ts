@@ -14,10 +14,12 @@ const sql = {
       SELECT id, $1, $2, $3, CAST($4 AS bigint) FROM tenants WHERE id = $5
       ON CONFLICT (tenant, prefix) DO UPDATE
       SET verdict = excluded.verdict, note = excluded.note, create_ms = excluded.create_ms RETURNING prefix`,
+    changesRecalled: true,
   },
   delete: {
     name: "delete-destination",
     text: `DELETE FROM destinations WHERE tenant = $1 AND prefix = $2 RETURNING prefix`,
+    changesRecalled: true,
   },
   all: {
     name: "destinations",

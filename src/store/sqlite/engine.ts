@@ -15,7 +15,7 @@ import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import { dueEvents, dueMessages, prepare, type Statements } from "./statements.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
-import { SqliteUnitOfWork } from "./unit-of-work.ts";
+import { longestDestination, SqliteUnitOfWork } from "./unit-of-work.ts";
 
 /** How often the clock's note is renewed. */
 const clockNoteMs = 5_000;
@@ -51,9 +51,13 @@ export class SqliteEngine implements Engine {
     this.#sql = prepare(db);
     this.#unit = new SqliteUnitOfWork(this.#sql);
     this.#recalled = new Recalled(this.#sql);
-    this.#shared = new SharedStatements(db, () => this.#recalled.forget());
+    this.#shared = new SharedStatements(db, () => {
+      this.#recalled.forget();
+      this.#unit.forgetLists();
+    });
     this.#commits = new GroupCommit(db, meter, {
       onBegin: () => this.#forgetIfOthersWrote(),
+      onEnd: () => this.#unit.writeCounts(),
       onUndo: () => this.#unit.forget(),
     });
     this.#onPrefix = onPrefix ?? (() => {});
@@ -117,7 +121,7 @@ export class SqliteEngine implements Engine {
   }
 
   async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {
-    return this.#read(() => this.#unit.destination(tenant, e164));
+    return this.#read(() => longestDestination(this.#sql, tenant, e164));
   }
 
   /** There are no other instances. */

@@ -3,9 +3,9 @@
  * transaction is committed. With FULL durability a commit costs about 100 µs of disk, however many acts are in it: at
  * 32 calls in flight this is 5 times the throughput of a transaction each.
  *
- * An act that fails takes nothing back from its neighbours: the batch is taken back and run again, this time with a
- * savepoint for each act; without one the usual batch is cheaper by two statements an act. So an act may be run twice, and
- * only its last run counts. Some errors (a full disk above all) end the whole transaction behind SQLite's back; then every
+ * An act that fails takes nothing back from its neighbours: the transaction is rolled back, and its acts are run again in
+ * the next, with a savepoint for each. Where nothing fails there is none. So an act may be run twice, and only its last run
+ * counts. Some errors (a full disk above all) end the whole transaction behind SQLite's back; then every
  * act of the batch fails and none goes on, since what came after would run outside any transaction and be committed
  * statement by statement.
  */
@@ -16,6 +16,8 @@ import { StoreUnavailable, type BatchMeter } from "../store.ts";
 export interface TransactionWatch {
   /** A transaction has begun. Others may have written since the last one. */
   readonly onBegin: () => void;
+  /** What acts have held back is to be written: they are through, and are about to be committed. */
+  readonly onEnd: () => void;
   /** What acts of this transaction wrote was taken back, all of it or in part. */
   readonly onUndo: () => void;
 }
@@ -25,6 +27,8 @@ interface Act {
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
   triesLeft: number;
+  /** True once a batch with it has failed: whose fault it was is not known. */
+  isSuspect: boolean;
 }
 
 /** Acts in one transaction. More would make the first wait for the last. */
@@ -70,7 +74,13 @@ export class GroupCommit {
     if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
     if (this.#queue.length >= queueActsMax) return Promise.reject(new StoreUnavailable("too many acts are waiting"));
     return new Promise<T>((resolve, reject) => {
-      this.#queue.push({ run: act, resolve: resolve as (value: unknown) => void, reject, triesLeft: busyTriesMax });
+      this.#queue.push({
+        run: act,
+        resolve: resolve as (value: unknown) => void,
+        reject,
+        triesLeft: busyTriesMax,
+        isSuspect: false,
+      });
       this.#schedule();
     });
   }
@@ -98,7 +108,8 @@ export class GroupCommit {
       const refused = this.#queue.splice(0, batchActsMax);
       if (refused.length > 0) this.#tell(began, refused, fail(refused, error));
     }
-    if (batch.length > 0) this.#tell(began, batch, this.#commit(batch));
+    const isDurable = batch.length === 0 ? undefined : this.#commit(batch);
+    if (isDurable !== undefined) this.#tell(began, batch, isDurable);
     this.#scheduled = false;
     if (this.#queue.length > 0) this.#schedule();
     else for (const resolve of this.#idle.splice(0)) resolve();
@@ -118,12 +129,17 @@ export class GroupCommit {
     return this.#queue.length > 0;
   }
 
-  /** Runs a batch in the transaction that was begun, commits it and answers its acts. False when it failed as a whole. */
-  #commit(batch: Act[]): boolean {
+  /**
+   * Runs a batch in the transaction that was begun, commits it and answers its acts. False when it failed as a whole,
+   * undefined when it is to be run again.
+   */
+  #commit(batch: Act[]): boolean | undefined {
     let answers: (() => void)[] | undefined;
     try {
       this.#watch?.onBegin();
-      answers = this.#runTogether(batch) ?? this.#runApart(batch);
+      const isSuspect = batch.some((act) => act.isSuspect);
+      answers = isSuspect ? this.#runApart(batch) : this.#runTogether(batch);
+      if (answers === undefined) return undefined;
       this.#sql.commit.run();
     } catch (error) {
       this.#watch?.onUndo();
@@ -134,18 +150,24 @@ export class GroupCommit {
     return true;
   }
 
-  /** Runs all acts under one savepoint. Undefined when one has failed, and nothing of any is left. Throws when the transaction is gone. */
+  /**
+   * Runs all acts. Undefined when one has failed: nothing of any is left, and they are first in the queue. Throws when the
+   * transaction is gone.
+   */
   #runTogether(batch: readonly Act[]): (() => void)[] | undefined {
-    this.#sql.savepoint.run();
     try {
       const answers = batch.map((act) => {
         const value = act.run();
         return () => act.resolve(value);
       });
-      this.#sql.release.run();
+      this.#watch?.onEnd();
       return answers;
     } catch (error) {
-      if (!this.#stands()) throw error;
+      if (!this.#db.inTransaction) throw error;
+      this.#watch?.onUndo();
+      this.#sql.rollback.run();
+      for (const act of batch) act.isSuspect = true;
+      this.#queue.unshift(...batch);
       return undefined;
     }
   }
@@ -156,6 +178,7 @@ export class GroupCommit {
       try {
         this.#sql.savepoint.run();
         const value = act.run();
+        this.#watch?.onEnd();
         this.#sql.release.run();
         return () => act.resolve(value);
       } catch (error) {

@@ -110,13 +110,10 @@ function phoneStatements(statement: Prepare) {
       `SELECT coalesce(sum(wrong_codes), 0) AS wrong, coalesce(sum(right_codes), 0) AS right
        FROM guesses WHERE tenant = ? AND minute >= ?`,
     ),
-    countWrongCode: statement(
-      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, 1, 0)
-       ON CONFLICT (tenant, minute) DO UPDATE SET wrong_codes = wrong_codes + 1`,
-    ),
-    countRightCode: statement(
-      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, 0, 1)
-       ON CONFLICT (tenant, minute) DO UPDATE SET right_codes = right_codes + 1`,
+    addGuesses: statement(
+      `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes) VALUES (?, ?, ?, ?)
+       ON CONFLICT (tenant, minute) DO UPDATE SET wrong_codes = wrong_codes + excluded.wrong_codes,
+         right_codes = right_codes + excluded.right_codes`,
     ),
     oldGuesses: statement<{ tenant: string; minute: number }>(
       `SELECT tenant, minute FROM guesses WHERE minute < ? LIMIT ?`,

@@ -1,6 +1,7 @@
 /**
- * A transaction on SQLite, as acts see it: what they ask for is read when they ask, and what they change is written at once.
- * What the last moments have read or written is remembered (recent.ts).
+ * A transaction on SQLite, as acts see it: what they ask for is read when they ask, and what they change is written at once,
+ * but for counts, which many acts of a batch add to: those are written once, before it commits. What the last moments have
+ * read or written is remembered (recent.ts).
  */
 import { newDay, type DailyCount } from "../../otp/daily-cap.ts";
 import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../../otp/destination.ts";
@@ -29,10 +30,11 @@ import type { Statements } from "./statements.ts";
 const recentVerificationsMax = 2_048;
 /** Some 300 bytes each. */
 const recentPrefixesMax = 4_096;
-const recentDaysMax = 256;
+const recentTenantsMax = 256;
 
 const none: readonly NamedDecision[] = [];
 const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
+const dayKey = (tenant: string, { day }: DailyCount) => `${day} ${tenant}`;
 const messageKey = (verificationId: string, copy: number) => `${verificationId}/${copy}`;
 
 export class SqliteUnitOfWork implements UnitOfWork {
@@ -42,7 +44,13 @@ export class SqliteUnitOfWork implements UnitOfWork {
   readonly #verifications = new Recent<Verification>(recentVerificationsMax);
   readonly #messages = new Recent<Message>(recentVerificationsMax);
   readonly #prefixes = new Recent<PrefixRecord>(recentPrefixesMax);
-  readonly #days = new Recent<DailyCount>(recentDaysMax);
+  readonly #days = new Recent<DailyCount>(recentTenantsMax);
+  /** Of the window that began with a minute. */
+  readonly #guesses = new Recent<{ readonly oldest: number; readonly guesses: Guesses }>(recentTenantsMax);
+  readonly #hasLists = new Recent<boolean>(recentTenantsMax);
+  /** What is to be written of this batch: days, and codes that were compared. */
+  readonly #changedDays = new Map<string, DailyCount & { readonly tenant: string }>();
+  readonly #compared = new Map<string, Guesses & { readonly tenant: string; readonly minute: number }>();
   #decided: NamedDecision[] = [];
 
   constructor(sql: Statements) {
@@ -70,6 +78,31 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#messages.clear();
     this.#prefixes.clear();
     this.#days.clear();
+    this.#guesses.clear();
+    this.#hasLists.clear();
+    this.#changedDays.clear();
+    this.#compared.clear();
+  }
+
+  /** Forgets which tenants have lists: one was changed. */
+  forgetLists(): void {
+    this.#hasLists.clear();
+  }
+
+  /** Writes what was counted since it was last called. */
+  writeCounts(): void {
+    for (const { tenant, day, count, warned, warnedCap } of this.#changedDays.values()) {
+      this.#sql.putCounter.run(tenant, day, messageKind, count, warned, warnedCap);
+    }
+    this.#changedDays.clear();
+    for (const { tenant, minute, wrong, right } of this.#compared.values()) {
+      this.#sql.addGuesses.run(tenant, minute, wrong, right);
+      const known = this.#guesses.get(tenant);
+      if (known === undefined) continue;
+      const guesses = { wrong: known.guesses.wrong + wrong, right: known.guesses.right + right };
+      this.#guesses.set(tenant, { ...known, guesses });
+    }
+    this.#compared.clear();
   }
 
   verification(id: string): Verification | undefined {
@@ -159,34 +192,34 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   guesses(tenant: string): Guesses {
-    return this.#sql.guesses.get(tenant, oldestMinute(this.now)) ?? noGuesses;
+    const oldest = oldestMinute(this.now);
+    const recent = this.#guesses.get(tenant);
+    if (recent?.oldest === oldest) return recent.guesses;
+    const guesses = this.#sql.guesses.get(tenant, oldest) ?? noGuesses;
+    this.#guesses.set(tenant, { oldest, guesses });
+    return guesses;
   }
 
   countGuess({ tenant, isRight }: { readonly tenant: string; readonly isRight: boolean }): void {
-    const count = isRight ? this.#sql.countRightCode : this.#sql.countWrongCode;
-    count.run(tenant, minuteOf(this.now));
+    const minute = minuteOf(this.now);
+    const key = `${minute} ${tenant}`;
+    const { wrong, right } = this.#compared.get(key) ?? noGuesses;
+    this.#compared.set(key, { tenant, minute, wrong: wrong + (isRight ? 0 : 1), right: right + (isRight ? 1 : 0) });
   }
 
   verdict(tenant: string, number: string): Verdict | undefined {
-    return this.destination(tenant, number)?.verdict;
-  }
-
-  /**
-   * The longest entry that a number begins with. Most tenants have none, which costs 1 µs to find out; the statement over
-   * the prefixes costs 20.
-   */
-  destination(tenant: string, number: string): Destination | undefined {
-    if (this.#sql.anyDestination.get(tenant) === undefined) return undefined;
-    const prefixes = prefixesOf(number);
-    // No entry is empty: the places that a short number leaves match nothing.
-    const rest = Array<string>(prefixDigitsMax - prefixes.length).fill("");
-    const row = this.#sql.longestDestination.get(tenant, ...prefixes, ...rest);
-    return row === undefined ? undefined : toDestination(row);
+    let hasLists = this.#hasLists.get(tenant);
+    if (hasLists === undefined) {
+      hasLists = this.#sql.anyDestination.get(tenant) !== undefined;
+      this.#hasLists.set(tenant, hasLists);
+    }
+    // Most tenants have none.
+    return hasLists ? longestDestination(this.#sql, tenant, number)?.verdict : undefined;
   }
 
   day(tenant: string): DailyCount {
     const today = newDay(this.now);
-    const recent = this.#days.get(tenant);
+    const recent = this.#changedDays.get(dayKey(tenant, today)) ?? this.#days.get(tenant);
     if (recent?.day === today.day) return recent;
     const row = this.#sql.counter.get(tenant, today.day, messageKind);
     const daily = row === undefined ? today : toDaily(row);
@@ -195,7 +228,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   putDay(tenant: string, daily: DailyCount): void {
-    this.#sql.putCounter.run(tenant, daily.day, messageKind, daily.count, daily.warned, daily.warnedCap);
+    this.#changedDays.set(dayKey(tenant, daily), { tenant, ...daily });
     this.#days.set(tenant, daily);
   }
 
@@ -228,4 +261,13 @@ export class SqliteUnitOfWork implements UnitOfWork {
     const [id, tenant, type, ...rest] = eventValues(event);
     this.#sql.insertEvent.run(id, tenant, type, ...rest, this.now, tenant, type);
   }
+}
+
+/** The longest entry of a tenant's lists that a number begins with. */
+export function longestDestination(sql: Statements, tenant: string, number: string): Destination | undefined {
+  const prefixes = prefixesOf(number);
+  // No entry is empty: the places that a short number leaves match nothing.
+  const rest = Array<string>(prefixDigitsMax - prefixes.length).fill("");
+  const row = sql.longestDestination.get(tenant, ...prefixes, ...rest);
+  return row === undefined ? undefined : toDestination(row);
 }

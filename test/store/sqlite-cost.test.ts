@@ -1,0 +1,44 @@
+/**
+ * What acts on SQLite cost that share a transaction, counted in statements.
+ */
+import { rmSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import type { E164 } from "../../src/otp/phone-number.ts";
+import { beginCounting, counted } from "../../tools/bench/servers/counting.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
+import { createActs, ringOf, testPolicy } from "./acts.ts";
+
+/** How often statements ran that begin with a text. */
+function timesOf(...beginnings: string[]): number[] {
+  const texts = Object.entries(counted().byText);
+  return beginnings.map((beginning) =>
+    texts.reduce((sum, [text, times]) => sum + (text.startsWith(beginning) ? times : 0), 0),
+  );
+}
+
+test("a batch writes each count once, asks for its guesses and lists once, and needs no savepoint", async () => {
+  const folder = temporaryFolder();
+  const system = createManualSystem();
+  const store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true });
+  try {
+    const acts = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 100 });
+    const phones = Array.from({ length: 16 }, (_, i) => `+316${10_000_000 + i}` as E164);
+    const send = () => Promise.all(phones.map((phone) => acts.send(phone)));
+    beginCounting();
+    await send();
+    expect(timesOf("BEGIN", "COMMIT", "SAVEPOINT", "PRAGMA data_version")).toEqual([1, 1, 0, 1]);
+    expect(timesOf("INSERT INTO counters", "SELECT 1 FROM destinations", "SELECT coalesce(sum(wrong")).toEqual([
+      1, 1, 1,
+    ]);
+    const sent = await send();
+    expect(timesOf("BEGIN", "INSERT INTO counters", "SELECT 1 FROM dest", "SELECT coalesce(sum")).toEqual([2, 2, 1, 1]);
+    await Promise.all(sent.map(({ verification }) => acts.guess(verification, acts.rightCode(verification))));
+    expect(timesOf("BEGIN", "INSERT INTO guesses")).toEqual([3, 1]);
+  } finally {
+    await store.close();
+    rmSync(folder, { recursive: true });
+  }
+});
