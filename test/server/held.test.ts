@@ -9,7 +9,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-const stranger = () => createConnection(new Socket(), "192.0.2.1", 0, 0);
+const stranger = () => createConnection(new Socket(), undefined, "192.0.2.1", 0, 0);
 
 test("the process is looked at for as long as a stranger is connected", () => {
   vi.useFakeTimers();

@@ -2,6 +2,7 @@
 import { connect, type ClientHttp2Session } from "node:http2";
 import { afterEach, expect, test } from "vitest";
 import type { Page } from "../../src/server/pages/pages.ts";
+import { openRecords } from "../support/clients/records.ts";
 import { callText, flag, frame, frameType, headerBlock, openRaw, type RawConnection } from "../support/clients/raw.ts";
 import { hello, hold, whenAnswered } from "../support/clients/strangers.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
@@ -37,13 +38,13 @@ async function holdMany(count: number, ...first: (string | Uint8Array)[]): Promi
 }
 
 /** The most that came in one turn, from now until there are so many. */
-function mostInTurn(total: number): Promise<number> {
+function mostInTurn(total: number, what: "asked" | "brought" = "asked"): Promise<number> {
   return new Promise((resolve) => {
-    let seen = listener.asked;
+    let seen = listener[what];
     let most = 0;
     const look = () => {
-      most = Math.max(most, listener.asked - seen);
-      seen = listener.asked;
+      most = Math.max(most, listener[what] - seen);
+      seen = listener[what];
       if (seen >= total) resolve(most);
       else setImmediate(look);
     };
@@ -170,6 +171,24 @@ test("a body in 5,000 pieces of a byte costs a stranger his connection", async (
   connection?.write(Buffer.concat(Array.from({ length: 5_000 }, () => piece)));
   await connection?.closed;
   expect(listener.connections.count).toBe(0);
+});
+
+test("600 records of a byte on each of 20 connections at once: TLS makes no long turn of them", async () => {
+  const certificate = makeCertificate("pace");
+  await listenWith({ readCertificate: () => certificate });
+  const crowd = await Promise.all(
+    Array.from({ length: 20 }, () => openRecords(listener.port, { ca: certificate.cert, ALPNProtocols: ["h2"] })),
+  );
+  opened.push(...crowd.map(({ raw }) => raw));
+  for (const { raw } of crowd) raw.write(...hello);
+  await whenAnswered(crowd.map(({ raw }) => raw));
+  const before = listener.brought;
+  const noise = frame(200, 0, 0, Buffer.alloc(591));
+  const prepared = await Promise.all(crowd.map(({ prepare }) => prepare(noise)));
+  const most = mostInTurn(before + 60, "brought");
+  for (const send of prepared) send();
+  // 256 records cost half of a turn's bound.
+  expect(await most).toBeLessThanOrEqual(4);
 });
 
 test("over TLS newcomers find their way past a crowd, and the crowd is answered", async () => {

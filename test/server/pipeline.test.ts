@@ -24,7 +24,7 @@ async function parse(text: string, hasBody: boolean): Promise<number[][]> {
     // As node:http does for whoever reads a body.
     socket.resume();
   });
-  const pipelines = createPipelines(16, (_, run) => void setImmediate(run));
+  const pipelines = createPipelines(16, { brought: () => {}, goOn: (_, run) => void setImmediate(run) });
   pipelines.take(socket as unknown as Socket);
   if (hasBody)
     pipelines.began({ socket: socket as unknown as Socket, complete: false, headers: {} } as IncomingMessage);

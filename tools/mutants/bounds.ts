@@ -102,9 +102,9 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "strangers are read from however much they ask for",
     breaks: "1,000 connections of 100 requests make turns of seconds, for which everybody waits",
-    place: "src/server/listener/pace.ts#createPace.asked",
-    text: `if (asked < askedMax) return;`,
-    replacement: `if (asked > 0) return;`,
+    place: "src/server/listener/pace.ts#createPace.spend",
+    text: `if (cost < turnCostMax) return;`,
+    replacement: `if (cost !== 0) return;`,
     suites: ["test/server/pace.test.ts"],
   },
   {
@@ -210,9 +210,9 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "everybody pays for a stranger's bodies",
     breaks: "a stranger behind a proxy that speaks HTTP/2 to us has everybody's connection cut",
-    place: "src/server/listener/credit.ts#isNoise",
-    text: `if (connection.credit < 0 && !connection.hasBroughtKey && !isProxy(remoteAddress)) return true;`,
-    replacement: `if (connection.credit < 0) return true;`,
+    place: "src/server/listener/connections.ts#isNoise",
+    text: `return credit < 0 && !hasBroughtKey && !limits.isProxy(socket.remoteAddress);`,
+    replacement: `return credit < 0;`,
     suites: ["test/server/shared-connections.test.ts"],
   },
   {

@@ -5,9 +5,13 @@ import type { ServerResponse } from "node:http";
 import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import type { Response } from "./exchange.ts";
+import type { Wire } from "./wire.ts";
 
 export interface Connection {
+  /** What brings requests; over TLS what was decrypted. */
   socket: Socket;
+  /** What TLS reads, if there is TLS. */
+  readonly wire: Wire | undefined;
   session: ServerHttp2Session | undefined;
   /** From this tick on it is to go. */
   readonly lastTick: number;
@@ -20,9 +24,11 @@ export interface Connection {
   hasBroughtRequest: boolean;
   hasBroughtKey: boolean;
   isRetiring: boolean;
-  /** What it may still send without asking for anything, in bytes, and what of its bytes was charged so far. */
+  /** What it may still cost without asking for anything, in bytes, and what of its cost was charged so far. */
   credit: number;
-  bytesCharged: number;
+  charged: number;
+  /** How often HTTP/1 was handed something in cleartext. */
+  pieces: number;
   /** Whose it is among what strangers have us hold. */
   readonly holder: string;
   /** What came since its last request and asks for nothing yet, as far as it is in that book. */
@@ -33,9 +39,16 @@ export interface Connection {
 /** What a connection may send beyond its calls at once, in bytes. */
 export const creditMax = 524_288;
 
-export function createConnection(socket: Socket, holder: string, tick: number, lastTick: number): Connection {
+export function createConnection(
+  socket: Socket,
+  wire: Wire | undefined,
+  holder: string,
+  tick: number,
+  lastTick: number,
+): Connection {
   return {
     socket,
+    wire,
     session: undefined,
     lastTick,
     activeTick: tick,
@@ -46,18 +59,17 @@ export function createConnection(socket: Socket, holder: string, tick: number, l
     hasBroughtKey: false,
     isRetiring: false,
     credit: creditMax,
-    bytesCharged: 0,
+    charged: 0,
+    pieces: 0,
     holder,
     bytesUnasked: 0,
     bytesReadAtRequest: 0,
   };
 }
 
-/** From now on the connection goes by another socket, TLS, which counts its bytes anew. */
+/** From now on the connection brings its requests by another socket, TLS, which counts its bytes anew. */
 export function moveTo(connection: Connection, socket: Socket, tick: number): void {
   connection.socket = socket;
   connection.activeTick = tick;
-  connection.credit = creditMax;
-  connection.bytesCharged = 0;
   connection.bytesReadAtRequest = 0;
 }

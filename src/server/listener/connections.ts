@@ -16,13 +16,14 @@ import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
 import { createConnection, moveTo, type Connection } from "./connection.ts";
-import { chargePieces, creditCall, isFlood, isNoise } from "./credit.ts";
+import { charge, chargePieces, creditCall, creditTick, isFlood } from "./credit.ts";
 import type { Request, Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
 import { takenFor } from "./holdings.ts";
 import { createPace, type Pace } from "./pace.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
+import type { Wire } from "./wire.ts";
 
 /** When a connection has to go, in milliseconds; precise to a tick, and never early. */
 export interface ConnectionLimits {
@@ -50,10 +51,12 @@ export interface ConnectionsOptions extends ConnectionLimits {
 }
 
 export interface Connections {
-  /** Takes a new connection into the book, or destroys it and says false where there is no room. */
-  opened(socket: Socket): boolean;
+  /** Takes a new connection into the book, or destroys it and says false where there is no room. TLS has a wire below it. */
+  opened(socket: Socket, wire?: Wire): boolean;
   /** Notes that a connection goes on by TLS, or destroys what nobody knows of. */
   secured(socket: Socket | undefined, secure: Socket): void;
+  /** Notes that a connection has brought something, of any size. Cuts it where that was too much. */
+  brought(socket: Socket): void;
   /** Notes that a connection speaks HTTP/2. */
   upgraded(socket: Socket, session: ServerHttp2Session): void;
   /**
@@ -119,9 +122,16 @@ export function createConnections(limits: ConnectionsOptions): Connections {
   };
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
   return {
-    opened: (socket) => takeIn(book, socket),
+    opened: (socket, wire) => takeIn(book, socket, wire),
     secured(socket, secure) {
       secured(book, socket, secure);
+    },
+    brought(socket) {
+      const connection = bySocket.get(socket);
+      if (connection === undefined || connection.hasBroughtKey) return;
+      if (connection.wire === undefined) connection.pieces += 1;
+      book.pace.cost(connection, charge(connection));
+      if (isNoise(book, connection)) cut(connection);
     },
     upgraded(socket, session) {
       upgraded(book, socket, session);
@@ -175,12 +185,22 @@ function onTick(book: Book): void {
   for (const connection of bySocket.values()) {
     held.noteUnasked(connection);
     const { callsUnderWay, activeTick, lastTick } = connection;
-    if (isNoise(connection, limits.tickMs, limits.isProxy)) cut(connection);
+    charge(connection);
+    if (isNoise(book, connection)) cut(connection);
     else if (callsUnderWay === 0 && book.tick - activeTick > allowedTicks(limits, connection)) close(connection);
     else if (book.tick >= lastTick) retire(connection, { must: book.tick >= lastTick + quietTicks });
+    creditTick(connection, limits.tickMs);
   }
   // Answers that were ours to give at the last look may have been given since.
   held.makeRoom();
+}
+
+/**
+ * Whether a connection has cost more than it may. Where one carries calls of many, a stranger's body ends its own stream
+ * (request-body.ts), and the connection stays.
+ */
+function isNoise({ limits }: Book, { credit, hasBroughtKey, socket }: Connection): boolean {
+  return credit < 0 && !hasBroughtKey && !limits.isProxy(socket.remoteAddress);
 }
 
 /** How long a connection may be without a call under way. */
@@ -189,13 +209,13 @@ function allowedTicks(limits: ConnectionLimits, { hasBroughtKey, hasBroughtReque
   return inTicks(limits, isRetiring ? Math.min(ms, lastAnswerMs) : ms);
 }
 
-function takeIn(book: Book, socket: Socket): boolean {
+function takeIn(book: Book, socket: Socket, wire: Wire | undefined): boolean {
   const { limits, bySocket, strangers, held, pace, tick } = book;
   const ageTicks = limits.maxAgeMs === 0 ? Number.POSITIVE_INFINITY : inTicks(limits, limits.maxAgeMs);
   // Spread by arrival, for want of a need for chance: neighbours end up to a tenth of the age apart.
   const spread = Number.isFinite(ageTicks) ? Math.floor((ageTicks * (bySocket.size % 10)) / 100) : 0;
   const address = limits.shareOf(socket.remoteAddress);
-  const connection = createConnection(socket, address ?? manyCallers, tick, tick + ageTicks + spread);
+  const connection = createConnection(socket, wire, address ?? manyCallers, tick, tick + ageTicks + spread);
   bySocket.set(socket, connection);
   held.opened(connection);
   if (address !== undefined) strangers.add(connection, address);

@@ -47,7 +47,8 @@ export function close({ session, socket }: Connection, withinMs = lingerMs): voi
 }
 
 /** Closes a connection that does harm. */
-export function cut({ session, socket }: Connection): void {
+export function cut({ session, socket, wire }: Connection): void {
+  wire?.stop();
   session?.destroy(new Error("the connection did harm"), constants.NGHTTP2_ENHANCE_YOUR_CALM);
   socket.destroy();
 }

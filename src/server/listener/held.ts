@@ -57,8 +57,9 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
   /** Half a head, half a header block, requests ahead of their turn: whatever came since the last request. */
   function noteUnasked(connection: Connection): void {
     const { bytesRead, readableLength } = connection.socket;
+    const unasked = Math.min(bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax);
     // What is not parsed yet may have come with requests that are.
-    const bytes = Math.max(Math.min(bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax), readableLength);
+    const bytes = Math.max(unasked, readableLength) + (connection.wire?.bytesWaiting ?? 0);
     if (bytes === connection.bytesUnasked) return;
     hold(connection, bytes - connection.bytesUnasked);
     connection.bytesUnasked = bytes;

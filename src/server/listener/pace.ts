@@ -15,14 +15,17 @@ export interface Pace {
   opened(connection: Connection): void;
   /** Notes that a connection has brought a request. */
   asked(connection: Connection): void;
+  /** Notes what a connection has cost beside its requests, in bytes. */
+  cost(connection: Connection, bytes: number): void;
   /** Runs what goes on with what a connection has sent, in a turn of its own. */
   goOn(connection: Connection, run: () => void): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
 }
 
-/** Requests of strangers in a turn: some 6 ms. What one connection has sent comes on top, up to 100. */
-const askedMax = 64;
+/** What strangers may cost in a turn, in bytes: 64 requests, some 6 ms. What one connection has sent comes on top, up to 100. */
+const turnCostMax = 262_144;
+const requestCost = turnCostMax / 64;
 /** So many turns in a row do nothing but take connections. */
 const takingTurnsMax = 15;
 /** How many are read from again in a turn: at first, and in any case this part of those that wait. */
@@ -33,9 +36,9 @@ const resumedPart = 1 / 16;
 export function createPace(): Pace {
   const reading = new Set<Connection>();
   const waiting = createLine();
-  /** What was asked for in this turn by what was read in it, and by what was read before. */
-  let asked = 0;
-  let askedLater = 0;
+  /** What this turn has cost by what was read in it, and by what was read before. */
+  let cost = 0;
+  let costLater = 0;
   let isGoingOn = false;
   let isDue = false;
   let hasTaken = false;
@@ -45,9 +48,9 @@ export function createPace(): Pace {
 
   function turn(): void {
     isDue = false;
-    wasBusy ||= asked >= askedMax;
-    asked = 0;
-    askedLater = 0;
+    wasBusy ||= cost >= turnCostMax;
+    cost = 0;
+    costLater = 0;
     if (waiting.size === 0) return;
     if (hasTaken && takingTurns < takingTurnsMax) takingTurns += 1;
     else resumeSome();
@@ -65,7 +68,7 @@ export function createPace(): Pace {
     resumed = wasBusy ? resumedMin : 2 * resumed;
     wasBusy = false;
     let left = Math.max(resumed, Math.ceil(waiting.size * resumedPart));
-    for (; left > 0 && askedLater < askedMax; left -= 1) {
+    for (; left > 0 && costLater < turnCostMax; left -= 1) {
       const next = waiting.next();
       if (next === undefined) return;
       resume(next);
@@ -75,6 +78,7 @@ export function createPace(): Pace {
   function wait(connection: Connection, isFresh: boolean): void {
     waiting.add(connection, isFresh);
     reading.delete(connection);
+    connection.wire?.stop();
     handleOf(connection)?.readStop();
     plan();
   }
@@ -82,9 +86,11 @@ export function createPace(): Pace {
   function resume(connection: Connection): void {
     const run = waiting.remove(connection);
     reading.add(connection);
+    connection.wire?.goOn();
     const handle = handleOf(connection);
-    // HTTP/2 reads past the socket; where HTTP/1 has enough for now, it starts again by itself.
-    if (connection.session !== undefined || handle?.reading === true) handle?.readStart();
+    const isPastSocket = connection.session !== undefined && connection.wire === undefined;
+    // Where HTTP/1 or TLS have enough for now, they start again by themselves.
+    if (isPastSocket || handle?.reading === true) handle?.readStart();
     if (run !== undefined) goOnNow(run);
   }
 
@@ -94,6 +100,20 @@ export function createPace(): Pace {
     isGoingOn = false;
   }
 
+  function spend(connection: Connection, bytes: number): void {
+    if (connection.hasBroughtKey) return;
+    plan();
+    if (isGoingOn) {
+      costLater += bytes;
+      return;
+    }
+    cost += bytes;
+    if (cost < turnCostMax) return;
+    for (const each of reading) wait(each, false);
+    // Those that were to be read from after it come first the next time, or they would never be.
+    waiting.putLast(connection);
+  }
+
   return {
     opened(connection) {
       hasTaken = true;
@@ -101,21 +121,13 @@ export function createPace(): Pace {
       else reading.add(connection);
     },
     asked(connection) {
-      if (connection.hasBroughtKey) return;
-      plan();
-      if (isGoingOn) {
-        askedLater += 1;
-        return;
-      }
-      asked += 1;
-      if (asked < askedMax) return;
-      for (const each of reading) wait(each, false);
-      // Those that were to be read from after it come first the next time, or they would never be.
-      waiting.putLast(connection);
+      spend(connection, requestCost);
     },
+    cost: spend,
     goOn(connection, run) {
       setImmediate(() => {
-        if (askedLater >= askedMax && !waiting.has(connection) && !connection.socket.destroyed) wait(connection, false);
+        if (costLater >= turnCostMax && !waiting.has(connection) && !connection.socket.destroyed)
+          wait(connection, false);
         if (waiting.has(connection)) waiting.keep(connection, run);
         else goOnNow(run);
       });
@@ -128,8 +140,9 @@ export function createPace(): Pace {
 }
 
 /** What reads from a socket, whoever is handed what it reads. Undocumented; without it turns have no bound. */
-function handleOf({ socket }: Connection): Handle | undefined {
-  // oxlint-disable-next-line no-underscore-dangle -- HTTP/2 and TLS read past the socket, which cannot pause them
+function handleOf(connection: Connection): Handle | undefined {
+  const socket = connection.wire?.socket ?? connection.socket;
+  // oxlint-disable-next-line no-underscore-dangle -- HTTP/2 reads past the socket, which cannot pause it
   return socket.destroyed ? undefined : ((socket as unknown as { _handle?: Handle | null })._handle ?? undefined);
 }
 

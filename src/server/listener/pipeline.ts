@@ -8,6 +8,7 @@
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
+import type { Connections } from "./connections.ts";
 import type { Request } from "./exchange.ts";
 
 /** node:http's own note that it has paused a socket, and will resume it. */
@@ -44,15 +45,15 @@ export interface Pipelines {
   answerLast(socket: unknown, run: () => void): void;
 }
 
-/** Runs what goes on with what a connection has sent, in a turn of its own. */
-type GoOn = (socket: Socket, run: () => void) => void;
+/** What is told of each connection, and where its turns come from. */
+type Book = Pick<Connections, "brought" | "goOn">;
 
 /** `requestsMax` under way on each connection. */
-export function createPipelines(requestsMax: number, goOnLater: GoOn): Pipelines {
+export function createPipelines(requestsMax: number, book: Book): Pipelines {
   const bySocket = new WeakMap<Socket, Pipeline>();
   return {
     take(socket) {
-      bySocket.set(socket, createPipeline(socket, requestsMax, goOnLater));
+      bySocket.set(socket, createPipeline(socket, requestsMax, book));
     },
     began(request) {
       if ("stream" in request) return undefined;
@@ -69,7 +70,7 @@ export function createPipelines(requestsMax: number, goOnLater: GoOn): Pipelines
 }
 
 /** Puts itself between a socket and node's HTTP/1 parser, which has to have the socket already. */
-function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): Pipeline {
+function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeline {
   const [feed] = socket.listeners("data") as ((chunk: Buffer) => void)[];
   if (feed === undefined) throw new Error("node:http no longer listens to its sockets' data");
   // With a listener beside its own, node:http no longer reads past the socket's events.
@@ -83,7 +84,8 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
   let runLast: (() => void) | undefined;
 
   function onData(chunk: Buffer): void {
-    for (let at = 0, pieces = 0; at < chunk.length && runLast === undefined;) {
+    book.brought(socket);
+    for (let at = 0, pieces = 0; at < chunk.length && runLast === undefined && !socket.destroyed;) {
       // The body of the last one is let through, which is under way and could not end without it.
       const bodyBytes = bodyBytesDue(last, bodyBytesSeen);
       if (underWay >= requestsMax && bodyBytes === 0) isFull = true;
@@ -98,7 +100,6 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
       bodyBytesSeen += end - at;
       pieces += bodyBytes === Number.POSITIVE_INFINITY ? 1 + (end - at) / chunkedPieceBytes : 1;
       feed?.call(socket, at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
-      if (socket.destroyed) return;
       at = end;
     }
   }
@@ -135,7 +136,7 @@ function createPipeline(socket: Socket, requestsMax: number, goOnLater: GoOn): P
       if (!isFull || underWay >= requestsMax) return;
       isFull = false;
       // In a turn of its own: answers that are ready at once would keep everybody else waiting for the whole chunk.
-      goOnLater(socket, goOn);
+      book.goOn(socket, goOn);
     },
     finish(run) {
       if (runLast !== undefined) return;

@@ -20,6 +20,7 @@ import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createPipelines } from "./pipeline.ts";
 import { afterSteps, createUntilQuiet } from "./stop-steps.ts";
 import { tellApart } from "./tell-apart.ts";
+import { Wire } from "./wire.ts";
 
 export interface ServerOptions {
   readonly handler: RequestHandler;
@@ -129,7 +130,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const { handler, connections, host, readCertificate, onFault, limits = serverLimits } = options;
 
   setMaxIdleHTTPParsers(parsersKept);
-  const pipelines = createPipelines(limits.pipelinedMax, connections.goOn);
+  const pipelines = createPipelines(limits.pipelinedMax, connections);
 
   function onRequest(request: Request, response: Response): void {
     connections.asked(request);
@@ -265,23 +266,28 @@ function secure(
   server.on("clientError", onUnreadable);
   // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
   server.prependListener("tlsClientError", (_, socket) => socket.destroy());
-  // Node does not tell which connection a finished handshake was on.
-  const handshakes = new Map<string, Socket>();
+  const [startTls] = server.listeners("connection") as ((wire: Wire) => void)[];
+  if (startTls === undefined) throw new Error("node:tls no longer listens for its own connections");
+  server.removeAllListeners("connection");
+  // Node does not tell which connection a finished handshake was on: the one that is read from when it says so.
+  let current: { socket: Socket } | undefined;
   server.on("connection", (socket: Socket) => {
     socket.setNoDelay(true);
-    socket.on("error", () => socket.destroy());
-    if (!connections.opened(socket)) return;
-    const ends = endsOf(socket);
-    handshakes.set(ends, socket);
-    socket.once("close", () => {
-      if (handshakes.get(ends) === socket) handshakes.delete(ends);
-    });
+    const wire = new Wire(socket);
+    if (!connections.opened(socket, wire)) return;
+    const its = { socket };
+    wire.on("data", () => (current = its));
+    startTls.call(server, wire);
+    wire.on("data", () => connections.brought(its.socket));
   });
   // Before node's own listener, which makes the session from the same event.
   let latest: Socket | undefined;
   server.prependListener("secureConnection", (socket) => {
     latest = socket;
-    connections.secured(handshakes.get(endsOf(socket)), socket);
+    // TLS over a stream does not know it.
+    Object.defineProperty(socket, "remoteAddress", { value: current?.socket.remoteAddress });
+    connections.secured(current?.socket, socket);
+    if (current !== undefined) current.socket = socket;
     socket.on("error", () => socket.destroy());
   });
   // And after it, which hands the socket to HTTP/1.
@@ -292,11 +298,6 @@ function secure(
     if (latest !== undefined) connections.upgraded(latest, session);
   });
   return server;
-}
-
-/** What no two open connections have in common. */
-function endsOf({ remoteAddress, remotePort, localAddress }: Socket): string {
-  return `${remoteAddress} ${remotePort} ${localAddress}`;
 }
 
 function watchSessions(server: Http2Server | Http2SecureServer): void {

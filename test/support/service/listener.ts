@@ -61,6 +61,8 @@ export interface Listener {
   readonly turnedAway: readonly (readonly [reason: string, rpc: string | undefined])[];
   /** Requests that have come so far, whatever became of them. */
   readonly asked: number;
+  /** How often a connection has brought something so far, as far as it is counted. */
+  readonly brought: number;
   /** From now on acts hang, until `letGo`. */
   hang(): void;
   letGo(): void;
@@ -110,6 +112,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
   let hangingNow = 0;
   let answered = 0;
   let asked = 0;
+  let brought = 0;
   const waiters = new Set<() => void>();
   const changed = () => {
     for (const check of waiters) check();
@@ -175,6 +178,10 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       asked += 1;
       connections.asked(request);
     },
+    brought(socket) {
+      brought += 1;
+      connections.brought(socket);
+    },
     callBegan(...call) {
       const ended = connections.callBegan(...call);
       return () => {
@@ -183,8 +190,8 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
         changed();
       };
     },
-    opened(socket) {
-      const isTaken = connections.opened(socket);
+    opened(socket, wire) {
+      const isTaken = connections.opened(socket, wire);
       socket.once("close", changed);
       changed();
       return isTaken;
@@ -265,6 +272,9 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     faults,
     get asked() {
       return asked;
+    },
+    get brought() {
+      return brought;
     },
     turnedAway,
     hang() {
