@@ -18,7 +18,7 @@ import { createPerform } from "../server/rpc/perform.ts";
 import { createAuthenticate, type OwnKeys } from "../service/api-keys.ts";
 import { createBotCheck } from "../service/bot-check.ts";
 import { createQuotas } from "../service/quotas.ts";
-import { createVerifications, tellingLimited, type Verifications } from "../service/verifications.ts";
+import { createVerifications, type Verifications } from "../service/verifications.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import type { SitePages } from "./pages.ts";
 import { connectionsWithinFiles } from "./open-files.ts";
@@ -60,20 +60,19 @@ export function createBoundConnections({ config, telemetry }: Base, shareOf: Sha
 /** The acts behind the RPCs. */
 function createActs(base: Base, worker: Worker): Verifications {
   const { config, metrics, onFault, print } = base;
-  const verifications = createVerifications({
+  return createVerifications({
     ...base,
     tenantOf: base.tenants.tenantOf,
-    deliver(job, waitMs) {
-      metrics?.sent(job);
-      return worker.deliver(job, waitMs);
-    },
+    deliver: worker.deliver,
+    onOwed: metrics?.sent,
     sendWaitMs: config.sendWaitMs,
     issuer: config.providerSettings.publicUrl ?? ownName,
     botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
     onDailyShare: shareTeller(base),
     onVerify: metrics?.verifyDecided,
+    // Whoever tries his own number again and again meets that limit first, and has to read how to go on.
+    onLimited: isDevelopment(config) ? (...of) => print(limitedLine(...of)) : undefined,
   });
-  return isDevelopment(config) ? tellingLimited(verifications, (...of) => print(limitedLine(...of))) : verifications;
 }
 
 /** The log lines and metrics of calls, and of requests that became none. `end` logs what is only counted so far. */

@@ -18,12 +18,12 @@ const noVerification = "A".repeat(22);
 
 /** Until when a record lets this very request pass; undefined where it does not. Pure. */
 export function passOf(
-  claim: IdempotencyClaim | undefined,
+  claim: IdempotencyClaim,
   record: IdempotencyRecord | undefined,
   now: Instant,
 ): Instant | undefined {
   if (record?.answer?.isPass !== true || record.expireMs <= now) return undefined;
-  const mine = claim?.fingerprints.find(({ kid }) => kid === record.kid);
+  const mine = claim.fingerprints.find(({ kid }) => kid === record.kid);
   return mine !== undefined && Buffer.compare(mine.mac, record.fingerprint) === 0 ? record.expireMs : undefined;
 }
 

@@ -65,7 +65,7 @@ export type Standing =
 
 /** The checks that verify, resend and cancel share, in their order. */
 export function standingOf(view: UpdateView, claim: IdempotencyClaim | undefined): Standing {
-  const precedent = precedentFor(view, claim, view.verification);
+  const precedent = claim && precedentFor(view, claim, view.verification);
   if (precedent !== undefined) return precedent;
   const { verification, phone, now } = view;
   if (verification === undefined || phone === undefined) return { kind: "missing" };
@@ -91,10 +91,9 @@ export function decidedBy(
 /** What follows from an earlier call with the same Idempotency-Key: its answer again, or a refusal. Undefined for a first call. */
 export function precedentFor(
   view: Pick<CallView, "now" | "record">,
-  claim: IdempotencyClaim | undefined,
+  claim: IdempotencyClaim,
   verification: Verification | undefined,
 ): Replay | { kind: "refused"; refusal: Refusal } | undefined {
-  if (claim === undefined) return undefined;
   const precedent = precedentOf(claim, view.record, view.now);
   if (precedent.kind === "refused") return precedent;
   // A record outlives its verification only when the retention was shortened: then the call counts as a first one.

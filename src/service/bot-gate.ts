@@ -14,11 +14,9 @@ import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { BotCheck } from "./bot-check.ts";
 
-/** A send before the bot check. */
+/** A page's send before the bot check. Anybody may hold its key, and only such a send is checked. */
 export interface GatedSend {
   readonly tenant: string;
-  /** True if anybody may hold its API key. Only such a send is checked. */
-  readonly isPublishable: boolean;
   readonly address?: string | undefined;
   readonly token: Secret;
   readonly facts: Result<SendFacts>;
@@ -31,9 +29,7 @@ export interface GatedSend {
 /** Runs `open` for a send that passes. Answers instead of it for one that does not, and for a repeat. */
 export type BotGate = (gated: GatedSend, open: () => Promise<SendResult>) => Promise<SendResult>;
 
-/** Makes the gate. Without a check every send passes. */
-export function createBotGate(store: Store, check: BotCheck | undefined): BotGate {
-  if (check === undefined) return (_, open) => open();
+export function createBotGate(store: Store, check: BotCheck): BotGate {
   /** First calls that are being checked, by their slot: nothing is stored of them yet. */
   const checking = new Map<string, IdempotencyRecord>();
 
@@ -51,8 +47,7 @@ export function createBotGate(store: Store, check: BotCheck | undefined): BotGat
   };
 
   return async (gated, open) => {
-    const { isPublishable, claim } = gated;
-    if (!isPublishable) return open();
+    const { claim } = gated;
     if (claim === undefined) return pass(gated, open);
     const name = Buffer.from(claim.slot.digest).toString("base64url");
     const now = store.now();

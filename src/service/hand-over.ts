@@ -9,6 +9,7 @@ import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Refusal, type Result } from "../otp/reason.ts";
 import type { Settled } from "../otp/settlement.ts";
 import { resendsLeft } from "../otp/resends.ts";
+import type { TenantOf } from "../otp/tenant.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
@@ -24,7 +25,9 @@ export interface Owed extends Job {
 
 export interface HandOverOptions {
   readonly store: Store;
-  readonly policyOf: (tenant: string) => Policy;
+  readonly tenantOf: TenantOf;
+  /** Called with each message that is owed and committed. */
+  readonly onOwed?: ((job: Job) => void) | undefined;
   /** Hands a claimed message over; resolves with what became of it, or undefined when that takes longer than `waitMs`. */
   readonly deliver: (job: Job, waitMs: number) => Promise<Settled | undefined>;
   /** How long a send waits for a provider's answer, 0 or more. */
@@ -46,7 +49,7 @@ const deliveryRetryMs = 5_000;
 
 const withNewToken = "No provider could take the message. Try again with a new challenge_token.";
 
-export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOverOptions): HandOver {
+export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }: HandOverOptions): HandOver {
   /** DELIVERY_FAILED says "retry unchanged": the retry is a first call again, with the pass that this one had. */
   function recordUndelivered({ verification, passUntilMs }: Owed, claim: IdempotencyClaim, refusal: Refusal) {
     const { tenant, id } = verification;
@@ -58,6 +61,7 @@ export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOve
 
   return async (job, { claim, isAskedAnew = false }) => {
     const { verification } = job;
+    onOwed?.(job);
     const settled = await deliver(job, sendWaitMs);
     if (settled !== undefined && isProvenUnsent(settled.message)) {
       const { refusal } = settled.message.recipientRefused
@@ -69,7 +73,7 @@ export function createHandOver({ store, policyOf, deliver, sendWaitMs }: HandOve
       if (claim !== undefined) await recordUndelivered(job, claim, refusal);
       return { ok: false, refusal };
     }
-    const policy = policyOf(verification.tenant);
+    const { policy } = tenantOf(verification.tenant);
     const sent = sentAt(settled?.verification ?? verification, policy, store.now(), job.tatsMs);
     const { at, state, delivery, nextResendMs, resendsRemaining } = sent;
     const kept = { at, sent: { state, delivery, nextResendMs, resendsRemaining } };

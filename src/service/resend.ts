@@ -8,11 +8,11 @@ import { openPhone } from "../otp/phone-number.ts";
 import type { UpdateScope } from "../store/store.ts";
 import { answer, claimOf, policyOf, replaySent, scopeOf, type ActTools } from "./act.ts";
 import type { Answer, Caller, Sent } from "./calls.ts";
-import { keptIfSpent, unlimited } from "./quotas.ts";
+import { keptIfSpent } from "./quotas.ts";
 
 export async function resend(tools: ActTools, caller: Caller, id: string): Promise<Answer<Sent>> {
   const { store, keys } = tools;
-  const { tenant, permit = unlimited } = caller;
+  const { tenant, permit } = caller;
   const claim = claimOf(tools, caller, "ResendOtp", [id]);
   const policy = policyOf(tools, tenant);
   const scope: UpdateScope = {
@@ -21,8 +21,8 @@ export async function resend(tools: ActTools, caller: Caller, id: string): Promi
     numberOf: (v) => listedNumber(v.tenant, openPhone(keys, v.kid, v.id, v.phoneBox)),
     isCapped: dailyMaxOf(tenant, policy) !== undefined,
   };
-  const deciding = store.updateVerification(scope, (view) => decideResend(view, claim, policy, permit.refusal));
-  const decided = await keptIfSpent(permit, deciding);
+  const deciding = store.updateVerification(scope, (view) => decideResend(view, claim, policy, permit?.refusal));
+  const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);
   if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });

@@ -7,29 +7,33 @@ import { dailyMaxOf } from "../otp/daily-cap.ts";
 import { decideSend, type SendFacts } from "../otp/decisions.ts";
 import { admitNumber, listedNumber } from "../otp/destination.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
-import { parsePhoneNumber, phoneIndex, sealPhone } from "../otp/phone-number.ts";
+import { parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Result } from "../otp/reason.ts";
+import { isSandbox } from "../otp/sandbox.ts";
 import { canonicalBind } from "../otp/verification.ts";
 import type { OpenScope, PhoneRef } from "../store/store.ts";
 import { answer, claimOf, replaySent, type ActTools } from "./act.ts";
 import type { BotGate } from "./bot-gate.ts";
 import type { Answer, Caller, SendCommand, Sent } from "./calls.ts";
 import { bucketsOf, prefixRef } from "./phone-refs.ts";
-import { keptIfSpent, unlimited } from "./quotas.ts";
+import { keptIfSpent } from "./quotas.ts";
 
 export interface SendTools extends ActTools {
-  readonly botGate: BotGate;
-  readonly hasBotCheck: boolean;
+  /** For the sends of pages; absent without a bot check. */
+  readonly botGate: BotGate | undefined;
+  /** Called for each send to a real phone that is PHONE_RATE_LIMITED. */
+  readonly onLimited?: ((phone: E164, tenant: string) => void) | undefined;
 }
 
 export async function send(tools: SendTools, caller: Caller, command: SendCommand): Promise<Answer<Sent>> {
-  const { store, tenantOf, botGate, hasBotCheck } = tools;
-  const { tenant, isPublishable, address, permit = unlimited } = caller;
+  const { store, tenantOf } = tools;
+  const { tenant, isPublishable, address, permit, idempotencyKey } = caller;
+  const botGate = isPublishable ? tools.botGate : undefined;
   const facts = admit(tools, caller, command);
-  const claim = claimOf(tools, caller, "SendOtp", fieldsOf(command));
+  const claim = idempotencyKey === undefined ? undefined : claimOf(tools, caller, "SendOtp", fieldsOf(command));
   if (!facts.ok && claim === undefined) {
-    permit.giveBack();
+    permit?.giveBack();
     return answer(facts);
   }
   // Once for the whole send: the buckets that are loaded are those of the limits that are spent.
@@ -41,16 +45,21 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
     number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
     isCapped: facts.ok && dailyMaxOf(tenant, policy) !== undefined,
   };
-  const about = { tenant, isPublishable, address, facts, claim, policy };
-  const gated = { ...about, token: command.challengeToken, limited: permit.refusal };
-  const deciding = botGate(gated, () =>
-    store.openVerification(scope, (view) => decideSend(view, facts, claim, policy, permit.refusal)),
-  );
-  const decided = await keptIfSpent(permit, deciding);
+  const limited = permit?.refusal;
+  const open = () => store.openVerification(scope, (view) => decideSend(view, facts, claim, policy, limited));
+  const gated = { tenant, address, facts, claim, policy, token: command.challengeToken, limited };
+  const deciding = botGate === undefined ? open() : botGate(gated, open);
+  const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);
   if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
-  if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
-  const isAskedAnew = hasBotCheck && isPublishable && claim === undefined;
+  if (decided.kind === "refused") {
+    const { refusal } = decided;
+    if (refusal.reason === "PHONE_RATE_LIMITED" && facts.ok && !isSandbox(tenant)) {
+      tools.onLimited?.(facts.value.phone.e164, tenant);
+    }
+    return answer({ ok: false, refusal });
+  }
+  const isAskedAnew = botGate !== undefined && claim === undefined;
   return answer(await tools.handOver(decided, { claim, isAskedAnew }));
 }
 

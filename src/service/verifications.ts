@@ -3,8 +3,6 @@
  * a key, runs one decision in the store, and makes an answer of its result. The rules are in otp/decisions.ts, the store
  * makes acts atomic; here is the order of events.
  */
-import { parsePhoneNumber, type E164 } from "../otp/phone-number.ts";
-import { isSandbox } from "../otp/sandbox.ts";
 import type { ActTools } from "./act.ts";
 import type { BotCheck } from "./bot-check.ts";
 import { createBotGate } from "./bot-gate.ts";
@@ -14,7 +12,7 @@ import { get } from "./get.ts";
 import { createHandOver, type HandOverOptions } from "./hand-over.ts";
 import { phoneRefs } from "./phone-refs.ts";
 import { resend } from "./resend.ts";
-import { send } from "./send.ts";
+import { send, type SendTools } from "./send.ts";
 import { verify, type VerifyTools } from "./verify.ts";
 
 export interface Verifications {
@@ -28,8 +26,9 @@ export interface Verifications {
 export interface VerificationsOptions
   extends
     Omit<ActTools, "phoneOf" | "handOver">,
+    Pick<SendTools, "onLimited">,
     Pick<VerifyTools, "issuer" | "onVerify">,
-    Pick<HandOverOptions, "deliver" | "sendWaitMs"> {
+    Pick<HandOverOptions, "deliver" | "sendWaitMs" | "onOwed"> {
   /** Checks the tokens of browsers, if the operator has set that up. */
   readonly botCheck?: BotCheck | undefined;
 }
@@ -39,37 +38,14 @@ export function createVerifications(options: VerificationsOptions): Verification
   const tools = {
     ...options,
     phoneOf: phoneRefs(keys, tenantOf),
-    handOver: createHandOver({ ...options, policyOf: (tenant) => tenantOf(tenant).policy }),
-    botGate: createBotGate(store, botCheck),
-    hasBotCheck: botCheck !== undefined,
+    handOver: createHandOver(options),
+    botGate: botCheck && createBotGate(store, botCheck),
   };
   return {
-    send: (caller, command) => send(tools, caller, command),
-    verify: (caller, command) => verify(tools, caller, command),
-    resend: (caller, id) => resend(tools, caller, id),
-    cancel: (caller, id) => cancel(tools, caller, id),
-    get: (caller, id) => get(tools, caller, id),
-  };
-}
-
-/**
- * The same verifications, for development: `tell` is called for each send that is PHONE_RATE_LIMITED. Whoever tries his own
- * number again and again meets that limit first, and has to read how to go on. The sandbox's limit is made up.
- */
-export function tellingLimited(
-  verifications: Verifications,
-  tell: (phone: E164, tenant: string) => void,
-): Verifications {
-  return {
-    ...verifications,
-    async send(caller, command) {
-      const answer = await verifications.send(caller, command);
-      const { result } = answer;
-      if (!result.ok && result.refusal.reason === "PHONE_RATE_LIMITED" && !isSandbox(caller.tenant)) {
-        const phone = parsePhoneNumber(command.phone);
-        if (phone.ok) tell(phone.value.e164, caller.tenant);
-      }
-      return answer;
-    },
+    send: send.bind(undefined, tools),
+    verify: verify.bind(undefined, tools),
+    resend: resend.bind(undefined, tools),
+    cancel: cancel.bind(undefined, tools),
+    get: get.bind(undefined, tools),
   };
 }

@@ -55,24 +55,27 @@ export function fallbacksOf(tag: string): string[] {
   return subtags.map((_, i) => subtags.slice(0, subtags.length - i).join("-"));
 }
 
-/** Where templates are found: by lower-case locale, country or "", purpose or "". */
-const slot = (locale: string, country: string, purpose: string) => `${locale.toLowerCase()}\n${country}\n${purpose}`;
-
 /** Joins an operator's templates, and languages by country, with those that come with the service; theirs win. */
 export function createTemplates(
   own: readonly Template[] = [],
   ownCountries: ReadonlyMap<string, string> = new Map(),
 ): Templates {
-  const bySlot = new Map<string, Template>();
+  /** By lower-case locale, then by country or "" and purpose or "". */
+  const byLocale = new Map<string, Map<string, Template>>();
   for (const template of [...builtInTemplates, ...own]) {
-    const { locale, country = "", purposes = new Map([["", ""]]) } = template;
-    for (const purpose of purposes.keys()) bySlot.set(slot(locale, country, purpose), template);
+    const { country = "", purposes = new Map([["", ""]]) } = template;
+    const locale = template.locale.toLowerCase();
+    const texts = byLocale.get(locale) ?? new Map<string, Template>();
+    byLocale.set(locale, texts);
+    for (const purpose of purposes.keys()) texts.set(`${country}\n${purpose}`, template);
   }
 
   /** A country's own text comes first: where texts are registered, no other would arrive. Then the purpose's own. */
   function find(locale: string, region: string, purpose: string): Template | undefined {
-    const at = (country: string, ofPurpose: string) => bySlot.get(slot(locale, country, ofPurpose));
-    return at(region, purpose) ?? at(region, "") ?? at("", purpose) ?? at("", "");
+    const texts = byLocale.get(locale.toLowerCase());
+    if (texts === undefined) return undefined;
+    const ofCountry = texts.get(`${region}\n${purpose}`) ?? texts.get(`${region}\n`);
+    return ofCountry ?? texts.get(`\n${purpose}`) ?? texts.get("\n");
   }
 
   /** The template of a language that every purpose can fall back on. */
