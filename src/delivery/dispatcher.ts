@@ -7,7 +7,7 @@ import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isInHand, type EndedCall, type SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
-import { referenceOf } from "../otp/reference.ts";
+import { referenceOf } from "../otp/provider-text.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
 import { renderText } from "../otp/template/template.ts";

@@ -20,7 +20,6 @@ import type { Policy } from "./policy.ts";
 import { judgeResend, judgeSend, type Judgment, type PrefixRecord } from "./pumping-guard.ts";
 import { giveBackAll, spendAll } from "./rate-limit.ts";
 import type { Refusal, Result } from "./reason.ts";
-import { resendsLeft } from "./resends.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
 import { codeLengthUnder, noGuesses, type Guesses } from "./spraying.ts";
@@ -321,7 +320,7 @@ export function decideResend(
   const standing = standingOf(view, claim);
   if (standing.kind !== "pending") return decidedBy(standing);
   const { verification, phone, now } = standing;
-  if (resendsLeft(verification, policy, now).count === 0) return nothing(refused("RESENDS_EXHAUSTED"));
+  if (policies.resendsLeft(verification, policy, now).count === 0) return nothing(refused("RESENDS_EXHAUSTED"));
   if (now < verification.nextResendMs) {
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }

@@ -4,10 +4,9 @@
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Share } from "../otp/daily-cap.ts";
-import type { Policy } from "../otp/policy.ts";
+import { resendsLeft, type Policy } from "../otp/policy.ts";
 import { ok, type Refusal, type Result } from "../otp/reason.ts";
 import type { TenantOf } from "../otp/tenant.ts";
-import { resendsLeft } from "../otp/resends.ts";
 import type { Replay } from "../otp/standing.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { PhoneOf, Store, UpdateScope } from "../store/store.ts";

@@ -5,10 +5,9 @@
 import { decidePassBack } from "../otp/bot-pass.ts";
 import type { IdempotencyClaim } from "../otp/idempotency.ts";
 import { isProvenUnsent } from "../otp/message.ts";
-import type { Policy } from "../otp/policy.ts";
+import { resendsLeft, type Policy } from "../otp/policy.ts";
 import { ok, refuse, type Refusal, type Result } from "../otp/reason.ts";
 import type { Settled } from "../otp/settlement.ts";
-import { resendsLeft } from "../otp/resends.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, Store } from "../store/store.ts";

@@ -4,7 +4,7 @@
  */
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Report } from "../otp/message.ts";
-import { readReference } from "../otp/reference.ts";
+import { readReference } from "../otp/provider-text.ts";
 import { decideReport, type ReportFacts } from "../otp/settlement.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
 

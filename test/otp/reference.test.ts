@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
-import { readReference, referenceOf } from "../../src/otp/reference.ts";
+import { readReference, referenceOf } from "../../src/otp/provider-text.ts";
 import { keys, masterKeyA, masterKeyB } from "../support/data/examples.ts";
 
 const id = Buffer.alloc(16, 0x5a).toString("base64url");

@@ -5,10 +5,9 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { decideResend } from "../../src/otp/decisions.ts";
-import type { Policy } from "../../src/otp/policy.ts";
+import { resendsLeft, type Policy } from "../../src/otp/policy.ts";
 import { spendAll, type Limit } from "../../src/otp/rate-limit.ts";
 import type { Reason } from "../../src/otp/reason.ts";
-import { resendsLeft } from "../../src/otp/resends.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import { endedAs, exhaustedPhone, freshPhone, policy, secondMs, verificationOf } from "../support/data/examples.ts";
 import { testEpochMs } from "../support/service/system.ts";

@@ -5,7 +5,7 @@
 import { describe, expect, test } from "vitest";
 import { createWorker } from "../../src/delivery/worker.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
-import { referenceOf } from "../../src/otp/reference.ts";
+import { referenceOf } from "../../src/otp/provider-text.ts";
 import { createTakeReport } from "../../src/service/reports.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import type { Job, Store } from "../../src/store/store.ts";

@@ -18,7 +18,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "resend promised in vain",
     breaks: "a caller waits for a resend that is refused when it is due, while the code it has runs out",
-    place: "src/otp/resends.ts#resendsLeft",
+    place: "src/otp/policy.ts#resendsLeft",
     text: `if (atMs > lastMs || !spent.allowed) break;`,
     replacement: `if (now > lastMs || !spent.allowed) break;`,
     suites: ["test/otp/resends.test.ts"],
@@ -26,7 +26,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "resend promised against the limits",
     breaks: "a caller waits for a resend that the number's own limits refuse for hours",
-    place: "src/otp/resends.ts#resendsLeft",
+    place: "src/otp/policy.ts#resendsLeft",
     text: `const limits = limitsFor(policy, tatsMs);`,
     replacement: `const limits = limitsFor(policy, []);`,
     suites: ["test/otp/resends.test.ts"],
@@ -34,7 +34,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "second resend promised for nothing",
     breaks: "of two resends that are promised the number's limits take one",
-    place: "src/otp/resends.ts#resendsLeft",
+    place: "src/otp/policy.ts#resendsLeft",
     text: `tats = spent.tatsMs;`,
     replacement: ``,
     suites: ["test/otp/resends.test.ts"],
