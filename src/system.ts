@@ -32,14 +32,12 @@ export interface RawClock {
 }
 
 const machineClock: RawClock = {
-  wallMs: () => Date.now(),
-  monotonicMs: () => performance.now(),
+  wallMs: Date.now,
+  monotonicMs: performance.now.bind(performance),
 };
 
 /** Milliseconds with fractions on the clock that only advances: to measure durations, and to decide nothing. */
-export function stopwatchMs(): number {
-  return machineClock.monotonicMs();
-}
+export const stopwatchMs: () => number = machineClock.monotonicMs;
 
 /** Smaller jumps are NTP at work, and no warning. */
 const jumpWarnMs = 2_000;
@@ -77,9 +75,7 @@ export function createSystem(onClockJump: (jumpMs: number) => void = () => {}, c
       const timer = setTimeout(act, ms);
       return () => clearTimeout(timer);
     },
-    randomBytes(count) {
-      return drawFromPool(count);
-    },
+    randomBytes: drawFromPool,
   };
 }
 

@@ -66,7 +66,7 @@ export function createProviders(
   { system, telemetry, print, providers }: Dependencies,
   tracing: Tracing,
 ): Providers {
-  const now = () => system.now();
+  const now = system.now.bind(system);
   const bare = providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, { now, print }));
   const inbox = isDevelopment(config) && bare.every(({ name }) => name === "console") ? createInbox(now) : undefined;
   const watched = bare.map((provider) =>

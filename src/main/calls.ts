@@ -113,7 +113,7 @@ export function createCalls(
 ): { readonly gateway: Gateway; readonly end: () => void } {
   const { config, system, telemetry, store, tenants, onFault } = base;
   const { worker, tracing, connections, shareOf, ownKeys, pages } = options;
-  const now = () => system.now();
+  const now = system.now.bind(system);
   const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
   const { authenticate, wasValid } = createAuthenticate({
     store,

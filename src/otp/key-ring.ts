@@ -74,16 +74,14 @@ function spread(master: Uint8Array, isLeaked: boolean): MasterKey {
 
 /** Joins fields so that no two different lists give the same bytes: each is preceded by its length in 4 bytes. */
 export function lengthPrefixed(...fields: (string | Uint8Array)[]): Buffer {
-  const lengths = fields.map((field) => (typeof field === "string" ? Buffer.byteLength(field) : field.length));
-  const joined = Buffer.allocUnsafe(lengths.reduce((sum, length) => sum + 4 + length, 0));
+  let bytes = 0;
+  for (const field of fields) bytes += 4 + (typeof field === "string" ? Buffer.byteLength(field) : field.length);
+  const joined = Buffer.allocUnsafe(bytes);
   let end = 0;
-  for (const [i, field] of fields.entries()) {
-    end = joined.writeUInt32BE(lengths[i] ?? 0, end);
-    if (typeof field === "string") end += joined.write(field, end);
-    else {
-      joined.set(field, end);
-      end += field.length;
-    }
+  for (const field of fields) {
+    if (typeof field !== "string") joined.set(field, end + 4);
+    const length = typeof field === "string" ? joined.write(field, end + 4) : field.length;
+    end = joined.writeUInt32BE(length, end) + length;
   }
   return joined;
 }

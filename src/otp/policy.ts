@@ -65,7 +65,9 @@ export const emptyHistory: PhoneHistory = { wrongCodes: [], refunds: [] };
 /** Counts the wrong codes of the last 90 days. Pure. */
 export function wrongCodesOf(history: PhoneHistory, now: Instant): number {
   const oldest = dayOf(now) - forgetDays;
-  return history.wrongCodes.reduce((sum, [day, count]) => (day > oldest ? sum + count : sum), 0);
+  let sum = 0;
+  for (const [day, count] of history.wrongCodes) if (day > oldest) sum += count;
+  return sum;
 }
 
 /** Remembers one more wrong code, and forgets those past their time. Pure. */

@@ -45,18 +45,30 @@ export function spendAll(
 ):
   | { readonly allowed: true; readonly tatsMs: Instant[] }
   | { readonly allowed: false; readonly retryAfterMs: number; readonly tatsMs?: Instant[] } {
-  const spendings = limits.map((limit, i) => spend(limit, tatsMs[i] ?? 0, now));
-  const waits = spendings.flatMap((spending) => (spending.allowed ? [] : [spending.retryAfterMs]));
-  if (waits.length === 0) return { allowed: true, tatsMs: spendings.map(({ tatMs }) => tatMs) };
-  const retryAfterMs = Math.max(...waits);
-  const unspent = spendings.map((spending, i) => (spending.allowed ? (tatsMs[i] ?? 0) : spending.tatMs));
-  const corrected = unspent.some((tatMs, i) => tatMs !== (tatsMs[i] ?? 0));
-  return corrected ? { allowed: false, retryAfterMs, tatsMs: unspent } : { allowed: false, retryAfterMs };
+  const spent: Instant[] = [];
+  const unspent: Instant[] = [];
+  let retryAfterMs = 0;
+  let isCorrected = false;
+  for (const [i, limit] of limits.entries()) {
+    const tatMs = tatsMs[i] ?? 0;
+    const spending = spend(limit, tatMs, now);
+    spent.push(spending.tatMs);
+    unspent.push(spending.allowed ? tatMs : spending.tatMs);
+    if (spending.allowed) continue;
+    retryAfterMs = Math.max(retryAfterMs, spending.retryAfterMs);
+    isCorrected ||= spending.tatMs !== tatMs;
+  }
+  if (retryAfterMs === 0) return { allowed: true, tatsMs: spent };
+  return isCorrected ? { allowed: false, retryAfterMs, tatsMs: unspent } : { allowed: false, retryAfterMs };
 }
 
 /** From when on `spendAll` would take one, if nothing is spent or stored until then: maybe a moment long past. Pure. */
 export function spendableFrom(limits: readonly Limit[], tatsMs: readonly Instant[]): Instant {
-  return Math.max(0, ...limits.map(({ burst, intervalMs }, i) => (tatsMs[i] ?? 0) - (burst - 1) * intervalMs));
+  let from = 0;
+  for (const [i, { burst, intervalMs }] of limits.entries()) {
+    from = Math.max(from, (tatsMs[i] ?? 0) - (burst - 1) * intervalMs);
+  }
+  return from;
 }
 
 /** Gives `count` back to the bucket of every limit. Pure. */

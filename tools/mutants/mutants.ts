@@ -93,16 +93,16 @@ export const mutants: readonly Mutant[] = [
     name: "clamp not kept",
     breaks: "an overfull bucket promises a wait that is never enough",
     place: "src/otp/rate-limit.ts#spendAll",
-    text: `const corrected = unspent.some((tatMs, i) => tatMs !== (tatsMs[i] ?? 0));`,
-    replacement: `const corrected = unspent.length === 0;`,
+    text: `isCorrected ||= spending.tatMs !== tatMs;`,
+    replacement: `isCorrected ||= unspent.length === 0;`,
   },
   {
     name: "spend on denial",
     breaks: "whoever knocks too often never gets in",
     place: "src/otp/rate-limit.ts#spendAll",
-    text: `return corrected ? { allowed: false, retryAfterMs, tatsMs: unspent } : { allowed: false, retryAfterMs };`,
+    text: `return isCorrected ? { allowed: false, retryAfterMs, tatsMs: unspent } : { allowed: false, retryAfterMs };`,
     replacement: `const more = unspent.map((tatMs, i) => Math.max(tatMs, now) + (limits[i]?.intervalMs ?? 0));
-  return { allowed: false, retryAfterMs, tatsMs: corrected ? unspent : more };`,
+  return { allowed: false, retryAfterMs, tatsMs: isCorrected ? unspent : more };`,
   },
   {
     name: "resend resets attempts",

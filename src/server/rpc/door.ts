@@ -62,7 +62,7 @@ export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: Doo
     knownLooks += next.length;
     for (const answer of next) answer(lookedAtKnown);
     let begun = next.length;
-    for (; begun < atMost && looks < looksMax; begun += 1) {
+    for (; othersWaiting > 0 && begun < atMost && looks < looksMax; begun += 1) {
       const answer = takeOther();
       if (answer === undefined) break;
       looks += 1;
