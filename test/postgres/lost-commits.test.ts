@@ -15,7 +15,7 @@ import { startTcpProxy, through, type Direction, type TcpProxy } from "../suppor
 import { startWorld, type World } from "../support/service/world.ts";
 
 /** What a call writes, and nothing that the instance does by itself. */
-const ofCalls = /(insert|update)-verifications/;
+const ofCalls = /(insert|update)-verifications|writes/;
 
 let proxy: TcpProxy;
 let world: World;

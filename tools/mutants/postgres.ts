@@ -103,7 +103,7 @@ export const postgresMutants: readonly Mutant[] = [
     name: "phone not locked",
     breaks: "each instance spends a phone's limit by itself",
     place: "src/store/postgres/load.ts#loadBelongings",
-    text: `...lockKeys(indexes),`,
+    text: `...lockKeys(phones.indexes),`,
     replacement: ``,
     suites: suite("clocks"),
   },

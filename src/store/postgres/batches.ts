@@ -7,7 +7,7 @@
 import { StoreUnavailable, type BatchMeter, type NamedDecision, type StoreWatchers } from "../store.ts";
 import type { Act } from "../unit-of-work.ts";
 import type { StoreClock } from "./clock.ts";
-import type { Connections } from "./connections.ts";
+import { beginByKey, type Connections } from "./connections.ts";
 import { load } from "./load.ts";
 import type { PostgresUnitOfWork } from "./unit-of-work.ts";
 import { write } from "./write.ts";
@@ -112,7 +112,7 @@ export class Batches {
         const done = acts.map((act) => performed(act, unit));
         write(transaction, unit);
         return { done, decided: unit.decided };
-      });
+      }, beginByKey);
       this.#meter?.end(began, batch.length, true);
       decided.forEach(this.#onPrefix);
       for (const [i, { resolve, reject }] of batch.entries()) {

@@ -57,7 +57,7 @@ async function loadBelongings(
   recorded: readonly Uint8Array[],
 ): Promise<void> {
   const refs = acts.flatMap((act) => act.phone?.(unit) ?? []);
-  const indexes = unique(refs.flatMap((ref) => ref.indexes));
+  const phones = phoneKeys(refs);
   const missing = recorded.filter((id) => unit.verifications.get(idText(id)) === undefined);
   const prefixes = named(acts.map((act) => act.prefix?.(unit)));
   const tenants = [...new Set(acts.flatMap(({ guessesOf }) => guessesOf ?? []))];
@@ -65,72 +65,97 @@ async function loadBelongings(
   const capped = [...new Set(acts.flatMap((act) => act.cappedTenant?.(unit) ?? []))];
   // Phones, then prefixes, then tenants.
   const keys = [
-    ...lockKeys(indexes),
+    ...lockKeys(phones.indexes),
     ...lockKeys(prefixes.map(prefixLock)),
     ...lockKeys(capped.map((tenant) => digest("day", tenant))),
   ];
   if (keys.length > 0) transaction.send(sql.lock, [keys]);
   const now = clock.now();
-  const [referred, known, guesses, verdicts, days, times] = await Promise.all([
+  // A batch that is begun at midnight may be decided on the other side of it.
+  const days = capped.flatMap((tenant) => [dayOf(now), dayOf(now) + 1].map((day) => [tenant, day, messageKind]));
+  const [referred, [found]] = await Promise.all([
     missing.length === 0 ? [] : transaction.query<VerificationRow>(sql.verifications, [missing]),
-    prefixes.length === 0
-      ? []
-      : transaction.query<PrefixRow>(sql.prefixes, columns(prefixes.map(({ tenant, prefix }) => [tenant, prefix]))),
-    tenants.length === 0
-      ? []
-      : transaction.query<Guesses & { tenant: string }>(sql.guesses, [tenants, oldestMinute(now)]),
-    numbers.length === 0
-      ? []
-      : transaction.query<ListedNumber & { verdict: Verdict }>(
-          sql.longestDestinations,
-          columns(numbers.map(({ tenant, number }) => [tenant, number])),
-        ),
-    capped.length === 0
-      ? []
-      : transaction.query<CounterRow & { tenant: string }>(
-          sql.counters,
-          // A batch that is begun at midnight may be decided on the other side of it.
-          columns(
-            capped.flatMap((tenant) => [
-              [tenant, dayOf(now), messageKind],
-              [tenant, dayOf(now) + 1, messageKind],
-            ]),
-          ),
-        ),
-    transaction.query<{ now_ms: number }>(sql.clock, []),
-    loadPhones(transaction, now, unit, refs),
+    transaction.query<Belongings>(
+      sql.belongings.statement,
+      sql.belongings.values({
+        ...(prefixes.length === 0 ? {} : { prefixes: columns(prefixes.map(({ tenant, prefix }) => [tenant, prefix])) }),
+        ...(tenants.length === 0 ? {} : { guesses: [tenants, oldestMinute(now)] }),
+        ...(numbers.length === 0
+          ? {}
+          : { longestDestinations: columns(numbers.map(({ tenant, number }) => [tenant, number])) }),
+        ...(days.length === 0 ? {} : { counters: columns(days) }),
+        ...phoneValues(phones, now),
+      }),
+    ),
   ]);
-  for (const row of known) unit.loadPrefix(row, toPrefix(row));
-  for (const { tenant, wrong, right } of guesses) unit.loadGuesses(tenant, { wrong, right });
   for (const row of referred) unit.loadVerification(toVerification(row));
-  for (const { now_ms } of times) clock.heard(now_ms);
+  if (found === undefined) throw new Error("a statement without a table has one row");
+  for (const { now_ms } of found.clock ?? []) clock.heard(now_ms);
   unit.now = clock.now();
-  for (const row of verdicts) unit.loadVerdict(row, row.verdict);
-  for (const { tenant, ...row } of days) {
+  for (const row of found.prefixes ?? []) unit.loadPrefix(row, toPrefix(row));
+  for (const { tenant, wrong, right } of found.guesses ?? []) unit.loadGuesses(tenant, { wrong, right });
+  for (const row of found.longestDestinations ?? []) unit.loadVerdict(row, row.verdict);
+  for (const { tenant, ...row } of found.counters ?? []) {
     if (row.day === dayOf(unit.now)) unit.loadDay(tenant, toDaily(row));
   }
+  loadFound(unit, phones, found);
 }
 
-/** Loads what is kept of phones: the buckets of their limits, their histories, and the attempts left on their requests. */
+/** What one statement has read: rows of each kind, null for none. Those of bytes tell which, from 1 on. */
+interface Belongings {
+  readonly clock: readonly { readonly now_ms: number }[] | null;
+  readonly prefixes: readonly PrefixRow[] | null;
+  readonly guesses: readonly (Guesses & { tenant: string })[] | null;
+  readonly longestDestinations: readonly (ListedNumber & { verdict: Verdict })[] | null;
+  readonly counters: readonly (CounterRow & { tenant: string })[] | null;
+  readonly tats: readonly (Placed & Omit<BucketRow, "bucket">)[] | null;
+  readonly histories: readonly (Placed & Omit<PhoneRow, "phone_index">)[] | null;
+  readonly openAttempts: readonly (Placed & { readonly open: number })[] | null;
+}
+
+interface Placed {
+  readonly place: number;
+}
+
+/** What is kept of phones is found by these. */
+interface PhoneKeys {
+  readonly buckets: readonly Buffer[];
+  readonly indexes: readonly Buffer[];
+}
+
+function phoneKeys(refs: readonly PhoneRef[]): PhoneKeys {
+  const buckets = refs.flatMap(({ indexes: own, knownUser, buckets: places }) =>
+    own.flatMap((index) => Array.from({ length: places }, (_, place) => bucketKey(index, knownUser, place))),
+  );
+  return { buckets: unique(buckets), indexes: unique(refs.flatMap((ref) => ref.indexes)) };
+}
+
+function phoneValues({ buckets, indexes }: PhoneKeys, now: Instant): Parameters<typeof sql.belongings.values>[0] {
+  if (indexes.length === 0) return {};
+  return { tats: [buckets], histories: [indexes], openAttempts: [indexes, now - lifeMaxMs, now] };
+}
+
+/** Loads what was found of phones: the buckets of their limits, their histories, and the attempts left on their requests. */
+function loadFound(unit: PostgresUnitOfWork, { buckets, indexes }: PhoneKeys, found: Belongings): void {
+  const at = (keys: readonly Buffer[], { place }: Placed) => keys[place - 1] ?? Buffer.alloc(0);
+  for (const row of found.tats ?? []) unit.loadBucket(at(buckets, row), row.tat_ms);
+  for (const row of found.histories ?? []) {
+    const index = at(indexes, row);
+    unit.loadHistory(index, toHistory({ ...row, phone_index: index }));
+  }
+  for (const row of found.openAttempts ?? []) unit.loadOpenAttempts(at(indexes, row), row.open);
+}
+
+/** Loads what is kept of phones, unlocked. */
 export async function loadPhones(
   { query }: Pick<Transaction, "query">,
   now: Instant,
   unit: PostgresUnitOfWork,
   refs: readonly PhoneRef[],
 ): Promise<void> {
-  if (refs.length === 0) return;
-  const indexes = unique(refs.flatMap((ref) => ref.indexes));
-  const keys = refs.flatMap(({ indexes: own, knownUser, buckets }) =>
-    own.flatMap((index) => Array.from({ length: buckets }, (_, place) => bucketKey(index, knownUser, place))),
-  );
-  const [buckets, histories, open] = await Promise.all([
-    query<BucketRow>(sql.tats, [unique(keys)]),
-    query<PhoneRow>(sql.histories, [indexes]),
-    query<{ phone_index: Buffer; open: number }>(sql.openAttempts, [indexes, now - lifeMaxMs, now]),
-  ]);
-  for (const { bucket, tat_ms } of buckets) unit.loadBucket(bucket, tat_ms);
-  for (const row of histories) unit.loadHistory(row.phone_index, toHistory(row));
-  for (const { phone_index, open: attempts } of open) unit.loadOpenAttempts(phone_index, attempts);
+  const phones = phoneKeys(refs);
+  const [found] = await query<Belongings>(sql.belongings.statement, sql.belongings.values(phoneValues(phones, now)));
+  if (found !== undefined) loadFound(unit, phones, found);
 }
 
 function pairOf<T>(thing: T | undefined, keyOf: (thing: T) => string): [string, T][] {

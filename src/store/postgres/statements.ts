@@ -6,8 +6,10 @@ import { eventColumns, isTold } from "../rows/event.ts";
 import { decisionColumns, prefixColumns } from "../rows/prefix.ts";
 import { messageColumns } from "../rows/message.ts";
 import { recordColumns } from "../rows/record.ts";
+import { destinationColumns } from "../rows/tenant.ts";
 import { verificationColumns } from "../rows/verification.ts";
 import { list, updates } from "../statement.ts";
+import { readTogether, writeTogether } from "./combined.ts";
 import type { Statement } from "./connections.ts";
 
 const statement = (name: string, text: string): Statement => ({ name, text });
@@ -29,43 +31,65 @@ const decisionTypes = typesOf(decisionColumns, { texts: ["tenant", "prefix"] });
 
 /** `unnest` of one array parameter per column. */
 const unnest = (types: readonly string[]) => `unnest(${types.map((type, i) => `$${i + 1}::${type}[]`).join(", ")})`;
+/** The same of one array of bytes, with the place of each from 1 on. */
+const placed = (column: string) => `unnest($1::bytea[]) WITH ORDINALITY AS k (${column}, place)`;
 
-export const statements = {
-  // ---- locks and loads ----------------------------------------------------------------------------------------------
+/**
+ * What belongs to the verifications and phones of a batch, once it is locked: one statement (load.ts). Each key is sought by
+ * itself (`OFFSET 0` keeps the planner to that), so that the plan is good however much the tables have grown since it was made.
+ */
+const belongings = {
   clock: statement("clock", `SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint AS now_ms`),
-  /** Slots and phones may have no row yet, so they are locked by their first 64 bits, in ascending order. */
-  lock: statement("lock", `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`),
-  records: statement(
-    "records",
-    `SELECT ${list(recordColumns)} FROM idempotency
-     WHERE slot = ANY($1::bytea[])`,
+  prefixes: statement(
+    "prefixes",
+    `SELECT p.* FROM ${unnest(["text", "text"])} AS u (tenant, prefix) CROSS JOIN LATERAL (
+       SELECT ${list(prefixColumns)} FROM prefixes WHERE tenant = u.tenant AND prefix = u.prefix OFFSET 0
+     ) AS p`,
   ),
-  /** A verification's row guards its messages too. */
-  lockVerifications: statement(
-    "lock-verifications",
-    `SELECT ${list(verificationColumns)} FROM verifications WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE`,
+  guesses: statement(
+    "guesses",
+    `SELECT tenant, sum(wrong_codes)::bigint AS wrong, sum(right_codes)::bigint AS right FROM guesses
+     WHERE tenant = ANY($1::text[]) AND minute >= $2 GROUP BY tenant`,
   ),
-  /** What records refer to: read only, so not locked. */
-  verifications: statement(
-    "verifications",
-    `SELECT ${list(verificationColumns)} FROM verifications WHERE id = ANY($1::bytea[])`,
+  /** For each number the longest entry that it begins with. */
+  longestDestinations: statement(
+    "longest-destinations",
+    `SELECT u.number, d.* FROM ${unnest(["text", "text"])} AS u (tenant, number) CROSS JOIN LATERAL (
+       SELECT ${list(destinationColumns)} FROM destinations WHERE tenant = u.tenant
+         AND prefix = ANY(ARRAY(SELECT left(u.number, digits) FROM generate_series(2, length(u.number)) AS digits))
+       ORDER BY length(prefix) DESC LIMIT 1
+     ) AS d`,
   ),
-  messages: statement(
-    "messages",
-    `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ANY($1::bytea[])`,
+  counters: statement(
+    "counters",
+    `SELECT c.* FROM ${unnest(["text", "bigint", "text"])} AS u (tenant, day, kind) CROSS JOIN LATERAL (
+       SELECT tenant, day, count, warned, warned_cap FROM counters
+       WHERE tenant = u.tenant AND day = u.day AND kind = u.kind OFFSET 0
+     ) AS c`,
   ),
-  tats: statement("tats", `SELECT bucket, tat_ms FROM buckets WHERE bucket = ANY($1::bytea[])`),
+  tats: statement(
+    "tats",
+    `SELECT place, tat_ms FROM ${placed("sought")} CROSS JOIN LATERAL (
+       SELECT tat_ms FROM buckets WHERE bucket = sought OFFSET 0
+     ) AS b`,
+  ),
   histories: statement(
     "histories",
-    `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ANY($1::bytea[])`,
+    `SELECT place, wrong_codes, refunds FROM ${placed("sought")} CROSS JOIN LATERAL (
+       SELECT wrong_codes, refunds FROM phones WHERE phone_index = sought OFFSET 0
+     ) AS p`,
   ),
   openAttempts: statement(
     "open-attempts",
-    `SELECT phone_index, sum(attempts_max - attempts)::bigint AS open FROM verifications
-     WHERE phone_index = ANY($1::bytea[]) AND create_ms > $2 AND end_ms IS NULL AND expire_ms > $3
-     GROUP BY phone_index`,
+    `SELECT place, open FROM ${placed("sought")} CROSS JOIN LATERAL (
+       SELECT sum(attempts_max - attempts)::bigint AS open FROM verifications
+       WHERE phone_index = sought AND create_ms > $2 AND end_ms IS NULL AND expire_ms > $3
+     ) AS v WHERE open > 0`,
   ),
-  // ---- writes -------------------------------------------------------------------------------------------------------
+};
+
+/** What nearly every batch writes: one statement (`write`). */
+const writes = {
   insertVerifications: statement(
     "insert-verifications",
     `INSERT INTO verifications (${list(verificationColumns)}) SELECT * FROM ${unnest(verificationTypes)}`,
@@ -89,26 +113,22 @@ export const statements = {
     `INSERT INTO buckets (bucket, tat_ms, kid) SELECT * FROM ${unnest(["bytea", "bigint", "bigint"])}
      ON CONFLICT (bucket) DO UPDATE SET ${updates(["tat_ms", "kid"])}`,
   ),
-  deleteTats: statement("delete-tats", `DELETE FROM buckets WHERE bucket = ANY($1::bytea[])`),
   putHistories: statement(
     "put-histories",
     `INSERT INTO phones (phone_index, wrong_codes, refunds, kid)
      SELECT * FROM ${unnest(["bytea", "text", "text", "bigint"])}
      ON CONFLICT (phone_index) DO UPDATE SET ${updates(["wrong_codes", "refunds", "kid"])}`,
   ),
-  deleteHistories: statement("delete-histories", `DELETE FROM phones WHERE phone_index = ANY($1::bytea[])`),
-  putRecords: statement(
-    "put-records",
-    `INSERT INTO idempotency (${list(recordColumns)})
-     SELECT * FROM ${unnest(["bytea", "bigint", "bytea", "bytea", "text", "bigint", "bigint"])}
-     ON CONFLICT (slot) DO UPDATE SET
-       ${updates(recordColumns)}`,
+  putPrefixes: statement(
+    "put-prefixes",
+    `INSERT INTO prefixes (${list(prefixColumns)}) SELECT * FROM ${unnest(prefixTypes)}
+     ON CONFLICT (tenant, prefix) DO UPDATE SET ${updates(prefixColumns)}`,
   ),
-  deleteRecords: statement("delete-records", `DELETE FROM idempotency WHERE slot = ANY($1::bytea[])`),
-  guesses: statement(
-    "guesses",
-    `SELECT tenant, sum(wrong_codes)::bigint AS wrong, sum(right_codes)::bigint AS right FROM guesses
-     WHERE tenant = ANY($1::text[]) AND minute >= $2 GROUP BY tenant`,
+  putCounters: statement(
+    "put-counters",
+    `INSERT INTO counters (tenant, day, kind, count, warned, warned_cap)
+     SELECT * FROM ${unnest(["text", "bigint", "text", "bigint", "smallint", "bigint"])}
+     ON CONFLICT (tenant, day, kind) DO UPDATE SET ${updates(["count", "warned", "warned_cap"])}`,
   ),
   addGuesses: statement(
     "add-guesses",
@@ -126,44 +146,53 @@ export const statements = {
      JOIN webhook_endpoints AS e ON e.tenant = u.tenant AND ${isTold("u.type")}
      ON CONFLICT (endpoint_id, id) DO NOTHING`,
   ),
+  putRecords: statement(
+    "put-records",
+    `INSERT INTO idempotency (${list(recordColumns)})
+     SELECT * FROM ${unnest(["bytea", "bigint", "bytea", "bytea", "text", "bigint", "bigint"])}
+     ON CONFLICT (slot) DO UPDATE SET
+       ${updates(recordColumns)}`,
+  ),
+};
+
+export const statements = {
+  // ---- locks and loads ----------------------------------------------------------------------------------------------
+  clock: belongings.clock,
+  longestDestinations: belongings.longestDestinations,
+  belongings: readTogether("belongings", belongings),
+  /** Slots and phones may have no row yet, so they are locked by their first 64 bits, in ascending order. */
+  lock: statement("lock", `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`),
+  records: statement(
+    "records",
+    `SELECT ${list(recordColumns)} FROM idempotency
+     WHERE slot = ANY($1::bytea[])`,
+  ),
+  /** A verification's row guards its messages too. */
+  lockVerifications: statement(
+    "lock-verifications",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE id = ANY($1::bytea[]) ORDER BY id FOR UPDATE`,
+  ),
+  /** What records refer to: read only, so not locked. */
+  verifications: statement(
+    "verifications",
+    `SELECT ${list(verificationColumns)} FROM verifications WHERE id = ANY($1::bytea[])`,
+  ),
+  messages: statement(
+    "messages",
+    `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ANY($1::bytea[])`,
+  ),
+  // ---- writes -------------------------------------------------------------------------------------------------------
+  ...writes,
+  writes: writeTogether("writes", writes),
+  deleteTats: statement("delete-tats", `DELETE FROM buckets WHERE bucket = ANY($1::bytea[])`),
+  deleteHistories: statement("delete-histories", `DELETE FROM phones WHERE phone_index = ANY($1::bytea[])`),
+  deleteRecords: statement("delete-records", `DELETE FROM idempotency WHERE slot = ANY($1::bytea[])`),
   deleteGuesses: statement(
     "delete-guesses",
     `DELETE FROM guesses WHERE (tenant, minute) IN (SELECT tenant, minute FROM guesses WHERE minute < $1 LIMIT $2)
      RETURNING minute`,
   ),
-  /** For each number the longest entry that it begins with. */
-  longestDestinations: statement(
-    "longest-destinations",
-    `SELECT DISTINCT ON (u.tenant, u.number) u.number, d.*
-     FROM ${unnest(["text", "text"])} AS u (tenant, number)
-     JOIN destinations AS d ON d.tenant = u.tenant AND d.prefix IN (
-       SELECT left(u.number, digits) FROM generate_series(2, length(u.number)) AS digits
-     )
-     ORDER BY u.tenant, u.number, length(d.prefix) DESC`,
-  ),
-  counters: statement(
-    "counters",
-    `SELECT tenant, day, count, warned, warned_cap FROM counters WHERE (tenant, day, kind) IN (
-       SELECT * FROM ${unnest(["text", "bigint", "text"])}
-     )`,
-  ),
-  putCounters: statement(
-    "put-counters",
-    `INSERT INTO counters (tenant, day, kind, count, warned, warned_cap)
-     SELECT * FROM ${unnest(["text", "bigint", "text", "bigint", "smallint", "bigint"])}
-     ON CONFLICT (tenant, day, kind) DO UPDATE SET ${updates(["count", "warned", "warned_cap"])}`,
-  ),
   deleteCounters: statement("delete-counters", `DELETE FROM counters WHERE day < $1`),
-  prefixes: statement(
-    "prefixes",
-    `SELECT ${list(prefixColumns)} FROM prefixes
-     WHERE (tenant, prefix) IN (SELECT * FROM ${unnest(["text", "text"])})`,
-  ),
-  putPrefixes: statement(
-    "put-prefixes",
-    `INSERT INTO prefixes (${list(prefixColumns)}) SELECT * FROM ${unnest(prefixTypes)}
-     ON CONFLICT (tenant, prefix) DO UPDATE SET ${updates(prefixColumns)}`,
-  ),
   prefixesFrom: statement(
     "prefixes-from",
     `SELECT ${list(prefixColumns)} FROM prefixes WHERE (tenant, prefix) > ($1, $2) ORDER BY tenant, prefix LIMIT $3`,

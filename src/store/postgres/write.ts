@@ -16,56 +16,58 @@ import { named } from "./load.ts";
 import { statements as sql } from "./statements.ts";
 import type { PostgresUnitOfWork } from "./unit-of-work.ts";
 
+/** Written together, each statement beyond these would cost as much again as all of its rows. */
+const togetherMin = 3;
+
 export function write(transaction: Transaction, unit: PostgresUnitOfWork): void {
-  const verifications = unit.verifications.changes().written;
-  const isNew = (v: Verification) => unit.newVerifications.has(v.id);
-  const inserted = verifications.filter(isNew).map(verificationValues);
-  const updated = verifications.filter((v) => !isNew(v)).map(verificationChanges);
-  const messages = unit.messages.changes().written.map(messageValues);
-  const buckets = unit.buckets.changes();
-  const histories = unit.histories.changes();
-  const records = unit.storedRecords.changes();
-  if (inserted.length > 0) transaction.send(sql.insertVerifications, columns(inserted));
-  if (updated.length > 0) transaction.send(sql.updateVerifications, columns(updated));
-  if (messages.length > 0) transaction.send(sql.putMessages, columns(messages));
-  if (buckets.written.length > 0)
-    transaction.send(sql.putTats, columns(buckets.written.map(({ bucket, tatMs, kid }) => [bucket, tatMs, kid])));
-  if (buckets.deleted.length > 0) transaction.send(sql.deleteTats, [buckets.deleted.map(bytesOf)]);
-  if (histories.written.length > 0)
-    transaction.send(
-      sql.putHistories,
-      columns(histories.written.map(({ index, history, kid }) => historyValues(index, history, kid))),
-    );
-  if (histories.deleted.length > 0) transaction.send(sql.deleteHistories, [histories.deleted.map(bytesOf)]);
-  writePrefixes(transaction, unit);
-  const days = unit.days.changes().written;
-  if (days.length > 0) {
-    transaction.send(
-      sql.putCounters,
-      columns(
-        days.map(({ tenant, daily }) => [tenant, daily.day, messageKind, daily.count, daily.warned, daily.warnedCap]),
-      ),
-    );
-  }
-  const counts = [...unit.counts.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
-  if (counts.length > 0) {
-    transaction.send(
-      sql.addGuesses,
-      columns(counts.map(({ tenant, minute, wrong, right }) => [tenant, minute, wrong, right])),
-    );
-  }
-  if (unit.events.length > 0) {
-    transaction.send(sql.insertEvents, columns(unit.events.map((event) => [...eventValues(event), unit.now])));
-  }
-  if (records.written.length > 0) transaction.send(sql.putRecords, columns(records.written.map(recordValues)));
-  if (records.deleted.length > 0) transaction.send(sql.deleteRecords, [records.deleted.map(bytesOf)]);
+  const parts = partsOf(unit);
+  if (parts.length < togetherMin) for (const [name, values] of parts) transaction.send(sql[name], values);
+  else transaction.send(sql.writes.statement, sql.writes.values(Object.fromEntries(parts)));
+  writeRarely(transaction, unit);
 }
 
-function writePrefixes(transaction: Transaction, unit: PostgresUnitOfWork): void {
-  const prefixes = unit.prefixes.changes().written;
-  if (prefixes.length > 0) {
-    transaction.send(sql.putPrefixes, columns(prefixes.map(({ name, record }) => prefixValues(name, record))));
-  }
+type Part =
+  Parameters<typeof sql.writes.values>[0] extends Partial<Record<infer Name, unknown>>
+    ? readonly [Name & keyof typeof sql, Cell[][]]
+    : never;
+
+/** What is to be written, by statement. */
+function partsOf(unit: PostgresUnitOfWork): Part[] {
+  const verifications = unit.verifications.changes().written;
+  const isNew = (v: Verification) => unit.newVerifications.has(v.id);
+  const counts = [...unit.counts.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
+  const days = unit.days.changes().written;
+  const rows: Record<Part[0], Cell[][]> = {
+    insertVerifications: verifications.filter(isNew).map(verificationValues),
+    updateVerifications: verifications.filter((v) => !isNew(v)).map(verificationChanges),
+    putMessages: unit.messages.changes().written.map(messageValues),
+    putTats: unit.buckets.changes().written.map(({ bucket, tatMs, kid }) => [bucket, tatMs, kid]),
+    putHistories: unit.histories.changes().written.map(({ index, history, kid }) => historyValues(index, history, kid)),
+    putPrefixes: unit.prefixes.changes().written.map(({ name, record }) => prefixValues(name, record)),
+    putCounters: days.map(({ tenant, daily }) => [
+      tenant,
+      daily.day,
+      messageKind,
+      daily.count,
+      daily.warned,
+      daily.warnedCap,
+    ]),
+    addGuesses: counts.map(({ tenant, minute, wrong, right }) => [tenant, minute, wrong, right]),
+    insertEvents: unit.events.map((event) => [...eventValues(event), unit.now]),
+    putRecords: unit.storedRecords.changes().written.map(recordValues),
+  };
+  const all = Object.entries(rows) as [Part[0], Cell[][]][];
+  return all.flatMap(([name, table]): Part[] => (table.length === 0 ? [] : [[name, columns(table)]]));
+}
+
+/** What few batches have. */
+function writeRarely(transaction: Transaction, unit: PostgresUnitOfWork): void {
+  const buckets = unit.buckets.changes().deleted;
+  const histories = unit.histories.changes().deleted;
+  const records = unit.storedRecords.changes().deleted;
+  if (buckets.length > 0) transaction.send(sql.deleteTats, [buckets.map(bytesOf)]);
+  if (histories.length > 0) transaction.send(sql.deleteHistories, [histories.map(bytesOf)]);
+  if (records.length > 0) transaction.send(sql.deleteRecords, [records.map(bytesOf)]);
   if (unit.decided.length > 0) {
     transaction.send(
       sql.insertPrefixDecisions,
