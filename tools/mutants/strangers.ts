@@ -109,6 +109,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/pace.test.ts"],
   },
   {
+    name: "strangers hold what they like",
+    breaks: "answers that nobody takes make the process grow until it dies",
+    place: "src/server/listener/held.ts#createHeld",
+    text: `bytesMax: strangersBytesMax,`,
+    replacement: `bytesMax: 256 * strangersBytesMax,`,
+    suites: ["test/server/memory.test.ts"],
+  },
+  {
     name: "records of a byte for a byte",
     breaks: "eight connections of TLS at full rate keep everybody waiting for seconds",
     place: "src/server/listener/credit.ts#costOf",

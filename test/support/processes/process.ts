@@ -122,6 +122,17 @@ export function residentMiB(pid: number | undefined): number {
   return mebibytes("VmRSS", pid);
 }
 
+/** The environment of a process whose `heldMiB` can be told. */
+export const collecting = { NODE_OPTIONS: `--import=${new URL("collecting.ts", import.meta.url)}` };
+
+/** How much a process holds once it has collected all that it does not, in MiB. It was started as `collecting`. */
+export async function heldMiB(otpd: Otpd): Promise<number> {
+  const next = otpd.errors().split("\ncollected ").length;
+  otpd.process.kill("SIGUSR2");
+  const [, bytes] = await otpd.waitFor(new RegExp(`^collected ${next}: (\\d+) bytes$`, "m"), "errors");
+  return Number(bytes) / 1_048_576;
+}
+
 /** The most that a process has held at any moment, in MiB, since its start or `forgetPeak`. Linux only. */
 export function peakMiB(pid: number | undefined): number {
   return mebibytes("VmHWM", pid);
