@@ -1,14 +1,14 @@
 /**
- * Waits of a stop, in steps of the event loop and not only by the clock: a process that stood still meanwhile has yet to
- * read what was sent to it.
+ * Waits of a stop, in steps of the event loop and not by the clock: a process that stood still meanwhile has yet to read what
+ * was sent to it.
  */
 import type { Server } from "node:net";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 
 const stepMs = 5;
-/** Steps without a new connection until no more are expected; and the longest wait for that. */
+/** Steps without a new connection until no more are expected; and the most steps for that, each of which takes two or more. */
 const quietSteps = 3;
-const quietMs = 1_000;
+const stepsMax = 200;
 
 /**
  * Makes the wait for connections that the system has for us: a turn of the event loop takes one of them and reads from those
@@ -18,16 +18,13 @@ export function createUntilQuiet(listener: Server): () => Promise<void> {
   let connectionsTaken = 0;
   listener.prependListener("connection", () => (connectionsTaken += 1));
   return async () => {
-    let isLate = false;
-    const timer = setTimeout(() => (isLate = true), quietMs);
-    for (let quiet = 0; quiet < quietSteps && !isLate;) {
+    for (let quiet = 0, steps = 0; quiet < quietSteps && steps < stepsMax; steps += 1) {
       const taken = connectionsTaken;
       await sleep(stepMs);
       await nextTurn();
       await nextTurn();
       quiet = taken === connectionsTaken ? quiet + 1 : 0;
     }
-    clearTimeout(timer);
   };
 }
 
