@@ -38,6 +38,27 @@ test("a silence is one, however long it is and however many attempts it swallows
   await proxy.stop();
 });
 
+test("a silence is noticed on the connection there is, before another is tried", async () => {
+  const proxy = await startTcpProxy(port());
+  const pool = idlePool();
+  let attemptsAtDrop = 0;
+  const connections = {
+    ...pool,
+    drop() {
+      attemptsAtDrop = proxy.connections();
+      pool.drop();
+    },
+  };
+  const watch = createWatch({ url: through(proxy, database()), connections, ownName: "me", onNudge: () => {} });
+  await expect.poll(() => pool.calls).toEqual(["resume"]);
+  proxy.swallow();
+  const before = proxy.connections();
+  await expect.poll(() => pool.calls).toEqual(["resume", "drop"]);
+  expect(attemptsAtDrop).toBe(before);
+  await watch.close();
+  await proxy.stop();
+});
+
 test("a silence ends where connecting takes longer than attempts come", async () => {
   const { proxy, pool, watch } = await watchInSilence();
   proxy.delay(3_000);
