@@ -17,7 +17,7 @@ import { startTcpProxy, through } from "../support/network/tcp-proxy.ts";
 import { startWorld, temporaryFolder } from "../support/service/world.ts";
 
 /** What a call writes, and nothing that the instance does by itself. */
-const ofCalls = /(insert|update)-verifications/;
+const ofCalls = /(insert|update)-verifications|writes/;
 
 const serviceConfig = readDocument("docs/integrate.md").only("json");
 const hostOf = ({ url }: { url: string }) => new URL(url).host;
