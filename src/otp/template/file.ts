@@ -4,6 +4,7 @@
  */
 import { getCountries } from "libphonenumber-js/max";
 import * as v from "valibot";
+import { object, readJsonText } from "../json-file.ts";
 import { builtInTemplates } from "./built-in.ts";
 import { faultsOfText, findingsOf } from "./lint.ts";
 import { createTemplates, fallbacksOf, pluralForms, pluralFormsOf, type Template, type Templates } from "./template.ts";
@@ -21,19 +22,6 @@ const textsMax = 500;
 const purposesMax = 50;
 
 // ---- the shapes of values -------------------------------------------------------------------------------------------
-
-/** To valibot a list is an object too. */
-/** Names that the parser of shapes leaves out unseen, in whatever object they are. */
-const unreadable = ["__proto__", "constructor", "prototype"] as const;
-
-const object = (message: string) =>
-  v.pipe(
-    v.custom<object>((value) => typeof value === "object" && value !== null && !Array.isArray(value), message),
-    v.rawCheck(({ dataset, addIssue }) => {
-      const found = dataset.typed && unreadable.find((name) => Object.hasOwn(dataset.value, name));
-      if (found) addIssue({ message: `must not have the name ${found} in it` });
-    }),
-  );
 
 const wording = v.pipe(
   v.string("must be a text"),
@@ -126,16 +114,9 @@ const fileShape = v.pipe(
 /** Parses and lints the file. `brand` is what messages will be sent in the name of. Pure. */
 export function parseTemplates(json: string, brand: string): ParsedTemplates {
   const nothing = { templates: createTemplates(), warnings: [] };
-  if (json.length > fileCharsMax) return { ...nothing, faults: ["is larger than 256 KiB"] };
-  let value: unknown;
-  try {
-    value = JSON.parse(json.replace(/^\uFEFF/, ""));
-  } catch (error) {
-    // The rest of the message quotes the file, which may turn out to be another one, such as a key's.
-    const [where = ""] = /\(line \d+ column \d+\)/.exec(String(error)) ?? [];
-    return { ...nothing, faults: [`is not JSON ${where}`.trimEnd()] };
-  }
-  const file = v.safeParse(fileShape, value);
+  const read = readJsonText(json, fileCharsMax);
+  if (!read.ok) return { ...nothing, faults: [read.rest] };
+  const file = v.safeParse(fileShape, read.value);
   if (!file.success) return { ...nothing, faults: file.issues.map((issue) => sentence([], issue, "")) };
 
   const faults: string[] = [];
