@@ -20,6 +20,7 @@ import { doctor } from "./commands/doctor.ts";
 import { keyCommands } from "./commands/keys.ts";
 import { phoneCommands } from "./commands/phones.ts";
 import { prefixCommands } from "./commands/prefixes.ts";
+import { providerCommands } from "./commands/providers.ts";
 import { prune } from "./commands/prune.ts";
 import { restore } from "./commands/restore.ts";
 import { serve } from "./commands/serve.ts";
@@ -57,6 +58,7 @@ Brings the database that OTP_DATABASE_URL names up to date. serve does so too, a
     ...phoneCommands,
     ...destinationCommands,
     ...prefixCommands,
+    ...providerCommands,
     ...tenantCommands,
     ...webhookCommands,
   } satisfies Commands),

@@ -54,7 +54,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
   const { system, telemetry, print } = dependencies;
   const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
   const tracing = createTracing(OtpService.typeName);
-  const providers = createProviders(config, dependencies, tracing);
+  const providers = await createProviders(config, dependencies, tracing);
   let worker: Worker | undefined;
   const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, () => worker?.nudge());
   const { store, readiness } = watched;

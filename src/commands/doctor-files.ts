@@ -57,9 +57,10 @@ function authorityFindings({ database }: Config): Finding[] {
 }
 
 /** Only their owner should be able to read files with secrets. */
-function modeFindings({ tls, database, masterKeys }: Config): Finding[] {
+function modeFindings({ tls, database, masterKeys, providerSettings: { declared } }: Config): Finding[] {
+  const declaredSecrets = declared.flatMap(({ variables }) => Object.keys(variables));
   const files = [
-    ...[...secretNames].map((name) => [`${name}_FILE`, process.env[`${name}_FILE`]] as const),
+    ...[...secretNames, ...declaredSecrets].map((name) => [`${name}_FILE`, process.env[`${name}_FILE`]] as const),
     ["OTP_TLS_KEY_FILE", tls?.keyFile] as const,
     ...(database.kind === "sqlite" ? [["The database", database.path] as const] : []),
     ...(database.kind === "sqlite" && masterKeys === undefined

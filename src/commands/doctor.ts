@@ -126,7 +126,7 @@ async function providerFindings(config: Config): Promise<Finding[]> {
   const system = createSystem();
   const around = { now: () => system.now(), print: () => {} };
   const findings = config.providers.map(async (name) => {
-    const provider = makeProvider(name, config.providerSettings, around);
+    const provider = await makeProvider(name, config.providerSettings, around);
     return (await provider.examine?.()) ?? [];
   });
   return (await Promise.all(findings)).flat();
@@ -136,8 +136,11 @@ async function providerFindings(config: Config): Promise<Finding[]> {
 const numbersOnly = new Set(["US", "CA", "PR", "CN", "BR", "MX", "CO", "AR", "CL", "PE", "EC", "KR", "NZ", "ZA"]);
 
 function senderFindings({ providers, providerSettings: settings, policy }: Config): Finding[] {
-  const senders = providers.map((name) => describedAs(name).sender).filter((variable) => variable !== undefined);
-  if (!senders.some((variable) => /[A-Za-z]/.test(String(settings.values[variable])))) return [];
+  const senders = providers.map((name) => {
+    const { sender, senderText = "" } = describedAs(name, settings.declared);
+    return sender === undefined ? senderText : String(settings.values[sender]);
+  });
+  if (!senders.some((sender) => /[A-Za-z]/.test(sender))) return [];
   const uncovered = [...numbersOnly].filter(
     (country) =>
       (policy.allowedCountries?.has(country) ?? true) && !/^\+?\d+$/.test(settings.originators.get(country) ?? ""),
@@ -154,7 +157,7 @@ function senderFindings({ providers, providerSettings: settings, policy }: Confi
 
 async function reportFindings({ providerSettings: settings, providers }: Config): Promise<Finding[]> {
   const reporting = providers.flatMap((name) => {
-    const { reportSecret } = describedAs(name);
+    const { reportSecret } = describedAs(name, settings.declared);
     return reportSecret === undefined ? [] : [{ name, reportSecret }];
   });
   if (reporting.length === 0) return [];

@@ -5,7 +5,8 @@
 import { dirname } from "node:path";
 import * as v from "valibot";
 import type { AddressRange } from "../delivery/public-address.ts";
-import { describedAs, type ProviderName, type ProviderSettings } from "../delivery/providers/list.ts";
+import type { Description } from "../delivery/providers/description.ts";
+import { describedAs, providerNames, type ProviderSettings } from "../delivery/providers/list.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";
@@ -15,6 +16,7 @@ import { createTemplates, type Templates } from "../otp/template/template.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
+import { readDeclared, readSecrets } from "./http-providers.ts";
 import { collect, secretInFile, type Environment } from "./names.ts";
 import { providerVariables, variables, type Given } from "./variables.ts";
 
@@ -30,7 +32,7 @@ export interface Config {
   /** Those of them that have leaked: they read, and sign nothing. */
   readonly leakedKeys: readonly Uint8Array[];
   /** In the order they are tried. */
-  readonly providers: readonly ProviderName[];
+  readonly providers: readonly string[];
   readonly providerSettings: ProviderSettings;
   readonly brand: string;
   readonly templates: Templates;
@@ -81,12 +83,16 @@ function sendsNothing({ OTP_ENV, OTP_PROVIDERS }: { OTP_ENV: string; OTP_PROVIDE
 
 /** Parses the environment. `readFile` reads the file of a secret or of the texts; it may throw. Pure otherwise. */
 export function parseConfig(env: Environment, readFile: (path: string) => string): Parsed<Config> {
-  const { values, named, faults, warnings } = collect(env, readFile);
+  const declared = readDeclared(env, readFile);
+  const { values, named, faults, warnings } = collect(env, readFile, declared.isSecret);
   const parsed = v.safeParse(variables, values);
   // A list with several wrong entries gets one sentence.
   faults.push(...new Set((parsed.issues ?? []).map(({ path, message }) => `${String(path?.[0]?.key)} ${message}.`)));
   const texts = readTexts(values, readFile);
-  faults.push(...texts.faults, ...faultsBetween(values, named));
+  const secrets = readSecrets(declared.descriptions, values);
+  const unknown = unknownProvider(values["OTP_PROVIDERS"], declared.names);
+  faults.push(...unknown, ...declared.faults, ...secrets.faults, ...texts.faults);
+  faults.push(...faultsBetween(values, named, declared.descriptions, unknown.length === 0));
   warnings.push(...texts.warnings);
   if (!parsed.success || faults.length > 0) return { ok: false, faults, warnings };
   const given = parsed.output;
@@ -104,7 +110,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       masterKeys: given.OTP_MASTER_KEY?.map(({ bytes }) => bytes),
       leakedKeys: (given.OTP_MASTER_KEY ?? []).filter(({ isLeaked }) => isLeaked).map(({ bytes }) => bytes),
       providers: given.OTP_PROVIDERS,
-      providerSettings: settingsOf(given),
+      providerSettings: settingsOf(given, secrets.values, declared.descriptions),
       brand: given.OTP_BRAND,
       templates: texts.templates,
       sendWaitMs: given.OTP_SEND_WAIT_MS,
@@ -150,7 +156,12 @@ function dataFolderOf(database: Database): string {
  * What is wrong between variables. Each is parsed by itself, so that these faults are found beside a variable that does not
  * parse. `named` are those that are set, whether they parse or not.
  */
-function faultsBetween(values: Readonly<Record<string, string>>, named: ReadonlySet<string>): string[] {
+function faultsBetween(
+  values: Readonly<Record<string, string>>,
+  named: ReadonlySet<string>,
+  declared: readonly Description[],
+  areProvidersKnown: boolean,
+): string[] {
   const read = <Name extends keyof Given>(name: Name): Given[Name] | undefined => {
     const one = v.safeParse(variables.entries[name], values[name]);
     return one.success ? (one.output as Given[Name]) : undefined;
@@ -168,7 +179,7 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
   if (given !== undefined && missing !== undefined && named.has(given) && !named.has(missing)) {
     faults.push(`${missing} is required by ${given}; set both or neither.`);
   }
-  const providers = read("OTP_PROVIDERS") ?? [];
+  const providers = areProvidersKnown ? (read("OTP_PROVIDERS") ?? []) : [];
   const isProduction = read("OTP_ENV") === "production";
   if (isProduction && providers.includes("console")) {
     faults.push("OTP_PROVIDERS must not name console in production: it prints every code.");
@@ -192,21 +203,44 @@ function faultsBetween(values: Readonly<Record<string, string>>, named: Readonly
   }
   if (new Set(providers).size < providers.length) faults.push("OTP_PROVIDERS names a provider twice.");
   for (const provider of new Set(providers)) {
-    const lacking = Object.entries(describedAs(provider).variables).filter(
-      ([name, { isRequired }]) => isRequired === true && !named.has(name),
-    );
-    for (const [name] of lacking) faults.push(`${name} is required by OTP_PROVIDERS=${provider}.`);
+    for (const name of missingOf(provider, declared, named)) {
+      faults.push(`${name} is required by OTP_PROVIDERS=${provider}.`);
+    }
   }
   return faults;
 }
 
+/** What a provider cannot do without, and is not set. */
+function missingOf(provider: string, declared: readonly Description[], named: ReadonlySet<string>): string[] {
+  // The file of an unread declaration has faults of its own.
+  if (!providerNames.includes(provider) && declared.length === 0) return [];
+  const { variables: its } = describedAs(provider, declared);
+  return Object.entries(its).flatMap(([name, { isRequired }]) =>
+    isRequired === true && !named.has(name) ? [name] : [],
+  );
+}
+
+/** What is wrong with the names in OTP_PROVIDERS. `declared` is undefined where the file of providers could not be read. */
+function unknownProvider(given: string | undefined, declared: readonly string[] | undefined): string[] {
+  const known = [...providerNames, ...(declared ?? [])];
+  const asked = v.parse(variables.entries.OTP_PROVIDERS, given);
+  return declared === undefined || asked.every((name) => known.includes(name))
+    ? []
+    : [`OTP_PROVIDERS must be one of ${known.join(", ")}.`];
+}
+
 /** The settings of providers; `faultsBetween` has checked that none is missing. */
-function settingsOf(given: Given): ProviderSettings {
+function settingsOf(
+  given: Given,
+  secrets: Readonly<Record<string, unknown>>,
+  declared: readonly Description[],
+): ProviderSettings {
   const values: Readonly<Partial<Record<string, unknown>>> = given;
   return {
     publicUrl: given.OTP_PUBLIC_URL?.origin,
     originators: new Map(given.OTP_ORIGINATORS ?? []),
-    values: Object.fromEntries(providerVariables.map((name) => [name, values[name]])),
+    values: { ...Object.fromEntries(providerVariables.map((name) => [name, values[name]])), ...secrets },
+    declared,
   };
 }
 

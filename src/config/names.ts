@@ -9,8 +9,11 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** What Kubernetes injects into every pod for a Service named `otp`. */
 const injected = /^OTP_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/;
 
-/** Picks our variables out of the environment, reads the files of secrets, and finds the unknown names. */
-export function collect(env: Environment, readFile: (path: string) => string) {
+/**
+ * Picks our variables out of the environment, reads the files of secrets, and finds the unknown names. `isDeclared` tells the
+ * secrets that the file of providers names.
+ */
+export function collect(env: Environment, readFile: (path: string) => string, isDeclared: (name: string) => boolean) {
   const values: Record<string, string> = {};
   const named = new Set<string>();
   const faults: string[] = [];
@@ -20,11 +23,11 @@ export function collect(env: Environment, readFile: (path: string) => string) {
     if (!name.startsWith("OTP_") || value === undefined || value === "") continue;
     if (injected.test(name) || (name === "OTP_PORT" && /^(tcp|udp|sctp):\/\//.test(value))) {
       ignored.push(name);
-    } else if (Object.hasOwn(variables.entries, name)) {
+    } else if (Object.hasOwn(variables.entries, name) || isDeclared(name)) {
       values[name] = value;
       named.add(name);
-    } else if (name.endsWith("_FILE") && secretNames.has(name.slice(0, -"_FILE".length))) {
-      const secret = name.slice(0, -"_FILE".length);
+    } else if (name.endsWith("_FILE") && (secretNames.has(withoutFile(name)) || isDeclared(withoutFile(name)))) {
+      const secret = withoutFile(name);
       named.add(secret);
       const text = secretInFile(env, secret, readFile, faults);
       if (text !== undefined) values[secret] = text;
@@ -37,6 +40,10 @@ export function collect(env: Environment, readFile: (path: string) => string) {
       ? []
       : [`ignored ${ignored.join(", ")}: they look like Kubernetes' variables for a Service named otp`];
   return { values, named, faults, warnings };
+}
+
+function withoutFile(name: string): string {
+  return name.slice(0, -"_FILE".length);
 }
 
 /** The text of the file that `<secret>_FILE` names, if it is set. Faults are added to `faults`. */

@@ -17,7 +17,7 @@ import {
   databaseUrl,
   visible,
 } from "./shapes.ts";
-import { providerNames, providers } from "../delivery/providers/list.ts";
+import { providers } from "../delivery/providers/list.ts";
 import { httpsOrigin, httpUrl } from "../delivery/providers/shapes.ts";
 import { logLevels } from "../telemetry.ts";
 
@@ -42,10 +42,9 @@ export const variables = v.object({
       v.check(([current]) => current?.isLeaked !== true, "must begin with a key that has not leaked"),
     ),
   ),
-  OTP_PROVIDERS: v.optional(
-    v.pipe(commaList, v.array(oneOf(providerNames)), v.minLength(1, "must name at least one provider")),
-    "console",
-  ),
+  // Which names there are, the file of providers tells too: config.ts looks.
+  OTP_PROVIDERS: v.optional(commaList, "console"),
+  OTP_HTTP_PROVIDERS_FILE: v.optional(v.string()),
   OTP_PUBLIC_URL: v.optional(httpsOrigin("must be an https origin without a path, such as https://otp.example.com")),
   OTP_ORIGINATORS: v.optional(listOf(parseCountryOriginator, 1, 300, "NL=Acme,US=+15551234567")),
   ...(entriesOfProviders as object),

@@ -128,6 +128,8 @@ function outgoingOf(
     region: verification.region,
     reference: referenceOf(keys.find(kid) ?? keys.current, id, message.copy),
     to: openPhone(keys, kid, id, verification.phoneBox),
+    code: code.reveal(),
+    locale: template.locale,
     text: renderText(template, { code, brand, purpose, lifeLeftMs, webOrigin, appHash }),
     validitySeconds: Math.floor(lifeLeftMs / 1000),
     ...(verification.digits > policy.codeLength ? { isLengthened: true } : {}),

@@ -15,6 +15,10 @@ export interface OutgoingMessage {
   readonly region: string;
   /** The text, code included: it may go to the provider and nowhere else. */
   readonly text: string;
+  /** The code in the text, for gateways that are told it apart from its words. */
+  readonly code: string;
+  /** The language of the text, BCP 47. */
+  readonly locale: string;
   /** Seconds for which the text is of use; a provider that can should discard it afterwards. */
   readonly validitySeconds: number;
   /** True where the code has more digits than usual: many before it were not typed, or typed wrong. */
@@ -46,6 +50,8 @@ export interface Provider {
   readonly name: string;
   /** Sends one message. Gives up when the signal aborts; an error counts as an ambiguous outcome. */
   send(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
+  /** True where its reports come to paths right below that of its name: a secret stands there. */
+  readonly reportsBelow?: boolean;
   /** Checks and reads a report; absent where the provider sends none. Never throws. */
   readReport?(request: ReportRequest): Promise<ReportReading>;
   /** Proves the configuration against the provider: sentences for the operator, each true or false. */

@@ -2,7 +2,7 @@
  * The addresses that a tenant's URL may lead to. Who names a URL must not reach what only we can reach: the cloud's metadata
  * service, a database, an admin page of this machine.
  */
-import { BlockList, isIPv4 } from "node:net";
+import { BlockList, isIP, isIPv4 } from "node:net";
 
 export interface AddressRange {
   readonly address: string;
@@ -49,6 +49,22 @@ const loopback = listOf([
   { address: "127.0.0.0", bits: 8 },
   { address: "::1", bits: 128 },
 ]);
+
+/** Private networks, those between a provider's subscribers, and this machine; not the link's own, where clouds have metadata. */
+const privateNetworks = listOf([
+  { address: "10.0.0.0", bits: 8 },
+  { address: "100.64.0.0", bits: 10 },
+  { address: "127.0.0.0", bits: 8 },
+  { address: "172.16.0.0", bits: 12 },
+  { address: "192.168.0.0", bits: 16 },
+  { address: "::1", bits: 128 },
+  { address: "fc00::", bits: 7 },
+]);
+
+/** True for an address of a private network or of this machine; false for a name. Pure. */
+export function isPrivate(address: string): boolean {
+  return isIP(address) !== 0 && privateNetworks.check(address, familyOf(address));
+}
 
 /** True for an address of the public internet. An IPv4 address within IPv6 is none. Pure. */
 export function isPublic(address: string): boolean {

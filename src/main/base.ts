@@ -61,13 +61,14 @@ export interface Providers {
   readonly inbox: Inbox | undefined;
 }
 
-export function createProviders(
+export async function createProviders(
   config: Config,
   { system, telemetry, print, providers }: Dependencies,
   tracing: Tracing,
-): Providers {
+): Promise<Providers> {
   const now = system.now.bind(system);
-  const bare = providers ?? config.providers.map((name) => makeProvider(name, config.providerSettings, { now, print }));
+  const make = (name: string) => makeProvider(name, config.providerSettings, { now, print });
+  const bare = providers ?? (await Promise.all(config.providers.map(make)));
   const inbox = isDevelopment(config) && bare.every(({ name }) => name === "console") ? createInbox(now) : undefined;
   const watched = bare.map((provider) =>
     tracing.provider(guarded(inbox?.copying(provider) ?? provider, now, telemetry.breaker)),

@@ -3,7 +3,6 @@
  */
 import { getExampleNumber, type CountryCode } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/examples.mobile.json";
-import type { ProviderName } from "../delivery/providers/list.ts";
 import { publishableScopes, secretScopes } from "../otp/api-key.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Secret } from "../otp/secret.ts";
@@ -37,7 +36,7 @@ export async function firstKeys(store: Store, system: System): Promise<FirstKeys
 
 /** What decides which phone the banner names. */
 interface SendSettings {
-  readonly providers: readonly ProviderName[];
+  readonly providers: readonly string[];
   readonly policy: Pick<Policy, "allowedCountries">;
 }
 

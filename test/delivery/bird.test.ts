@@ -35,6 +35,8 @@ const sms: OutgoingMessage = {
   to: "+31612345678" as E164,
   region: "NL",
   text: "123456 is your Acme code.",
+  code: "123456",
+  locale: "en",
   validitySeconds: 540,
   reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
 };

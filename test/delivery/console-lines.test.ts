@@ -18,6 +18,8 @@ test("a message of several lines is printed line by line, each unbroken however 
     to: "+31612345678" as E164,
     region: "NL",
     text: lines.join("\n"),
+    code: "123456",
+    locale: "en",
     validitySeconds: 600,
     reference: "test",
   };

@@ -29,6 +29,8 @@ test("the webhook gets the DLT ids of a registered text, and none with any other
       to: "+919812345678" as E164,
       region: "IN",
       text: "123456 is your code for Acme.",
+      code: "123456",
+      locale: "en",
       validitySeconds: 600,
       reference: "one",
     };

@@ -42,6 +42,8 @@ const sms: OutgoingMessage = {
   to: "+31612345678" as E164,
   region: "NL",
   text: "123456 is your Acme code — één.",
+  code: "123456",
+  locale: "en",
   validitySeconds: 540,
   reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
 };

@@ -9,6 +9,7 @@ import type { Change } from "./places.ts";
 import { backupMutants } from "./backup.ts";
 import { boundsMutants } from "./bounds.ts";
 import { copyMutants } from "./copy.ts";
+import { declaredMutants } from "./declared.ts";
 import { grpcMutants } from "./grpc.ts";
 import { postgresMutants } from "./postgres.ts";
 import { pumpingMutants } from "./pumping.ts";
@@ -354,6 +355,7 @@ export const mutants: readonly Mutant[] = [
   ...backupMutants,
   ...boundsMutants,
   ...copyMutants,
+  ...declaredMutants,
   ...grpcMutants,
   ...postgresMutants,
   ...recentMutants,

@@ -1,6 +1,6 @@
 /**
  * How a provider describes itself. Configuration, `doctor` and the README's table read descriptions only: one more provider
- * is a file here and a line in list.ts.
+ * is a file here and a line in list.ts. Those of OTP_HTTP_PROVIDERS_FILE are described by what the file says (http/).
  */
 import type { GenericSchema } from "valibot";
 import type { Provider } from "../provider.ts";
@@ -50,9 +50,11 @@ interface Described<Name extends string, V extends Variables> {
   readonly variables: V;
   /** The variable that names its sender, where it has one. */
   readonly sender?: keyof V;
+  /** Its sender, where that is said elsewhere than by a variable. */
+  readonly senderText?: string;
   /** The variable that its delivery reports are checked with, where it sends any. */
   readonly reportSecret?: keyof V;
-  readonly create: (values: ValuesOf<V>, dependencies: ProviderDependencies) => Provider;
+  readonly create: (values: ValuesOf<V>, dependencies: ProviderDependencies) => Provider | Promise<Provider>;
 }
 
 /** A description whose variables are known only by name. */

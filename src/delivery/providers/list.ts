@@ -11,26 +11,28 @@ import { webhookProvider } from "./webhook.ts";
 /** In the order of the documents. */
 export const providers = [consoleProvider, messagebirdProvider, birdProvider, webhookProvider] as const;
 
-export type ProviderName = (typeof providers)[number]["name"];
-export const providerNames: readonly ProviderName[] = providers.map(({ name }) => name);
+export const providerNames: readonly string[] = providers.map(({ name }) => name);
 
 /** What is configured for providers. */
 export interface ProviderSettings extends Pick<ProviderDependencies, "publicUrl" | "originators"> {
   /** The values of providers' variables, each as its shape reads it. */
   readonly values: Readonly<Record<string, unknown>>;
+  /** Those that the operator's file declares. */
+  readonly declared: readonly Description[];
 }
 
-export function describedAs(name: ProviderName): Description<ProviderName> {
-  const found = providers.find((each) => each.name === name);
+/** The description of a provider, by a name that configuration has checked. */
+export function describedAs(name: string, declared: readonly Description[]): Description {
+  const found = [...providers, ...declared].find((each) => each.name === name);
   if (found === undefined) throw new Error(`there is no provider ${name}`);
   return found;
 }
 
 /** Makes a provider of its settings, which hold all that it needs. */
-export function makeProvider(
-  name: ProviderName,
-  { values, ...configured }: ProviderSettings,
+export async function makeProvider(
+  name: string,
+  { values, declared, ...configured }: ProviderSettings,
   dependencies: Pick<ProviderDependencies, "now" | "print">,
-): Provider {
-  return describedAs(name).create(values, { ...configured, ...dependencies });
+): Promise<Provider> {
+  return describedAs(name, declared).create(values, { ...configured, ...dependencies });
 }

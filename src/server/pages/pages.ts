@@ -13,6 +13,7 @@ import type { Pages, Shared } from "../rpc/gateway.ts";
 import { abandon, answerAtOnce, discard, readBody } from "../http/body.ts";
 import { allowing, methodNotAllowed } from "../rpc/routes.ts";
 
+/** A path of reports that ends in a slash stands for those right below it, too. */
 export type PagesByPath = ReadonlyMap<string, Page>;
 
 /** A path that is no RPC: what it answers to, and how. */
@@ -46,10 +47,17 @@ interface Context extends Shared {
 /** Shows a page to a request whose body is here. */
 type Show = (body: Uint8Array) => Promise<void>;
 
+/** Where all reports come to. */
+const reports = "/webhooks/";
+
+function folderOf(path: string): string {
+  return path.slice(0, path.lastIndexOf("/") + 1);
+}
+
 export function createPages(pages: Pick<PagesByPath, "get">, shared: Shared): Pages {
   const context = { ...shared, bodies: createBudget(reportBodies) };
   return (path, request, response) => {
-    const page = pages.get(path);
+    const page = pages.get(path) ?? (path.startsWith(reports) ? pages.get(folderOf(path)) : undefined);
     return page === undefined ? undefined : receive(context, page, request, response);
   };
 }

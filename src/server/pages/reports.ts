@@ -15,7 +15,7 @@ export function createReportPages(
   const byPath = new Map<string, Page>();
   for (const provider of providers) {
     if (provider.readReport === undefined) continue;
-    byPath.set(reportPath(provider.name), {
+    const page: Page = {
       methods: ["GET", "POST"],
       acts: true,
       async answer({ method, target, headers, body }) {
@@ -26,7 +26,9 @@ export function createReportPages(
         if (reading.kind === "report") await noteReport(provider.name, reading.report);
         return { ok: true, value: { type: "application/json", body: "{}" } };
       },
-    });
+    };
+    byPath.set(reportPath(provider.name), page);
+    if (provider.reportsBelow === true) byPath.set(`${reportPath(provider.name)}/`, page);
   }
   return byPath;
 }

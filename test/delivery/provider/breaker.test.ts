@@ -20,6 +20,8 @@ function newSms(): OutgoingMessage {
     to,
     region: "NL",
     text: "123456 is your code",
+    code: "123456",
+    locale: "en",
     validitySeconds: 600,
     reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
   };

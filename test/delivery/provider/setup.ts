@@ -3,7 +3,7 @@
  * the whole service with the real adapters.
  */
 import { execFileSync, fork, type ChildProcess } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import https from "node:https";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -15,6 +15,7 @@ import { issueKey } from "../../../src/service/api-keys.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { createSystem } from "../../../src/system.ts";
 import { configOf, createTestTelemetry, type Observation } from "../../support/service/world.ts";
+import { acme } from "../../support/data/http-providers.ts";
 import type { Behaviour, Word } from "../../support/fakes/provider.ts";
 
 export type FakeRequest = Extract<Word, { kind: "request" }>;
@@ -47,7 +48,10 @@ export function trust({ cert }: { cert: string }): void {
 
 const program = fileURLToPath(new URL("../../support/fakes/provider.ts", import.meta.url));
 
-export function startFake(kind: "messagebird" | "webhook", certificate?: { cert: string; key: string }): Promise<Fake> {
+export function startFake(
+  kind: "messagebird" | "declared" | "webhook",
+  certificate?: { cert: string; key: string },
+): Promise<Fake> {
   const args = certificate === undefined ? [kind] : [kind, certificate.cert, certificate.key];
   const child: ChildProcess = fork(program, args, { stdio: "ignore" });
   const requests: FakeRequest[] = [];
@@ -113,14 +117,39 @@ export interface Station {
   stop(): Promise<void>;
 }
 
-/** The whole service on a real clock, with the real adapters in front of the fakes. */
+/** What has a station go by a declared gateway first, whose file is written into the folder; its fake is `declared`. */
+export function declaredFirst(folder: string, { port }: Fake, more: object = {}): Record<string, string> {
+  const [provider] = acme.providers;
+  const own = {
+    url: `https://127.0.0.1:${port}/send`,
+    body: { to: "{to_digits}", msg: "{text}", reference: "{reference}" },
+    accepted: { status: [200, 201], pointer: "/result", equals: ["queued"] },
+    refused: [
+      { status: [401, 403], cause: "credentials" },
+      { status: [402], cause: "balance" },
+      { status: [422], pointer: "/error", equals: ["bad_number"], cause: "recipient" },
+      { status: [422], pointer: "/error", equals: ["bad_sender"], cause: "content" },
+      { status: [429], cause: "throttled" },
+    ],
+  };
+  const path = join(folder, "providers.json");
+  writeFileSync(path, JSON.stringify({ providers: [{ ...provider, ...own, ...more }] }));
+  return {
+    OTP_PROVIDERS: "acme,webhook",
+    OTP_HTTP_PROVIDERS_FILE: path,
+    OTP_HTTP_ACME_KEY: "live-key",
+    OTP_HTTP_ACME_REPORT_KEY: signingKey,
+  };
+}
+
+/** The whole service on a real clock, with the real adapters in front of the fakes: MessageBird first, unless `env` says else. */
 export async function startStation(
   folder: string,
-  messagebird: Fake,
+  first: Fake,
   webhook: Fake | undefined,
   env: Record<string, string> = {},
 ): Promise<Station> {
-  const databasePath = join(folder, `otp-${messagebird.port}-${Math.floor(performance.now())}.db`);
+  const databasePath = join(folder, `otp-${first.port}-${Math.floor(performance.now())}.db`);
   const observed: Observation[] = [];
   const config = configOf({
     OTP_PORT: "0",
@@ -135,7 +164,7 @@ export async function startStation(
     OTP_MESSAGEBIRD_ACCESS_KEY: "live-key",
     OTP_MESSAGEBIRD_ORIGINATOR: "Acme",
     OTP_MESSAGEBIRD_SIGNING_KEY: signingKey,
-    OTP_MESSAGEBIRD_BASE_URL: `https://127.0.0.1:${messagebird.port}`,
+    OTP_MESSAGEBIRD_BASE_URL: `https://127.0.0.1:${first.port}`,
     OTP_PUBLIC_URL: publicUrl,
     ...(webhook === undefined
       ? {}

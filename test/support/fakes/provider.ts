@@ -1,7 +1,8 @@
 /**
- * A provider's API as seen from outside, in a process of its own: MessageBird's over HTTPS, or our webhook's receiver
- * over HTTP. It does to each request what it is told, and tells its parent of every request and of every message that it
- * took. Usage: provider.ts messagebird <cert> <key> | provider.ts webhook
+ * A provider's API as seen from outside, in a process of its own: MessageBird's over HTTPS, that of a declared gateway (form
+ * in, JSON out) over HTTPS, or our webhook's receiver over HTTP. It does to each request what it is told, and tells its
+ * parent of every request and of every message that it took.
+ * Usage: provider.ts messagebird|declared <cert> <key> | provider.ts webhook
  */
 import { readFileSync } from "node:fs";
 import {
@@ -71,7 +72,7 @@ process.on("disconnect", () => process.exit());
 
 const onRequest: RequestListener = (request, response) => void answer(request, response);
 const server =
-  kind === "messagebird"
+  kind === "messagebird" || kind === "declared"
     ? createHttpsServer({ cert: readFileSync(certPath), key: readFileSync(keyPath) }, onRequest)
     : createHttpServer(onRequest);
 server.listen(0, "127.0.0.1", () => tell({ kind: "port", port: (server.address() as AddressInfo).port }));
@@ -84,7 +85,11 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const chunks: Buffer[] = [];
   for await (const chunk of request) chunks.push(chunk as Buffer);
   if (request.url === "/balance") return json(response, 200, { payment: "prepaid", type: "credits", amount: 9.2 });
-  const body = JSON.parse(Buffer.concat(chunks).toString("utf8")) as Record<string, unknown>;
+  const text = Buffer.concat(chunks).toString("utf8");
+  const body = (kind === "declared" ? Object.fromEntries(new URLSearchParams(text)) : JSON.parse(text)) as Record<
+    string,
+    unknown
+  >;
   const behaviour = script.shift() ?? standing;
   const took = behaviour.startsWith("accept");
   tell({ kind: "request", behaviour, reference: String(body["reference"]), took, body, headers: request.headers });
@@ -94,10 +99,16 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 
 function act(behaviour: Behaviour, response: ServerResponse, id: string): void {
   const fault = (code: number, parameter: string) => ({ errors: [{ code, description: "no", parameter }] });
-  const plain = kind === "messagebird";
+  const by = <T>(own: { messagebird: T; webhook: T; declared: T }) => own[kind as keyof typeof own];
+  const taken = (message: string) =>
+    by<unknown>({
+      messagebird: { id: message, recipients: { totalCount: 1, totalSentCount: 1 } },
+      webhook: { id: message },
+      declared: { result: "queued", message_id: message },
+    });
   switch (behaviour) {
     case "accept":
-      return json(response, 201, plain ? { id, recipients: { totalCount: 1, totalSentCount: 1 } } : { id });
+      return json(response, 201, taken(id));
     case "accept, no answer":
     case "hang":
       return;
@@ -118,9 +129,25 @@ function act(behaviour: Behaviour, response: ServerResponse, id: string): void {
     case "405":
       return json(response, 405, {}, { allow: "GET" });
     case "422 recipient":
-      return json(response, 422, plain ? fault(9, "recipients") : { reason: "recipient" });
+      return json(
+        response,
+        422,
+        by<unknown>({
+          messagebird: fault(9, "recipients"),
+          webhook: { reason: "recipient" },
+          declared: { error: "bad_number" },
+        }),
+      );
     case "422 originator":
-      return json(response, 422, plain ? fault(10, "originator") : { reason: "content" });
+      return json(
+        response,
+        422,
+        by<unknown>({
+          messagebird: fault(10, "originator"),
+          webhook: { reason: "content" },
+          declared: { error: "bad_sender" },
+        }),
+      );
     case "429":
       return json(response, 429, {});
     case "429 wait":

@@ -1,0 +1,137 @@
+/**
+ * `otpd providers`: has a provider send one fixed text, before or while messages go by it.
+ */
+import { parseArgs } from "node:util";
+import type { Config } from "../config/config.ts";
+import { describedAs, makeProvider, providerNames } from "../delivery/providers/list.ts";
+import type { OutgoingMessage, Provider } from "../delivery/provider.ts";
+import type { SendOutcome } from "../otp/message.ts";
+import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
+import { sentenceOf } from "../otp/reason.ts";
+import { referenceOf } from "../otp/provider-text.ts";
+import { showPhone } from "../service/phones.ts";
+import { spendTry, tryLimit, type TryVerdict } from "../service/provider-tries.ts";
+import { createTelemetry } from "../telemetry.ts";
+import { flag, Misused, say, Unusable, version, withStore, type Commands } from "./command.ts";
+import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
+
+/** As long as a message waits for its provider. */
+const callTimeoutMs = 5_000;
+const text = "This is a test of otpd. You need not do anything.";
+
+export const providerCommands: Commands = {
+  "providers try": {
+    summary: "send one fixed text by a provider, and tell what came of it",
+    help: `Usage: otpd providers try NAME PHONE [--json]
+
+Sends "${text}" to PHONE, once, and says what the
+provider's answer means. NAME is a provider of OTP_PROVIDERS, or one of OTP_HTTP_PROVIDERS_FILE that OTP_PROVIDERS need not
+name yet. PHONE is in international form, such as +31612345678, and one that the tenant default may send to. A try counts
+under its daily cap, there are ${tryLimit.burst} of them a day, and each is logged. The exit code is 0 if the message was taken.
+
+  --json   print {"provider","outcome","cause","detail","provider_message_id","retry_after_seconds"}`,
+    run: tryOut,
+  },
+};
+
+async function tryOut(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({ args, options: { json: flag }, allowPositionals: true });
+  const [name, typed, ...more] = positionals;
+  if (name === undefined || typed === undefined || more.length > 0) {
+    throw new Misused("Give a provider and one phone in international form.");
+  }
+  const config = configuration();
+  checkProvider(config, name);
+  const parsed = parsePhoneNumber(typed);
+  if (!parsed.ok) throw new Unusable(sentenceOf(parsed.refusal));
+  await withStore(async (store, system) => {
+    const keys = keyRingOf(config);
+    const { id, policy } = await tenantAsRead(store, "default", config);
+    const options = { store, keys, policy };
+    const { refusal } = await showPhone(options, id, parsed.value);
+    if (refusal !== undefined) throw new Unusable(sentenceOf(refusal));
+    const verdict = await spendTry(options);
+    if (!verdict.allowed) throw new Unusable(whyNot(verdict));
+    const around = { now: () => system.now(), print: say };
+    const provider = await makeProvider(name, config.providerSettings, around);
+    const reference = referenceOf(keys.current, Buffer.from(system.randomBytes(16)).toString("base64url"), 0);
+    const outcome = await send(provider, messageTo(parsed.value, reference));
+    await note(config, name, parsed.value, outcome);
+    say(values.json ? JSON.stringify(asJson(name, outcome)) : sentence(name, outcome));
+    if (outcome.kind !== "accepted")
+      throw new Unusable(`Nothing is known to have reached ${maskPhone(parsed.value.e164)}.`);
+  });
+}
+
+/** Ends the command unless there is such a provider with all that it needs. */
+function checkProvider({ providerSettings: settings }: Config, name: string): void {
+  const known = [...providerNames, ...settings.declared.map((each) => each.name)];
+  if (!known.includes(name)) throw new Unusable(`There is no provider ${name}: there are ${known.join(", ")}.`);
+  const lacking = Object.entries(describedAs(name, settings.declared).variables).filter(
+    ([variable, { isRequired }]) => isRequired === true && settings.values[variable] === undefined,
+  );
+  if (lacking.length > 0) {
+    throw new Unusable(`${name} cannot be tried without ${lacking.map(([variable]) => variable).join(", ")}.`);
+  }
+}
+
+function messageTo({ e164, region }: PhoneNumber, reference: string): OutgoingMessage {
+  const fixed = { channel: "sms", text, code: "000000", locale: "en", validitySeconds: 600 } as const;
+  return { ...fixed, to: e164, region, reference };
+}
+
+async function send(provider: Provider, message: OutgoingMessage): Promise<SendOutcome> {
+  try {
+    return await provider.send(message, AbortSignal.timeout(callTimeoutMs));
+  } catch {
+    return { kind: "ambiguous", detail: "the provider's adapter failed" };
+  }
+}
+
+/** Leaves a line in the log, as a message's call does. */
+async function note({ logLevel }: Config, provider: string, phone: PhoneNumber, outcome: SendOutcome): Promise<void> {
+  const telemetry = createTelemetry(logLevel, version());
+  telemetry.lifecycle("provider tried", { provider, outcome: outcome.kind, phone: maskPhone(phone.e164) });
+  await telemetry.flush();
+}
+
+function whyNot({ by, retryAfterMs }: Exclude<TryVerdict, { allowed: true }>): string {
+  const minutes = Math.ceil(retryAfterMs / 60_000);
+  const what =
+    by === "tries" ? `${tryLimit.burst} tries a day are made` : "the daily cap of the tenant default is reached";
+  return `Nothing was sent: ${what}. The next may be made in ${minutes} min.`;
+}
+
+function sentence(name: string, outcome: SendOutcome): string {
+  switch (outcome.kind) {
+    case "accepted": {
+      const id = outcome.providerMessageId;
+      return `${name} took the message${id === undefined ? "" : `, and calls it ${id}`}.`;
+    }
+    case "refused":
+      return `${name} refused the message for its ${outcome.cause} (${outcome.detail}): nothing was sent.`;
+    case "throttled": {
+      const wait = outcome.retryAfterMs === undefined ? "" : ` ${Math.ceil(outcome.retryAfterMs / 1_000)} s`;
+      return `${name} asks to wait${wait} (${outcome.detail}): nothing was sent.`;
+    }
+    case "unavailable":
+      return `${name} was not reached (${outcome.detail}): nothing was sent.`;
+    case "ambiguous":
+    default:
+      return `${name} gave no answer that tells (${outcome.detail}): the message may have been sent, or not.`;
+  }
+}
+
+function asJson(provider: string, outcome: SendOutcome) {
+  return {
+    provider,
+    outcome: outcome.kind,
+    cause: outcome.kind === "refused" ? outcome.cause : null,
+    detail: outcome.kind === "accepted" ? null : outcome.detail,
+    provider_message_id: outcome.kind === "accepted" ? (outcome.providerMessageId ?? null) : null,
+    retry_after_seconds:
+      outcome.kind === "throttled" && outcome.retryAfterMs !== undefined
+        ? Math.ceil(outcome.retryAfterMs / 1_000)
+        : null,
+  };
+}

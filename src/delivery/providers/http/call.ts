@@ -1,0 +1,75 @@
+/**
+ * One HTTP call of a declared provider: bounded in size and time, without redirects, and over cleartext to private addresses
+ * alone. fetch knows no way to check the address that it connects to.
+ */
+import { Agent as HttpAgent, request as requestHttp, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, globalAgent, request as requestHttps } from "node:https";
+import { readAnswer } from "../../../http-answer.ts";
+import { lookUpPrivate } from "./address.ts";
+import type { Answer } from "./answer.ts";
+import type { HttpRequest } from "./request.ts";
+
+/** An answer, or why there is none. */
+export type Called =
+  | { readonly kind: "answered"; readonly answer: Answer }
+  | { readonly kind: "unanswered"; readonly wasConnected: boolean };
+
+/** `needsBody` tells of a status whether the body is worth more than a moment. Never rejects. */
+export type Call = (
+  request: HttpRequest,
+  signal: AbortSignal,
+  needsBody: (status: number) => boolean,
+) => Promise<Called>;
+
+const answerBytesMax = 16_384;
+/** A body that decides nothing is waited for only so long: it may have an id. */
+const idWaitMs = 1_000;
+const socketsMax = 64;
+/** Shorter than servers' own patience, which ends a connection just when it is used again. */
+const idleMs = 4_000;
+
+/** Makes what calls one provider. `isSecure` is whether its URL is https. */
+export function createCall(isSecure: boolean): Call {
+  const kept = { keepAlive: true, maxSockets: socketsMax, timeout: idleMs };
+  const agent = isSecure ? new HttpsAgent({ ...globalAgent.options, ...kept }) : new HttpAgent(kept);
+  const make = isSecure ? requestHttps : requestHttp;
+  const around = isSecure ? { agent } : { agent, lookup: lookUpPrivate };
+
+  return ({ method, url, headers, body = "" }, signal, needsBody) =>
+    new Promise((resolve) => {
+      let [wasConnected, hasAnswered] = [false, false];
+      const length = method === "GET" ? {} : { "content-length": `${Buffer.byteLength(body)}` };
+      const request = make(url, { ...around, method, headers: { ...headers, ...length }, signal });
+      request.once("socket", (socket) => {
+        if (socket.connecting) socket.once(isSecure ? "secureConnect" : "connect", () => (wasConnected = true));
+        else wasConnected = true;
+      });
+      request.once("response", (response) => {
+        const { statusCode: status = 0, headers: said } = response;
+        hasAnswered = true;
+        void bodyOf(response, needsBody(status)).then((text) =>
+          resolve({
+            kind: "answered",
+            answer: { status, retryAfter: said["retry-after"], type: said["content-type"], body: text },
+          }),
+        );
+      });
+      request.on("error", () => {
+        // An answer that breaks off is its reader's to judge: its status may be enough.
+        if (!hasAnswered) resolve({ kind: "unanswered", wasConnected });
+      });
+      request.end(body === "" ? undefined : body);
+    });
+}
+
+/** The body; undefined where it breaks off, is too large, or has nothing to decide and is slow. */
+async function bodyOf(response: IncomingMessage, isNeeded: boolean): Promise<string | undefined> {
+  const timer = isNeeded ? undefined : setTimeout(() => response.destroy(), idWaitMs);
+  try {
+    return (await readAnswer(response, answerBytesMax))?.toString("utf8");
+  } catch {
+    return undefined;
+  } finally {
+    clearTimeout(timer);
+  }
+}

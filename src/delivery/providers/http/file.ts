@@ -1,0 +1,73 @@
+/**
+ * OTP_HTTP_PROVIDERS_FILE: providers that an operator declares, parsed once at start. Every fault of the file is told at once,
+ * each as a JSON pointer and a sentence. docs/providers.md tells the format.
+ */
+import * as v from "valibot";
+import { readJsonText } from "../../../otp/json-file.ts";
+import { below } from "./pointer.ts";
+import { faultsBetween, itemsOf, own, type Fault } from "./rules.ts";
+import { fileShape, nameForm, type Declaration } from "./shape.ts";
+
+/** What reading came to. Without faults the declarations are good. */
+export interface ReadProviders {
+  readonly declarations: readonly Declaration[];
+  /** The names that the file gives, also where something else of it is wrong. */
+  readonly names: readonly string[];
+  /** A pointer and a sentence without a full stop each, to be put after the name of the file's variable. */
+  readonly faults: readonly string[];
+}
+
+const fileCharsMax = 262_144;
+
+/** Names that mean something else: in logs, in metrics and to JavaScript. */
+const meant: ReadonlySet<unknown> = new Set(["none", "sandbox", "unknown", "constructor"]);
+
+/** Reads the file. `builtIn` are the names of the providers that come with the service. Pure. */
+export function readHttpProviders(json: string, builtIn: readonly string[]): ReadProviders {
+  const read = readJsonText(json, fileCharsMax);
+  if (!read.ok) return { declarations: [], names: [], faults: [read.rest] };
+  const parsed = v.safeParse(fileShape, read.value);
+  const entries = itemsOf(own(read.value, "providers"));
+  const faults = [
+    ...(parsed.issues ?? []).map(faultOf),
+    ...entries.flatMap((entry, i) => faultsBetween(entry, below("/providers", i))),
+    ...faultsOfNames(entries, builtIn),
+  ];
+  // The first is the nearest: a URL that is no text has no host either.
+  const told = new Map<string, Fault>();
+  for (const fault of faults) if (!told.has(fault.pointer)) told.set(fault.pointer, fault);
+  return {
+    declarations: parsed.success ? parsed.output.providers : [],
+    names: namesOf(entries),
+    faults: [...told.values()].map(({ pointer, rest }) => `${pointer} ${rest}`.trimStart()),
+  };
+}
+
+function namesOf(entries: readonly unknown[]): string[] {
+  return entries
+    .map((entry) => own(entry, "name"))
+    .filter((name): name is string => typeof name === "string" && nameForm.test(name));
+}
+
+function faultsOfNames(entries: readonly unknown[], builtIn: readonly string[]): Fault[] {
+  const seen = new Set<unknown>();
+  return entries.flatMap((entry, i) => {
+    const name = own(entry, "name");
+    const isTwin = seen.has(name);
+    seen.add(name);
+    const rest =
+      builtIn.includes(String(name)) || meant.has(name)
+        ? "is taken: the service has something of this name"
+        : "is another provider's too";
+    const isTaken = typeof name === "string" && (isTwin || rest.startsWith("is taken"));
+    return isTaken ? [{ pointer: below(below("/providers", i), "name"), rest }] : [];
+  });
+}
+
+/** An issue of the shape as a pointer and a sentence. */
+function faultOf(issue: v.BaseIssue<unknown>): Fault {
+  const path = (issue.path ?? []).map(({ key }) => String(key));
+  const pointer = path.reduce(below, "");
+  const isMissing = issue.received === "undefined" && issue.path?.at(-1)?.value === undefined;
+  return { pointer, rest: isMissing ? "is missing" : issue.message };
+}

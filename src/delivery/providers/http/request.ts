@@ -1,0 +1,131 @@
+/**
+ * The request that hands a message to a declared provider. Every value is encoded for where it stands, so that none can leave
+ * its place: a segment of the path stays one segment, a field one field, a text of JSON one text.
+ */
+import type { OutgoingMessage } from "../../provider.ts";
+import { fill, partsOf, placesIn } from "./places.ts";
+import type { Declaration } from "./shape.ts";
+
+export interface HttpRequest {
+  readonly method: string;
+  /** Holds the number, the text and maybe a secret: it goes to the provider and nowhere else. */
+  readonly url: URL;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string | undefined;
+}
+
+/** What a request is filled from besides the message. */
+export interface Fillings {
+  /** The secret of `auth`. */
+  readonly secret: string | undefined;
+  readonly originators: ReadonlyMap<string, string>;
+  /** Where reports come to; without it the texts that have {report_url} are left out. */
+  readonly reportUrl: string | undefined;
+}
+
+type ValueOf = (place: string) => string;
+
+/** Makes what makes the requests of a declaration. It gives undefined where a value may not be sent. */
+export function createRequests(declaration: Declaration, { secret, originators, reportUrl }: Fillings) {
+  const { method, auth, content, vars } = declaration;
+  const [, origin = "", path = "", query = ""] = /^(https?:\/\/[^/?]+)([^?]*)(.*)$/.exec(declaration.url) ?? [];
+  const [pathParts, queryParts] = [partsOf(path) ?? [], partsOf(query) ?? []];
+  const base = new URL(origin);
+  const stepsInPath = Math.max(2, path.split("/").length);
+  const fillBody = fillerOf(declaration.body, reportUrl === undefined);
+  const own = wellFormed(vars);
+  const headers = headersOf(declaration, secret);
+
+  return function requestOf(sms: OutgoingMessage): HttpRequest | undefined {
+    const values = valuesOf(sms, originators.get(sms.region) ?? declaration.from ?? "", reportUrl);
+    const valueOf = (place: string) => own.get(place) ?? values.get(place) ?? "";
+    if ([...values].some(([place, value]) => isUnsendable(place, value))) return undefined;
+    const url = new URL(origin + fill(pathParts, valueOf, encoded) + fill(queryParts, valueOf, encoded));
+    // A value of dots would be a step up the path, however it is encoded.
+    if (url.origin !== base.origin || url.pathname.split("/").length !== stepsInPath) return undefined;
+    if (auth?.kind === "query") url.search = withField(url.search, auth.name, secret ?? "");
+    const body = fillBody(valueOf);
+    if (content === "json") return { method, url, headers, body: JSON.stringify(body) };
+    const fields = Object.entries(body as object).map(([name, value]) => [name, String(value)]);
+    if (content === "form") return { method, url, headers, body: new URLSearchParams(fields).toString() };
+    for (const [name = "", value = ""] of fields) url.search = withField(url.search, name, value);
+    return { method, url, headers, body: undefined };
+  };
+}
+
+/** With `%20` for a space: some gateways do not know a query's `+`. */
+function withField(search: string, name: string, value: string): string {
+  return `${search === "" ? "?" : `${search}&`}${encoded(name)}=${encoded(value)}`;
+}
+
+function encoded(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
+}
+
+/** Half a character has no encoding: U+FFFD stands for it. */
+function wellFormed(values: Readonly<Record<string, string>>): Map<string, string> {
+  return new Map(Object.entries(values).map(([place, value]) => [place, value.toWellFormed()]));
+}
+
+function headersOf({ auth, content, headers }: Declaration, secret = ""): Record<string, string> {
+  const types = { json: "application/json", form: "application/x-www-form-urlencoded", query: undefined };
+  const type = types[content];
+  return { ...headers, ...(type === undefined ? {} : { "content-type": type }), ...authorization(auth, secret) };
+}
+
+function authorization(auth: Declaration["auth"], secret: string): Record<string, string> {
+  switch (auth?.kind) {
+    case "basic": {
+      const pair = auth.user === undefined ? secret : `${auth.user}:${secret}`;
+      return { authorization: `Basic ${Buffer.from(pair, "utf8").toString("base64")}` };
+    }
+    case "bearer":
+      return { authorization: `Bearer ${secret}` };
+    case "header":
+      return { [auth.name]: `${auth.prefix ?? ""}${secret}` };
+    case "query":
+    case undefined:
+    default:
+      return {};
+  }
+}
+
+function valuesOf(sms: OutgoingMessage, from: string, reportUrl = ""): Map<string, string> {
+  const values = {
+    to: sms.to,
+    to_digits: sms.to.slice(1),
+    text: sms.text,
+    code: sms.code,
+    from,
+    reference: sms.reference,
+    validity_seconds: `${sms.validitySeconds}`,
+    locale: sms.locale,
+    country: sms.region,
+    report_url: reportUrl,
+  };
+  return wellFormed(values);
+}
+
+/** A text may have several lines, and each place encodes their ends; nothing else has any. */
+function isUnsendable(place: string, value: string): boolean {
+  return (place === "text" ? /[\0\r]/ : /[\0\r\n]/).test(value);
+}
+
+/** What fills the texts of a JSON value. With `isUnreported` those that have {report_url} are left out. */
+function fillerOf(value: unknown, isUnreported: boolean): (valueOf: ValueOf) => unknown {
+  if (typeof value === "string") {
+    const parts = partsOf(value) ?? [];
+    return (valueOf) => fill(parts, valueOf);
+  }
+  if (Array.isArray(value)) {
+    const items = value.map((item) => fillerOf(item, isUnreported));
+    return (valueOf) => items.map((item) => item(valueOf));
+  }
+  if (typeof value !== "object" || value === null) return () => value;
+  const isLeftOut = (inner: unknown) =>
+    isUnreported && typeof inner === "string" && placesIn(inner).includes("report_url");
+  const entries = Object.entries(value)
+    .filter(([, inner]) => !isLeftOut(inner))
+    .map(([name, inner]) => [name, fillerOf(inner, isUnreported)] as const);
+  return (valueOf) => Object.fromEntries(entries.map(([name, inner]) => [name, inner(valueOf)]));
+}

@@ -1,0 +1,165 @@
+/**
+ * What holds between the parts of a declaration: which places there are, where they may stand, and what goes with what. It
+ * looks at the file as it is, so that these faults are told beside those of its shape.
+ */
+import { builtInPlaces, partsOf, placesIn } from "./places.ts";
+import { below } from "./pointer.ts";
+
+/** What is wrong at a pointer, as the rest of a sentence. */
+export interface Fault {
+  readonly pointer: string;
+  readonly rest: string;
+}
+
+const depthMax = 8;
+const textsMax = 200;
+const textCharsMax = 1_000;
+
+/** A text in the file that places may stand in. */
+interface Placed {
+  readonly pointer: string;
+  readonly text: string;
+}
+
+/** What is wrong between the parts of one entry, whose shape may be wrong too. Pure. */
+export function faultsBetween(entry: unknown, pointer: string): Fault[] {
+  const content = own(entry, "content");
+  const body = bodyTexts(own(entry, "body"), below(pointer, "body"), content !== "json");
+  const url = own(entry, "url");
+  const places = typeof url === "string" ? [{ pointer: below(pointer, "url"), text: url }, ...body.texts] : body.texts;
+  return [
+    ...body.faults,
+    ...faultsOfPlaces(entry, pointer, places),
+    ...faultsOfMethod(entry, pointer),
+    ...faultsOfAnswer(own(entry, "accepted"), below(pointer, "accepted")),
+    ...itemsOf(own(entry, "refused")).flatMap((rule, i) => {
+      const at = below(below(pointer, "refused"), i);
+      const wait = own(rule, "retry_after");
+      const isOdd = wait !== undefined && own(rule, "cause") !== "throttled";
+      return [
+        ...faultsOfAnswer(rule, at),
+        ...(isOdd ? [{ pointer: below(at, "retry_after"), rest: "goes with the cause throttled alone" }] : []),
+      ];
+    }),
+    ...faultsOfReports(own(entry, "reports"), below(pointer, "reports")),
+  ];
+}
+
+/** What an object has of its own under a name. */
+export function own(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, name)
+    ? (value as Readonly<Record<string, unknown>>)[name]
+    : undefined;
+}
+
+/** What is in a list; nothing of what is none. */
+export function itemsOf(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** The texts of a body that places may stand in, and what is wrong with its form. */
+function bodyTexts(body: unknown, at: string, isFlat: boolean): { texts: Placed[]; faults: Fault[] } {
+  const texts: Placed[] = [];
+  const faults: Fault[] = [];
+  const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
+  function look(value: unknown, pointer: string, depth: number): void {
+    if (typeof value === "string") texts.push({ pointer, text: value });
+    if (!isObject(value)) {
+      if (value === null && isFlat) faults.push({ pointer, rest: "must be a text, a number, true or false" });
+      return;
+    }
+    if (depth > 0 && isFlat) faults.push({ pointer, rest: "must be a text: only JSON has objects and lists" });
+    else if (depth === depthMax) faults.push({ pointer, rest: `is more than ${depthMax} objects deep` });
+    else for (const [name, inner] of Object.entries(value)) look(inner, below(pointer, name), depth + 1);
+  }
+  if (isObject(body) && !Array.isArray(body)) look(body, at, 0);
+  if (texts.length > textsMax) faults.push({ pointer: at, rest: `must have at most ${textsMax} texts` });
+  for (const { pointer, text } of texts) {
+    if (/\p{Cc}/u.test(text)) faults.push({ pointer, rest: "must be one line of text, without control characters" });
+    if (text.length > textCharsMax) faults.push({ pointer, rest: `must have at most ${textCharsMax} characters` });
+  }
+  return { texts, faults };
+}
+
+function faultsOfPlaces(entry: unknown, pointer: string, texts: readonly Placed[]): Fault[] {
+  const vars = Object.keys((own(entry, "vars") as object | undefined) ?? {});
+  const faults: Fault[] = vars
+    .filter((name) => builtInPlaces.has(name))
+    .map((name) => ({ pointer: below(below(pointer, "vars"), name), rest: "is a place that comes with the service" }));
+  for (const { pointer: at, text } of texts) {
+    if (partsOf(text) === undefined)
+      faults.push({ pointer: at, rest: "has a brace that belongs to no place such as {to}" });
+    const unknown = placesIn(text).filter((place) => !builtInPlaces.has(place) && !vars.includes(place));
+    for (const place of new Set(unknown)) faults.push({ pointer: at, rest: `has the unknown place {${place}}` });
+  }
+  const used = new Set(texts.flatMap(({ text }) => placesIn(text)));
+  if (used.has("from") && own(entry, "from") === undefined) {
+    faults.push({ pointer: below(pointer, "from"), rest: "is missing, and {from} stands for it" });
+  }
+  if (used.has("report_url") && own(entry, "reports") === undefined) {
+    faults.push({
+      pointer: below(pointer, "reports"),
+      rest: "is missing, and {report_url} stands for where they come to",
+    });
+  }
+  if (typeof own(entry, "url") !== "string") return faults;
+  const at = below(pointer, "body");
+  if (!used.has("to") && !used.has("to_digits")) {
+    faults.push({ pointer: at, rest: "must hold {to} or {to_digits}, or the url must: nobody would get it" });
+  }
+  if (!used.has("text") && !used.has("code")) {
+    faults.push({ pointer: at, rest: "must hold {text} or {code}, or the url must: nothing would be told" });
+  }
+  return faults;
+}
+
+function faultsOfMethod(entry: unknown, pointer: string): Fault[] {
+  const isBodiless = own(entry, "method") === "GET" && own(entry, "content") !== "query";
+  return isBodiless ? [{ pointer: below(pointer, "method"), rest: "GET goes with the content query alone" }] : [];
+}
+
+function faultsOfAnswer(rule: unknown, pointer: string): Fault[] {
+  const has = (name: string) => own(rule, name) !== undefined;
+  const faults: Fault[] = [];
+  if (has("equals") && !has("pointer")) {
+    faults.push({ pointer: below(pointer, "equals"), rest: "needs a pointer beside it, to what is compared" });
+  }
+  if (has("match") && has("pointer")) {
+    faults.push({
+      pointer: below(pointer, "match"),
+      rest: "is for text, and pointer is for JSON: an answer is one of them",
+    });
+  }
+  return faults;
+}
+
+/** A field of a report counts only where the signature covers it. */
+function faultsOfReports(reports: unknown, pointer: string): Fault[] {
+  const signature = own(reports, "signature");
+  const at = below(pointer, "signature");
+  const over = itemsOf(own(signature, "over"));
+  const kind = own(signature, "kind");
+  const timestamp = own(signature, "timestamp");
+  const faults: Fault[] = [];
+  if (timestamp !== undefined && !over.includes("timestamp")) {
+    faults.push({ pointer: below(at, "over"), rest: "must list timestamp: what is not signed proves nothing" });
+  }
+  if (timestamp === undefined && over.includes("timestamp")) {
+    faults.push({ pointer: below(at, "timestamp"), rest: "is missing: it names the header that over has" });
+  }
+  for (const name of ["reference", "status", "id", "detail"]) {
+    const source = own(reports, name);
+    if (typeof source !== "string") continue;
+    const isInQuery = source.startsWith("?");
+    const isSigned = isInQuery ? over.includes("url") : over.includes("body") || over.includes("form");
+    const isOverParts = kind === "hmac-sha1" || kind === "hmac-sha256" || kind === "ed25519";
+    if (isOverParts && !isSigned) {
+      const what = isInQuery ? "the query, so over must list url" : "the body, so over must list body or form";
+      faults.push({ pointer: below(pointer, name), rest: `is read from ${what}` });
+    }
+    if (kind === "jwt-hs256" && isInQuery) {
+      faults.push({ pointer: below(pointer, name), rest: "must be in the body: a JWT signs no more of a report" });
+    }
+  }
+  return faults;
+}

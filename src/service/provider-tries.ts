@@ -1,0 +1,50 @@
+/**
+ * Tries of a provider: an operator has one fixed text sent, to see what a gateway makes of it. Each costs what a message does,
+ * so it counts under the daily cap of the tenant `default`, and there are few of them.
+ */
+import { countMessage, dailyMaxOf, dailyOf } from "../otp/daily-cap.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import { phoneIndex } from "../otp/phone-number.ts";
+import { dayMs, type Policy } from "../otp/policy.ts";
+import { spendAll, type Limit } from "../otp/rate-limit.ts";
+import { nothing, type Decided } from "../otp/verification.ts";
+import type { SendView } from "../otp/decisions.ts";
+import type { Store } from "../store/store.ts";
+
+/** Ten at once, and ten a day. */
+export const tryLimit: Limit = { burst: 10, intervalMs: dayMs / 10 };
+
+/** Whose cap they count under. */
+const defaultTenant = "default";
+/** Where the tries are counted: no number is spelt so. */
+const triesOf = "providers try";
+
+/** May it be made? If not, what stands in the way, and for how long. */
+export type TryVerdict =
+  | { readonly allowed: true }
+  | { readonly allowed: false; readonly by: "tries" | "daily-cap"; readonly retryAfterMs: number };
+
+/** Counts a try, if there is room for one. What came of it gives none back. */
+export function spendTry({
+  store,
+  keys,
+  policy,
+}: {
+  store: Store;
+  keys: KeyRing;
+  policy: Policy;
+}): Promise<TryVerdict> {
+  const indexes = keys.all.map((key) => phoneIndex(key, defaultTenant, triesOf));
+  const phone = { indexes, kid: keys.current.kid, knownUser: false, buckets: 1 };
+  const max = dailyMaxOf(defaultTenant, policy);
+  const scope = { tenant: defaultTenant, slot: undefined, phone, isCapped: max !== undefined };
+  return store.openVerification(scope, (view) => decideTry(view, max));
+}
+
+function decideTry(view: SendView, max: number | undefined): Decided<TryVerdict> {
+  const spending = spendAll([tryLimit], view.phone?.tats ?? [], view.now);
+  if (!spending.allowed) return nothing({ allowed: false, by: "tries", retryAfterMs: spending.retryAfterMs });
+  const counting = countMessage(view.daily, max, view.now);
+  if (!counting.counted) return nothing({ allowed: false, by: "daily-cap", retryAfterMs: counting.retryAfterMs });
+  return { writes: { tats: spending.tatsMs, ...dailyOf(counting, max) }, result: { allowed: true } };
+}

@@ -1,0 +1,161 @@
+/**
+ * `otpd providers try` and what `otpd doctor` says of declared providers, each as an operator runs it.
+ */
+import { rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createKeyRing } from "../../src/otp/key-ring.ts";
+import type { Policy } from "../../src/otp/policy.ts";
+import { spendTry, tryLimit } from "../../src/service/provider-tries.ts";
+import { openSqlite } from "../../src/store/sqlite/open.ts";
+import { acme } from "../support/data/http-providers.ts";
+import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { configOf, keyText } from "../support/service/environment.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
+
+let farEnd: FarEnd;
+let folder: string;
+let env: Record<string, string>;
+beforeAll(async () => {
+  farEnd = await startFarEnd({ status: 200 });
+});
+afterAll(() => farEnd.stop());
+beforeEach(async () => {
+  folder = temporaryFolder();
+  farEnd.asked.splice(0);
+  farEnd.reply = { status: 200, body: { result: "queued", message_id: "m-1" } };
+  const [provider] = acme.providers;
+  const declared = { ...provider, url: `${farEnd.url}/send` };
+  writeFileSync(join(folder, "providers.json"), JSON.stringify({ providers: [declared] }));
+  const path = join(folder, "otp.db");
+  await (await openSqlite({ path, system: createManualSystem(1, Date.now()), exclusive: false })).close();
+  env = {
+    OTP_DATABASE_URL: `file:${path}`,
+    OTP_MASTER_KEY: keyText,
+    OTP_HTTP_PROVIDERS_FILE: join(folder, "providers.json"),
+    OTP_HTTP_ACME_KEY: "t0ps3cret",
+    OTP_HTTP_ACME_REPORT_KEY: "r3port",
+    OTP_ALLOWED_COUNTRIES: "NL",
+  };
+});
+afterEach(() => rmSync(folder, { recursive: true }));
+
+const phone = "+31612345678";
+const tryOut = (args: string[] = ["acme", phone], more: Record<string, string> = {}) =>
+  runOtpd(folder, ["providers", "try", ...args], { ...env, ...more });
+
+/** The lines of the log, without their times. */
+function logged(errors: string): Record<string, unknown>[] {
+  const lines = errors.split("\n").filter((line) => line.startsWith("{"));
+  return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
+}
+
+describe("providers try", () => {
+  test("sends one fixed text, says what came of it, and leaves a line in the log without the number", async () => {
+    const { code, output, errors } = await tryOut();
+    expect({ code, output }).toEqual({ code: 0, output: "acme took the message, and calls it m-1.\n" });
+    expect(farEnd.asked).toHaveLength(1);
+    const { msg, to } = Object.fromEntries(new URLSearchParams(farEnd.asked[0]?.body));
+    expect({ msg, to }).toEqual({ msg: "This is a test of otpd. You need not do anything.", to: phone.slice(1) });
+    expect(logged(errors)).toMatchObject([{ msg: "provider tried", provider: "acme", outcome: "accepted" }]);
+    expect(output + errors).not.toMatch(/31612345678|t0ps3cret|gw\.example/);
+  });
+
+  test.each([
+    [
+      { status: 400, body: { error: "bad_number" } },
+      "acme refused the message for its recipient (HTTP 400: bad_number): nothing was sent.",
+    ],
+    [{ status: 500 }, "acme gave no answer that tells (HTTP 500): the message may have been sent, or not."],
+  ])("of an answer %j it says so, and fails", async (reply, said) => {
+    farEnd.reply = reply;
+    const { code, output } = await tryOut();
+    expect({ code, output }).toEqual({ code: 1, output: `${said}\n` });
+    const { code: again, output: json } = await tryOut(["acme", phone, "--json"]);
+    expect(again).toBe(1);
+    expect(JSON.parse(json)).toMatchObject({ provider: "acme", provider_message_id: null });
+  });
+
+  test("a provider that is there and lacks a secret, or is not there, is told; nothing is sent", async () => {
+    expect((await tryOut(undefined, { OTP_HTTP_ACME_KEY: "" })).errors).toBe(
+      "acme cannot be tried without OTP_HTTP_ACME_KEY.\n",
+    );
+    expect((await tryOut(["acne", phone])).errors).toBe(
+      "There is no provider acne: there are console, messagebird, bird, webhook, acme.\n",
+    );
+    expect((await tryOut(["constructor", phone])).errors).toContain("There is no provider constructor");
+    expect(farEnd.asked).toEqual([]);
+  });
+
+  test("a number that nothing may go to gets nothing", async () => {
+    for (const [number, said] of [
+      ["+4915112345678", /country/],
+      ["+31201234567", /mobile/i],
+      ["0612345678", /phone/i],
+    ] as const) {
+      const { code, errors } = await tryOut(["acme", number]);
+      expect({ code, errors }).toEqual({ code: 1, errors: expect.stringMatching(said) as string });
+    }
+    expect(farEnd.asked).toEqual([]);
+  });
+
+  test.each([[["acme"]], [["acme", phone, "more"]], [[]]])("%j is not understood", async (args) => {
+    expect(await tryOut(args)).toMatchObject({ code: 2, output: "" });
+  });
+});
+
+const policyOf = (dailyMessagesMax: number): Policy => ({ ...configOf({}).policy, dailyMessagesMax });
+
+test("at the daily cap of the tenant default nothing is tried, and each try counts under it", async () => {
+  const system = createManualSystem();
+  const store = await openSqlite({ path: join(folder, "tries.db"), system, exclusive: false });
+  const options = { store, keys: createKeyRing([Buffer.alloc(32, 1)]), policy: policyOf(2) };
+  expect([await spendTry(options), await spendTry(options)]).toEqual([{ allowed: true }, { allowed: true }]);
+  expect(await spendTry(options)).toEqual({ allowed: false, by: "daily-cap", retryAfterMs: 12 * 3_600_000 });
+  system.advance(12 * 3_600_000);
+  expect(await spendTry(options)).toEqual({ allowed: true });
+  await store.close();
+});
+
+test("there are ten tries at once and ten a day, whatever the key was before", async () => {
+  const system = createManualSystem();
+  const store = await openSqlite({ path: join(folder, "tries.db"), system, exclusive: false });
+  const policy = policyOf(1_000);
+  const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
+  const spend = async (ring = createKeyRing([older])) => (await spendTry({ store, keys: ring, policy })).allowed;
+  for (let i = 0; i < tryLimit.burst; i++) expect(await spend()).toBe(true);
+  expect(await spend()).toBe(false);
+  expect(await spend(createKeyRing([newer, older]))).toBe(false);
+  system.advance(tryLimit.intervalMs);
+  expect([await spend(), await spend()]).toEqual([true, false]);
+  await store.close();
+});
+
+describe("doctor", () => {
+  test("shows what a declared provider is asked, its secrets masked, and sends nothing", async () => {
+    const { code, output } = await runOtpd(folder, ["doctor"], { ...env, OTP_PROVIDERS: "acme" });
+    expect(code).toBe(0);
+    expect(output).toContain(
+      `ok   A message to acme is POST ${farEnd.url}/send | content-type: application/x-www-form-urlencoded | X-Api-Key: *** | to=31612345678&msg=123456+is+your+code&ref=`,
+    );
+    expect(output).not.toContain("t0ps3cret");
+    expect(output).not.toContain("r3port");
+    expect(farEnd.asked).toEqual([]);
+  });
+
+  test("warns of a file with its secret that others can read", async () => {
+    const path = join(folder, "key");
+    writeFileSync(path, "k", { mode: 0o644 });
+    const { output } = await runOtpd(folder, ["doctor"], {
+      ...env,
+      OTP_PROVIDERS: "acme",
+      OTP_HTTP_ACME_KEY: "",
+      OTP_HTTP_ACME_KEY_FILE: path,
+    });
+    expect(output).toContain(
+      `warn OTP_HTTP_ACME_KEY_FILE can be read by everybody on this machine: chmod 600 ${path}.`,
+    );
+  });
+});

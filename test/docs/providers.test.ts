@@ -1,0 +1,100 @@
+/**
+ * docs/providers.md is true: its files are good ones, its tables say what the code has, and the made-up gateway of its whole
+ * example stands behind the entry that is shown.
+ */
+import { createHmac } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { Ajv2020 } from "ajv/dist/2020.js";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { readHttpProviders } from "../../src/delivery/providers/http/file.ts";
+import { builtInPlaces } from "../../src/delivery/providers/http/places.ts";
+import { createHttpProvider } from "../../src/delivery/providers/http/provider.ts";
+import { causes } from "../../src/delivery/providers/http/shape.ts";
+import type { Provider } from "../../src/delivery/provider.ts";
+import { providerNames } from "../../src/delivery/providers/list.ts";
+import { acme, type Loose } from "../support/data/http-providers.ts";
+import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
+import { readDocument } from "../support/readers/document.ts";
+import { patience, sms } from "../delivery/http/setup.ts";
+
+const { blocks, table } = readDocument("docs/providers.md");
+const files = blocks.filter(({ language, text }) => language === "json" && text.includes('"providers"'));
+const schema: Loose = JSON.parse(
+  readFileSync(new URL("../../docs/http-providers.schema.json", import.meta.url), "utf8"),
+);
+
+test.each(files)("file %#: is good, for the reader and for the schema", ({ text }) => {
+  expect(readHttpProviders(text, providerNames).faults).toEqual([]);
+  expect(new Ajv2020({ allowUnionTypes: true, strict: false }).validate(schema, JSON.parse(text))).toBe(true);
+});
+
+test("the first is the one that tests go by", () => {
+  expect(JSON.parse(files[0]?.text ?? "")).toEqual({ $schema: "./http-providers.schema.json", ...acme });
+});
+
+const named = (head: string) =>
+  table(head).flatMap(([names = ""]) => names.split(", ").map((name) => name.replaceAll(/[`{}]/g, "")));
+
+test("the tables name all places, causes and kinds, and no others", () => {
+  expect(new Set(named("place"))).toEqual(builtInPlaces);
+  expect(new Set(named("cause"))).toEqual(new Set(causes));
+  const kindsOf = (name: string) =>
+    (schema.$defs[name].oneOf as Loose[]).flatMap(({ properties: { kind } }) => kind.enum ?? [kind.const]);
+  expect(new Set(named("`auth.kind`"))).toEqual(new Set(kindsOf("auth")));
+  expect(new Set(named("`signature.kind`"))).toEqual(new Set(kindsOf("signature")));
+});
+
+describe("Pigeon Post, as its manual is told there", () => {
+  let farEnd: FarEnd;
+  let pigeon: Provider;
+  const type = { "content-type": "application/x-www-form-urlencoded" };
+  beforeAll(async () => {
+    farEnd = await startFarEnd({ status: 200, headers: type, body: "outcome=in-flight&feather=F123" });
+    const text = files[1]?.text.replace("https://api.pigeon.example", farEnd.url) ?? "";
+    const [declaration] = readHttpProviders(text, providerNames).declarations;
+    if (declaration === undefined) throw new Error("the example is no good");
+    const secrets = { secret: "token", reportSecret: "mark" };
+    const rest = { publicUrl: "https://otp.example.com", originators: new Map<string, string>(), now: Date.now };
+    pigeon = createHttpProvider({ declaration, ...secrets, ...rest });
+  });
+  afterAll(() => farEnd.stop());
+
+  test("takes a message", async () => {
+    expect(await pigeon.send(sms, patience())).toEqual({ kind: "accepted", providerMessageId: "F123" });
+    const { path, headers, body } = farEnd.asked[0] ?? {};
+    expect({ path, token: headers?.authorization }).toEqual({ path: "/v2/messages", token: "Bearer token" });
+    expect(JSON.parse(body ?? "")).toEqual({
+      coop: sms.to,
+      sender: "Acme",
+      message: { words: sms.text, tongue: "nl" },
+      note: sms.reference,
+      report_to: "https://otp.example.com/webhooks/pigeon",
+    });
+  });
+
+  test.each([
+    ["outcome=grounded&why=no-such-coop", 200, { kind: "refused", cause: "recipient" }],
+    ["outcome=grounded&why=hungry", 200, { kind: "refused", cause: "balance" }],
+    ["outcome=grounded&why=rain", 200, { kind: "ambiguous" }],
+    ["", 401, { kind: "refused", cause: "credentials" }],
+    ["", 429, { kind: "throttled", retryAfterMs: 10_000 }],
+  ])("answers %j with %i, and we know what it means", async (body, status, outcome) => {
+    farEnd.reply = { status, headers: type, body };
+    expect(await pigeon.send(sms, patience())).toMatchObject(outcome);
+  });
+
+  test("reports what landed, signed", async () => {
+    const body = new URLSearchParams({ note: sms.reference, landed: "yes", feather: "F123" }).toString();
+    const time = `${Math.floor(Date.now() / 1_000)}`;
+    const report = (mark: string) =>
+      pigeon.readReport?.({
+        method: "POST",
+        target: "/webhooks/pigeon",
+        headers: { ...type, "x-pigeon-time": time, "x-pigeon-mark": mark },
+        body: Buffer.from(body),
+      });
+    const mark = createHmac("sha256", "mark").update(`${time}.${body}`).digest("hex");
+    expect(await report(`v1=${mark}`)).toMatchObject({ report: { reference: sms.reference, delivery: "DELIVERED" } });
+    expect(await report(mark)).toEqual({ kind: "forged" });
+  });
+});

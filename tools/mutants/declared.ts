@@ -1,0 +1,130 @@
+/**
+ * Mistakes in providers that are declared in a file: a value that leaves its place, an answer taken for what it is not, a
+ * report that anybody can make.
+ */
+import type { Mutant } from "./mutants.ts";
+
+const http = "src/delivery/providers/http";
+
+export const declaredMutants: readonly Mutant[] = [
+  {
+    name: "place not encoded",
+    breaks: "a text in a URL brings parameters and steps of its own",
+    place: `${http}/places.ts#fill`,
+    text: `encode(valueOf(part.place))`,
+    replacement: `valueOf(part.place)`,
+    suites: ["test/delivery/http/requests.test.ts"],
+  },
+  {
+    name: "control characters sent",
+    breaks: "a value ends the line it stands in",
+    place: `${http}/request.ts#isUnsendable`,
+    text: `return (place === "text"`,
+    replacement: `return place === "" && (place === "text"`,
+    suites: ["test/delivery/http/requests.test.ts"],
+  },
+  {
+    name: "dots as a step of the path",
+    breaks: "a value of two dots asks another resource of the gateway",
+    place: `${http}/request.ts#createRequests`,
+    text: `url.pathname.split("/").length !== stepsInPath`,
+    replacement: `stepsInPath < 0`,
+    suites: ["test/delivery/http/requests.test.ts"],
+  },
+  {
+    name: "inherited found in an answer",
+    breaks: "an answer without a word is taken for one that has it",
+    place: `${http}/pointer.ts#lookUp`,
+    text: `|| !Object.hasOwn(found, step)`,
+    replacement: ``,
+    suites: ["test/delivery/http/answers.test.ts"],
+  },
+  {
+    name: "unknown answer refused",
+    breaks: "a message that may have been sent counts as unsent",
+    place: `${http}/answer.ts#outcomeOf`,
+    text: `return { kind: "ambiguous", detail: \`HTTP \${status}\` };`,
+    replacement: `return { kind: "refused", cause: "content", detail: \`HTTP \${status}\` };`,
+    suites: ["test/delivery/http/answers.test.ts"],
+  },
+  {
+    name: "answer of any size",
+    breaks: "who answers fills our memory",
+    place: `${http}/call.ts#bodyOf`,
+    text: `readAnswer(response, answerBytesMax)`,
+    replacement: `readAnswer(response, 1e9)`,
+    suites: ["test/delivery/http/answers.test.ts"],
+  },
+  {
+    name: "cleartext to anybody",
+    breaks: "codes and secrets go over the internet in clear, by a name that leads there",
+    place: `${http}/address.ts#lookUpPrivate`,
+    text: `!addresses.every(({ address }) => isPrivate(address))`,
+    replacement: `addresses.length === 0`,
+    suites: ["test/delivery/http/answers.test.ts"],
+  },
+  {
+    name: "old report taken",
+    breaks: "a report that was overheard can be played again for ever",
+    place: `${http}/signature.ts#isSigned`,
+    text: `!isNear(headerOf(request, timestamp), now)`,
+    replacement: `headerOf(request, timestamp) === undefined`,
+    suites: ["test/delivery/http/reports.test.ts"],
+  },
+  {
+    name: "report of any body",
+    breaks: "one token of a gateway's signs whatever report somebody likes",
+    place: `${http}/signature.ts#isToken`,
+    text: `typeof hash === "string" && isSame(hash, `,
+    replacement: `hash !== null || isSame(String(hash), `,
+    suites: ["test/delivery/http/reports.test.ts"],
+  },
+  {
+    name: "mac not compared",
+    breaks: "anybody can report a message as delivered",
+    place: `${http}/signature.ts#isSigned`,
+    text: `timingSafeEqual(brought, mac)`,
+    replacement: `mac.length > 0`,
+    suites: ["test/delivery/http/reports.test.ts"],
+  },
+  {
+    name: "field of a report unsigned",
+    breaks: "a report's reference can be changed under its signature",
+    place: `${http}/rules.ts#faultsOfReports`,
+    text: `isOverParts && !isSigned`,
+    replacement: `isOverParts && over.length === 0`,
+    suites: ["test/delivery/http/file.test.ts"],
+  },
+  {
+    name: "short secret in a path",
+    breaks: "the path that reports come to can be guessed",
+    place: `${http}/description.ts#isLongPath`,
+    text: `{22,128}`,
+    replacement: `{1,128}`,
+    suites: ["test/config/http-providers.test.ts"],
+  },
+  {
+    name: "secret shown by doctor",
+    breaks: "a secret stands in a terminal and in a ticket",
+    place: `${http}/provider.ts#sampleFinding`,
+    text: `secret: mask, originators`,
+    replacement: `secret: options.secret, originators`,
+    suites: ["test/delivery/http/answers.test.ts"],
+  },
+  {
+    name: "any variable as a secret",
+    breaks: "a file names the master key as its secret, and posts it",
+    place: `src/config/http-providers.ts#readDeclared`,
+    text: `secrets.has(name)`,
+    replacement: `name.startsWith("OTP_")`,
+    suites: ["test/config/http-providers.test.ts"],
+  },
+  {
+    name: "tries without end",
+    breaks: "a loop around a command spends the account",
+    place: `src/service/provider-tries.ts#decideTry`,
+    text: `if (!spending.allowed) return`,
+    replacement: `if (!spending.allowed && max === 0) return`,
+    suites: ["test/commands/providers.test.ts"],
+  },
+];
