@@ -3,10 +3,11 @@
  * (store.ts) promises beyond that is done once, in acts.ts and sweep.ts. docs/databases.md says how to add one.
  */
 import type { Destination } from "../otp/destination.ts";
+import type { PrefixRecord } from "../otp/pumping-guard.ts";
 import type { PhoneView } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import type { Statement, Steps, Value } from "./statement.ts";
-import type { PhoneRef } from "./store.ts";
+import type { PhoneRef, PrefixName } from "./store.ts";
 import type { Found, Horizon } from "./sweep.ts";
 import type { Act } from "./unit-of-work.ts";
 
@@ -48,6 +49,8 @@ export interface Engine {
    */
   readonly dueMessages: Statement;
 
+  /** Reads a prefix outside of any act; undefined where nothing is kept of it. */
+  readPrefix(name: PrefixName): Promise<PrefixRecord | undefined>;
   /** Reads a phone outside of any act. */
   readPhone(ref: PhoneRef): Promise<PhoneView>;
   /** Finds the longest entry of a tenant's lists that a number begins with. */

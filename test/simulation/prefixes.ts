@@ -4,7 +4,7 @@
  */
 import { blockSends, probesMax, type PrefixRecord } from "../../src/otp/pumping-guard.ts";
 import type { Verification } from "../../src/otp/verification.ts";
-import { toPrefix, type PrefixRow } from "../../src/store/rows/prefix.ts";
+import { storedPrefixes } from "../support/databases/prefixes.ts";
 import { hold } from "./violation.ts";
 import type { World } from "./world.ts";
 
@@ -20,10 +20,9 @@ export function inspectPrefixes(world: World, verifications: Iterable<Verificati
     const prefix = phoneOf(v.id).slice(0, -4);
     waiting.set(prefix, [...(waiting.get(prefix) ?? []), v]);
   }
-  for (const row of world.db.prepare<unknown[], PrefixRow>("SELECT * FROM prefixes").all()) {
-    const record = toPrefix(row);
+  for (const { name, record } of storedPrefixes(world.db)) {
     inspectCounts(record);
-    const open = (waiting.get(row.prefix) ?? []).filter(({ createMs }) => createMs >= record.sinceMs).length;
+    const open = (waiting.get(name.prefix) ?? []).filter(({ createMs }) => createMs >= record.sinceMs).length;
     const owed = record.sent - record.matured;
     const isExact = record.phase === "tripped" || open === owed;
     hold(isExact, "I16", `${owed} outcomes are to come of ${open} pending sends, ${record.phase}`);

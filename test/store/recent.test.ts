@@ -52,8 +52,11 @@ test("another connection's writes count in the next act", async () => {
   expect(await seen(job)).toEqual({ attempts: 0, sent: 1, day: 1, calls: 1 });
   const other = new Database(path);
   other.exec(`UPDATE verifications SET attempts = 4; UPDATE messages SET calls = 3;
-    UPDATE prefixes SET sent = 20; UPDATE counters SET count = 30`);
+    UPDATE counters SET count = 30`);
   other.close();
+  const beside = await openSqlite({ path, system, exclusive: false });
+  await beside.changePrefix(prefix, (record) => ({ record: { ...record, sent: 20 }, decisions: [] }));
+  await beside.close();
   expect(await seen(job)).toEqual({ attempts: 4, sent: 20, day: 30, calls: 3 });
   // And what is decided about it is written over what it was.
   await acts.guess(job.verification, acts.wrongCode(job.verification));

@@ -3,16 +3,22 @@
  * that a row whose number cannot be read stands in nobody's way.
  */
 import Database from "better-sqlite3";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
-import { newPrefix, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
+import { fileURLToPath } from "node:url";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
-import type { NamedDecision } from "../../src/store/store.ts";
+import { prefixesBytes, toPrefixes } from "../../src/store/rows/prefix.ts";
+import type { NamedDecision, PrefixName, Store } from "../../src/store/store.ts";
+import { createSystem } from "../../src/system.ts";
 import { createManualSystem, testEpochMs } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { ann, ben, createActs, ringOf } from "./acts.ts";
 
+const program = fileURLToPath(new URL("program.ts", import.meta.url));
 const name = { tenant: "default", prefix: "+3161234" };
 const decision: PrefixDecision = {
   kind: "unblocked",
@@ -46,6 +52,113 @@ test("a decision is told once, after its commit; one whose act failed is never t
   expect(received).toEqual([{ ...name, decision }]);
   await store.close();
   rmSync(folder, { recursive: true });
+});
+
+describe("changes that are not in the prefixes' rows yet", () => {
+  /** A prefix, by its number. */
+  const nameOf = (i: number): PrefixName => ({ tenant: "default", prefix: `+3161${i}` });
+  const system = createManualSystem();
+  let folder: string;
+  let path: string;
+  beforeEach(() => {
+    folder = temporaryFolder();
+    path = join(folder, "otp.db");
+  });
+  afterEach(() => rmSync(folder, { recursive: true }));
+
+  const open = () => openSqlite({ path, system, exclusive: false });
+  const count = (store: Store, i: number) =>
+    store.changePrefix(nameOf(i), (record) => ({ record: { ...record, sent: record.sent + 1 }, decisions: [] }));
+  const sentOf = async (store: Store, i: number) => (await store.readPrefix(nameOf(i)))?.record.sent;
+  function stored(): { rows: number; journal: number } {
+    const db = new Database(path);
+    const rows = db.prepare<[], number>("SELECT coalesce(sum(sent), 0) FROM prefixes").pluck().get() ?? 0;
+    const journal = db.prepare<[], number>("SELECT count(*) FROM prefix_journal").pluck().get() ?? 0;
+    db.close();
+    return { rows, journal };
+  }
+
+  test("are in the journal, a row for each batch, and count for every process and after every start", async () => {
+    const store = await open();
+    await Promise.all([count(store, 1), count(store, 2), count(store, 1)]);
+    expect(stored()).toEqual({ rows: 0, journal: 1 });
+    const other = await open();
+    await count(other, 1);
+    await count(store, 2);
+    expect([await sentOf(store, 1), await sentOf(other, 2)]).toEqual([3, 2]);
+    await other.close();
+    await store.close();
+    const later = await open();
+    await count(later, 1);
+    expect([await sentOf(later, 1), await sentOf(later, 2), await sentOf(later, 3)]).toEqual([4, 2, undefined]);
+    await later.close();
+  });
+
+  test("get there ten seconds later, some with each batch, whatever comes in between", async () => {
+    const store = await open();
+    const all = Array.from({ length: 300 }, (_, i) => i);
+    await Promise.all(all.map((i) => count(store, i)));
+    system.advance(10_000);
+    await count(store, 0);
+    expect(stored()).toMatchObject({ rows: 129 });
+    await count(store, 0);
+    await count(store, 299);
+    // What the round was begun with is in the rows; what has changed since is in the journal too.
+    expect(stored()).toEqual({ rows: 301, journal: 2 });
+    system.advance(10_000);
+    await store.ping();
+    expect(stored()).toEqual({ rows: 303, journal: 0 });
+    expect(await Promise.all(all.map((i) => sentOf(store, i)))).toEqual(
+      all.map((i) => (i === 0 ? 3 : i === 299 ? 2 : 1)),
+    );
+    await store.close();
+  });
+
+  test("are taken back with the act that made them, and with its batch", async () => {
+    const store = await open();
+    await count(store, 1);
+    const failing = store.changePrefix(nameOf(1), (record) => ({
+      record: { ...record, sent: 9 },
+      decisions: [{ ...decision, atMs: Number.NaN }],
+    }));
+    await Promise.all([expect(failing).rejects.toThrow("NOT NULL"), count(store, 1), count(store, 2)]);
+    expect([await sentOf(store, 1), await sentOf(store, 2)]).toEqual([2, 1]);
+    await count(store, 1);
+    expect(await sentOf(store, 1)).toBe(3);
+    await store.close();
+  });
+
+  test("are not lost with the process, wherever it is killed", async () => {
+    const child = spawn(process.execPath, [program, "sequential", path, "1000000"], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let acknowledged = 0;
+    for await (const chunk of child.stdout) {
+      acknowledged += String(chunk).split("ack").length - 1;
+      if (acknowledged >= 100) break;
+    }
+    child.kill("SIGKILL");
+    await once(child, "exit");
+    const real = await openSqlite({ path, system: createSystem(), exclusive: true });
+    const db = new Database(path);
+    const sent = db.prepare<[], number>("SELECT count(*) FROM verifications WHERE tally > 0").pluck().get() ?? 0;
+    db.close();
+    const record = (await real.readPrefix({ tenant: "default", prefix: prefixOf(ann) }))?.record ?? newPrefix;
+    expect(record.sent + record.beyondSent).toBe(sent);
+    expect(sent).toBeGreaterThan(0);
+    await real.close();
+  });
+});
+
+test("several prefixes in a row of the journal come back as they were", () => {
+  const records = [
+    newPrefix,
+    { ...newPrefix, phase: "tripped", sent: 1_000, trips: 127, untilMs: testEpochMs, proven: true },
+    { ...newPrefix, refused: 2 ** 40, tatMs: testEpochMs + 1, sinceMs: 500, lastMs: 999 },
+  ] as const;
+  const prefixes = records.map((record, i) => ({ name: { tenant: `tenant-ä-${i}`, prefix: "+3161234" }, record }));
+  expect(toPrefixes(prefixesBytes(prefixes))).toEqual(prefixes);
+  expect(prefixesBytes(prefixes.slice(0, 1)).length).toBe(36);
 });
 
 test.each([[[1]], [[2, 1]]])(

@@ -32,6 +32,22 @@ export const recentMutants: readonly Mutant[] = [
     suites,
   },
   {
+    name: "a journal that is not read",
+    breaks: "a crash takes what was counted at prefixes with it",
+    place: "src/store/sqlite/prefix-journal.ts##read",
+    text: `this.#waiting.set(prefixKey(entry.name), entry)`,
+    replacement: `void entry`,
+    suites: ["test/store/sqlite-prefixes.test.ts"],
+  },
+  {
+    name: "what has changed since is cut off the journal",
+    breaks: "a count that came while rows were brought up to date is gone after a crash",
+    place: "src/store/sqlite/prefix-journal.ts##goOn",
+    text: `this.#sql.deletePrefixChanges.run(round.lastId);`,
+    replacement: `this.#sql.deletePrefixChanges.run(this.#lastId);`,
+    suites: ["test/store/sqlite-prefixes.test.ts"],
+  },
+  {
     name: "half an act is committed",
     breaks: "an act that failed half way is there in part",
     place: "src/store/postgres/batches.ts#performed",

@@ -4,22 +4,11 @@
 import { decisionsMax, newPrefix } from "../../otp/pumping-guard.ts";
 import { changePrefix } from "../apply.ts";
 import type { Engine } from "../engine.ts";
-import {
-  decisionColumns,
-  prefixColumns,
-  toDecision,
-  toPrefix,
-  type DecisionRow,
-  type PrefixRow,
-} from "../rows/prefix.ts";
+import { decisionColumns, toDecision, type DecisionRow } from "../rows/prefix.ts";
 import { list } from "../statement.ts";
 import type { Store } from "../store.ts";
 
 const sql = {
-  find: {
-    name: "prefix",
-    text: `SELECT ${list(prefixColumns)} FROM prefixes WHERE tenant = $1 AND prefix = $2`,
-  },
   decisions: {
     name: "prefix-decisions",
     text: `SELECT ${list(decisionColumns)} FROM prefix_decisions WHERE tenant = $1 AND prefix = $2
@@ -41,10 +30,10 @@ export function prefixActs(engine: Engine) {
     },
 
     async readPrefix({ tenant, prefix }) {
-      const [row] = await engine.query<PrefixRow>(sql.find, [tenant, prefix]);
+      const record = await engine.readPrefix({ tenant, prefix });
       const found = await engine.query<DecisionRow>(sql.decisions, [tenant, prefix, decisionsMax]);
-      if (row === undefined && found.length === 0) return undefined;
-      return { record: row === undefined ? newPrefix : toPrefix(row), decisions: found.map(toDecision) };
+      if (record === undefined && found.length === 0) return undefined;
+      return { record: record ?? newPrefix, decisions: found.map(toDecision) };
     },
   } satisfies Partial<Store>;
 }

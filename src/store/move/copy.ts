@@ -16,6 +16,8 @@ import { preparePostgres } from "../postgres/open.ts";
 import { columns as asColumns, type Cell } from "../postgres/columns.ts";
 import { createConnections, withoutCredentials, type Connections, type Transaction } from "../postgres/connections.ts";
 import { statements } from "../postgres/statements.ts";
+import { foldPrefixes } from "../sqlite/prefix-journal.ts";
+import { prepare as prepareStatements } from "../sqlite/statements.ts";
 import { openFile } from "../sqlite/open.ts";
 import { StoreUnavailable } from "../store.ts";
 
@@ -38,8 +40,8 @@ export const copiedTables = [
   "webhook_endpoints",
   "events",
 ] as const;
-/** PostgreSQL has a clock of its own, and the mark of a copy (moved.ts) belongs to the file. */
-export const sqliteOnly = ["clock", "moved"];
+/** PostgreSQL has a clock of its own, the journal is folded into the prefixes before, and the mark of a copy (moved.ts) belongs to the file. */
+export const sqliteOnly = ["clock", "moved", "prefix_journal"];
 /** `daily_messages` follows the counters by itself, for instances of the version before them. */
 export const postgresOnly = ["schema_version", "daily_messages"];
 
@@ -121,6 +123,7 @@ export async function copyToPostgres({ path, url, onProgress }: CopyOptions): Pr
     db = await openFile(file, () => {});
     // Commands that would write wait, and fail in the end.
     db.exec("BEGIN IMMEDIATE");
+    foldPrefixes(prepareStatements(db));
     await prepareTarget(url, connections);
     return await copy(db, connections, { target: withoutCredentials(url), onProgress });
   } finally {
@@ -169,7 +172,7 @@ async function copy(
       counts = await compare(transaction, plans);
       // Or the first queries would be planned for tables of unknown content.
       await transaction.query(once(`ANALYZE ${copiedTables.join(", ")}`), []);
-      markMoved(db, { target, at_ms: now }, [...copiedTables, "clock"]);
+      markMoved(db, { target, at_ms: now }, [...copiedTables, "clock", "prefix_journal"]);
       isComplete = true;
     });
   } catch (error) {

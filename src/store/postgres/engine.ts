@@ -4,13 +4,15 @@
  */
 import type { Slot } from "../../otp/idempotency.ts";
 import type { Destination } from "../../otp/destination.ts";
+import type { PrefixRecord } from "../../otp/pumping-guard.ts";
 import type { PhoneView } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { Deleted, Engine } from "../engine.ts";
 import { toDestination, type DestinationRow } from "../rows/tenant.ts";
+import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
 import { viewPhone } from "../phone-rows.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
-import type { PhoneRef, StoreWatchers } from "../store.ts";
+import type { PhoneRef, PrefixName, StoreWatchers } from "../store.ts";
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { Batches } from "./batches.ts";
@@ -80,6 +82,11 @@ export class PostgresEngine implements Engine {
   /** Nothing tells that nobody has written, so nothing is remembered; but those who ask together share a read. */
   recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     return this.#sharedReads.read(`${statement.name} ${values.join(" ")}`, () => this.query<Row>(statement, values));
+  }
+
+  async readPrefix({ tenant, prefix }: PrefixName): Promise<PrefixRecord | undefined> {
+    const [row] = await this.#connections.query<PrefixRow>(sql.prefix, [tenant, prefix]);
+    return row && toPrefix(row);
   }
 
   async readPhone(ref: PhoneRef): Promise<PhoneView> {

@@ -193,6 +193,7 @@ export const statements = {
      RETURNING minute`,
   ),
   deleteCounters: statement("delete-counters", `DELETE FROM counters WHERE day < $1`),
+  prefix: statement("prefix", `SELECT ${list(prefixColumns)} FROM prefixes WHERE tenant = $1 AND prefix = $2`),
   prefixesFrom: statement(
     "prefixes-from",
     `SELECT ${list(prefixColumns)} FROM prefixes WHERE (tenant, prefix) > ($1, $2) ORDER BY tenant, prefix LIMIT $3`,

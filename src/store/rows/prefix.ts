@@ -92,6 +92,65 @@ export function prefixValues({ tenant, prefix }: PrefixName, record: PrefixRecor
   ];
 }
 
+/** A prefix and its record. */
+export interface NamedPrefix {
+  readonly name: PrefixName;
+  readonly record: PrefixRecord;
+}
+
+/**
+ * Several prefixes in a few bytes each: `prefixColumns` in their order. Texts follow their length. Numbers are 7 bits a
+ * byte, the lowest first, the eighth bit set in all but the last: twice the thousands where they are whole, as of most
+ * times, and else twice the number and one.
+ */
+export function prefixesBytes(prefixes: Iterable<NamedPrefix>): Buffer {
+  const bytes: number[] = [];
+  const number = (value: number) => {
+    let rest = value % 1_000 === 0 ? value / 500 : 2 * value + 1;
+    for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+    bytes.push(rest);
+  };
+  for (const { name, record } of prefixes) {
+    for (const value of prefixValues(name, record)) {
+      if (typeof value === "number") {
+        number(value);
+        continue;
+      }
+      const text = Buffer.from(value);
+      number(text.length);
+      bytes.push(...text);
+    }
+  }
+  return Buffer.from(bytes);
+}
+
+export function toPrefixes(bytes: Uint8Array): NamedPrefix[] {
+  let place = 0;
+  const number = () => {
+    let value = 0;
+    for (let unit = 1; ; unit *= 128) {
+      const byte = bytes[place++] ?? 0;
+      value += (byte & 127) * unit;
+      if (byte < 128) return value % 2 === 0 ? value * 500 : (value - 1) / 2;
+    }
+  };
+  const text = () => {
+    const length = number();
+    place += length;
+    return Buffer.from(bytes.subarray(place - length, place)).toString();
+  };
+  const prefixes: NamedPrefix[] = [];
+  while (place < bytes.length) {
+    const cells = prefixColumns.map((column) => [
+      column,
+      column === "tenant" || column === "prefix" ? text() : number(),
+    ]);
+    const row = Object.fromEntries(cells) as PrefixRow;
+    prefixes.push({ name: { tenant: row.tenant, prefix: row.prefix }, record: toPrefix(row) });
+  }
+  return prefixes;
+}
+
 export interface DecisionRow {
   tenant: string;
   prefix: string;

@@ -3,15 +3,18 @@
  */
 import type { Database } from "better-sqlite3";
 import type { Destination } from "../../otp/destination.ts";
+import type { PrefixRecord } from "../../otp/pumping-guard.ts";
 import type { PhoneView } from "../../otp/verification.ts";
 import type { Instant, System } from "../../system.ts";
 import type { Deleted, Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
-import { StoreUnavailable, type PhoneRef, type NamedDecision, type StoreWatchers } from "../store.ts";
+import { toPrefix } from "../rows/prefix.ts";
+import { StoreUnavailable, type PhoneRef, type NamedDecision, type PrefixName, type StoreWatchers } from "../store.ts";
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
+import { journaled } from "./prefix-journal.ts";
 import { dueEvents, dueMessages, prepare, type Statements } from "./statements.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -110,6 +113,13 @@ export class SqliteEngine implements Engine {
   async recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     const key = `${statement.name} ${values.join(" ")}`;
     return this.#read(() => this.#recalled.rows(key, () => this.#shared.run(statement, values)) as Row[]);
+  }
+
+  async readPrefix(name: PrefixName): Promise<PrefixRecord | undefined> {
+    return this.#read(() => {
+      const row = this.#sql.prefix.get(name.tenant, name.prefix);
+      return journaled(this.#sql, name) ?? (row && toPrefix(row));
+    });
   }
 
   async readPhone(ref: PhoneRef): Promise<PhoneView> {

@@ -389,4 +389,11 @@ export const migrations: readonly Migration[] = [
       ALTER TABLE verifications ADD COLUMN log BLOB;
     `,
   },
+  {
+    name: "0014-prefix-journal",
+    sqlite: `
+      -- Prefixes as a batch has changed them (rows/prefix.ts), until their rows are brought up to date.
+      CREATE TABLE prefix_journal (id INTEGER PRIMARY KEY, prefixes BLOB NOT NULL);
+    `,
+  },
 ];

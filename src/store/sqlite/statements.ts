@@ -40,7 +40,7 @@ export const dueEvents = {
 interface Query<Row> {
   get(...values: unknown[]): Row | undefined;
   all(...values: unknown[]): Row[];
-  run(...values: unknown[]): { readonly changes: number };
+  run(...values: unknown[]): { readonly changes: number; readonly lastInsertRowid: number | bigint };
 }
 
 type Prepare = <Row>(sql: string) => Query<Row>;
@@ -130,6 +130,11 @@ function prefixStatements(statement: Prepare) {
     putPrefix: statement(
       `INSERT OR REPLACE INTO prefixes (${list(prefixes.prefixColumns)}) VALUES (${marks(prefixes.prefixColumns)})`,
     ),
+    insertPrefixChanges: statement(`INSERT INTO prefix_journal (prefixes) VALUES (?)`),
+    prefixChanges: statement<{ id: number; prefixes: Uint8Array }>(
+      `SELECT id, prefixes FROM prefix_journal ORDER BY id`,
+    ),
+    deletePrefixChanges: statement(`DELETE FROM prefix_journal WHERE id <= ?`),
     deletePrefix: statement(`DELETE FROM prefixes WHERE tenant = ? AND prefix = ?`),
     prefixesFrom: statement<prefixes.PrefixRow>(
       `SELECT ${list(prefixes.prefixColumns)} FROM prefixes WHERE (tenant, prefix) > (?, ?) ORDER BY tenant, prefix LIMIT ?`,

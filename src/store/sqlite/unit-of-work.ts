@@ -17,12 +17,13 @@ import { eventValues } from "../rows/event.ts";
 import { idBytes } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
 import { toHistory } from "../rows/phone.ts";
-import { decisionValues, prefixValues, toPrefix } from "../rows/prefix.ts";
+import { decisionValues, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
 import { messageKind, toDaily, toDestination } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
+import { PrefixJournal, prefixKey } from "./prefix-journal.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
 
@@ -33,7 +34,6 @@ const recentPrefixesMax = 4_096;
 const recentTenantsMax = 256;
 
 const none: readonly NamedDecision[] = [];
-const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
 const dayKey = (tenant: string, { day }: DailyCount) => `${day} ${tenant}`;
 const messageKey = (verificationId: string, copy: number) => `${verificationId}/${copy}`;
 
@@ -44,6 +44,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   readonly #verifications = new Recent<Verification>(recentVerificationsMax);
   readonly #messages = new Recent<Message>(recentVerificationsMax);
   readonly #prefixes = new Recent<PrefixRecord>(recentPrefixesMax);
+  readonly #journal: PrefixJournal;
   readonly #days = new Recent<DailyCount>(recentTenantsMax);
   /** Of the window that began with a minute. */
   readonly #guesses = new Recent<{ readonly oldest: number; readonly guesses: Guesses }>(recentTenantsMax);
@@ -55,6 +56,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
 
   constructor(sql: Statements) {
     this.#sql = sql;
+    this.#journal = new PrefixJournal(sql);
   }
 
   /** Begins an act. Decisions of an act before it that failed are dropped. */
@@ -77,6 +79,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#verifications.clear();
     this.#messages.clear();
     this.#prefixes.clear();
+    this.#journal.forget();
     this.#days.clear();
     this.#guesses.clear();
     this.#hasLists.clear();
@@ -89,8 +92,9 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#hasLists.clear();
   }
 
-  /** Writes what was counted since it was last called. */
+  /** Writes what was counted since it was last called, here and at prefixes. */
   writeCounts(): void {
+    this.#journal.write(this.now);
     for (const { tenant, day, count, warned, warnedCap } of this.#changedDays.values()) {
       this.#sql.putCounter.run(tenant, day, messageKind, count, warned, warnedCap);
     }
@@ -233,7 +237,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   prefix(name: PrefixName): PrefixRecord {
-    const recent = this.#prefixes.get(prefixKey(name));
+    const recent = this.#journal.get(prefixKey(name)) ?? this.#prefixes.get(prefixKey(name));
     if (recent !== undefined) return recent;
     const row = this.#sql.prefix.get(name.tenant, name.prefix);
     const record = row === undefined ? newPrefix : toPrefix(row);
@@ -242,7 +246,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   putPrefix(name: PrefixName, { record, decisions }: PrefixChange): void {
-    this.#sql.putPrefix.run(...prefixValues(name, record));
+    this.#journal.put(name, record);
     this.#prefixes.set(prefixKey(name), record);
     for (const decision of decisions) {
       const { tenant, prefix } = name;

@@ -1,0 +1,115 @@
+/**
+ * Prefixes between their changes and their rows. Almost every act changes the row of some prefix, each in a page of its own;
+ * so a batch notes all that it has changed in one row at the end of a journal, and every few seconds the rows are brought
+ * up to date, each once and in the order of their keys. Whoever opens the database finds what is not in the rows yet in the
+ * journal: a crash costs nothing.
+ */
+import type { Instant } from "../../system.ts";
+import type { PrefixRecord } from "../../otp/pumping-guard.ts";
+import { prefixesBytes, prefixValues, toPrefixes, type NamedPrefix } from "../rows/prefix.ts";
+import type { PrefixName } from "../store.ts";
+import type { Statements } from "./statements.ts";
+
+/** How often rows are brought up to date. */
+const roundEveryMs = 10_000;
+/** And when so many wait, at once: some 300 bytes each. */
+const waitingMax = 8_192;
+/** Rows that a batch brings up to date; some 5 µs each. */
+const batchRowsMax = 128;
+
+/** What is to be written in this round, in the order of keys, and the journal's last row when it began. */
+interface Round {
+  readonly keys: readonly string[];
+  done: number;
+  readonly lastId: number;
+}
+
+export const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
+
+export class PrefixJournal {
+  readonly #sql: Statements;
+  /** What this batch has changed. */
+  readonly #changed = new Map<string, NamedPrefix>();
+  /** What is in the journal and not in its row yet; undefined until the journal was read. */
+  #waiting: Map<string, NamedPrefix> | undefined;
+  #round: Round | undefined;
+  #lastId = 0;
+  #roundMs: Instant | undefined;
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+  }
+
+  /** A prefix as it was changed last; undefined where its row says all. */
+  get(key: string): PrefixRecord | undefined {
+    return (this.#changed.get(key) ?? this.#read().get(key))?.record;
+  }
+
+  put(name: PrefixName, record: PrefixRecord): void {
+    this.#changed.set(prefixKey(name), { name, record });
+  }
+
+  /** Forgets what is in memory: others have written, or something was taken back. */
+  forget(): void {
+    this.#changed.clear();
+    this.#waiting = undefined;
+    this.#round = undefined;
+  }
+
+  /** Notes what the batch has changed, and brings some rows up to date when it is time. */
+  write(now: Instant): void {
+    const waiting = this.#read();
+    if (this.#changed.size > 0) {
+      const { lastInsertRowid } = this.#sql.insertPrefixChanges.run(prefixesBytes(this.#changed.values()));
+      this.#lastId = Number(lastInsertRowid);
+      for (const [key, entry] of this.#changed) waiting.set(key, entry);
+      this.#changed.clear();
+    }
+    if (waiting.size === 0) return;
+    this.#roundMs ??= now;
+    if (this.#round === undefined && (now - this.#roundMs >= roundEveryMs || waiting.size >= waitingMax)) {
+      this.#round = { keys: [...waiting.keys()].toSorted(), done: 0, lastId: this.#lastId };
+      this.#roundMs = now;
+    }
+    if (this.#round !== undefined) this.#goOn(this.#round, waiting);
+  }
+
+  #goOn(round: Round, waiting: Map<string, NamedPrefix>): void {
+    for (const key of round.keys.slice(round.done, round.done + batchRowsMax)) {
+      const entry = waiting.get(key);
+      if (entry !== undefined) this.#sql.putPrefix.run(...prefixValues(entry.name, entry.record));
+      waiting.delete(key);
+    }
+    round.done += batchRowsMax;
+    if (round.done < round.keys.length) return;
+    this.#sql.deletePrefixChanges.run(round.lastId);
+    this.#round = undefined;
+  }
+
+  #read(): Map<string, NamedPrefix> {
+    if (this.#waiting !== undefined) return this.#waiting;
+    this.#waiting = new Map();
+    for (const { id, prefixes } of this.#sql.prefixChanges.all()) {
+      this.#lastId = id;
+      for (const entry of toPrefixes(prefixes)) this.#waiting.set(prefixKey(entry.name), entry);
+    }
+    return this.#waiting;
+  }
+}
+
+/** A prefix as the journal has it, outside of any act; undefined where its row says all. */
+export function journaled(sql: Statements, name: PrefixName): PrefixRecord | undefined {
+  const key = prefixKey(name);
+  return sql.prefixChanges
+    .all()
+    .flatMap(({ prefixes }) => toPrefixes(prefixes))
+    .findLast((entry) => prefixKey(entry.name) === key)?.record;
+}
+
+/** Brings all rows up to date, within the transaction under way. */
+export function foldPrefixes(sql: Statements): void {
+  for (const { id, prefixes } of sql.prefixChanges.all()) {
+    for (const { name, record } of toPrefixes(prefixes)) sql.putPrefix.run(...prefixValues(name, record));
+    sql.deletePrefixChanges.run(id);
+  }
+}
