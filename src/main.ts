@@ -25,7 +25,6 @@ import { boundHeap } from "./server/listener/heap.ts";
 import { startServer, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
 import { openRpcBudgets, withOpenRpcs, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
-import { reflectionRoutes } from "./server/rpc/reflection.ts";
 import { createOwnKeys } from "./service/api-keys.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
 import { keyThrough } from "./store/upkeep.ts";
@@ -72,11 +71,11 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const shareOf = createShares(base);
     const connections = createBoundConnections(base, shareOf);
     const ownKeys = createOwnKeys(system);
-    const { demo, pages } = createSitePages(base, ownKeys, worker.nudge);
+    const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
     const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages });
     const health = createHealth([OtpService.typeName]);
     const server = await startServer({
-      handler: withOpenRpcs(calls.gateway, openRpcs(base, health, shareOf)),
+      handler: withOpenRpcs(calls.gateway, await openRpcs(base, health, shareOf)),
       connections,
       host: config.host,
       port: config.port,
@@ -88,7 +87,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
       },
       onFault: onFault("server"),
     });
-    boundHeap();
+    boundHeap(() => connections.count === 0);
     recurring.start();
     telemetry.lifecycle("listening", { host: server.host, port: server.port });
     const { endWaits } = worker;
@@ -117,11 +116,12 @@ export async function startService(config: Config, dependencies: Dependencies): 
 }
 
 /** What is served without a key: health, and reflection where it is on. */
-function openRpcs({ config, onFault }: Base, health: HealthService, shareOf: ShareOf): OpenRpcsOptions {
+async function openRpcs({ config, onFault }: Base, health: HealthService, shareOf: ShareOf): Promise<OpenRpcsOptions> {
+  const reflection = config.reflection ? await import("./server/rpc/reflection.ts") : undefined;
   return {
     routes(registry) {
       health.routes(registry);
-      if (config.reflection) reflectionRoutes(registry);
+      reflection?.reflectionRoutes(registry);
     },
     messageBytesMax: openMessageBytesMax,
     deadlineMs,

@@ -6,7 +6,7 @@ import { everythingPublic } from "./first-start.ts";
 import { receiptKeys } from "../otp/receipt.ts";
 import { Secret } from "../otp/secret.ts";
 import { createOwnNames } from "../server/http/own-names.ts";
-import { createDemo, type Demo } from "../server/pages/demo.ts";
+import type { Demo } from "../server/pages/demo.ts";
 import { createPublicDocuments } from "../server/pages/documents.ts";
 import { createOperations } from "../server/pages/operations.ts";
 import type { PagesByPath } from "../server/pages/pages.ts";
@@ -23,7 +23,7 @@ export interface SitePages {
 }
 
 /** `nudge` has the worker look at once for what a report has made due. */
-export function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () => void): SitePages {
+export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () => void): Promise<SitePages> {
   const { config, system, keys, metrics, providersOf } = base;
   const operations = createOperations({
     metrics: metrics && config.metrics !== "off" ? { access: config.metrics, render: metrics.render } : undefined,
@@ -39,7 +39,7 @@ export function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () => void)
   });
   const reports = createReportPages(base.providers, takeReport);
   const demo = config.demo
-    ? createDemo({
+    ? (await import("../server/pages/demo.ts")).createDemo({
         inbox: base.inbox,
         host: config.host,
         token: new Secret(Buffer.from(system.randomBytes(demoTokenBytes)).toString("base64url")),

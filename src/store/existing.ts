@@ -7,7 +7,6 @@ import { isAbsolute, resolve } from "node:path";
 import { databaseFile } from "./sqlite/database-file.ts";
 import { fileTrouble } from "./file-trouble.ts";
 import type { Database } from "./open.ts";
-import { createConnections, withoutCredentials } from "./postgres/connections.ts";
 
 /** There is none where one is looked for. */
 export class NoDatabase extends Error {}
@@ -33,6 +32,7 @@ export async function requireDatabase(database: Database): Promise<void> {
 }
 
 async function requireTables(url: string): Promise<void> {
+  const { createConnections, withoutCredentials } = await import("./postgres/connections.ts");
   const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
   try {
     const text = `SELECT to_regclass('schema_version') IS NOT NULL AS found`;

@@ -5,8 +5,6 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import type { System } from "../system.ts";
 import { databaseFile } from "./sqlite/database-file.ts";
-import { openPostgres } from "./postgres/open.ts";
-import { openSqlite } from "./sqlite/open.ts";
 import type { Store, StoreWatchers } from "./store.ts";
 
 export type Database =
@@ -27,10 +25,13 @@ export interface OpenOptions extends StoreWatchers {
 
 /** Opens a database, and creates or migrates it as needed. Rejects with a plain sentence. */
 export async function openStore({ database, ...options }: OpenOptions): Promise<Store> {
+  // Each brings a driver of its own, of which a process needs one.
   if (database.kind === "postgres") {
+    const { openPostgres } = await import("./postgres/open.ts");
     return openPostgres({ url: database.url, ...options });
   }
   const path = databaseFile(database.path);
   mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  const { openSqlite } = await import("./sqlite/open.ts");
   return openSqlite({ path, ...options });
 }

@@ -133,6 +133,16 @@ test("otpd.service sets variables that there are, and leaves a stop the time it 
   expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThan(stopSeconds);
 });
 
+test("the image, the unit and npm start bound the heap's young part alike", () => {
+  const bound = /--max-semi-space-size=\d+/g;
+  const unit = /^ExecStart=.*$/m.exec(read("otpd.service"))?.[0] ?? "";
+  const { scripts } = JSON.parse(readFileSync(join(import.meta.dirname, "../../package.json"), "utf8")) as {
+    scripts: { start: string };
+  };
+  const starts = [commandOf(readDockerfile(), "ENTRYPOINT").join(" "), unit, scripts.start];
+  expect(starts.map((command) => command.match(bound))).toEqual(starts.map(() => ["--max-semi-space-size=8"]));
+});
+
 test("the Dockerfile sets variables that there are, ends by SIGTERM, and runs as nobody in particular", () => {
   const steps = readDockerfile();
   const textOf = (instruction: string) => steps.findLast((step) => step.instruction === instruction)?.text;
@@ -145,7 +155,12 @@ test("the Dockerfile sets variables that there are, ends by SIGTERM, and runs as
   const volume = textOf("VOLUME");
   expect(steps).toContainEqual({ stage: "build", instruction: "RUN", text: `ln -s ${volume} data` });
   expect(defaults()["OTP_DATABASE_URL"]).toBe("file:./data/otp.db");
-  expect([...commandOf(steps, "ENTRYPOINT"), ...commandOf(steps, "CMD")]).toEqual(["node", "src/otpd.js", "serve"]);
+  expect([...commandOf(steps, "ENTRYPOINT"), ...commandOf(steps, "CMD")]).toEqual([
+    "node",
+    "--max-semi-space-size=8",
+    "src/otpd.js",
+    "serve",
+  ]);
   expect(steps.filter(({ text }) => text.startsWith("node:")).map(({ text }) => text.split(" ")[0])).toEqual([
     "node:24",
     "node:24-slim",

@@ -43,7 +43,7 @@ const full: Effort = {
   hanging: 1_000,
   processes: 3,
   starts: 5,
-  settleMs: 10_000,
+  settleMs: 30_000,
   restMs: 60_000,
   loadMs: 30_000,
 };
@@ -60,7 +60,7 @@ const quick: Effort = {
   ],
   processes: 1,
   starts: 3,
-  settleMs: 5_000,
+  settleMs: 15_000,
   restMs: 10_000,
   loadMs: 10_000,
 };

@@ -2,8 +2,8 @@
  * Bird, the successor of MessageBird's classic API, through `@messagebird/sdk`. Its own retries are off: the worker
  * counts every call. A message carries our reference as metadata, which Bird's webhooks bring back.
  */
-import { BirdAPIError, BirdClient, BirdRateLimitError, BirdValidationError } from "@messagebird/sdk";
 import { AsyncLocalStorage } from "node:async_hooks";
+import type { BirdAPIError } from "@messagebird/sdk";
 import * as v from "valibot";
 import { readAnswer } from "../../http-answer.ts";
 import type { SendOutcome } from "../../otp/message.ts";
@@ -64,18 +64,14 @@ export interface BirdOptions {
 /** Later than the worker's deadline, which is the one that counts. */
 const timeoutMs = 10_000;
 
+type Sdk = typeof import("@messagebird/sdk");
+
 export function createBirdProvider(options: BirdOptions): Provider {
-  const client = new BirdClient({
-    apiKey: options.apiKey,
-    maxRetries: 0,
-    timeout: timeoutMs,
-    ...(options.baseUrl === undefined ? {} : { baseUrl: options.baseUrl.origin }),
-    fetch: recordingFetch(options.fetch ?? globalThis.fetch),
-  });
+  const opened = openClient(options);
   return {
     name: "bird",
-
     async send(sms, signal) {
+      const { sdk, client } = await opened;
       const record: CallRecord = {};
       try {
         // Without `validity_period`: Bird has announced it, and refuses every message that names it.
@@ -96,13 +92,14 @@ export function createBirdProvider(options: BirdOptions): Provider {
           ? { kind: "accepted", providerMessageId: id }
           : { kind: "ambiguous", detail: "an answer without a message id" };
       } catch (error) {
-        if (error instanceof BirdAPIError) return outcomeOf(error);
+        if (error instanceof sdk.BirdAPIError) return outcomeOf(sdk, error);
         return outcomeWithoutAnswer(mayBeConnected(record.failure));
       }
     },
 
     async readReport({ headers, body }) {
       if (options.webhookSecret === undefined) return { kind: "forged" };
+      const { client } = await opened;
       const named = Object.fromEntries(
         ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) => [name, String(headers[name] ?? "")]),
       );
@@ -117,13 +114,14 @@ export function createBirdProvider(options: BirdOptions): Provider {
     },
 
     async examine(): Promise<Finding[]> {
+      const { sdk, client } = await opened;
       const record: CallRecord = {};
       const finding = await recorded(record, async () => {
         try {
           await client.sms.list({ limit: 1 });
           return { ok: true, sentence: "Bird accepts the API key." };
         } catch (error) {
-          if (!(error instanceof BirdAPIError)) return { ok: false, sentence: unreached("Bird", record.failure) };
+          if (!(error instanceof sdk.BirdAPIError)) return { ok: false, sentence: unreached("Bird", record.failure) };
           const isRefused = error.statusCode === 401 || error.statusCode === 403;
           return {
             ok: false,
@@ -138,20 +136,34 @@ export function createBirdProvider(options: BirdOptions): Provider {
   };
 }
 
+/** The SDK takes some megabytes: it is loaded where it is configured. */
+async function openClient(options: BirdOptions) {
+  const sdk = await import("@messagebird/sdk");
+  const client = new sdk.BirdClient({
+    apiKey: options.apiKey,
+    maxRetries: 0,
+    timeout: timeoutMs,
+    ...(options.baseUrl === undefined ? {} : { baseUrl: options.baseUrl.origin }),
+    fetch: recordingFetch(options.fetch ?? globalThis.fetch),
+  });
+  return { sdk, client };
+}
+
 /** Only by the status: the SDK picks its error classes by the answer's own `type`, which may be any proxy's. */
-function outcomeOf(error: BirdAPIError): SendOutcome {
+function outcomeOf({ BirdRateLimitError, BirdValidationError }: Sdk, error: BirdAPIError): SendOutcome {
   const status = error.statusCode;
   // A code of theirs, never their sentence: it may quote the number or the text.
   const detail = `HTTP ${status}${/^\w{1,40}$/.test(error.code) && error.code !== "unknown" ? `: ${error.code}` : ""}`;
   // The same key came before, perhaps with other minutes in its text: that message is on its way.
   if (status === 409) return { kind: "accepted" };
   const seconds = error instanceof BirdRateLimitError ? error.retryAfter : undefined;
-  const cause = isAboutRecipient(error) ? "recipient" : "content";
+  const cause = isAboutRecipient(error, error instanceof BirdValidationError ? error.details : [])
+    ? "recipient"
+    : "content";
   return outcomeOfAnswer({ status, detail, cause, retryAfterMs: seconds === undefined ? undefined : seconds * 1_000 });
 }
 
-function isAboutRecipient(error: BirdAPIError): boolean {
-  const details: unknown = error instanceof BirdValidationError ? error.details : [];
+function isAboutRecipient(error: BirdAPIError, details: unknown): boolean {
   const params = Array.isArray(details) ? details.map((each) => (each as { param?: unknown } | null)?.param) : [];
   return error.statusCode === 422 && [error.param, ...params].includes("to");
 }

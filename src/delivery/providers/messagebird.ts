@@ -5,8 +5,7 @@
  */
 import { unreached } from "../tls-trouble.ts";
 import { createHash, createSecretKey, type KeyObject } from "node:crypto";
-import { jwtVerify } from "jose";
-import messagebird from "messagebird";
+import type { MessageBird } from "messagebird";
 import * as v from "valibot";
 import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
@@ -87,7 +86,11 @@ const socketTimeoutMs = 10_000;
 
 export function createMessageBirdProvider(options: MessageBirdOptions): Provider {
   routeMessageBird(options.baseUrl);
-  const client = messagebird.initClient(options.accessKey, socketTimeoutMs);
+  let client: MessageBird | undefined;
+  // Loaded where it is configured.
+  const opened = import("messagebird").then(
+    ({ default: { initClient } }) => (client = initClient(options.accessKey, socketTimeoutMs)),
+  );
   const signingKey =
     options.signingKey === undefined ? undefined : createSecretKey(Buffer.from(options.signingKey, "utf8"));
   const { publicUrl } = options;
@@ -96,9 +99,10 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
     name: "messagebird",
 
     async send(sms: OutgoingMessage, signal) {
+      const { messages } = client ?? (await opened);
       const { answer, record } = await call(
         (done) =>
-          client.messages.create(
+          messages.create(
             {
               originator: options.originators.get(sms.region) ?? options.originator,
               // A fresh list: the package writes into what it is given.
@@ -125,7 +129,8 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
     },
 
     async examine() {
-      const { answer, record } = await call((done) => client.balance.read(done), AbortSignal.timeout(socketTimeoutMs));
+      const { balance } = client ?? (await opened);
+      const { answer, record } = await call((done) => balance.read(done), AbortSignal.timeout(socketTimeoutMs));
       return [...examineBalance(answer, record), ...clockFindings("MessageBird", record.date, options.now())];
     },
   };
@@ -212,6 +217,7 @@ async function isSigned(
   const jwt = headers["messagebird-signature-jwt"];
   if (typeof jwt !== "string") return false;
   try {
+    const { jwtVerify } = await import("jose");
     const { payload } = await jwtVerify(jwt, key, {
       issuer: "MessageBird",
       algorithms: ["HS256", "HS384", "HS512"],

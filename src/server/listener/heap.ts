@@ -12,8 +12,14 @@ const lookMs = 250;
 /** So much may the old part grow, in percent of what was in use, before it is collected. */
 const oldGrowthPercent = 20;
 
-/** Bounds the heap of this process. Not by a flag of Node, which each way to start it would have to repeat. */
-export function boundHeap(): void {
+/** How often it is looked whether anybody is connected, until nobody is. */
+const idleLookMs = 1_000;
+
+/**
+ * Bounds the heap of this process. Not by a flag of Node, which each way to start it would have to repeat. A start leaves
+ * garbage behind, and room for as much again: it is given back, 15 MB, once `isIdle`, since that takes some 30 ms.
+ */
+export function boundHeap(isIdle: () => boolean): void {
   setFlagsFromString(`--heap-growing-percent=${oldGrowthPercent}`);
   const looking = setInterval(() => {
     const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space");
@@ -22,12 +28,18 @@ export function boundHeap(): void {
     clearInterval(looking);
   }, lookMs);
   looking.unref();
+  const waiting = setInterval(() => {
+    if (!isIdle()) return;
+    clearInterval(waiting);
+    collector()({ type: "major", execution: "sync", flavor: "last-resort" });
+  }, idleLookMs);
+  waiting.unref();
 }
 
 /** What may be left behind before it is collected. */
 const leftBytesMax = 8_388_608;
 
-let gc: (() => void) | undefined;
+let gc: NodeJS.GCFunction | undefined;
 let bytesLeft = 0;
 let isDue = false;
 
@@ -44,12 +56,16 @@ export function leftBehind(bytes: number): void {
 }
 
 function collect(): void {
-  if (gc === undefined) {
-    setFlagsFromString("--expose-gc");
-    gc = runInNewContext("gc") as () => void;
-    setFlagsFromString("--no-expose-gc");
-  }
   bytesLeft = 0;
   isDue = false;
-  gc();
+  collector()();
+}
+
+function collector(): NodeJS.GCFunction {
+  if (gc === undefined) {
+    setFlagsFromString("--expose-gc");
+    gc = runInNewContext("gc") as NodeJS.GCFunction;
+    setFlagsFromString("--no-expose-gc");
+  }
+  return gc;
 }
