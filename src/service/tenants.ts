@@ -74,7 +74,7 @@ export function createTenants({ store, read }: TenantsOptions): Tenants {
     async admit(judged) {
       if (!judged.ok) return judged;
       // After the key's look-up: a tenant is there before its keys are.
-      await refresh();
+      if ((await store.registry.tenantsRevision()) !== revision) await refresh();
       const { isDisabled, origins } = tenantOf(judged.value.tenant);
       if (isDisabled) return refuse("API_KEY_REVOKED");
       if (origins === undefined) return judged;

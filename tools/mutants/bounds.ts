@@ -31,9 +31,9 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a page's caller has no share",
     breaks: "whoever copies a page's key takes the places of all",
-    place: "src/server/rpc/gateway.ts#takeShare",
-    text: `if (caller === undefined || !isPublishable(caller.kind)) return undefined;`,
-    replacement: `if (caller === undefined || isPublishable(caller.kind)) return undefined;`,
+    place: "src/server/rpc/gateway.ts#refusalAtDoor",
+    text: `key !== undefined && isPublishable(key.kind) ? takeShare(way, entry) : undefined;`,
+    replacement: `key !== undefined && !isPublishable(key.kind) ? takeShare(way, entry) : undefined;`,
     suites,
   },
   {

@@ -23,7 +23,11 @@ export function readBody(
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
+    let isOver = false;
     const finish = (read: Uint8Array | Refusal | undefined) => {
+      // Each further resolve of a promise costs more than the first.
+      if (isOver) return;
+      isOver = true;
       deadlines.end(onLate);
       resolve(read);
     };
@@ -41,7 +45,9 @@ export function readBody(
     const onGone = () => finish(undefined);
     deadlines.begin(onLate);
     request.on("data", onData);
-    request.on("end", () => finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks)));
+    request.on("end", () => {
+      if (!isOver) finish(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+    });
     request.on("error", onGone);
     request.on("close", onGone);
   });

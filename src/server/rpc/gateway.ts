@@ -27,7 +27,7 @@ import { createCors, methodAskedBy, type Cors } from "./cors.ts";
 import { createDoor, type Door, type Looked } from "./door.ts";
 import { refusalOfFault, refuseForNow } from "./faults.ts";
 import { fromText, notText } from "./frames.ts";
-import { allowing, createRouter, pathOf, type Routed, type Router } from "./routes.ts";
+import { allowing, createRouter, pathOf, type Routed, type Router, type RouteResult } from "./routes.ts";
 import type { RpcName } from "./rpcs.ts";
 import { createShortRefusals, type RefuseShortly } from "./short-refusals.ts";
 import { createTurnAway, type TurnAway } from "./turn-away.ts";
@@ -133,10 +133,15 @@ export function createGateway(options: GatewayOptions): Gateway {
 
   return {
     handle(request, response) {
-      serve(way, request, response).catch((error: unknown) => {
+      const onError = (error: unknown) => {
         onFault(error);
         if (!response.headersSent) turnAway(request, response, refuse("INTERNAL").refusal);
-      });
+      };
+      try {
+        serve(way, request, response).catch(onError);
+      } catch (error) {
+        onError(error);
+      }
     },
 
     refuseExpectation(request, response) {
@@ -152,26 +157,33 @@ export function createGateway(options: GatewayOptions): Gateway {
 }
 
 /** Takes a request to what answers it: a page, a refusal that costs little, or a call. */
-async function serve(way: Way, request: Request, response: Response): Promise<void> {
-  const { places, router, cors, turnAway } = way;
+function serve(way: Way, request: Request, response: Response): Promise<void> {
+  const { places, router, cors } = way;
   const path = pathOf(request);
   const page = way.pages(path, request, response);
   if (page !== undefined) return page;
   const asked = request.method === "OPTIONS" ? methodAskedBy(request) : undefined;
   if (asked !== undefined && router.knows(asked, path)) return cors.preflight(request, response);
   const routed = router.route(request, path);
-  const { refusal } = routed;
-  if (refusal !== undefined) {
-    discard(request);
-    await cors.mark(request, response);
-    return turnAway(request, response, refusal, routed.ok ? { surface: routed.surface } : allowing(routed));
-  }
-  if (!routed.ok) throw new Error("a request that leads nowhere has its refusal");
+  if (!routed.ok || routed.refusal !== undefined) return turnAwayMarked(way, request, response, routed);
   if (!hasKey(request.headers.authorization) && !places.isDraining) {
     return refuseKeyless(way, request, response, routed);
   }
   if (places.isFull()) return refuseForWantOfRoom(way, request, response, routed);
   return serveCall(way, request, response, routed);
+}
+
+/** Turns a request away whose first lines are enough for that. */
+async function turnAwayMarked(
+  { cors, turnAway }: Way,
+  request: Request,
+  response: Response,
+  routed: RouteResult,
+): Promise<void> {
+  discard(request);
+  await cors.mark(request, response);
+  const { refusal = refuse("INTERNAL").refusal } = routed;
+  turnAway(request, response, refusal, routed.ok ? { surface: routed.surface } : allowing(routed));
 }
 
 /** Refuses a call that nobody can be behind: it costs us nothing but the answer, whatever else is going on. */
@@ -251,7 +263,8 @@ function giveUp(call: Call, why: Late): void {
 
 /** The id of a call, or of what was to be one: 12 characters that nobody has had before. */
 function newCallId(system: System): string {
-  return Buffer.from(system.randomBytes(9)).toString("base64url");
+  const { buffer, byteOffset, length } = system.randomBytes(9);
+  return Buffer.from(buffer, byteOffset, length).toString("base64url");
 }
 
 function newCall({ options }: Way, { headers }: Pick<Request, "headers">, { handler, surface }: Routed): Call {
@@ -275,7 +288,7 @@ async function perform(
 ): Promise<Sendable | undefined> {
   const { codecs, deadlineMs } = way.options;
   const { call } = entry;
-  const refusal = (await refusalAtDoor(way, request, response, entry)) ?? takeShare(way, entry);
+  const refusal = await refusalAtDoor(way, request, response, entry);
   if (refusal !== undefined) {
     discard(request);
     return refuseOn(routed, call, refusal);
@@ -303,11 +316,13 @@ const empty = new Uint8Array();
 
 /** What the headers are enough to refuse. Whoever is let in has a place from then on. */
 async function refusalAtDoor(
-  { cors, options, places }: Way,
+  way: Way,
   request: Request,
   response: Response,
-  { call, place, refusal, looked }: Entry,
+  entry: Entry,
 ): Promise<Refusal | undefined> {
+  const { cors, options, places } = way;
+  const { call, place, refusal, looked } = entry;
   try {
     if (request.headers.origin !== undefined) await cors.mark(request, response);
     if (refusal !== undefined) return refusal;
@@ -318,7 +333,8 @@ async function refusalAtDoor(
     }
     if (unauthorized !== undefined) return unauthorized;
     call.address = address;
-    return places.take(place) ? undefined : refuseForNow("STORE_UNAVAILABLE");
+    if (!places.take(place)) return refuseForNow("STORE_UNAVAILABLE");
+    return key !== undefined && isPublishable(key.kind) ? takeShare(way, entry) : undefined;
   } catch (error) {
     options.onFault(error);
     return refusalOfFault(error);
@@ -332,8 +348,7 @@ async function refusalAtDoor(
  * until their answer was taken: everybody can copy a page's key.
  */
 function takeShare({ pageCalls, options }: Way, entry: Entry): Refusal | undefined {
-  const { caller, address } = entry.call;
-  if (caller === undefined || !isPublishable(caller.kind)) return undefined;
+  const { address } = entry.call;
   const share = pageCalls.take(address === undefined ? undefined : options.shareOf(address.text));
   if (typeof share === "string") return refuseForNow(reasonOf(share));
   entry.share = share;
