@@ -139,17 +139,22 @@ export type SendResult =
   | Replay
   | Refused;
 
+/** What a send is decided by, beside what is asked. */
+export interface SendTerms {
+  readonly claim: IdempotencyClaim | undefined;
+  readonly policy: Policy;
+  /** What the limits outside the store have to say, if they refuse. */
+  readonly limited?: Refusal | undefined;
+}
+
 /**
  * Decides a send. In order: idempotency, what the door said (channel, phone), the destination, the prefix (of a number that
- * no entry allows), the guess budget, `limited`, the phone's limits, the daily cap. `limited` is what the limits outside the
- * store have to say, if they refuse.
+ * no entry allows), the guess budget, `limited`, the phone's limits, the daily cap.
  */
 export function decideSend(
   view: SendView,
   facts: Result<SendFacts>,
-  claim: IdempotencyClaim | undefined,
-  policy: Policy,
-  limited?: Refusal,
+  { claim, policy, limited }: SendTerms,
 ): Decided<SendResult> {
   const { result: door } = decideAdmission(view, facts, claim, policy);
   if (door.kind !== "admitted") return nothing(door);
@@ -228,6 +233,13 @@ export interface VerifyFacts {
   readonly bind: string;
 }
 
+/** What a verify is decided by, beside what is asked. */
+export interface VerifyTerms {
+  readonly claim: IdempotencyClaim | undefined;
+  readonly keys: KeyRing;
+  readonly policy: Policy;
+}
+
 export type VerifyResult = { readonly kind: "verified"; readonly verification: Verification } | Replay | Refused;
 
 /**
@@ -238,9 +250,7 @@ export type VerifyResult = { readonly kind: "verified"; readonly verification: V
 export function decideVerify(
   view: UpdateView,
   facts: VerifyFacts,
-  claim: IdempotencyClaim | undefined,
-  keys: KeyRing,
-  policy: Policy,
+  { claim, keys, policy }: VerifyTerms,
 ): Decided<VerifyResult> {
   const standing = standingOf(view, claim);
   if (standing.kind !== "pending") return decidedBy(standing);

@@ -6,13 +6,13 @@ import { decidePassBack } from "../otp/bot-pass.ts";
 import type { IdempotencyClaim } from "../otp/idempotency.ts";
 import { isProvenUnsent } from "../otp/message.ts";
 import { resendsLeft, type Policy } from "../otp/policy.ts";
-import { ok, refuse, type Refusal, type Result } from "../otp/reason.ts";
+import { ok, refuse, type Refusal } from "../otp/reason.ts";
 import type { Settled } from "../otp/settlement.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { Job, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
-import type { Sent } from "./calls.ts";
+import type { Answer, Sent } from "./calls.ts";
 
 /** A claimed message. */
 export interface Owed extends Job {
@@ -41,7 +41,7 @@ export interface OwingCall {
 }
 
 /** Hands a message over, and makes its call's answer. */
-export type HandOver = (job: Owed, call: OwingCall) => Promise<Result<Sent>>;
+export type HandOver = (job: Owed, call: OwingCall) => Promise<Answer<Sent>>;
 
 /** The wait that DELIVERY_FAILED asks for. */
 const deliveryRetryMs = 5_000;
@@ -70,14 +70,14 @@ export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }:
             ...(isAskedAnew ? { message: withNewToken } : {}),
           });
       if (claim !== undefined) await recordUndelivered(job, claim, refusal);
-      return { ok: false, refusal };
+      return { result: { ok: false, refusal }, replayed: false };
     }
     const { policy } = tenantOf(verification.tenant);
     const sent = sentAt(settled?.verification ?? verification, policy, store.now(), job.tatsMs);
     const { at, state, delivery, nextResendMs, resendsRemaining } = sent;
     const kept = { at, sent: { state, delivery, nextResendMs, resendsRemaining } };
     if (claim !== undefined) await store.noteAnswer(claim.slot, verification.id, kept);
-    return ok(sent);
+    return { result: ok(sent), replayed: false };
   };
 }
 

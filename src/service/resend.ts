@@ -26,5 +26,5 @@ export async function resend(tools: ActTools, caller: Caller, id: string): Promi
   if (decided.kind === "replay") return replaySent(tools, decided);
   if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
-  return answer(await tools.handOver(decided, { claim }));
+  return tools.handOver(decided, { claim });
 }

@@ -46,7 +46,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
     isCapped: facts.ok && dailyMaxOf(tenant, policy) !== undefined,
   };
   const limited = permit?.refusal;
-  const open = () => store.openVerification(scope, (view) => decideSend(view, facts, claim, policy, limited));
+  const open = () => store.openVerification(scope, (view) => decideSend(view, facts, { claim, policy, limited }));
   const gated = { tenant, address, facts, claim, policy, token: command.challengeToken, limited };
   const deciding = botGate === undefined ? open() : botGate(gated, open);
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
@@ -60,7 +60,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
     return answer({ ok: false, refusal });
   }
   const isAskedAnew = botGate !== undefined && claim === undefined;
-  return answer(await tools.handOver(decided, { claim, isAskedAnew }));
+  return tools.handOver(decided, { claim, isAskedAnew });
 }
 
 /** Checks the form of a send: origin, channel, phone. Then draws and derives all that takes randomness or a key. */

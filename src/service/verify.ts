@@ -24,7 +24,7 @@ export async function verify(tools: VerifyTools, caller: Caller, command: Verify
   const claim = claimOf(tools, caller, "VerifyOtp", [id, code.reveal(), purpose, bind]);
   const policy = policyOf(tools, caller.tenant);
   const decided = await store.updateVerification(scopeOf(tools, caller, id, claim), (view) =>
-    decideVerify(view, { code, purpose, bind }, claim, keys, policy),
+    decideVerify(view, { code, purpose, bind }, { claim, keys, policy }),
   );
   tools.onVerify?.(decided, caller.tenant);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });

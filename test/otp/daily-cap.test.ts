@@ -116,7 +116,7 @@ describe("a send and a resend", () => {
   const verification = verificationOf();
   const due = testEpochMs + 30 * secondMs;
   const send = (daily: DailyCount, phone = freshPhone, rules = capped) =>
-    decideSend({ now: testEpochMs, phone, daily }, ok(sendFacts), claim, rules);
+    decideSend({ now: testEpochMs, phone, daily }, ok(sendFacts), { claim, policy: rules });
   const resend = (daily: DailyCount, phone = freshPhone) =>
     decideResend({ now: due, verification, phone, daily }, claim, capped);
 

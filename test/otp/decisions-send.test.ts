@@ -28,7 +28,7 @@ import {
 import { testEpochMs as now } from "../support/service/system.ts";
 
 function send(phone: PhoneView = freshPhone, with_ = policy, at = now) {
-  const decided = decideSend({ now: at, phone }, ok(sendFacts), undefined, with_);
+  const decided = decideSend({ now: at, phone }, ok(sendFacts), { claim: undefined, policy: with_ });
   const { verification, message, tats } = decided.writes;
   return { ...decided, verification, message, tats };
 }
@@ -106,10 +106,10 @@ describe("a send", () => {
   });
 
   test("is noted under its Idempotency-Key as running, and its repeat is answered with the same verification", () => {
-    const { writes } = decideSend({ now, phone: freshPhone }, ok(sendFacts), claim, policy);
+    const { writes } = decideSend({ now, phone: freshPhone }, ok(sendFacts), { claim, policy });
     expect(writes.record).toMatchObject({ verificationId: sendFacts.id, answer: null });
     const view = { now: now + hourMs, record, recorded: verificationOf(), phone: freshPhone };
-    expect(decideSend(view, ok({ ...sendFacts, id: "AAAAAAAAAAAAAAAAAAAAAA" }), claim, policy)).toEqual({
+    expect(decideSend(view, ok({ ...sendFacts, id: "AAAAAAAAAAAAAAAAAAAAAA" }), { claim, policy })).toEqual({
       writes: {},
       result: { kind: "replay", verification: verificationOf(), answer: record.answer, kid: record.kid },
     });
@@ -117,7 +117,7 @@ describe("a send", () => {
 
   test("counts as a first one when what its key refers to is gone", () => {
     const view = { now, record, recorded: undefined, phone: freshPhone };
-    expect(decideSend(view, ok(sendFacts), claim, policy).result.kind).toBe("opened");
+    expect(decideSend(view, ok(sendFacts), { claim, policy }).result.kind).toBe("opened");
   });
 });
 

@@ -34,7 +34,7 @@ const wrong = wrongCode(verificationOf());
 
 function verify(code: Secret, changes: Partial<UpdateView> = {}, facts: Partial<VerifyFacts> = {}) {
   const view = { now, verification: verificationOf(), phone: freshPhone, ...changes };
-  return decideVerify(view, { code, purpose: "login", bind: "", ...facts }, undefined, keys, policy);
+  return decideVerify(view, { code, purpose: "login", bind: "", ...facts }, { claim: undefined, keys, policy });
 }
 
 /** A phone that was sent so many messages at the test epoch. */
@@ -147,7 +147,11 @@ describe("nothing verifies", () => {
   test("without its master key", () => {
     const other = createKeyRing([masterKeyB]);
     const view = { now, verification: verificationOf(), phone: freshPhone };
-    const { result } = decideVerify(view, { code: right, purpose: "login", bind: "" }, undefined, other, policy);
+    const { result } = decideVerify(
+      view,
+      { code: right, purpose: "login", bind: "" },
+      { claim: undefined, keys: other, policy },
+    );
     expect(result).toMatchObject({ refusal: { reason: "CODE_MISMATCH" } });
   });
 
@@ -217,7 +221,11 @@ describe("a wrong code", () => {
 
 describe("with an Idempotency-Key", () => {
   const decide = (code: Secret, verification = verificationOf()) =>
-    decideVerify({ now, verification, phone: freshPhone }, { code, purpose: "login", bind: "" }, claim, keys, policy);
+    decideVerify(
+      { now, verification, phone: freshPhone },
+      { code, purpose: "login", bind: "" },
+      { claim, keys, policy },
+    );
 
   test("a success is kept for a repeat, and a refusal that spent an attempt too", () => {
     expect(decide(right).writes.record).toMatchObject({ answer: { at: now } });
@@ -240,9 +248,7 @@ describe("with an Idempotency-Key", () => {
     const again = decideVerify(
       { now: now + hourMs, record, verification, phone: freshPhone },
       { code: right, purpose: "login", bind: "" },
-      claim,
-      keys,
-      policy,
+      { claim, keys, policy },
     );
     expect(again).toEqual({
       writes: {},

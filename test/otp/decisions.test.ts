@@ -128,14 +128,14 @@ describe("verify is refused, and what wins is", () => {
 
   describe.each(ends)("($state)", (ended) => {
     test.each(inOrder([...commonFaults<Verify>(ended), ...faults], right))("%s: %s", (_, answer, call) => {
-      expect(answerOf(decideVerify(call.view, call.facts, call.claim, keys, policy))).toBe(answer);
+      expect(answerOf(decideVerify(call.view, call.facts, { claim: call.claim, keys, policy }))).toBe(answer);
     });
   });
 
   test("a mismatched purpose names its field before the binding's", () => {
     const both = { ...right.facts, purpose: "pay", bind: "[]" };
     const bindOnly = { ...right.facts, bind: "[]" };
-    const fieldOf = (facts: VerifyFacts) => decideVerify(right.view, facts, undefined, keys, policy).result;
+    const fieldOf = (facts: VerifyFacts) => decideVerify(right.view, facts, { claim: undefined, keys, policy }).result;
     expect(fieldOf(both)).toMatchObject({ refusal: { field: "purpose" } });
     expect(fieldOf(bindOnly)).toMatchObject({ refusal: { field: "bind" } });
   });
@@ -230,13 +230,15 @@ describe("send is refused, and what wins is", () => {
 
   test.each(inOrder(faults, right))("%s: %s", (_, answer, call) => {
     const guessPolicy = call.strict ? "strict" : "lengthen";
-    expect(answerOf(decideSend(call.view, call.facts, call.claim, { ...policy, guessPolicy }))).toBe(answer);
+    expect(answerOf(decideSend(call.view, call.facts, { claim: call.claim, policy: { ...policy, guessPolicy } }))).toBe(
+      answer,
+    );
   });
 });
 
 describe("a refusal that spends nothing writes nothing", () => {
   const writesOf = (view: UpdateView, facts: Partial<VerifyFacts> = {}) =>
-    decideVerify(view, { code: new Secret(""), purpose: "login", bind: "", ...facts }, claim, keys, policy).writes;
+    decideVerify(view, { code: new Secret(""), purpose: "login", bind: "", ...facts }, { claim, keys, policy }).writes;
 
   test.each<[string, object]>([
     ["CODE_MALFORMED", writesOf(sound.view)],
@@ -248,8 +250,11 @@ describe("a refusal that spends nothing writes nothing", () => {
       "RESENDS_EXHAUSTED",
       decideResend({ ...sound.view, verification: verificationOf({ resends: 2 }) }, claim, policy).writes,
     ],
-    ["PHONE_RATE_LIMITED", decideSend({ now, phone: exhaustedPhone(now).view }, ok(sendFacts), claim, policy).writes],
-    ["the door's", decideSend({ now }, refuse("PHONE_INVALID"), claim, policy).writes],
+    [
+      "PHONE_RATE_LIMITED",
+      decideSend({ now, phone: exhaustedPhone(now).view }, ok(sendFacts), { claim, policy }).writes,
+    ],
+    ["the door's", decideSend({ now }, refuse("PHONE_INVALID"), { claim, policy }).writes],
   ])("%s", (_, writes) => {
     expect(writes).toEqual({});
   });

@@ -132,7 +132,7 @@ describe("in the order of refusals", () => {
     "refusal" in result ? (result.refusal as { reason: string }).reason : "no refusal";
 
   test("a send that is blocked is told so before its limits are asked, and writes nothing", () => {
-    const decided = decideSend(blockedView, ok(sendFacts), claim, policy);
+    const decided = decideSend(blockedView, ok(sendFacts), { claim, policy });
     expect([reasonOf(decided), decided.writes]).toEqual(["DESTINATION_BLOCKED", {}]);
   });
 
@@ -140,7 +140,10 @@ describe("in the order of refusals", () => {
     const enforcing = { ...policy, fraudGuard: "enforce" as const };
     const prefix = { ...newPrefix, phase: "tripped" as const, untilMs: testEpochMs + 3_600_000 };
     const send = (verdict: Verdict | undefined) =>
-      decideSend({ now: testEpochMs, phone: freshPhone, prefix, verdict }, ok(sendFacts), undefined, enforcing);
+      decideSend({ now: testEpochMs, phone: freshPhone, prefix, verdict }, ok(sendFacts), {
+        claim: undefined,
+        policy: enforcing,
+      });
     expect(reasonOf(send(undefined))).toBe("DESTINATION_BLOCKED");
     const { writes, result } = send("allow");
     expect([result.kind, writes.prefix, writes.verification?.tally]).toEqual(["opened", undefined, "none"]);
@@ -153,7 +156,7 @@ describe("in the order of refusals", () => {
 
   test("a repeat of a send is answered as it was, also when its number was blocked since", () => {
     const recorded = verificationOf();
-    const decided = decideSend({ ...blockedView, record, recorded }, ok(sendFacts), claim, policy);
+    const decided = decideSend({ ...blockedView, record, recorded }, ok(sendFacts), { claim, policy });
     expect(decided.result.kind).toBe("replay");
   });
 

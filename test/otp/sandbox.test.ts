@@ -94,14 +94,17 @@ describe("the sandbox's code", () => {
   ])(
     "does not get longer, and is not refused, after 500 wrong %s: a test run sends to one number all day",
     (_, more) => {
-      const { result } = decideSend({ now, phone: guessed }, sandboxFacts, undefined, { ...policy, ...more });
+      const { result } = decideSend({ now, phone: guessed }, sandboxFacts, {
+        claim: undefined,
+        policy: { ...policy, ...more },
+      });
       expect(result).toMatchObject({ kind: "opened", verification: { digits: 6 } });
     },
   );
 
   test("does not get longer with many requests open", () => {
     const view = { now, phone: { ...freshPhone, openAttempts: 100 } };
-    const { result } = decideSend(view, sandboxFacts, undefined, policy);
+    const { result } = decideSend(view, sandboxFacts, { claim: undefined, policy });
     expect(result).toMatchObject({ kind: "opened", verification: { digits: 6 } });
   });
 });

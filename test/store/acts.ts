@@ -131,7 +131,7 @@ export function createActs(
     const facts = factsOf(phone, options);
     const { tenant } = facts;
     const scope = { tenant, slot: options.claim?.slot, phone: refOf(phone, options), number: phone, isCapped };
-    return store.openVerification(scope, (view) => decideSend(view, ok(facts), options.claim, policy));
+    return store.openVerification(scope, (view) => decideSend(view, ok(facts), { claim: options.claim, policy }));
   }
 
   const isCapped = policy.dailyMessagesMax !== undefined;
@@ -172,7 +172,7 @@ export function createActs(
     async guess(verification, code) {
       const facts = { code: new Secret(code), purpose: verification.purpose, bind: verification.bind };
       const result = await store.updateVerification(scopeOf(verification), (view) =>
-        decideVerify(view, facts, undefined, keys, policy),
+        decideVerify(view, facts, { claim: undefined, keys, policy }),
       );
       return result.kind === "refused" ? result.refusal.reason : result.kind;
     },
