@@ -14,7 +14,7 @@ import { createAddressOf, createAuthorize } from "../server/rpc/authorize.ts";
 import type { Call } from "../server/rpc/call.ts";
 import { createCodecs } from "../server/rpc/codecs.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../server/rpc/gateway.ts";
-import { createPerform } from "../server/rpc/perform.ts";
+import { createPerform } from "../server/rpc/handlers.ts";
 import { createAuthenticate, type OwnKeys } from "../service/api-keys.ts";
 import { createBotCheck } from "../service/bot-check.ts";
 import { createQuotas } from "../service/quotas.ts";

@@ -9,7 +9,7 @@ import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import type { ApiKey } from "../../src/otp/api-key.ts";
 import { ok } from "../../src/otp/reason.ts";
 import type { Call } from "../../src/server/rpc/call.ts";
-import { createPerform } from "../../src/server/rpc/perform.ts";
+import { createPerform } from "../../src/server/rpc/handlers.ts";
 import { rpcRows, rpcs, type RpcName } from "../../src/server/rpc/rpcs.ts";
 import type { Verifications } from "../../src/service/verifications.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";

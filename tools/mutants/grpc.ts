@@ -88,7 +88,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "whoever calls may act",
     breaks: "a path that forgets the gate lets anybody send",
-    place: "src/server/rpc/perform.ts#createPerform.act",
+    place: "src/server/rpc/handlers.ts#createPerform.act",
     text: `if (key === undefined) return refuse("API_KEY_MISSING");`,
     replacement: `if (key === undefined) refuse("API_KEY_MISSING");`,
     suites: ["test/server/perform.test.ts"],

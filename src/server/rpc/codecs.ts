@@ -31,7 +31,7 @@ import {
 } from "./decoding.ts";
 import { codeSaid, httpStatus, refusalOn, restError, toConnectError } from "./errors.ts";
 import { asText, emptyBody, unwrap } from "./frames.ts";
-import type { Message, Perform } from "./perform.ts";
+import type { Message, Perform } from "./handlers.ts";
 import type { Routed } from "./routes.ts";
 
 /** What a codec needs to know of a request beside its body. */
@@ -59,7 +59,7 @@ interface Bearing {
 /** A call in Connect's context values. */
 const bearingKey: ContextKey<Bearing | undefined> = createContextKey<Bearing | undefined>(undefined);
 
-/** For Connect: nothing aborts a call, which is answered though it is late (perform.ts). A real one would cost it three more. */
+/** For Connect: nothing aborts a call, which is answered though it is late (handlers.ts). A real one would cost it three more. */
 const neverAborted = { aborted: false, addEventListener() {}, removeEventListener() {} } as unknown as AbortSignal;
 
 /** `messageBytesMax` is the most that a message may have, headers and envelopes apart. */

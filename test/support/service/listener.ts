@@ -18,7 +18,7 @@ import { createGateway, type Gateway } from "../../../src/server/rpc/gateway.ts"
 import { createHealth } from "../../../src/server/rpc/health.ts";
 import { openRpcBudgets, withOpenRpcs, type OpenRpcBudgets } from "../../../src/server/rpc/open-rpcs.ts";
 import { createCodecs } from "../../../src/server/rpc/codecs.ts";
-import { createPerform } from "../../../src/server/rpc/perform.ts";
+import { createPerform } from "../../../src/server/rpc/handlers.ts";
 import {
   connectionLimits,
   serverLimits,

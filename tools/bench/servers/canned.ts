@@ -12,7 +12,7 @@ import { createPages } from "../../../src/server/pages/pages.ts";
 import { createAddressOf, createAuthorize } from "../../../src/server/rpc/authorize.ts";
 import { createCodecs } from "../../../src/server/rpc/codecs.ts";
 import { createGateway } from "../../../src/server/rpc/gateway.ts";
-import { createPerform } from "../../../src/server/rpc/perform.ts";
+import { createPerform } from "../../../src/server/rpc/handlers.ts";
 import { createAuthenticate, type AuthenticateOptions } from "../../../src/service/api-keys.ts";
 import { createQuotas } from "../../../src/service/quotas.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
