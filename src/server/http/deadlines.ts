@@ -3,7 +3,7 @@
  */
 
 export interface Deadlines {
-  /** Has `onLate` run once so much time has passed, a little late and never early. */
+  /** Has `onLate` run once so much time has passed, or up to a sixteenth of it earlier. */
   begin(onLate: () => void): void;
   /** Has it run no more. Safe to repeat. */
   end(onLate: () => void): void;
@@ -30,8 +30,8 @@ export function createDeadlines(ms: number): Deadlines {
 
   return {
     begin(onLate) {
-      // The tick that is under way may be over at once.
-      waiting.set(onLate, tick + ticks + 1);
+      // Of the tick that is under way some is over: early, then, since node's own limit of a request is as long.
+      waiting.set(onLate, tick + ticks);
       timer ??= setTimeout(onTick, ms / ticks);
     },
     end(onLate) {
