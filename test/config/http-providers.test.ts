@@ -120,6 +120,7 @@ describe("a secret that cannot be one is told, and not repeated", () => {
     ["OTP_HTTP_TOKEN", "c4n4ry–"],
     ["OTP_HTTP_RICH_PUBLIC_KEY", "c4n4ry"],
     ["OTP_HTTP_PLAIN_PATH", "c4n4ry"],
+    ["OTP_HTTP_PLAIN_PATH", "aB3dE5gH7jK9mN1pQ3rS5"],
     ["OTP_HTTP_PLAIN_PATH", "c4n4ry/c4n4ry/c4n4ry/c4n4ry/"],
     ["OTP_HTTP_PLAIN_PATH", "c4n4ryc4n4ryc4n4ryc4n4ry"],
     ["OTP_HTTP_PLAIN_PATH", "0123456789abcdef01234567"],

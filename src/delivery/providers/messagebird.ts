@@ -131,7 +131,8 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
     async examine() {
       const { balance } = client ?? (await opened);
       const { answer, record } = await call((done) => balance.read(done), AbortSignal.timeout(socketTimeoutMs));
-      return [...examineBalance(answer, record), ...clockFindings("MessageBird", record.date, options.now())];
+      const clock = clockFindings("MessageBird", record.date, options.now());
+      return [...examineBalance(answer, record), ...clock, closing];
     },
   };
 }
@@ -274,6 +275,14 @@ function readReport({ target, headers, body }: ReportRequest): ReportReading {
     },
   };
 }
+
+/** Its migration page says so, and nothing else does. */
+const closing: Finding = {
+  ok: false,
+  isWarning: true,
+  sentence:
+    "MessageBird's older API may close on 2026-12-31 (as its migration page says, unconfirmed): set OTP_PROVIDERS=bird, OTP_BIRD_API_KEY, OTP_BIRD_ORIGINATOR and, for reports, OTP_BIRD_WEBHOOK_SECRET in time.",
+};
 
 function examineBalance({ error, value }: PackageAnswer, { status, failure }: CallRecord): Finding[] {
   if (status === undefined) return [{ ok: false, sentence: unreached("MessageBird", failure) }];
