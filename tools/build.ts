@@ -19,7 +19,7 @@ interface Manifest {
 function buildServer(): void {
   execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
   // What the server reads beside its code, by paths from its files; the page's script is in gen/demo, bundled.
-  for (const path of ["package.json", "gen/openapi.json", "gen/demo", "src/demo"]) {
+  for (const path of ["package.json", "gen/openapi.json", "gen/demo", "src/demo", "src/delivery/providers/presets"]) {
     cpSync(join(root, path), join(dist, path), { recursive: true, filter: (source) => !source.endsWith(".ts") });
   }
 }

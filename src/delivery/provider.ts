@@ -39,9 +39,9 @@ export interface ReportRequest {
   readonly body: Uint8Array;
 }
 
-/** A report, or why there is none: its signature is not the provider's, or it is not about a message of ours. */
+/** A report, or several that came together, or why there is none: its signature is not the provider's, or it is not about a message of ours. */
 export type ReportReading =
-  | { readonly kind: "report"; readonly report: Report }
+  | { readonly kind: "report"; readonly report: Report; readonly more?: readonly Report[] }
   | { readonly kind: "forged" }
   | { readonly kind: "irrelevant" };
 

@@ -23,7 +23,9 @@ export function createReportPages(
         if (reading === undefined || reading.kind === "forged") {
           return refuse("API_KEY_INVALID", { message: "The signature is not valid." });
         }
-        if (reading.kind === "report") await noteReport(provider.name, reading.report);
+        if (reading.kind === "report") {
+          for (const report of [reading.report, ...(reading.more ?? [])]) await noteReport(provider.name, report);
+        }
         return { ok: true, value: { type: "application/json", body: "{}" } };
       },
     };

@@ -6,7 +6,8 @@ import * as v from "valibot";
 import { readJsonText } from "../../../otp/json-file.ts";
 import { below } from "./pointer.ts";
 import { faultsBetween, itemsOf, own, type Fault } from "./rules.ts";
-import { fileShape, nameForm, type Declaration } from "./shape.ts";
+import { expand, presetNames } from "./preset.ts";
+import { entryShape, fileShape, nameForm, type Declaration } from "./shape.ts";
 
 /** What reading came to. Without faults the declarations are good. */
 export interface ReadProviders {
@@ -26,33 +27,46 @@ const meant: ReadonlySet<unknown> = new Set(["none", "sandbox", "unknown", "cons
 export function readHttpProviders(json: string, builtIn: readonly string[]): ReadProviders {
   const read = readJsonText(json, fileCharsMax);
   if (!read.ok) return { declarations: [], names: [], faults: [read.rest] };
-  const parsed = v.safeParse(fileShape, read.value);
-  const entries = itemsOf(own(read.value, "providers"));
+  const file = v.safeParse(fileShape, read.value);
+  const entries = itemsOf(own(read.value, "providers")).map((entry, i) => readEntry(entry, below("/providers", i)));
+  const names = entries.map(({ name }) => name);
   const faults = [
-    ...(parsed.issues ?? []).map(faultOf),
-    ...entries.flatMap((entry, i) => faultsBetween(entry, below("/providers", i))),
-    ...faultsOfNames(entries, builtIn),
+    ...(file.issues ?? []).map((issue) => faultOf(issue, "")),
+    ...entries.flatMap((entry) => entry.faults),
+    ...faultsOfNames(names, builtIn),
   ];
   // The first is the nearest: a URL that is no text has no host either.
   const told = new Map<string, Fault>();
   for (const fault of faults) if (!told.has(fault.pointer)) told.set(fault.pointer, fault);
   return {
-    declarations: parsed.success ? parsed.output.providers : [],
-    names: namesOf(entries),
+    declarations: entries.flatMap(({ declaration = [] }) => declaration),
+    names: names.filter((name): name is string => typeof name === "string" && nameForm.test(name)),
     faults: [...told.values()].map(({ pointer, rest }) => `${pointer} ${rest}`.trimStart()),
   };
 }
 
-function namesOf(entries: readonly unknown[]): string[] {
-  return entries
-    .map((entry) => own(entry, "name"))
-    .filter((name): name is string => typeof name === "string" && nameForm.test(name));
+interface ReadEntry {
+  readonly declaration?: Declaration;
+  readonly name: unknown;
+  readonly faults: readonly Fault[];
 }
 
-function faultsOfNames(entries: readonly unknown[], builtIn: readonly string[]): Fault[] {
+function readEntry(given: unknown, pointer: string): ReadEntry {
+  const expanded = expand(given, pointer);
+  if (expanded === undefined) {
+    const rest = `must be one of ${presetNames.join(", ")}`;
+    return { name: own(given, "name"), faults: [{ pointer: below(pointer, "preset"), rest }] };
+  }
+  const { entry } = expanded;
+  const parsed = v.safeParse(entryShape, entry);
+  const wrong = (parsed.issues ?? []).map((issue) => faultOf(issue, pointer));
+  const faults = [...expanded.faults, ...wrong, ...faultsBetween(entry, pointer)];
+  return { name: own(entry, "name"), faults, ...(parsed.success ? { declaration: parsed.output } : {}) };
+}
+
+function faultsOfNames(names: readonly unknown[], builtIn: readonly string[]): Fault[] {
   const seen = new Set<unknown>();
-  return entries.flatMap((entry, i) => {
-    const name = own(entry, "name");
+  return names.flatMap((name, i) => {
     const isTwin = seen.has(name);
     seen.add(name);
     const rest =
@@ -65,9 +79,9 @@ function faultsOfNames(entries: readonly unknown[], builtIn: readonly string[]):
 }
 
 /** An issue of the shape as a pointer and a sentence. */
-function faultOf(issue: v.BaseIssue<unknown>): Fault {
+function faultOf(issue: v.BaseIssue<unknown>, at: string): Fault {
   const path = (issue.path ?? []).map(({ key }) => String(key));
-  const pointer = path.reduce(below, "");
+  const pointer = path.reduce(below, at);
   const isMissing = issue.received === "undefined" && issue.path?.at(-1)?.value === undefined;
   return { pointer, rest: isMissing ? "is missing" : issue.message };
 }

@@ -8,17 +8,29 @@ import { formFields, isFormType } from "./form.ts";
 import { lookUp } from "./pointer.ts";
 import type { Reports } from "./shape.ts";
 
-/** The report; irrelevant where it names no message, or a status that the declaration does not. Pure. */
+/** How many reports are read of one request; a gateway bounds its own bodies. */
+const reportsMax = 200;
+
+/** The report, or those that `each` points to; irrelevant where none names a message and a status that is declared. Pure. */
 export function readReport(reports: Reports, request: ReportRequest): ReportReading {
-  const find = finderOf(request);
+  const query = new URLSearchParams(request.target.split("?")[1] ?? "");
+  const body = bodyOf(request);
+  const listed = reports.each === undefined ? [body] : lookUp(body, reports.each);
+  const items = Array.isArray(listed) ? (listed as readonly unknown[]).slice(0, reportsMax) : [];
+  const [report, ...more] = items.flatMap((item) => reportOf(reports, item, query) ?? []);
+  if (report === undefined) return { kind: "irrelevant" };
+  return { kind: "report", report, ...(more.length === 0 ? {} : { more }) };
+}
+
+function reportOf(reports: Reports, body: unknown, query: URLSearchParams): Report | undefined {
+  const find = (source: string | undefined) => {
+    if (source === undefined) return undefined;
+    return source.startsWith("?") ? (query.get(source.slice(1)) ?? undefined) : textOf(lookUp(body, source));
+  };
   const [reference, status] = [find(reports.reference), find(reports.status)];
   const delivery = deliveryOf(reports, status);
-  if (reference === undefined || delivery === undefined) return { kind: "irrelevant" };
-  const providerMessageId = reports.id && find(reports.id);
-  return {
-    kind: "report",
-    report: { reference, providerMessageId, delivery, detail: (reports.detail && find(reports.detail)) ?? status },
-  };
+  if (reference === undefined || delivery === undefined) return undefined;
+  return { reference, providerMessageId: find(reports.id), delivery, detail: find(reports.detail) ?? status };
 }
 
 function deliveryOf({ accepted = [], delivered, undelivered }: Reports, status: string | undefined) {
@@ -29,14 +41,6 @@ function deliveryOf({ accepted = [], delivered, undelivered }: Reports, status: 
     ["ACCEPTED", accepted],
   ];
   return deliveries.find(([, list]) => named(list))?.[0];
-}
-
-/** Makes what finds the field of a source: a pointer into the body, or `?name` in the query. */
-function finderOf(request: ReportRequest): (source: string) => string | undefined {
-  const query = new URLSearchParams(request.target.split("?")[1] ?? "");
-  const body = bodyOf(request);
-  return (source) =>
-    source.startsWith("?") ? (query.get(source.slice(1)) ?? undefined) : textOf(lookUp(body, source));
 }
 
 function bodyOf(request: ReportRequest): unknown {

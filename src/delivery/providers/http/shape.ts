@@ -182,6 +182,7 @@ const signature = byKind({
 
 const reports = known({
   signature,
+  each: v.optional(pointer),
   reference: source,
   status: source,
   id: v.optional(source),
@@ -193,7 +194,7 @@ const reports = known({
 
 export const nameForm = /^[a-z][a-z0-9-]{0,31}$/;
 
-const entry = known({
+export const entryShape = known({
   name: v.pipe(
     v.string("must be a text"),
     v.regex(nameForm, "must be 1 to 32 small letters, digits and hyphens, a letter first"),
@@ -252,14 +253,14 @@ export const fileShape = known({
   // Editors complete a file by it.
   $schema: v.optional(line(200)),
   providers: v.pipe(
-    v.array(entry, "must be a list"),
+    v.array(v.unknown(), "must be a list"),
     v.minLength(1, "must have an entry"),
     v.maxLength(providersMax, `must have at most ${providersMax} entries`),
   ),
 });
 
 /** A provider as the file declares it. */
-export type Declaration = v.InferOutput<typeof entry>;
+export type Declaration = v.InferOutput<typeof entryShape>;
 export type AnswerRule = v.InferOutput<ReturnType<typeof answerRule>>;
 export type Refusal = Declaration["refused"][number];
 export type Reports = v.InferOutput<typeof reports>;

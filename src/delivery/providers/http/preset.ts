@@ -1,0 +1,69 @@
+/**
+ * Presets: entries for gateways that many have, each a file of data in presets/. An entry that names one gives it what it needs
+ * in `vars`, and may say anything of it otherwise.
+ */
+import { readFileSync } from "node:fs";
+import { below } from "./pointer.ts";
+import { own, type Fault } from "./rules.ts";
+
+export const presetNames = ["twilio", "vonage", "infobip", "telnyx", "sms-gate", "kannel"] as const;
+
+interface Preset {
+  /** The names of `vars` that stand in the entry as `<name>`: fixed words, also where no place may be. */
+  readonly needs: readonly string[];
+  readonly entry: object;
+}
+
+/** An entry without a preset, and what was wrong with its use of one. */
+export interface Expanded {
+  readonly entry: unknown;
+  readonly faults: readonly Fault[];
+}
+
+/** Puts an entry's preset in its place. Without a preset of its name there is no entry to look at. */
+export function expand(given: unknown, pointer: string): Expanded | undefined {
+  const asked = own(given, "preset");
+  if (asked === undefined) return { entry: given, faults: [] };
+  const name = presetNames.find((each) => each === asked);
+  if (name === undefined) return undefined;
+  const { needs, entry } = presetOf(name);
+  const { preset: _, ...rest } = given as Record<string, unknown>;
+  const faults: Fault[] = [];
+  const values = new Map<string, string>();
+  for (const need of needs) {
+    const value = own(rest["vars"], need);
+    const isWord = typeof value === "string" && /^[A-Za-z0-9._:-]{1,100}$/.test(value);
+    values.set(need, isWord ? value : "x");
+    const why = value === undefined ? `is missing: the preset ${name} needs it` : "must be a word without spaces";
+    if (!isWord) faults.push({ pointer: below(below(pointer, "vars"), need), rest: why });
+  }
+  const whole = { name, ...(filledIn(entry, values) as object), ...rest };
+  return { entry: withoutReports(whole), faults };
+}
+
+function presetOf(name: string): Preset {
+  return JSON.parse(readFileSync(new URL(`../presets/${name}.json`, import.meta.url), "utf8")) as Preset;
+}
+
+function filledIn(value: unknown, values: ReadonlyMap<string, string>): unknown {
+  if (typeof value === "string") return value.replaceAll(/<([a-z_]+)>/g, (_, name: string) => values.get(name) ?? "");
+  if (Array.isArray(value)) return value.map((item) => filledIn(item, values));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, filledIn(inner, values)]));
+}
+
+/** `"reports": null` takes them away, with all that asks for them. */
+function withoutReports({ reports, ...entry }: Record<string, unknown>): object {
+  if (reports !== null) return reports === undefined ? entry : { ...entry, reports };
+  const isKept = ([, value]: [string, unknown]) => typeof value !== "string" || !value.includes("{report_url}");
+  const strip = (value: unknown): unknown => {
+    if (Array.isArray(value)) return value.map(strip);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(isKept)
+        .map(([name, inner]) => [name, strip(inner)]),
+    );
+  };
+  return { ...entry, body: strip(entry["body"]) };
+}

@@ -1,0 +1,297 @@
+/**
+ * What the manual of each preset's provider says, as far as a test can: what it is asked, how it answers, what it reports.
+ */
+import { createHash, createHmac, createPrivateKey, createPublicKey, sign } from "node:crypto";
+import { SignJWT } from "jose";
+import type { presetNames } from "../../../src/delivery/providers/http/preset.ts";
+import { publicUrl, sms } from "../../delivery/http/setup.ts";
+import type { ScriptedReply } from "../fakes/scripted-gateway.ts";
+
+type Refusal = "recipient" | "credentials" | "balance" | "content";
+
+export interface PresetManual {
+  readonly entry: object;
+  readonly secret: string;
+  readonly reportSecret: string;
+  /** What it is asked, but for the authority of the URL. */
+  readonly asked: object;
+  readonly taken: ScriptedReply;
+  readonly id?: string;
+  readonly refusals: readonly (readonly [reply: ScriptedReply, cause: Refusal])[];
+  readonly throttled: readonly ScriptedReply[];
+  /** A report that is signed, of this status. */
+  readonly report: (status: string, now: number) => Promise<SentReport> | SentReport;
+  readonly statuses: Readonly<Record<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED">>;
+}
+export interface SentReport {
+  readonly target: string;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+const { reference } = sms;
+const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`;
+export const jsonType = { "content-type": "application/json" };
+const formType = { "content-type": "application/x-www-form-urlencoded" };
+/** The secret in the path of reports that nobody signs. */
+export const path = "q7Zk2mV9xT4bR8nW3cY6pL";
+const edKey = createPrivateKey({
+  key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.alloc(32, 7)]),
+  format: "der",
+  type: "pkcs8",
+});
+const twilioError = (status: number, code: number): ScriptedReply => ({
+  status,
+  body: { code, message: `no: ${sms.to}`, more_info: `https://www.twilio.com/docs/errors/${code}`, status },
+});
+const vonageError = (status: number, type: string, title: string): ScriptedReply => ({
+  status,
+  headers: { "content-type": "application/problem+json" },
+  body: { type: `https://developer.vonage.com/api-errors${type}`, title, detail: "no", instance: "bf0ca0bf927b3b52" },
+});
+const telnyxError = (status: number, code: string): ScriptedReply => ({
+  status,
+  body: { errors: [{ code, title: "no", detail: `no: ${sms.to}` }] },
+});
+const infobipRejection = (name: string): ScriptedReply => ({
+  status: 200,
+  body: {
+    messages: [{ to: "31612345678", status: { groupId: 5, groupName: "REJECTED", id: 12, name }, messageId: "m" }],
+  },
+});
+const infobipError = (status: number, messageId: string): ScriptedReply => ({
+  status,
+  body: { requestError: { serviceException: { messageId, text: "no" } } },
+});
+
+export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
+  twilio: {
+    entry: { from: "+15551234567", vars: { account_sid: "AC42" } },
+    secret: "auth-token",
+    reportSecret: "auth-token",
+    asked: {
+      method: "POST",
+      path: "/2010-04-01/Accounts/AC42/Messages.json",
+      headers: { authorization: basic("AC42:auth-token"), ...formType },
+      body: {
+        To: sms.to,
+        From: "+15551234567",
+        Body: sms.text,
+        ValidityPeriod: "540",
+        StatusCallback: `${publicUrl}/webhooks/twilio?reference=${reference}`,
+      },
+    },
+    taken: { status: 201, body: { sid: "SM1", status: "queued", error_code: null } },
+    id: "SM1",
+    refusals: [
+      [twilioError(400, 21_211), "recipient"],
+      [twilioError(400, 21_610), "recipient"],
+      [twilioError(400, 21_614), "recipient"],
+      [twilioError(400, 21_408), "content"],
+      [twilioError(400, 21_606), "content"],
+      [twilioError(401, 20_003), "credentials"],
+      [twilioError(404, 20_404), "credentials"],
+    ],
+    throttled: [twilioError(429, 20_429), twilioError(400, 21_611)],
+    report(status) {
+      const target = `/webhooks/twilio?reference=${reference}`;
+      const fields = { MessageStatus: status, MessageSid: "SM1", AccountSid: "AC42", To: sms.to, ErrorCode: "30003" };
+      const sorted = Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1));
+      const said = createHmac("sha1", "auth-token").update(publicUrl + target + sorted.flat().join(""));
+      const headers = { ...formType, "x-twilio-signature": said.digest("base64") };
+      return { target, headers, body: new URLSearchParams(fields).toString() };
+    },
+    statuses: { sent: "ACCEPTED", delivered: "DELIVERED", undelivered: "UNDELIVERED", failed: "UNDELIVERED" },
+  },
+  vonage: {
+    entry: { from: "Acme", vars: { api_key: "abcd1234" } },
+    secret: "api-secret",
+    reportSecret: "signature-secret",
+    asked: {
+      method: "POST",
+      path: "/v1/messages",
+      headers: { authorization: basic("abcd1234:api-secret"), accept: "application/json" },
+      body: {
+        message_type: "text",
+        channel: "sms",
+        to: "31612345678",
+        from: "Acme",
+        text: sms.text,
+        client_ref: reference,
+        webhook_version: "v1",
+        webhook_url: `${publicUrl}/webhooks/vonage`,
+      },
+    },
+    taken: { status: 202, body: { message_uuid: "aaaaaaaa-bbbb" } },
+    id: "aaaaaaaa-bbbb",
+    refusals: [
+      [vonageError(401, "#unauthorized", "Unauthorized"), "credentials"],
+      [vonageError(403, "#forbidden", "Forbidden"), "credentials"],
+      [vonageError(402, "#low-balance", "Low balance"), "balance"],
+      [vonageError(422, "/messages#1430", "Invalid recipient"), "recipient"],
+      [vonageError(422, "/messages#1120", "Invalid sender"), "content"],
+    ],
+    throttled: [vonageError(429, "/messages#1010", "Rate Limit Hit")],
+    async report(status, now) {
+      const sent = { message_uuid: "aaaaaaaa-bbbb", client_ref: reference, status, channel: "sms", to: "31612345678" };
+      const body = JSON.stringify(sent);
+      const claims = {
+        iss: "Vonage",
+        api_key: "abcd1234",
+        payload_hash: createHash("sha256").update(body).digest("hex"),
+      };
+      const token = new SignJWT(claims).setProtectedHeader({ alg: "HS256", typ: "JWT" }).setIssuedAt(now / 1_000);
+      const headers = { ...jsonType, authorization: `Bearer ${await token.sign(Buffer.from("signature-secret"))}` };
+      return { target: "/webhooks/vonage", headers, body };
+    },
+    statuses: { submitted: "ACCEPTED", delivered: "DELIVERED", rejected: "UNDELIVERED", undeliverable: "UNDELIVERED" },
+  },
+  infobip: {
+    entry: { from: "Acme", vars: { base_url: "xyz.api.infobip.com" } },
+    secret: "api-key",
+    reportSecret: path,
+    asked: {
+      method: "POST",
+      path: "/sms/2/text/advanced",
+      headers: { authorization: "App api-key", accept: "application/json" },
+      body: {
+        messages: [
+          {
+            from: "Acme",
+            destinations: [{ to: "31612345678" }],
+            text: sms.text,
+            callbackData: reference,
+            notifyUrl: `${publicUrl}/webhooks/infobip/${path}`,
+            notifyContentType: "application/json",
+          },
+        ],
+      },
+    },
+    taken: {
+      status: 200,
+      body: {
+        messages: [{ messageId: "m-1", status: { groupId: 1, groupName: "PENDING", name: "PENDING_ACCEPTED" } }],
+      },
+    },
+    id: "m-1",
+    refusals: [
+      [infobipRejection("REJECTED_NOT_ENOUGH_CREDITS"), "balance"],
+      [infobipRejection("REJECTED_DESTINATION"), "recipient"],
+      [infobipRejection("REJECTED_SENDER"), "content"],
+      [infobipError(401, "UNAUTHORIZED"), "credentials"],
+      [infobipError(400, "BAD_REQUEST"), "content"],
+    ],
+    throttled: [infobipError(429, "TOO_MANY_REQUESTS")],
+    report: (groupName) => ({
+      target: `/webhooks/infobip/${path}`,
+      headers: jsonType,
+      body: JSON.stringify({
+        results: [{ messageId: "m-1", callbackData: reference, status: { groupName, name: `${groupName}_X` } }],
+      }),
+    }),
+    statuses: { PENDING: "ACCEPTED", DELIVERED: "DELIVERED", UNDELIVERABLE: "UNDELIVERED", EXPIRED: "UNDELIVERED" },
+  },
+  telnyx: {
+    entry: { from: "+15551234567" },
+    secret: "KEY1",
+    reportSecret: createPublicKey(edKey).export({ type: "spki", format: "der" }).subarray(-32).toString("base64"),
+    asked: {
+      method: "POST",
+      path: "/v2/messages",
+      headers: { authorization: "Bearer KEY1" },
+      body: {
+        from: "+15551234567",
+        to: sms.to,
+        text: sms.text,
+        tags: [reference],
+        use_profile_webhooks: false,
+        webhook_url: `${publicUrl}/webhooks/telnyx`,
+      },
+    },
+    taken: { status: 200, body: { data: { id: "403-1", record_type: "message", to: [{ status: "queued" }] } } },
+    id: "403-1",
+    refusals: [
+      [telnyxError(422, "40310"), "recipient"],
+      [telnyxError(400, "10002"), "recipient"],
+      [telnyxError(403, "20100"), "balance"],
+      [telnyxError(401, "10009"), "credentials"],
+      [telnyxError(422, "40305"), "content"],
+    ],
+    throttled: [telnyxError(429, "10011")],
+    report(status, now) {
+      const payload = { id: "403-1", tags: [reference], to: [{ phone_number: sms.to, status }], errors: [] };
+      const body = JSON.stringify({ data: { event_type: "message.finalized", payload, record_type: "event" } });
+      const at = `${Math.floor(now / 1_000)}`;
+      const said = sign(null, Buffer.from(`${at}|${body}`), edKey).toString("base64");
+      const headers = { ...jsonType, "telnyx-timestamp": at, "telnyx-signature-ed25519": said };
+      return { target: "/webhooks/telnyx", headers, body };
+    },
+    statuses: {
+      sent: "ACCEPTED",
+      delivered: "DELIVERED",
+      delivery_failed: "UNDELIVERED",
+      sending_failed: "UNDELIVERED",
+    },
+  },
+  "sms-gate": {
+    entry: { vars: { username: "AB12" } },
+    secret: "pw",
+    reportSecret: "signing-key",
+    asked: {
+      method: "POST",
+      path: "/3rdparty/v1/messages",
+      headers: { authorization: basic("AB12:pw") },
+      body: { id: reference, textMessage: { text: sms.text }, phoneNumbers: [sms.to], withDeliveryReport: true },
+    },
+    taken: { status: 202, body: { id: reference, state: "Pending", recipients: [{ state: "Pending" }] } },
+    id: reference,
+    refusals: [
+      [{ status: 401, body: { message: "Unauthorized" } }, "credentials"],
+      [{ status: 400, body: { message: "failed to validate: invalid phone number in row 1" } }, "recipient"],
+      [{ status: 400, body: { message: "failed to validate" } }, "content"],
+    ],
+    throttled: [{ status: 429, body: { message: "Too Many Requests" } }],
+    report(event, now) {
+      const payload = { messageId: reference, phoneNumber: sms.to, reason: "RESULT_ERROR_GENERIC_FAILURE" };
+      const body = JSON.stringify({ deviceId: "d", event, id: "e", payload, webhookId: "w" });
+      const at = `${Math.floor(now / 1_000)}`;
+      const said = createHmac("sha256", "signing-key")
+        .update(body + at)
+        .digest("hex");
+      return { target: "/webhooks/sms-gate", headers: { ...jsonType, "x-timestamp": at, "x-signature": said }, body };
+    },
+    statuses: { "sms:sent": "ACCEPTED", "sms:delivered": "DELIVERED", "sms:failed": "UNDELIVERED" },
+  },
+  kannel: {
+    entry: { from: "Acme", vars: { host: "kannel:13013", username: "otpd" } },
+    secret: "pw",
+    reportSecret: path,
+    asked: {
+      method: "GET",
+      path: "/cgi-bin/sendsms",
+      body: {
+        password: "pw",
+        username: "otpd",
+        to: sms.to,
+        from: "Acme",
+        text: sms.text,
+        charset: "UTF-8",
+        "dlr-mask": "27",
+        "dlr-url": `${publicUrl}/webhooks/kannel/${path}?reference=${reference}&status=%d`,
+      },
+    },
+    taken: { status: 202, body: "0: Accepted for delivery" },
+    refusals: [
+      [{ status: 403, body: "Authorization failed for sendsms" }, "credentials"],
+      [{ status: 400, body: "Missing receiver number, rejected" }, "recipient"],
+      [{ status: 400, body: "Sender missing and no global set, rejected" }, "content"],
+    ],
+    throttled: [{ status: 503, body: "Temporal failure, try again later." }],
+    report: (status) => ({
+      target: `/webhooks/kannel/${path}?reference=${reference}&status=${status}`,
+      headers: {},
+      body: "",
+    }),
+    statuses: { "8": "ACCEPTED", "1": "DELIVERED", "2": "UNDELIVERED", "16": "UNDELIVERED" },
+  },
+};
