@@ -47,10 +47,7 @@ export function countMessage(daily: DailyCount | undefined, max: number | undefi
   const isLeft = daily.count < max;
   const count = isLeft ? daily.count + 1 : daily.count;
   const share = shareOf(count, max);
-  // Nobody has been warned under a cap that was raised. Only the highest cap counts as raised: while the instances of a
-  // rollout have two caps, each would otherwise warn anew after every warning of the other.
-  const isRaised = daily.warnedCap > 0 && max > daily.warnedCap;
-  const isNew = share > (isRaised ? 0 : daily.warned);
+  const isNew = share > warnedOf(daily, max);
   const noted: DailyCount = isNew
     ? { day: daily.day, count, warned: share, warnedCap: Math.max(max, daily.warnedCap) }
     : { ...daily, count };
@@ -63,6 +60,18 @@ export function countMessage(daily: DailyCount | undefined, max: number | undefi
     ...(isNew ? { daily: noted } : {}),
     ...reached,
   };
+}
+
+/** The highest share that was warned of under a cap, or under a higher one. */
+function warnedOf({ warned, warnedCap }: DailyCount, max: number): Share | 0 {
+  // Nobody has been warned under a cap that was raised. Only the highest cap counts as raised: while the instances of a
+  // rollout have two caps, each would otherwise warn anew after every warning of the other.
+  return warnedCap > 0 && max > warnedCap ? 0 : warned;
+}
+
+/** The count that is the next to be warned of, or the cap: below it a message is counted, and that is all. Pure. */
+export function nextNotable(daily: DailyCount, max: number): number {
+  return warnedOf(daily, max) === 0 ? Math.ceil((max * 80) / 100) : max;
 }
 
 /** What it adds to the writes of a decision that a message was counted, or was not. Pure. */

@@ -19,7 +19,7 @@ export async function resend(tools: ActTools, caller: Caller, id: string): Promi
     ...scopeOf(tools, caller, id, claim),
     withPrefix: true,
     numberOf: (v) => listedNumber(v.tenant, openPhone(keys, v.kid, v.id, v.phoneBox)),
-    isCapped: dailyMaxOf(tenant, policy) !== undefined,
+    dailyMax: dailyMaxOf(tenant, policy),
   };
   const deciding = store.updateVerification(scope, (view) => decideResend(view, claim, policy, permit?.refusal));
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));

@@ -43,7 +43,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
     slot: claim?.slot,
     phone: facts.ok ? { ...phoneRefOf(tools.keys, policy, facts.value), hasWebhooks } : undefined,
     number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
-    isCapped: facts.ok && dailyMaxOf(tenant, policy) !== undefined,
+    dailyMax: facts.ok ? dailyMaxOf(tenant, policy) : undefined,
   };
   const limited = permit?.refusal;
   const open = () => store.openVerification(scope, (view) => decideSend(view, facts, { claim, policy, limited }));

@@ -105,8 +105,8 @@ export interface OpenScope {
   readonly phone: PhoneRef | undefined;
   /** The number to look up in the tenant's lists; undefined where no list is asked. */
   readonly number?: string | undefined;
-  /** True under a daily cap: the view is to hold the tenant's day. */
-  readonly isCapped?: boolean;
+  /** The tenant's daily cap: under one the view is to hold the tenant's day. */
+  readonly dailyMax?: number | undefined;
 }
 
 export interface UpdateScope {
@@ -118,8 +118,8 @@ export interface UpdateScope {
   readonly withPrefix?: boolean;
   /** Tells the number to look up in the tenant's lists. Pure. */
   readonly numberOf?: (verification: Verification) => string | undefined;
-  /** True under a daily cap: the view is to hold the tenant's day. */
-  readonly isCapped?: boolean;
+  /** The tenant's daily cap: under one the view is to hold the tenant's day. */
+  readonly dailyMax?: number | undefined;
 }
 
 /** A message in hand: claimed, and to be settled before its lease (`message.dueMs`) ends. */

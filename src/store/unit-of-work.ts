@@ -41,7 +41,10 @@ export interface UnitOfWork extends PhoneRows {
   /** What a tenant's lists say of a number: the verdict of the longest entry. */
   verdict(tenant: string, number: string): Verdict | undefined;
 
-  /** A tenant's messages of today. */
+  /**
+   * A tenant's messages of today, at least as many as there are: what an instance has taken for itself in advance (a lot, on
+   * PostgreSQL) counts as used. Exact where the next message is to be warned of or refused.
+   */
   day(tenant: string): DailyCount;
   putDay(tenant: string, day: DailyCount): void;
 
@@ -69,10 +72,17 @@ export interface Act<T> {
   /** The number that it asks the lists about. */
   number?(unit: UnitOfWork): ListedNumber | undefined;
   prefix?(unit: UnitOfWork): PrefixName | undefined;
-  /** The tenant whose day it works on. */
-  cappedTenant?(unit: UnitOfWork): string | undefined;
+  /** What it does with a tenant's day. */
+  daily?(unit: UnitOfWork): DayUse | undefined;
   /** Pure but for what it does to the unit; may be run again on a fresh one. */
   run(unit: UnitOfWork): T;
+}
+
+/** What an act does with a tenant's day. */
+export interface DayUse {
+  readonly tenant: string;
+  /** The cap under which it may count one message; undefined where it can only give one back. */
+  readonly max: number | undefined;
 }
 
 /** A number that a tenant's lists are asked about, in E.164. */

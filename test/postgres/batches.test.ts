@@ -12,7 +12,7 @@ function createBatches(roundTripMs: number) {
     transact: () =>
       new Promise((resolve) => ends.push(() => resolve({ done: [{ ok: true, value: "done" }], decided: [] }))),
   } as unknown as Connections;
-  const batches = new Batches(connections, { now: () => 0, heard: () => {} }, {});
+  const batches = new Batches(connections, { now: () => 0, heard: () => {} }, "one", {});
   return { ends, run: () => batches.run({ run: () => "done" }) };
 }
 

@@ -148,7 +148,8 @@ export async function sendToAll(
 async function messagesToday({ database }: Cluster): Promise<number> {
   const [row] = await select(
     database,
-    "SELECT coalesce(sum(count), 0)::int AS n FROM counters WHERE kind = 'messages'",
+    `SELECT ((SELECT coalesce(sum(count), 0) FROM counters WHERE kind = 'messages')
+      - (SELECT coalesce(sum(units), 0) FROM counter_lots))::int AS n`,
   );
   return Number(row?.["n"]);
 }

@@ -130,17 +130,17 @@ export function createActs(
   function decide(phone: E164, options: SendOptions) {
     const facts = factsOf(phone, options);
     const { tenant } = facts;
-    const scope = { tenant, slot: options.claim?.slot, phone: refOf(phone, options), number: phone, isCapped };
+    const scope = { tenant, slot: options.claim?.slot, phone: refOf(phone, options), number: phone, dailyMax };
     return store.openVerification(scope, (view) => decideSend(view, ok(facts), { claim: options.claim, policy }));
   }
 
-  const isCapped = policy.dailyMessagesMax !== undefined;
+  const dailyMax = policy.dailyMessagesMax;
   const scopeOf = ({ tenant, id }: Verification) => ({ tenant, id, slot: undefined, phoneOf });
   const resendScopeOf = (v: Verification) => ({
     ...scopeOf(v),
     withPrefix: true,
     numberOf: ({ kid, id, phoneBox }: Verification) => openPhone(keys, kid, id, phoneBox),
-    isCapped,
+    dailyMax,
   });
 
   function resend(verification: Verification) {

@@ -36,7 +36,7 @@ afterEach(async () => {
 /** What acts find: each part as the next decision sees it. */
 async function seen({ message, verification }: Job) {
   const scope = { tenant: "default", id: verification.id, slot: undefined, phoneOf: acts.phoneOf };
-  const update = await store.updateVerification({ ...scope, withPrefix: true, isCapped: true }, (view) => ({
+  const update = await store.updateVerification({ ...scope, withPrefix: true, dailyMax: 1_000 }, (view) => ({
     writes: {},
     result: { attempts: view.verification?.attempts, sent: view.prefix?.sent, day: view.daily?.count },
   }));
@@ -101,7 +101,7 @@ test.each([
   const before = await seen(job);
   const scope = { tenant: "default", id: job.verification.id, slot: undefined, phoneOf: acts.phoneOf };
   const failing = store.updateVerification(
-    { ...scope, withPrefix: true, isCapped: true },
+    { ...scope, withPrefix: true, dailyMax: 1_000 },
     ({ verification, daily }) => {
       if (verification === undefined || daily === undefined) throw new Error("there is one");
       const message = { ...job.message, calls: 2 };

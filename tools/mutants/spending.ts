@@ -150,14 +150,15 @@ export const spendingMutants: readonly Mutant[] = [
     name: "warned at every send",
     breaks: "the log is full of one warning",
     place: "src/otp/daily-cap.ts#countMessage",
-    text: `const isNew = share > (isRaised ? 0 : daily.warned);`,
+    text: `const isNew = share > warnedOf(daily, max);`,
     replacement: `const isNew = share > 0;`,
   },
   {
     name: "a raised cap is reached without a word",
     breaks: "an operator who raised the cap hears of the next one when sends are refused",
     place: "src/otp/daily-cap.ts#countMessage",
-    text: `const isNew = share > (isRaised ? 0 : daily.warned);`,
+    text: `const isNew = share > warnedOf(daily, max);`,
     replacement: `const isNew = share > daily.warned;`,
+    suites: store,
   },
 ];

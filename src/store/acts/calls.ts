@@ -28,7 +28,7 @@ export function callActs(engine: Engine) {
         phone: () => phone,
         prefix: () => phone?.prefix?.name(),
         number: () => listed(tenant, scope.number),
-        cappedTenant: () => (scope.isCapped === true ? tenant : undefined),
+        daily: () => (scope.dailyMax === undefined ? undefined : { tenant, max: scope.dailyMax }),
         run(unit) {
           const view = viewOf(unit, scope, phone, phone?.prefix?.name(), scope.number);
           const recorded = view.record && unit.verification(view.record.verificationId);
@@ -51,7 +51,7 @@ export function callActs(engine: Engine) {
         phone: (unit) => refOf(find(unit), phoneOf),
         prefix: (unit) => countedPrefixOf(unit.verification(id), phoneOf),
         number: (unit) => listed(tenant, numberOf(find(unit))),
-        cappedTenant: () => (scope.isCapped === true ? tenant : undefined),
+        daily: () => (scope.dailyMax === undefined ? undefined : { tenant, max: scope.dailyMax }),
         run(unit) {
           const verification = find(unit);
           const ref = refOf(verification, phoneOf);
@@ -75,7 +75,7 @@ export function callActs(engine: Engine) {
 /** What the decision of any call sees, of what its scope asks for. */
 function viewOf(
   unit: UnitOfWork,
-  { tenant, slot, isCapped }: Pick<OpenScope, "tenant" | "slot" | "isCapped">,
+  { tenant, slot, dailyMax }: Pick<OpenScope, "tenant" | "slot" | "dailyMax">,
   ref: PhoneRef | undefined,
   prefix: PrefixName | undefined,
   number: string | undefined,
@@ -86,7 +86,7 @@ function viewOf(
     phone: ref && viewPhone(unit, ref),
     prefix: prefix && unit.prefix(prefix),
     verdict: number === undefined ? undefined : unit.verdict(tenant, number),
-    daily: isCapped === true ? unit.day(tenant) : undefined,
+    daily: dailyMax === undefined ? undefined : unit.day(tenant),
   };
 }
 

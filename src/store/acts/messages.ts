@@ -73,10 +73,11 @@ export function messageActs(engine: Engine) {
     settleMessage({ verificationId, copy }, phoneOf, decide) {
       return engine.perform({
         ...ofMessages(verificationId, phoneOf),
-        cappedTenant(unit) {
+        daily(unit) {
           // It may leave the count of its day.
           const countedDay = unit.message(verificationId, copy)?.countedDay ?? null;
-          return countedDay === null ? undefined : unit.verification(verificationId)?.tenant;
+          const tenant = countedDay === null ? undefined : unit.verification(verificationId)?.tenant;
+          return tenant === undefined ? undefined : { tenant, max: undefined };
         },
         run(unit) {
           const message = unit.message(verificationId, copy);
@@ -113,7 +114,10 @@ function claimMessage(
 ): Promise<Job | undefined> {
   return engine.perform<Job | undefined>({
     ...ofMessages(verificationId, phoneOf),
-    cappedTenant: (unit) => unit.verification(verificationId)?.tenant,
+    daily(unit) {
+      const tenant = unit.verification(verificationId)?.tenant;
+      return tenant === undefined ? undefined : { tenant, max: dailyMaxOf(tenant) };
+    },
     run(unit) {
       const { now } = unit;
       const message = unit.message(verificationId, copy);

@@ -42,8 +42,11 @@ export const copiedTables = [
 ] as const;
 /** PostgreSQL has a clock of its own, the journal is folded into the prefixes before, and the mark of a copy (moved.ts) belongs to the file. */
 export const sqliteOnly = ["clock", "moved", "prefix_journal"];
-/** `daily_messages` follows the counters by itself, for instances of the version before them. */
-export const postgresOnly = ["schema_version", "daily_messages"];
+/**
+ * `daily_messages` follows the counters by itself, for instances of the version before them. Lots are what instances have in
+ * hand, and a file has one.
+ */
+export const postgresOnly = ["schema_version", "daily_messages", "counter_lots"];
 
 export interface CopyOptions {
   /** The SQLite file. */

@@ -8,7 +8,9 @@ import { StoreUnavailable, type BatchMeter, type NamedDecision, type StoreWatche
 import type { Act } from "../unit-of-work.ts";
 import type { StoreClock } from "./clock.ts";
 import { beginByKey, type Connections } from "./connections.ts";
+import { isLotTaken } from "./faults.ts";
 import { load } from "./load.ts";
+import { DayTurned, Lots } from "./lots.ts";
 import type { PostgresUnitOfWork } from "./unit-of-work.ts";
 import { write } from "./write.ts";
 
@@ -35,6 +37,10 @@ export class Batches {
   readonly #clock: StoreClock;
   readonly #onPrefix: (decision: NamedDecision) => void;
   readonly #meter: BatchMeter | undefined;
+  readonly #ownName: string;
+  readonly #given: number | undefined;
+  /** Those of which no batch under way makes use. */
+  readonly #lots: Lots[] = [];
   readonly #queue: Waiting[] = [];
   #underWay = 0;
   #scheduled = false;
@@ -44,7 +50,15 @@ export class Batches {
   #stall: NodeJS.Timeout | undefined;
   #isStalled = false;
 
-  constructor(connections: Connections, clock: StoreClock, { onPrefix, meter }: StoreWatchers) {
+  constructor(
+    connections: Connections,
+    clock: StoreClock,
+    ownName: string,
+    { onPrefix, meter }: StoreWatchers,
+    atOnce?: number,
+  ) {
+    this.#given = atOnce;
+    this.#ownName = ownName;
     this.#meter = meter;
     this.#connections = connections;
     this.#clock = clock;
@@ -83,6 +97,7 @@ export class Batches {
   }
 
   #atOnce(): number {
+    if (this.#given !== undefined) return this.#given;
     return this.#isStalled || this.#connections.roundTripMs() >= nearbyMs ? batchesMax : 1;
   }
 
@@ -94,7 +109,9 @@ export class Batches {
   }
 
   async #performNext(): Promise<void> {
-    await this.#perform(this.#queue.splice(0, batchActsMax));
+    const lots = this.#lots.pop() ?? new Lots(`${this.#ownName}.${this.#underWay}`);
+    await this.#perform(this.#queue.splice(0, batchActsMax), lots);
+    this.#lots.push(lots);
     this.#underWay -= 1;
     clearTimeout(this.#stall);
     this.#stall = undefined;
@@ -103,17 +120,20 @@ export class Batches {
     if (this.#underWay === 0 && this.#queue.length === 0) for (const resolve of this.#whenIdle.splice(0)) resolve();
   }
 
-  async #perform(batch: readonly Waiting[]): Promise<void> {
+  async #perform(batch: readonly Waiting[], lots: Lots): Promise<void> {
     const began = this.#meter?.begin() ?? 0;
+    let loaded: PostgresUnitOfWork | undefined;
     try {
       const { done: outcomes, decided } = await this.#connections.transact(async (transaction) => {
         const acts = batch.map(({ act }) => act);
-        const unit = await load(transaction, this.#clock, acts);
+        const unit = await load(transaction, this.#clock, acts, lots);
+        loaded = unit;
         const done = acts.map((act) => performed(act, unit));
         write(transaction, unit);
         return { done, decided: unit.decided };
       }, beginByKey);
       this.#meter?.end(began, batch.length, true);
+      loaded?.countedUp();
       decided.forEach(this.#onPrefix);
       for (const [i, { resolve, reject }] of batch.entries()) {
         const outcome = outcomes[i];
@@ -121,9 +141,13 @@ export class Batches {
         else reject(outcome?.error);
       }
     } catch (error) {
+      const isOutdated = error instanceof DayTurned || isLotTaken(error);
+      // Whether a lot that may have been used was used is not known either.
+      if (isLotTaken(error) || error instanceof StoreUnavailable) lots.forget();
+      if (isOutdated) return this.#perform(batch, lots);
       // A fault of one act (its values were refused, it failed half way) took its neighbours' with it: each by itself then.
       if (batch.length > 1 && !(error instanceof StoreUnavailable)) {
-        for (const waiting of batch) await this.#perform([waiting]);
+        for (const waiting of batch) await this.#perform([waiting], lots);
       } else {
         if (error instanceof StoreUnavailable) this.#meter?.end(began, batch.length, false);
         const why = error instanceof HalfDone ? error.why : error;

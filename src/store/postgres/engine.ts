@@ -31,6 +31,8 @@ export interface PostgresEngineParts {
   readonly clock: StoreClock;
   /** What this instance is known by to the others. */
   readonly ownName: string;
+  /** As in PostgresOptions. */
+  readonly batches?: number | undefined;
   readonly watch?: { close(): Promise<void> } | undefined;
   readonly watchers?: StoreWatchers;
 }
@@ -51,12 +53,12 @@ export class PostgresEngine implements Engine {
   #announcedMs = 0;
   #isClosed = false;
 
-  constructor({ connections, clock, ownName, watch, watchers = {} }: PostgresEngineParts) {
+  constructor({ connections, clock, ownName, watch, batches, watchers = {} }: PostgresEngineParts) {
     this.#connections = connections;
     this.#clock = clock;
     this.#ownName = ownName;
     this.#watch = watch;
-    this.#batches = new Batches(connections, clock, watchers);
+    this.#batches = new Batches(connections, clock, ownName, watchers, batches);
   }
 
   now(): Instant {

@@ -42,6 +42,11 @@ function isFaultOfData(error: unknown): boolean {
   return error instanceof DatabaseError && /^2[23]/.test(error.code ?? "");
 }
 
+/** True where a lot (lots.ts) was used of which too little was left: another has taken it back. */
+export function isLotTaken(error: unknown): boolean {
+  return error instanceof DatabaseError && error.constraint === "counter_lots_units";
+}
+
 /** An error as the port tells it. A bug of ours stays what it is. */
 export function unavailable(error: unknown): unknown {
   if (!(error instanceof DatabaseError) || isFaultOfData(error)) return error;

@@ -3,7 +3,6 @@
  */
 import { digest } from "../../otp/key-ring.ts";
 import type { Verdict } from "../../otp/destination.ts";
-import { dayOf } from "../../otp/policy.ts";
 import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { Instant } from "../../system.ts";
 import { idBytes, idText } from "../rows/values.ts";
@@ -11,11 +10,11 @@ import { toMessage, type MessageRow } from "../rows/message.ts";
 import { bucketKey, toHistory, type BucketRow, type PhoneRow } from "../rows/phone.ts";
 import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
 import { toRecord, type RecordRow } from "../rows/record.ts";
-import { messageKind, toDaily, type CounterRow } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, type VerificationRow } from "../rows/verification.ts";
 import type { PhoneRef, PrefixName } from "../store.ts";
 import type { Act, ListedNumber } from "../unit-of-work.ts";
 import type { StoreClock } from "./clock.ts";
+import { BatchDays, type CountedRow, type Lots } from "./lots.ts";
 import type { Transaction } from "./connections.ts";
 import { statements as sql } from "./statements.ts";
 import { columns } from "./columns.ts";
@@ -26,6 +25,7 @@ export async function load(
   transaction: Transaction,
   clock: StoreClock,
   acts: readonly Act<unknown>[],
+  lots: Lots,
 ): Promise<PostgresUnitOfWork> {
   const unit = new PostgresUnitOfWork();
   const slots = unique(acts.map(({ slot }) => slot?.digest));
@@ -44,14 +44,13 @@ export async function load(
   for (const row of records) unit.loadRecord(toRecord(row));
   for (const row of verifications) unit.loadVerification(toVerification(row));
   for (const row of messages) unit.loadMessage(toMessage(row));
-  await loadBelongings(transaction, clock, unit, acts, unique(records.map((row) => row.verification_id)));
+  await loadBelongings({ transaction, clock, lots }, unit, acts, unique(records.map((row) => row.verification_id)));
   return unit;
 }
 
 /** Locks and loads what belongs to the verifications and phones that acts are about. */
 async function loadBelongings(
-  transaction: Transaction,
-  clock: StoreClock,
+  { transaction, clock, lots }: { transaction: Transaction; clock: StoreClock; lots: Lots },
   unit: PostgresUnitOfWork,
   acts: readonly Act<unknown>[],
   recorded: readonly Uint8Array[],
@@ -62,17 +61,20 @@ async function loadBelongings(
   const prefixes = named(acts.map((act) => act.prefix?.(unit)));
   const tenants = [...new Set(acts.flatMap(({ guessesOf }) => guessesOf ?? []))];
   const numbers = [...new Map(acts.flatMap((act) => pairOf(act.number?.(unit), numberKey))).values()];
-  const capped = [...new Set(acts.flatMap((act) => act.cappedTenant?.(unit) ?? []))];
+  const now = clock.now();
+  const days = new BatchDays(
+    lots,
+    acts.flatMap((act) => act.daily?.(unit) ?? []),
+    now,
+  );
   // Phones, then prefixes, then tenants.
   const keys = [
     ...lockKeys(phones.indexes),
     ...lockKeys(prefixes.map(prefixLock)),
-    ...lockKeys(capped.map((tenant) => digest("day", tenant))),
+    ...lockKeys(days.locked().map((tenant) => digest("day", tenant))),
   ];
   if (keys.length > 0) transaction.send(sql.lock, [keys]);
-  const now = clock.now();
-  // A batch that is begun at midnight may be decided on the other side of it.
-  const days = capped.flatMap((tenant) => [dayOf(now), dayOf(now) + 1].map((day) => [tenant, day, messageKind]));
+  const rows = days.keys();
   const [referred, [found]] = await Promise.all([
     missing.length === 0 ? [] : transaction.query<VerificationRow>(sql.verifications, [missing]),
     transaction.query<Belongings>(
@@ -83,7 +85,7 @@ async function loadBelongings(
         ...(numbers.length === 0
           ? {}
           : { longestDestinations: columns(numbers.map(({ tenant, number }) => [tenant, number])) }),
-        ...(days.length === 0 ? {} : { counters: columns(days) }),
+        ...(rows.length === 0 ? {} : { counters: columns(rows) }),
         ...phoneValues(phones, now),
       }),
     ),
@@ -95,10 +97,10 @@ async function loadBelongings(
   for (const row of found.prefixes ?? []) unit.loadPrefix(row, toPrefix(row));
   for (const { tenant, wrong, right } of found.guesses ?? []) unit.loadGuesses(tenant, { wrong, right });
   for (const row of found.longestDestinations ?? []) unit.loadVerdict(row, row.verdict);
-  for (const { tenant, ...row } of found.counters ?? []) {
-    if (row.day === dayOf(unit.now)) unit.loadDay(tenant, toDaily(row));
-  }
   loadFound(unit, phones, found);
+  unit.counting = days;
+  for (const { tenant, seen } of await days.load(transaction, found.counters ?? [], unit.now))
+    unit.loadDay(tenant, seen);
 }
 
 /** What one statement has read: rows of each kind, null for none. Those of bytes tell which, from 1 on. */
@@ -107,7 +109,7 @@ interface Belongings {
   readonly prefixes: readonly PrefixRow[] | null;
   readonly guesses: readonly (Guesses & { tenant: string })[] | null;
   readonly longestDestinations: readonly (ListedNumber & { verdict: Verdict })[] | null;
-  readonly counters: readonly (CounterRow & { tenant: string })[] | null;
+  readonly counters: readonly CountedRow[] | null;
   readonly tats: readonly (Placed & Omit<BucketRow, "bucket">)[] | null;
   readonly histories: readonly (Placed & Omit<PhoneRow, "phone_index">)[] | null;
   readonly openAttempts: readonly (Placed & { readonly open: number })[] | null;

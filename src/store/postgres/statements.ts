@@ -60,11 +60,16 @@ const belongings = {
        ORDER BY length(prefix) DESC LIMIT 1
      ) AS d`,
   ),
+  /** With what of each is in lots: of anyone's, and of a holder's own. */
   counters: statement(
     "counters",
-    `SELECT c.* FROM ${unnest(["text", "bigint", "text"])} AS u (tenant, day, kind) CROSS JOIN LATERAL (
-       SELECT tenant, day, count, warned, warned_cap FROM counters
-       WHERE tenant = u.tenant AND day = u.day AND kind = u.kind OFFSET 0
+    `SELECT c.* FROM ${unnest(["text", "bigint", "text", "text"])} AS u (tenant, day, kind, holder) CROSS JOIN LATERAL (
+       SELECT tenant, day, count, warned, warned_cap,
+         (SELECT coalesce(sum(units), 0)::bigint FROM counter_lots AS l
+          WHERE l.tenant = u.tenant AND l.day = u.day AND l.kind = u.kind) AS in_lots,
+         (SELECT coalesce(sum(units), 0)::bigint FROM counter_lots AS l
+          WHERE l.tenant = u.tenant AND l.day = u.day AND l.kind = u.kind AND l.holder = u.holder) AS in_hand
+       FROM counters WHERE tenant = u.tenant AND day = u.day AND kind = u.kind OFFSET 0
      ) AS c`,
   ),
   tats: statement(
@@ -130,6 +135,12 @@ const writes = {
      SELECT * FROM ${unnest(["text", "bigint", "text", "bigint", "smallint", "bigint"])}
      ON CONFLICT (tenant, day, kind) DO UPDATE SET ${updates(["count", "warned", "warned_cap"])}`,
   ),
+  putLots: statement(
+    "put-lots",
+    `INSERT INTO counter_lots (tenant, day, kind, holder, units)
+     SELECT * FROM ${unnest(["text", "bigint", "text", "text", "bigint"])}
+     ON CONFLICT (tenant, day, kind, holder) DO UPDATE SET units = excluded.units`,
+  ),
   addGuesses: statement(
     "add-guesses",
     `INSERT INTO guesses (tenant, minute, wrong_codes, right_codes)
@@ -192,8 +203,31 @@ export const statements = {
     `DELETE FROM guesses WHERE (tenant, minute) IN (SELECT tenant, minute FROM guesses WHERE minute < $1 LIMIT $2)
      RETURNING minute`,
   ),
-  deleteCounters: statement("delete-counters", `DELETE FROM counters WHERE day < $1`),
   prefix: statement("prefix", `SELECT ${list(prefixColumns)} FROM prefixes WHERE tenant = $1 AND prefix = $2`),
+  /** Takes back what is in lots, of whomever: whoever had one finds it empty. Tells how much it was. */
+  emptyLots: statement(
+    "empty-lots",
+    `WITH held AS (
+       SELECT holder, units FROM counter_lots WHERE tenant = $1 AND day = $2 AND kind = $3 AND units > 0
+       ORDER BY holder FOR UPDATE
+     ), emptied AS (
+       UPDATE counter_lots AS l SET units = 0 FROM held
+       WHERE l.tenant = $1 AND l.day = $2 AND l.kind = $3 AND l.holder = held.holder
+     ) SELECT coalesce(sum(units), 0)::bigint AS units FROM held`,
+  ),
+  /** Fails where a lot has fewer units than are taken from it, or is not there: another has taken it back. */
+  changeLots: statement(
+    "change-lots",
+    `MERGE INTO counter_lots AS l
+     USING ${unnest(["text", "bigint", "text", "text", "bigint"])} AS u (tenant, day, kind, holder, more)
+     ON l.tenant = u.tenant AND l.day = u.day AND l.kind = u.kind AND l.holder = u.holder
+     WHEN MATCHED THEN UPDATE SET units = l.units + u.more
+     WHEN NOT MATCHED THEN INSERT VALUES (u.tenant, u.day, u.kind, u.holder, u.more)`,
+  ),
+  deleteCounters: statement(
+    "delete-counters",
+    `WITH lots AS (DELETE FROM counter_lots WHERE day < $1) DELETE FROM counters WHERE day < $1`,
+  ),
   prefixesFrom: statement(
     "prefixes-from",
     `SELECT ${list(prefixColumns)} FROM prefixes WHERE (tenant, prefix) > ($1, $2) ORDER BY tenant, prefix LIMIT $3`,

@@ -16,6 +16,7 @@ import type { Instant } from "../../system.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
 import { ChangeSet } from "./change-set.ts";
+import type { BatchDays } from "./lots.ts";
 
 const keyOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 export const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
@@ -39,11 +40,6 @@ interface NamedPrefix {
   readonly record: PrefixRecord;
 }
 
-interface Day {
-  readonly tenant: string;
-  readonly daily: DailyCount;
-}
-
 /** Codes compared in one minute of one tenant, to be added to those there are. */
 interface Count extends Guesses {
   readonly tenant: string;
@@ -62,8 +58,9 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly buckets = new ChangeSet<Bucket>();
   readonly histories = new ChangeSet<StoredHistory>();
   readonly prefixes = new ChangeSet<NamedPrefix>();
-  /** Days of tenants under a cap, by tenant. */
-  readonly days = new ChangeSet<Day>();
+  /** Days of tenants under a cap, by tenant, and how they are counted. */
+  readonly #days = new Map<string, DailyCount>();
+  counting: BatchDays | undefined;
   readonly events: OwedEvent[] = [];
   /** Decisions about prefixes that are to be written, and then passed on. */
   readonly decided: NamedDecision[] = [];
@@ -99,7 +96,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.#verdicts.set(numberKey(of), verdict);
   }
   loadDay(tenant: string, daily: DailyCount): void {
-    this.days.load(tenant, { tenant, daily });
+    this.#days.set(tenant, daily);
   }
   loadPrefix(name: PrefixName, record: PrefixRecord): void {
     this.prefixes.load(prefixKey(name), { name, record });
@@ -191,11 +188,15 @@ export class PostgresUnitOfWork implements UnitOfWork {
   }
 
   day(tenant: string): DailyCount {
-    return this.days.get(tenant)?.daily ?? newDay(this.now);
+    return this.#days.get(tenant) ?? newDay(this.now);
+  }
+  /** Once it is durable: notes what is left of the lots that it counted in. */
+  countedUp(): void {
+    this.counting?.committed((tenant) => this.day(tenant));
   }
   putDay(tenant: string, daily: DailyCount): void {
     this.changesMade += 1;
-    this.days.put(tenant, { tenant, daily });
+    this.#days.set(tenant, daily);
   }
 
   prefix(name: PrefixName): PrefixRecord {

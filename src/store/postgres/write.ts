@@ -8,11 +8,11 @@ import { eventValues } from "../rows/event.ts";
 import { messageValues } from "../rows/message.ts";
 import { decisionValues, prefixValues } from "../rows/prefix.ts";
 import { recordValues } from "../rows/record.ts";
-import { messageKind } from "../rows/tenant.ts";
 import { verificationChanges, verificationValues } from "../rows/verification.ts";
 import { columns, type Cell } from "./columns.ts";
 import type { Transaction } from "./connections.ts";
 import { named } from "./load.ts";
+import type { BatchDays } from "./lots.ts";
 import { statements as sql } from "./statements.ts";
 import type { PostgresUnitOfWork } from "./unit-of-work.ts";
 
@@ -20,7 +20,10 @@ import type { PostgresUnitOfWork } from "./unit-of-work.ts";
 const togetherMin = 3;
 
 export function write(transaction: Transaction, unit: PostgresUnitOfWork): void {
-  const parts = partsOf(unit);
+  const days = unit.counting?.writes((tenant) => unit.day(tenant));
+  // Before all else: who takes a lot back waits for who uses it, and then for the rows that both of them write.
+  if (days !== undefined && days.changeLots.length > 0) transaction.send(sql.changeLots, columns(days.changeLots));
+  const parts = partsOf(unit, days);
   if (parts.length < togetherMin) for (const [name, values] of parts) transaction.send(sql[name], values);
   else transaction.send(sql.writes.statement, sql.writes.values(Object.fromEntries(parts)));
   writeRarely(transaction, unit);
@@ -32,11 +35,10 @@ type Part =
     : never;
 
 /** What is to be written, by statement. */
-function partsOf(unit: PostgresUnitOfWork): Part[] {
+function partsOf(unit: PostgresUnitOfWork, days: ReturnType<BatchDays["writes"]> | undefined): Part[] {
   const verifications = unit.verifications.changes().written;
   const isNew = (v: Verification) => unit.newVerifications.has(v.id);
   const counts = [...unit.counts.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
-  const days = unit.days.changes().written;
   const rows: Record<Part[0], Cell[][]> = {
     insertVerifications: verifications.filter(isNew).map(verificationValues),
     updateVerifications: verifications.filter((v) => !isNew(v)).map(verificationChanges),
@@ -44,14 +46,8 @@ function partsOf(unit: PostgresUnitOfWork): Part[] {
     putTats: unit.buckets.changes().written.map(({ bucket, tatMs, kid }) => [bucket, tatMs, kid]),
     putHistories: unit.histories.changes().written.map(({ index, history, kid }) => historyValues(index, history, kid)),
     putPrefixes: unit.prefixes.changes().written.map(({ name, record }) => prefixValues(name, record)),
-    putCounters: days.map(({ tenant, daily }) => [
-      tenant,
-      daily.day,
-      messageKind,
-      daily.count,
-      daily.warned,
-      daily.warnedCap,
-    ]),
+    putCounters: days?.putCounters ?? [],
+    putLots: days?.putLots ?? [],
     addGuesses: counts.map(({ tenant, minute, wrong, right }) => [tenant, minute, wrong, right]),
     insertEvents: unit.events.map((event) => [...eventValues(event), unit.now]),
     putRecords: unit.storedRecords.changes().written.map(recordValues),

@@ -1,0 +1,216 @@
+/**
+ * Lots: messages of tenants' days that an instance takes in advance, so that its sends need not wait for those of others. A
+ * row of `counters` counts what is used and what is in lots; a row of `counter_lots` says how much of a lot is unused. What a
+ * batch uses leaves its lot in the batch's own transaction. So a lot is worth at any moment what its row says, whether its
+ * holder lives or not, and whoever finds little left takes all lots back and counts in the row, one batch after the other.
+ *
+ * A lot never reaches the next count that is to be warned of or refused (`nextNotable`). Those are counted in the row, where
+ * all is known.
+ */
+import { nextNotable, type DailyCount } from "../../otp/daily-cap.ts";
+import { dayOf } from "../../otp/policy.ts";
+import type { Instant } from "../../system.ts";
+import { messageKind, toDaily, type CounterRow } from "../rows/tenant.ts";
+import type { DayUse } from "../unit-of-work.ts";
+import type { Cell } from "./columns.ts";
+import type { Transaction } from "./connections.ts";
+import { statements as sql } from "./statements.ts";
+
+/** Some seconds' worth of a busy instance. */
+const unitsMax = 512;
+/** A lot is at most such a part of the room there is, so that the others find some too. */
+const roomParts = 8;
+
+/** The day has turned while a batch was loaded: its lots are of yesterday, and it is to be run again. */
+export class DayTurned extends Error {}
+
+/** What is known of a lot: good until somebody takes it back, which the next use of it shows. */
+interface Lot {
+  readonly day: number;
+  /** The cap that it was taken under. */
+  readonly max: number;
+  /** The count that it may not reach. */
+  readonly below: number;
+  readonly units: number;
+  readonly daily: DailyCount;
+}
+
+/** A row of the day, with what of it is in lots. */
+export type CountedRow = CounterRow & { readonly tenant: string; readonly in_lots: number; readonly in_hand: number };
+
+/** What a batch does with the day of one tenant. */
+interface Use {
+  readonly tenant: string;
+  /** Messages that it counts, at most, and gives back. */
+  wants: number;
+  backs: number;
+  /** The cap of all that it counts; undefined where there are several. */
+  max: number | undefined;
+  /** The lot that it uses; without one it counts in the row, which is locked then. */
+  lot: Lot | undefined;
+}
+
+/** What a batch has found, as its acts see it first, and how what they make of it is written. */
+type Found =
+  | { readonly by: "lot"; readonly tenant: string; readonly seen: DailyCount; readonly lot: Lot | undefined }
+  /** `seen` is of a lot that is new or larger, of so many units; so many are in the row then. */
+  | {
+      readonly by: "new lot";
+      readonly tenant: string;
+      readonly seen: DailyCount;
+      readonly lot: Lot;
+      readonly count: number;
+    }
+  | { readonly by: "row"; readonly tenant: string; readonly seen: DailyCount; readonly isEmptied: boolean };
+
+/** The lots of one holder. An instance is as many holders as it has batches under way, so that they do not wait for each other. */
+export class Lots {
+  readonly holder: string;
+  readonly #known = new Map<string, Lot>();
+
+  constructor(holder: string) {
+    this.holder = holder;
+  }
+
+  find(tenant: string): Lot | undefined {
+    return this.#known.get(tenant);
+  }
+  know(tenant: string, lot: Lot | undefined): void {
+    if (lot === undefined) this.#known.delete(tenant);
+    else this.#known.set(tenant, lot);
+  }
+  /** Nobody knows what became of what a batch has used, or another has taken a lot back. */
+  forget(): void {
+    this.#known.clear();
+  }
+}
+
+/** The days that a batch counts in. */
+export class BatchDays {
+  readonly #lots: Lots;
+  readonly #day: number;
+  readonly #uses: readonly Use[];
+  #found: Found[] = [];
+
+  constructor(lots: Lots, uses: readonly DayUse[], now: Instant) {
+    this.#lots = lots;
+    this.#day = dayOf(now);
+    const byTenant = new Map<string, Use>();
+    for (const { tenant, max } of uses) {
+      const use = byTenant.get(tenant) ?? { tenant, wants: 0, backs: 0, max, lot: lots.find(tenant) };
+      byTenant.set(tenant, use);
+      use.backs += 1;
+      if (max === undefined) continue;
+      use.max = use.wants === 0 || use.max === max ? max : undefined;
+      use.wants += 1;
+    }
+    for (const use of byTenant.values()) if (!isEnough(use, this.#day)) use.lot = undefined;
+    this.#uses = [...byTenant.values()];
+  }
+
+  /** The tenants whose rows are to be locked. */
+  locked(): string[] {
+    return this.#uses.filter(isOfRow).map(({ tenant }) => tenant);
+  }
+
+  /** The keys of their rows. A batch that is begun at midnight may be decided on the other side of it. */
+  keys(): Cell[][] {
+    const days = [this.#day, this.#day + 1];
+    return this.locked().flatMap((tenant) => days.map((day) => [tenant, day, messageKind, this.#lots.holder]));
+  }
+
+  /** Takes new lots where there is room for them, and takes all back where there is not. */
+  async load(transaction: Transaction, rows: readonly CountedRow[], now: Instant): Promise<readonly Found[]> {
+    const day = dayOf(now);
+    const today = rows.filter((row) => row.day === day);
+    for (const use of this.#uses) {
+      if (!isOfRow(use)) {
+        if (use.lot !== undefined && day !== use.lot.day) throw new DayTurned();
+        this.#found.push(foundInHand(use, day));
+        continue;
+      }
+      const row = today.find(({ tenant }) => tenant === use.tenant);
+      const daily = row === undefined ? { day, count: 0, warned: 0 as const, warnedCap: 0 } : toDaily(row);
+      const lot = newLot(use, daily, row?.in_hand ?? 0);
+      if (lot !== undefined || row === undefined || row.in_lots === 0) {
+        this.#found.push(foundInRow(use, daily, lot, row?.in_hand ?? 0, false));
+        continue;
+      }
+      const [emptied] = await transaction.query<{ units: number }>(sql.emptyLots, [use.tenant, day, messageKind]);
+      const exact = { ...daily, count: daily.count - (emptied?.units ?? 0) };
+      this.#found.push(foundInRow(use, exact, newLot(use, exact, 0), 0, true));
+    }
+    return this.#found;
+  }
+
+  /** What is to be written, by statement, given what acts have made of each day. */
+  writes(dayOfTenant: (tenant: string) => DailyCount): Record<"putCounters" | "putLots" | "changeLots", Cell[][]> {
+    const written: Record<"putCounters" | "putLots" | "changeLots", Cell[][]> = {
+      putCounters: [],
+      putLots: [],
+      changeLots: [],
+    };
+    const { holder } = this.#lots;
+    for (const found of this.#found) {
+      const { tenant, seen } = found;
+      const daily = dayOfTenant(tenant);
+      const used = daily.count - seen.count;
+      const row = (count: number) => [tenant, seen.day, messageKind, count, daily.warned, daily.warnedCap];
+      const lot = (units: number) => [tenant, seen.day, messageKind, holder, units];
+      if (found.by === "row") {
+        if (found.isEmptied || daily !== seen) written.putCounters.push(row(daily.count));
+      } else if (found.by === "new lot") {
+        written.putCounters.push(row(found.count));
+        written.putLots.push(lot(found.lot.units - used));
+      } else if (used !== 0) written.changeLots.push(lot(-used));
+    }
+    return written;
+  }
+
+  /** Notes what is left of the lots, once the batch is durable. */
+  committed(dayOfTenant: (tenant: string) => DailyCount): void {
+    for (const { tenant, seen, ...found } of this.#found) {
+      const used = dayOfTenant(tenant).count - seen.count;
+      if (found.by === "row") this.#lots.know(tenant, undefined);
+      else if (found.lot !== undefined) this.#lots.know(tenant, { ...found.lot, units: found.lot.units - used });
+    }
+  }
+}
+
+/** Whether a use needs the row: it counts more than its lot has, or under another cap than that of the lot. */
+const isOfRow = ({ wants, lot }: Use) => wants > 0 && lot === undefined;
+
+function isEnough({ wants, max, lot }: Use, day: number): boolean {
+  return lot !== undefined && lot.day === day && (wants === 0 || (lot.max === max && lot.units >= wants));
+}
+
+function foundInHand({ tenant, backs, lot }: Use, day: number): Found {
+  // What only gives back needs no lot: what it gives is its lot, should it have none.
+  const seen = lot === undefined ? { day, count: backs, warned: 0 as const, warnedCap: 0 } : seenWith(lot);
+  return { by: "lot", tenant, seen, lot };
+}
+
+function foundInRow(
+  { tenant }: Use,
+  daily: DailyCount,
+  lot: Lot | undefined,
+  inHand: number,
+  isEmptied: boolean,
+): Found {
+  if (lot === undefined) return { by: "row", tenant, seen: daily, isEmptied };
+  return { by: "new lot", tenant, seen: seenWith(lot), lot, count: daily.count + lot.units - inHand };
+}
+
+/** A lot for a use, with what is in hand; undefined where the room that the day has left is too small for one. */
+function newLot({ wants, max }: Use, daily: DailyCount, inHand: number): Lot | undefined {
+  if (max === undefined) return undefined;
+  const below = nextNotable(daily, max);
+  const room = below - 1 - daily.count;
+  const units = Math.min(unitsMax, Math.floor(room / roomParts));
+  return units < wants ? undefined : { day: daily.day, max, below, units: units + inHand, daily };
+}
+
+/** The day as the holder of a lot sees it: as if all others had used theirs. */
+function seenWith({ daily, below, units }: Lot): DailyCount {
+  return { ...daily, count: below - 1 - units };
+}

@@ -1,0 +1,186 @@
+/**
+ * Instances take lots of a tenant's day, and so do not wait for each other's sends. The cap holds all the same, and nothing of
+ * it is lost with an instance.
+ */
+import { rmSync } from "node:fs";
+import { Client } from "pg";
+import { expect, inject, test } from "vitest";
+import { digest } from "../../src/otp/key-ring.ts";
+import type { E164 } from "../../src/otp/phone-number.ts";
+import { decideSettle } from "../../src/otp/settlement.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
+import type { Store } from "../../src/store/store.ts";
+import { createActs, ringOf, testPolicy, type Acts } from "../store/acts.ts";
+import { tally } from "../support/clients/volley.ts";
+import { newPhone } from "../support/data/phones.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { select } from "../support/databases/rows.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
+import { startCluster } from "./cluster.ts";
+
+const dayMs = 86_400_000;
+const system = createManualSystem();
+
+async function database(): Promise<string> {
+  const url = await newDatabase();
+  if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
+  return url;
+}
+
+const openMany = (url: string, count: number) =>
+  Promise.all(Array.from({ length: count }, () => openPostgres({ url, system, clock: "system" })));
+const under = (store: Store, dailyMessagesMax: number) =>
+  createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax });
+const sendAny = (acts: Acts) => acts.trySend(newPhone() as E164);
+const refused = {
+  outcome: { kind: "refused", cause: "recipient", detail: "no" },
+  provider: "one",
+  providers: 1,
+} as const;
+
+/** What counts as used, and what is in lots. */
+async function counted(url: string): Promise<{ used: number; inLots: number }> {
+  const [row] = await select(
+    { kind: "postgres", url },
+    `SELECT (SELECT coalesce(sum(count), 0) FROM counters)::int AS count,
+       (SELECT coalesce(sum(units), 0) FROM counter_lots)::int AS in_lots`,
+  );
+  const inLots = Number(row?.["in_lots"]);
+  return { used: Number(row?.["count"]) - inLots, inLots };
+}
+
+test("sends of an instance with a lot wait for nobody who counts in the row", async () => {
+  const url = await database();
+  const stores = await openMany(url, 1);
+  const [acts] = stores.map((store) => under(store, 10_000));
+  if (acts === undefined) throw new Error("there is one");
+  await acts.send(newPhone() as E164);
+  const holder = new Client(url);
+  await holder.connect();
+  const name = digest("day", "default").readBigInt64BE(0).toString();
+  await holder.query("SELECT pg_advisory_lock($1::bigint)", [name]);
+  const jobs = await Promise.all(Array.from({ length: 20 }, () => acts.send(newPhone() as E164)));
+  // What is given back goes into the lot, without the row.
+  const [job] = jobs;
+  if (job === undefined) throw new Error("there are twenty");
+  await stores[0]?.settleMessage(job.message, acts.phoneOf, (view) => decideSettle(view, refused, acts.policy));
+  expect((await counted(url)).used).toBe(20);
+  await holder.end();
+  for (const store of stores) await store.close();
+});
+
+test.each([7, 137, 900])(
+  "of 1,200 sends through four instances at once %i go out under that cap, each share is warned of once",
+  async (cap) => {
+    const url = await database();
+    const stores = await openMany(url, 4);
+    const acts = stores.map((store) => under(store, cap));
+    const shares: unknown[] = [];
+    const outcomes = await Promise.all(
+      Array.from({ length: 1_200 }, async (_, i) => {
+        const one = acts[i % 4] as Acts;
+        try {
+          const { share } = await one.send(newPhone() as E164);
+          if (share !== undefined) shares.push(share);
+          return "opened";
+        } catch (error) {
+          return String(error).includes("SPEND_LIMIT") ? "SPEND_LIMIT" : String(error);
+        }
+      }),
+    );
+    expect(outcomes.filter((each) => each === "opened")).toHaveLength(cap);
+    expect(outcomes.filter((each) => each === "SPEND_LIMIT")).toHaveLength(1_200 - cap);
+    expect([shares.length, new Set(shares)]).toEqual([2, new Set([80, 100])]);
+    expect(await counted(url)).toEqual({ used: cap, inLots: 0 });
+    for (const store of stores) await store.close();
+  },
+);
+
+test("a share is warned of by the very message that reaches it, whoever has lots", async () => {
+  const url = await database();
+  const stores = await openMany(url, 2);
+  const [one, two] = stores.map((store) => under(store, 1_000));
+  if (one === undefined || two === undefined) throw new Error("there are two");
+  const warnedAt: number[] = [];
+  for (let sent = 1; sent <= 1_000; sent += 1) {
+    const { share } = await (sent % 3 === 0 ? one : two).send(newPhone() as E164);
+    if (share !== undefined) warnedAt.push(sent);
+  }
+  expect(warnedAt).toEqual([800, 1_000]);
+  expect([await sendAny(one), await sendAny(two)]).toEqual(["SPEND_LIMIT", "SPEND_LIMIT"]);
+  for (const store of stores) await store.close();
+});
+
+test("a cap that is lowered holds for whoever knows it, beside lots that were taken under the higher one", async () => {
+  const url = await database();
+  const stores = await openMany(url, 2);
+  const [one, two] = stores as [Store, Store];
+  for (let i = 0; i < 40; i += 1) await sendAny(under(one, 1_000));
+  expect((await counted(url)).inLots).toBeGreaterThan(50);
+  const lowered = under(two, 50);
+  const outcomes = await Promise.all(Array.from({ length: 20 }, () => sendAny(lowered)));
+  expect(outcomes.filter((each) => each === "opened")).toHaveLength(10);
+  // The one with the lot hears of it too: what it had left is worth nothing under the lower cap.
+  expect(await sendAny(under(one, 50))).toBe("SPEND_LIMIT");
+  // And raised again there is room, also for whoever's lot was taken back.
+  expect(await sendAny(under(one, 1_000))).toBe("opened");
+  expect((await counted(url)).used).toBe(51);
+  for (const store of stores) await store.close();
+});
+
+test("a lot that was taken back is not used, though its holder has heard nothing of it", async () => {
+  const url = await database();
+  const stores = await openMany(url, 2);
+  const [one, two] = stores.map((store) => under(store, 300));
+  if (one === undefined || two === undefined) throw new Error("there are two");
+  expect([await sendAny(one), (await counted(url)).inLots]).toEqual(["opened", 28]);
+  await Promise.all(Array.from({ length: 299 }, () => two.send(newPhone() as E164)));
+  expect([await sendAny(one), await counted(url)]).toEqual(["SPEND_LIMIT", { used: 300, inLots: 0 }]);
+  for (const store of stores) await store.close();
+});
+
+test("a lot is of its day alone", async () => {
+  const url = await database();
+  const clock = createManualSystem();
+  clock.advance(dayMs - (clock.now() % dayMs) - 1);
+  const store = await openPostgres({ url, system: clock, clock: "system" });
+  const acts = createActs(store, clock, ringOf(1), { ...testPolicy, dailyMessagesMax: 1_000 });
+  const job = await acts.send(newPhone() as E164);
+  clock.advance(1);
+  for (let i = 0; i < 3; i += 1) await sendAny(acts);
+  await store.settleMessage(job.message, acts.phoneOf, (view) => decideSettle(view, refused, acts.policy));
+  const days = await select(
+    { kind: "postgres", url },
+    `SELECT (count - (SELECT sum(units) FROM counter_lots AS l WHERE l.day = c.day))::int AS used
+     FROM counters AS c ORDER BY day`,
+  );
+  expect(days.map(({ used }) => used)).toEqual([1, 3]);
+  await store.close();
+});
+
+test("of 1,000 sends at once the cap of 137 go out through four processes", async () => {
+  const folder = temporaryFolder();
+  const cluster = await startCluster(folder, await database(), { OTP_DAILY_MESSAGE_CAP: "137" });
+  const shots = Array.from({ length: 1_000 }, () => ({ rpc: "SendOtp" as const, message: { phone: newPhone() } }));
+  expect(tally(await cluster.fire(shots))).toEqual({ OK: 137, SPEND_LIMIT: 863 });
+  await cluster.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+test("what an instance had in its lot when it was killed goes out through the others, all of it and no more", async () => {
+  const folder = temporaryFolder();
+  const url = await database();
+  const cluster = await startCluster(folder, url, { OTP_DAILY_MESSAGE_CAP: "300" });
+  const { value } = await cluster.call(0, "SendOtp", { phone: newPhone() });
+  expect([value?.["state"], (await counted(url)).inLots]).toEqual(["STATE_PENDING", 28]);
+  await cluster.instances[0]?.killed();
+  const others = [1, 2, 3] as const;
+  const answers = await Promise.all(
+    Array.from({ length: 360 }, (_, i) => cluster.call(others[i % 3] ?? 1, "SendOtp", { phone: newPhone() })),
+  );
+  const ok = answers.filter((each) => each.value !== undefined).length;
+  expect([ok, answers.filter(({ reason }) => reason === "SPEND_LIMIT").length]).toEqual([299, 61]);
+  await cluster.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
