@@ -24,13 +24,14 @@ import { growth } from "./sections/growth.ts";
 import { latency } from "./sections/latency.ts";
 import { openCodeBox } from "./drive/load.ts";
 import { memory } from "./sections/memory.ts";
+import { network } from "./sections/network.ts";
 import { rest } from "./sections/rest.ts";
 import { canPin, pinLoad } from "./drive/processes.ts";
 import type { Place } from "./drive/targets.ts";
 
 type Section = (place: Place, effort: Effort, without: Without) => Promise<Findings>;
 
-const sections: Readonly<Record<string, Section>> = { compare, bare, counts, latency, growth, memory, rest };
+const sections: Readonly<Record<string, Section>> = { compare, bare, counts, latency, growth, memory, network, rest };
 const runMaxMs = 25 * 60_000;
 const root = new URL("../../", import.meta.url).pathname;
 const marks = ["<!-- what follows is written by npm run bench -->", "<!-- up to here -->"] as const;

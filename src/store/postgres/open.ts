@@ -18,6 +18,8 @@ export interface PostgresOptions extends StoreWatchers {
   readonly system: System;
   /** Whose clock decides; `system` is for tests. */
   readonly clock?: "database" | "system";
+  /** Batches under way at once, to measure what their number costs; unless given, it goes by how long a round trip takes. */
+  readonly batches?: number | undefined;
   /** Called when another instance has left messages for anybody to take. With it, one more connection is opened (watch.ts). */
   readonly onNudge?: (() => void) | undefined;
 }
@@ -33,7 +35,9 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     if (row !== undefined) clock.heard(row.now_ms);
     const ownName = Buffer.from(system.randomBytes(8)).toString("hex");
     const watch = onNudge && createWatch({ url, connections, ownName, onNudge });
-    return createStore(new PostgresEngine({ connections, clock, ownName, watch, watchers: options }));
+    return createStore(
+      new PostgresEngine({ connections, clock, ownName, watch, watchers: options, batches: options.batches }),
+    );
   } catch (error) {
     await connections.close();
     if (!(error instanceof Error)) throw error;

@@ -13,6 +13,7 @@ import type { Provider } from "../../../src/delivery/provider.ts";
 import { startService } from "../../../src/main.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
 import { openStore } from "../../../src/store/open.ts";
+import { openPostgres } from "../../../src/store/postgres/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { createSystem } from "../../../src/system.ts";
 import { createTelemetry } from "../../../src/telemetry.ts";
@@ -24,6 +25,8 @@ export interface ServiceOptions {
   readonly codes: string;
   /** True for a transaction of its own for every act, as without group commit. */
   readonly isOneAtATime?: boolean;
+  /** Batches under way at once on PostgreSQL; as many as the store chooses unless given. */
+  readonly batches?: number;
   /** How long the provider takes to accept; no time unless given. */
   readonly providerMs?: number;
 }
@@ -90,6 +93,14 @@ function oneAtATime(store: Store): Store {
   });
 }
 
+/** Opens PostgreSQL with so many batches under way at once. */
+function withBatches(batches: number): typeof openStore {
+  return ({ database, ...given }) => {
+    if (database.kind !== "postgres") throw new Error("there are no batches on SQLite");
+    return openPostgres({ url: database.url, ...given, batches });
+  };
+}
+
 const parsed = parseConfig(process.env, () => "");
 if (!parsed.ok) throw new Error(parsed.faults.join("\n"));
 const service = await startService(parsed.value, {
@@ -98,6 +109,7 @@ const service = await startService(parsed.value, {
   print: () => {},
   providers: [provider],
   ...(options.isOneAtATime === true ? { openStore: async (given) => oneAtATime(await openStore(given)) } : {}),
+  ...(options.batches === undefined ? {} : { openStore: withBatches(options.batches) }),
 });
 process.stdout.write(`port ${service.port}\n`);
 process.on("SIGTERM", () => void service.stop().then(() => process.exit(0)));
