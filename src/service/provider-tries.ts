@@ -37,7 +37,7 @@ export function spendTry({
   const indexes = keys.all.map((key) => phoneIndex(key, defaultTenant, triesOf));
   const phone = { indexes, kid: keys.current.kid, knownUser: false, buckets: 1 };
   const max = dailyMaxOf(defaultTenant, policy);
-  const scope = { tenant: defaultTenant, slot: undefined, phone, isCapped: max !== undefined };
+  const scope = { tenant: defaultTenant, slot: undefined, phone, dailyMax: max };
   return store.openVerification(scope, (view) => decideTry(view, max));
 }
 
