@@ -7,6 +7,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { newPrefix, prefixOf, type PrefixRecord } from "../../src/otp/pumping-guard.ts";
+import type { E164 } from "../../src/otp/phone-number.ts";
 import { Recent } from "../../src/store/sqlite/recent.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Job, Store } from "../../src/store/store.ts";
@@ -91,6 +92,69 @@ test("a tenant that is forgotten within the batch that counted for it keeps its 
   for (let i = 0; i < 256; i++) await send(i);
   // The next tenant takes the place of the first.
   expect(await Promise.all([send(0), send(256), send(0)])).toEqual(["opened", "opened", "SPEND_LIMIT"]);
+});
+
+test("a phone counts in the next act as others have left it, and in its own batch as that has", async () => {
+  const bucketsOf = async () => {
+    const scope = { tenant: "default", slot: undefined, phone: acts.refOf(ann) };
+    return store.openVerification(scope, ({ phone, now }) => ({ writes: {}, result: phone?.tats.map((t) => t > now) }));
+  };
+  const { verification } = await acts.send(ann);
+  const [wrong, read] = await Promise.all([acts.guess(verification, acts.wrongCode(verification)), bucketsOf()]);
+  expect([wrong, read]).toEqual(["CODE_MISMATCH", [true, true]]);
+  const other = await openSqlite({ path, system, exclusive: false });
+  await other.resetPhone(acts.refOf(ann));
+  await other.close();
+  expect(await bucketsOf()).toEqual([false, false]);
+  // A reset between two sends of one batch is written as it came.
+  await Promise.all([
+    acts.send(ann),
+    store.resetPhone(acts.refOf(ann)),
+    acts.send(ann),
+    store.resetPhone(acts.refOf(ann)),
+  ]);
+  expect(await bucketsOf()).toEqual([false, false]);
+  expect(await acts.phone(ann)).toMatchObject({ tats: [0, 0], history: { wrongCodes: [], refunds: [] } });
+  await Promise.all([store.resetPhone(acts.refOf(ann)), acts.send(ann)]);
+  expect(await acts.phone(ann)).toMatchObject({ tats: [system.now() + 1_000, system.now() + 60_000] });
+});
+
+test("what a batch has written counts for the sweep in it, which leaves nothing behind", async () => {
+  const job = await acts.send(ann);
+  expect(await acts.cancel(job.verification)).toBe("canceled");
+  system.advance(3_600_000);
+  const late = store.settleMessage(job.message, acts.phoneOf, (view) => ({
+    writes: { message: { ...view.message, delivery: "DELIVERED" } },
+    result: true,
+  }));
+  const ended = { now: system.now(), max: 10 };
+  await Promise.all([late, store.ping(), store.sweep(ended.max, 1, acts.phoneOf)]);
+  for (let more = true; more;) ({ more } = await store.sweep(ended.max, 1, acts.phoneOf));
+  const db = new Database(path);
+  const left = db
+    .prepare("SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM verifications)")
+    .pluck()
+    .get();
+  db.close();
+  expect(left).toBe(0);
+});
+
+test("of more phones than are remembered each keeps its limits, in one batch and after it", async () => {
+  const tight = createActs(store, system, ringOf(1), {
+    ...testPolicy,
+    phoneLimits: [{ burst: 1, intervalMs: 60_000 }],
+  });
+  const phoneOf = (i: number) => `+316${20_000_000 + i}` as E164;
+  for (let i = 0; i < 2_048; i += 256)
+    await Promise.all(Array.from({ length: 256 }, (_, k) => tight.send(phoneOf(i + k))));
+  // The next phone takes the place of the first, which is denied all the same.
+  system.advance(60_000);
+  expect(await Promise.all([0, 2_048, 0, 2_048].map((i) => tight.trySend(phoneOf(i))))).toEqual([
+    "opened",
+    "opened",
+    "PHONE_RATE_LIMITED",
+    "PHONE_RATE_LIMITED",
+  ]);
 });
 
 test.each([

@@ -19,6 +19,30 @@ function timesOf(...beginnings: string[]): number[] {
   );
 }
 
+test("a batch writes what it changes many rows at a time, and a phone is read once for all its acts", async () => {
+  const folder = temporaryFolder();
+  const system = createManualSystem();
+  const store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true });
+  try {
+    const acts = createActs(store, system);
+    // Two buckets each; 21 rows are written as 16, 4 and 1, and 42 as 16 twice, 4 twice and 1 twice.
+    const phones = Array.from({ length: 21 }, (_, i) => `+316${10_000_000 + i}` as E164);
+    beginCounting();
+    const sent = await Promise.all(phones.map((phone) => acts.send(phone)));
+    expect(timesOf("SELECT bucket", "INSERT INTO buckets", "INSERT INTO messages", "INSERT OR REPLACE")).toEqual([
+      21, 6, 3, 0,
+    ]);
+    await Promise.all(sent.map(({ verification }) => acts.guess(verification, acts.rightCode(verification))));
+    expect(timesOf("SELECT bucket", "INSERT INTO buckets", "INSERT INTO messages", "INSERT OR REPLACE")).toEqual([
+      21, 12, 3, 3,
+    ]);
+    for (const phone of phones) expect((await acts.phone(phone)).history.refunds).toEqual([system.now()]);
+  } finally {
+    await store.close();
+    rmSync(folder, { recursive: true });
+  }
+});
+
 test("a batch writes each count once, asks for its guesses and lists once, and needs no savepoint", async () => {
   const folder = temporaryFolder();
   const system = createManualSystem();

@@ -32,6 +32,22 @@ export const recentMutants: readonly Mutant[] = [
     suites,
   },
   {
+    name: "changed phones are forgotten with the rest",
+    breaks: "a phone that was forgotten within its batch gets an SMS too many",
+    place: "src/store/sqlite/phone-states.ts##stateOf",
+    text: `let state = this.#used.get(key);`,
+    replacement: `let state: PhoneState | undefined;`,
+    suites,
+  },
+  {
+    name: "phones of a sweep are remembered",
+    breaks: "a bucket that was deleted counts on",
+    place: "src/store/sqlite/unit-of-work.ts#forgetDeleted",
+    text: `this.#phones.forget();`,
+    replacement: ``,
+    suites: ["test/store/sqlite.test.ts"],
+  },
+  {
     name: "a journal that is not read",
     breaks: "a crash takes what was counted at prefixes with it",
     place: "src/store/sqlite/prefix-journal.ts##read",

@@ -60,7 +60,7 @@ export class SqliteEngine implements Engine {
     });
     this.#commits = new GroupCommit(db, meter, {
       onBegin: () => this.#forgetIfOthersWrote(),
-      onEnd: () => this.#unit.writeCounts(),
+      onEnd: () => this.#unit.write(),
       onUndo: () => this.#unit.forget(),
     });
     this.#onPrefix = onPrefix ?? (() => {});
@@ -99,7 +99,13 @@ export class SqliteEngine implements Engine {
   }
 
   transact<T>(steps: () => Steps<T>): Promise<T> {
-    return this.perform({ run: (unit) => this.#shared.runSteps(steps(), unit) });
+    return this.perform({
+      run: (unit) => {
+        // Its statements see what the acts before it have changed.
+        this.#unit.write();
+        return this.#shared.runSteps(steps(), unit);
+      },
+    });
   }
 
   write<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
@@ -140,8 +146,9 @@ export class SqliteEngine implements Engine {
   deleteForgettable(horizon: Horizon, judge: (found: Found) => Found): Promise<Deleted> {
     return this.perform({
       run: () => {
+        this.#unit.write();
         const deleted = deleteForgettable(this.#sql, horizon, judge);
-        for (const { tenant, prefix } of deleted.prefixes) this.#unit.forgetPrefix({ tenant, prefix });
+        this.#unit.forgetDeleted(deleted.prefixes);
         return deleted;
       },
     });

@@ -75,11 +75,10 @@ export class PrefixJournal {
   }
 
   #goOn(round: Round, waiting: Map<string, NamedPrefix>): void {
-    for (const key of round.keys.slice(round.done, round.done + batchRowsMax)) {
-      const entry = waiting.get(key);
-      if (entry !== undefined) this.#sql.putPrefix.run(...prefixValues(entry.name, entry.record));
-      waiting.delete(key);
-    }
+    const keys = round.keys.slice(round.done, round.done + batchRowsMax);
+    const entries = keys.flatMap((key) => waiting.get(key) ?? []);
+    this.#sql.putPrefixes(entries.map(({ name, record }) => prefixValues(name, record)));
+    for (const key of keys) waiting.delete(key);
     round.done += batchRowsMax;
     if (round.done < round.keys.length) return;
     this.#sql.deletePrefixChanges.run(round.lastId);
@@ -109,7 +108,7 @@ export function journaled(sql: Statements, name: PrefixName): PrefixRecord | und
 /** Brings all rows up to date, within the transaction under way. */
 export function foldPrefixes(sql: Statements): void {
   for (const { id, prefixes } of sql.prefixChanges.all()) {
-    for (const { name, record } of toPrefixes(prefixes)) sql.putPrefix.run(...prefixValues(name, record));
+    sql.putPrefixes(toPrefixes(prefixes).map(({ name, record }) => prefixValues(name, record)));
     sql.deletePrefixChanges.run(id);
   }
 }

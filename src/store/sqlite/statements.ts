@@ -45,6 +45,24 @@ interface Query<Row> {
 
 type Prepare = <Row>(sql: string) => Query<Row>;
 
+/** Writes of many rows are cut into these numbers of them: each is a statement of its own, prepared once. */
+const rowsAtOnce = [16, 4, 1];
+
+/** A write of any number of rows, of `insert`'s columns, with what follows the values. Each row is a list of its values. */
+function manyRows(statement: Prepare, insert: string, columns: readonly string[], rest: string) {
+  const place = `(${marks(columns)})`;
+  const prepared = rowsAtOnce.map((count) => ({
+    count,
+    query: statement(`${insert} (${list(columns)}) VALUES ${Array(count).fill(place).join(", ")} ${rest}`),
+  }));
+  return (rows: readonly (readonly unknown[])[]): void => {
+    let done = 0;
+    for (const { count, query } of prepared) {
+      for (; rows.length - done >= count; done += count) query.run(...rows.slice(done, done + count).flat());
+    }
+  };
+}
+
 /** Prepares them all, once per connection: preparing costs more than running. */
 export function prepare(db: Database) {
   const statement: Prepare = <Row>(sql: string) => db.prepare<unknown[], Row>(sql);
@@ -75,9 +93,11 @@ function verificationStatements(statement: Prepare) {
     message: statement<MessageRow>(
       `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
     ),
-    putMessage: statement(
-      `INSERT INTO messages (${list(messageColumns)}) VALUES (${marks(messageColumns)})
-       ON CONFLICT (verification_id, copy) DO UPDATE SET ${updates(messageColumns.slice(2))}`,
+    putMessages: manyRows(
+      statement,
+      `INSERT INTO messages`,
+      messageColumns,
+      `ON CONFLICT (verification_id, copy) DO UPDATE SET ${updates(messageColumns.slice(2))}`,
     ),
     deleteMessages: statement(`DELETE FROM messages WHERE verification_id = ?`),
   };
@@ -90,17 +110,28 @@ function phoneStatements(statement: Prepare) {
       `SELECT sum(attempts_max - attempts) AS open FROM verifications
        WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,
     ),
-    tat: statement<{ tat_ms: number }>(`SELECT tat_ms FROM buckets WHERE bucket = ?`),
-    putTat: statement(
-      `INSERT INTO buckets (bucket, tat_ms, kid) VALUES (?, ?, ?)
-       ON CONFLICT (bucket) DO UPDATE SET tat_ms = excluded.tat_ms, kid = excluded.kid`,
+    /** All buckets of an index, whose keys begin with it, and its history. */
+    phoneRows: statement<PhoneRow & { tat_ms: number | null }>(
+      `SELECT bucket AS phone_index, tat_ms, NULL AS wrong_codes, NULL AS refunds FROM buckets
+       WHERE bucket > ? AND bucket < ?
+       UNION ALL SELECT phone_index, NULL, wrong_codes, refunds FROM phones WHERE phone_index = ?`,
+    ),
+    putTats: manyRows(
+      statement,
+      `INSERT INTO buckets`,
+      ["bucket", "tat_ms", "kid"],
+      `ON CONFLICT (bucket) DO UPDATE SET ${updates(["tat_ms", "kid"])}`,
     ),
     deleteTat: statement(`DELETE FROM buckets WHERE bucket = ?`),
     bucketsFrom: statement<{ bucket: Uint8Array; tat_ms: number }>(
       `SELECT bucket, tat_ms FROM buckets WHERE bucket > ? ORDER BY bucket LIMIT ?`,
     ),
-    phone: statement<PhoneRow>(`SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index = ?`),
-    putPhone: statement(`INSERT OR REPLACE INTO phones (phone_index, wrong_codes, refunds, kid) VALUES (?, ?, ?, ?)`),
+    putPhones: manyRows(
+      statement,
+      `INSERT OR REPLACE INTO phones`,
+      ["phone_index", "wrong_codes", "refunds", "kid"],
+      "",
+    ),
     deletePhone: statement(`DELETE FROM phones WHERE phone_index = ?`),
     phonesFrom: statement<PhoneRow>(
       `SELECT phone_index, wrong_codes, refunds FROM phones WHERE phone_index > ? ORDER BY phone_index LIMIT ?`,
@@ -127,9 +158,7 @@ function prefixStatements(statement: Prepare) {
     prefix: statement<prefixes.PrefixRow>(
       `SELECT ${list(prefixes.prefixColumns)} FROM prefixes WHERE tenant = ? AND prefix = ?`,
     ),
-    putPrefix: statement(
-      `INSERT OR REPLACE INTO prefixes (${list(prefixes.prefixColumns)}) VALUES (${marks(prefixes.prefixColumns)})`,
-    ),
+    putPrefixes: manyRows(statement, `INSERT OR REPLACE INTO prefixes`, prefixes.prefixColumns, ""),
     insertPrefixChanges: statement(`INSERT INTO prefix_journal (prefixes) VALUES (?)`),
     prefixChanges: statement<{ id: number; prefixes: Uint8Array }>(
       `SELECT id, prefixes FROM prefix_journal ORDER BY id`,

@@ -1,7 +1,7 @@
 /**
- * A transaction on SQLite, as acts see it: what they ask for is read when they ask, and what they change is written at once,
- * but for counts, which many acts of a batch add to: those are written once, before it commits. What the last moments have
- * read or written is remembered (recent.ts).
+ * A transaction on SQLite, as acts see it: what they ask for is read when they ask. Verifications are written at once, all
+ * else before the batch commits: what many acts change is written once, and many rows with one statement. What the last
+ * moments have read or written is remembered (recent.ts).
  */
 import { newDay, type DailyCount } from "../../otp/daily-cap.ts";
 import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../../otp/destination.ts";
@@ -16,13 +16,13 @@ import type { Instant } from "../../system.ts";
 import { eventValues } from "../rows/event.ts";
 import { idBytes } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
-import { toHistory } from "../rows/phone.ts";
 import { decisionValues, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
 import { messageKind, toDaily, toDestination } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
+import { PhoneStates } from "./phone-states.ts";
 import { PrefixJournal, prefixKey } from "./prefix-journal.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
@@ -44,18 +44,21 @@ export class SqliteUnitOfWork implements UnitOfWork {
   readonly #verifications = new Recent<Verification>(recentVerificationsMax);
   readonly #messages = new Recent<Message>(recentVerificationsMax);
   readonly #prefixes = new Recent<PrefixRecord>(recentPrefixesMax);
+  readonly #phones: PhoneStates;
   readonly #journal: PrefixJournal;
   readonly #days = new Recent<DailyCount>(recentTenantsMax);
   /** Of the window that began with a minute. */
   readonly #guesses = new Recent<{ readonly oldest: number; readonly guesses: Guesses }>(recentTenantsMax);
   readonly #hasLists = new Recent<boolean>(recentTenantsMax);
-  /** What is to be written of this batch: days, and codes that were compared. */
+  /** What is to be written of this batch. */
   readonly #changedDays = new Map<string, DailyCount & { readonly tenant: string }>();
+  readonly #changedMessages = new Map<string, Message>();
   readonly #compared = new Map<string, Guesses & { readonly tenant: string; readonly minute: number }>();
   #decided: NamedDecision[] = [];
 
   constructor(sql: Statements) {
     this.#sql = sql;
+    this.#phones = new PhoneStates(sql);
     this.#journal = new PrefixJournal(sql);
   }
 
@@ -79,12 +82,14 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#verifications.clear();
     this.#messages.clear();
     this.#prefixes.clear();
+    this.#phones.forget();
     this.#journal.forget();
     this.#days.clear();
     this.#guesses.clear();
     this.#hasLists.clear();
     this.#changedDays.clear();
     this.#compared.clear();
+    this.#changedMessages.clear();
   }
 
   /** Forgets which tenants have lists: one was changed. */
@@ -92,9 +97,12 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#hasLists.clear();
   }
 
-  /** Writes what was counted since it was last called, here and at prefixes. */
-  writeCounts(): void {
+  /** Writes what was held back since it was last called. */
+  write(): void {
+    this.#phones.write();
     this.#journal.write(this.now);
+    this.#sql.putMessages(Array.from(this.#changedMessages.values(), messageValues));
+    this.#changedMessages.clear();
     for (const { tenant, day, count, warned, warnedCap } of this.#changedDays.values()) {
       this.#sql.putCounter.run(tenant, day, messageKind, count, warned, warnedCap);
     }
@@ -136,7 +144,8 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   message(verificationId: string, copy: number): Message | undefined {
-    const recent = this.#messages.get(messageKey(verificationId, copy));
+    const key = messageKey(verificationId, copy);
+    const recent = this.#changedMessages.get(key) ?? this.#messages.get(key);
     if (recent !== undefined) return recent;
     const bytes = idBytes(verificationId);
     const row = bytes === undefined ? undefined : this.#sql.message.get(bytes, copy);
@@ -144,8 +153,8 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   putMessage(message: Message): void {
-    this.#sql.putMessage.run(...messageValues(message));
     const key = messageKey(message.verificationId, message.copy);
+    this.#changedMessages.set(key, message);
     // What is due to nobody is settled but for its provider's report.
     if (message.dueMs === null) this.#messages.delete(key);
     else this.#messages.set(key, message);
@@ -167,28 +176,27 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   tat(bucket: Uint8Array): Instant | undefined {
-    return this.#sql.tat.get(bucket)?.tat_ms;
+    return this.#phones.tat(bucket);
   }
 
   putTat(bucket: Uint8Array, tatMs: Instant, kid: number): void {
-    this.#sql.putTat.run(bucket, tatMs, kid);
+    this.#phones.putTat(bucket, tatMs, kid);
   }
 
   deleteTat(bucket: Uint8Array): void {
-    this.#sql.deleteTat.run(bucket);
+    this.#phones.deleteTat(bucket);
   }
 
   history(index: Uint8Array): PhoneHistory | undefined {
-    const row = this.#sql.phone.get(index);
-    return row === undefined ? undefined : toHistory(row);
+    return this.#phones.history(index);
   }
 
-  putHistory(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory, kid: number): void {
-    this.#sql.putPhone.run(index, JSON.stringify(wrongCodes), JSON.stringify(refunds), kid);
+  putHistory(index: Uint8Array, history: PhoneHistory, kid: number): void {
+    this.#phones.putHistory(index, history, kid);
   }
 
   deleteHistory(index: Uint8Array): void {
-    this.#sql.deletePhone.run(index);
+    this.#phones.deleteHistory(index);
   }
 
   openAttempts(index: Uint8Array): number {
@@ -256,9 +264,10 @@ export class SqliteUnitOfWork implements UnitOfWork {
     }
   }
 
-  /** Forgets a prefix whose row was deleted. */
-  forgetPrefix(name: PrefixName): void {
-    this.#prefixes.delete(prefixKey(name));
+  /** Forgets what a sweep may have deleted, and these prefixes. */
+  forgetDeleted(prefixes: readonly PrefixName[]): void {
+    this.#phones.forget();
+    for (const name of prefixes) this.#prefixes.delete(prefixKey(name));
   }
 
   owe(event: OwedEvent): void {
