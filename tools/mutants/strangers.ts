@@ -117,6 +117,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/memory.test.ts"],
   },
   {
+    name: "what TLS keeps for nothing",
+    breaks: "strangers who ask for a large document over TLS make the process grow until it dies",
+    place: "src/server/listener/held.ts#bytesOfTls",
+    text: `Math.max(wire.roomKept, writeQueueSize)`,
+    replacement: `0`,
+    suites: ["test/server/held-tls.test.ts"],
+  },
+  {
     name: "records of a byte for a byte",
     breaks: "eight connections of TLS at full rate keep everybody waiting for seconds",
     place: "src/server/listener/credit.ts#costOf",

@@ -31,8 +31,8 @@ export interface Connection {
   pieces: number;
   /** Whose it is among what strangers have us hold. */
   readonly holder: string;
-  /** What came since its last request and asks for nothing yet, as far as it is in that book. */
-  bytesUnasked: number;
+  /** What came since its last request and asks for nothing yet, and what TLS has to send, as far as it is in that book. */
+  bytesNoted: number;
   bytesReadAtRequest: number;
 }
 
@@ -62,7 +62,7 @@ export function createConnection(
     charged: 0,
     pieces: 0,
     holder,
-    bytesUnasked: 0,
+    bytesNoted: 0,
     bytesReadAtRequest: 0,
   };
 }

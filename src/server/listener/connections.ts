@@ -183,7 +183,7 @@ function onTick(book: Book): void {
   book.tick += 1;
   const quietTicks = inTicks(limits, quietMs);
   for (const connection of bySocket.values()) {
-    held.noteUnasked(connection);
+    held.note(connection);
     const { callsUnderWay, activeTick, lastTick } = connection;
     charge(connection);
     if (isNoise(book, connection)) cut(connection);

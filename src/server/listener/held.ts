@@ -1,6 +1,7 @@
 /**
- * What strangers have this listener hold: their requests until the answers were taken, and what they have sent and asks for
- * nothing yet. It is looked at whenever somebody asks for something, with each tick, and between ticks when the process grows.
+ * What strangers have this listener hold: their requests until the answers were taken, what they have sent and asks for
+ * nothing yet, and what TLS has made of answers. It is looked at whenever somebody asks for something, with each tick, and
+ * between ticks when the process grows.
  */
 import type { Socket } from "node:net";
 import { untaken } from "./answers-due.ts";
@@ -14,8 +15,8 @@ export interface Held {
   opened(connection: Connection): void;
   /** Adds to what a stranger holds; less than nothing gives back. */
   hold(connection: Connection, bytes: number): void;
-  /** Looks at what a connection has sent since its last request. */
-  noteUnasked(connection: Connection): void;
+  /** Looks at what a connection has sent since its last request, and at what TLS has for it. */
+  note(connection: Connection): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
   /** A stranger's connection is gone, for the first time it is told or again. */
@@ -54,19 +55,22 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
     if (!connection.hasBroughtKey && !connection.socket.destroyed) holdings.add(connection, connection.holder, bytes);
   }
 
-  /** Half a head, half a header block, requests ahead of their turn: whatever came since the last request. */
-  function noteUnasked(connection: Connection): void {
+  /**
+   * Half a head, half a header block, requests ahead of their turn: whatever came since the last request. And what TLS has of
+   * answers, which HTTP/2 takes for taken.
+   */
+  function note(connection: Connection): void {
     const { bytesRead, readableLength } = connection.socket;
     const unasked = Math.min(bytesRead - connection.bytesReadAtRequest, bytesUnaskedMax);
     // What is not parsed yet may have come with requests that are.
-    const bytes = Math.max(unasked, readableLength) + (connection.wire?.bytesWaiting ?? 0);
-    if (bytes === connection.bytesUnasked) return;
-    hold(connection, bytes - connection.bytesUnasked);
-    connection.bytesUnasked = bytes;
+    const bytes = Math.max(unasked, readableLength) + (connection.wire?.bytesWaiting ?? 0) + bytesOfTls(connection);
+    if (bytes === connection.bytesNoted) return;
+    hold(connection, bytes - connection.bytesNoted);
+    connection.bytesNoted = bytes;
   }
 
   const growth = watchGrowth(() => {
-    for (const connection of bySocket.values()) noteUnasked(connection);
+    for (const connection of bySocket.values()) note(connection);
     holdings.makeRoom();
   });
   const strangers = new Set<Connection>();
@@ -80,7 +84,7 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
       if (strangers.size === 1) growth.begin();
     },
     hold,
-    noteUnasked,
+    note,
     letGo(connection) {
       holdings.remove(connection, connection.holder);
       left(connection);
@@ -93,6 +97,18 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
     makeRoom: holdings.makeRoom,
     end: growth.end,
   };
+}
+
+interface SocketWithHandle {
+  readonly _handle?: { readonly writeQueueSize?: number } | null;
+}
+
+/** What TLS has yet to send or keeps room for, and the piece of it that is on its way to the system, which is a copy. */
+function bytesOfTls({ socket, wire }: Connection): number {
+  if (wire === undefined) return 0;
+  // oxlint-disable-next-line no-underscore-dangle -- undocumented; no other count has what HTTP/2 writes past the socket
+  const { writeQueueSize = 0 } = (socket as unknown as SocketWithHandle)._handle ?? {};
+  return wire.writableLength + Math.max(wire.roomKept, writeQueueSize);
 }
 
 /** Calls back whenever the process has grown, whoever made it, or may have: where no file is left its size cannot be read. */

@@ -15,11 +15,16 @@ const handshakeType = 22;
 /** A handshake takes 1 ms of our key, which is as much as so many records. */
 const handshakeRecords = 64;
 
+/** What TLS always has for a connection. It keeps room for the largest write ever, sent or not, once that is more. */
+const roomBytes = 16_384;
+
 export class Wire extends Duplex {
   readonly socket: Socket;
   /** What TLS was handed so far: bytes, and records as far as their heads were seen. A handshake's count for many. */
   bytesRead = 0;
   records = 0;
+  /** The room that TLS keeps for what it has to send, where that is more than any connection has. */
+  roomKept = 0;
   /** What has come of the latest record's head, and what is to come of its content. */
   #headBytes = 0;
   #contentBytesDue = 0;
@@ -97,13 +102,21 @@ export class Wire extends Duplex {
     if (!this.#isStopped) this.socket.resume();
   }
 
+  #noteRoom({ length }: Buffer): void {
+    if (length > roomBytes) this.roomKept = Math.max(this.roomKept, length);
+  }
+
   override _write(chunk: Buffer, _: BufferEncoding, done: (error?: Error | null) => void): void {
+    this.#noteRoom(chunk);
     this.socket.write(chunk, done);
   }
 
   override _writev(chunks: readonly { readonly chunk: Buffer }[], done: (error?: Error | null) => void): void {
     this.socket.cork();
-    for (const [i, { chunk }] of chunks.entries()) this.socket.write(chunk, i === chunks.length - 1 ? done : undefined);
+    for (const [i, { chunk }] of chunks.entries()) {
+      this.#noteRoom(chunk);
+      this.socket.write(chunk, i === chunks.length - 1 ? done : undefined);
+    }
     this.socket.uncork();
   }
 
