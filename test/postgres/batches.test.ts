@@ -18,6 +18,7 @@ function createBatches(roundTripMs: number) {
 
 test.each([
   ["nearby, one", 0.2, 1],
+  ["in another rack, one", 1.5, 1],
   ["across a network, three", 5, 3],
 ])("where the database is %s is under way at a time", async (_, roundTripMs, most) => {
   const { ends, run } = createBatches(roundTripMs);

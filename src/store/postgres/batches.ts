@@ -26,8 +26,8 @@ const batchActsMax = 128;
  * time, and the next takes all that came meanwhile. Across a network that would have acts wait for long.
  */
 const batchesMax = 3;
-/** Below this a round trip is one to a database nearby, on this machine or in the same rack. */
-const nearbyMs = 0.75;
+/** Below this a round trip is one within a data center: its price is less than that of more batches. */
+const nearbyMs = 3;
 /** Acts wait no longer than this for a batch that waits for another instance's lock. */
 const stalledMs = 50;
 const queueActsMax = 4_096;
