@@ -27,6 +27,7 @@ import { memory } from "./sections/memory.ts";
 import { network } from "./sections/network.ts";
 import { rest } from "./sections/rest.ts";
 import { canPin, pinLoad } from "./drive/processes.ts";
+import { tally } from "./drive/measure.ts";
 import type { Place } from "./drive/targets.ts";
 
 type Section = (place: Place, effort: Effort, without: Without) => Promise<Findings>;
@@ -96,7 +97,7 @@ process.exit(failed.length > 0 ? 1 : 0);
 
 /** What was measured so far. */
 function report(): string {
-  return [heading(), ...[verdicts(figures), ...tables].map(markdown)].join("\n\n");
+  return [heading(), ...[...tables, verdicts(figures)].map(markdown)].join("\n\n");
 }
 
 /** Where and when it was measured, and what else the machine did. */
@@ -108,7 +109,8 @@ function heading(): string {
     `Measured on ${new Date().toISOString().slice(0, 10)}: ${cpus().length} × ${cpus()[0]?.model ?? "unknown CPU"}, ${memoryGb} GB,`,
     `Node ${process.versions.node}; ${pinned}; medians of ${rounds} rounds of ${roundMs / 1_000} s, in`,
     `which the servers took turns. The load average before the run was ${busy.toFixed(1)}: above 0.5 the machine had other work, and`,
-    "figures, ratios among them, are worth less.",
+    `figures, ratios among them, are worth less. ${tally.stood} of ${tally.rounds} rounds stood: in the others, warm-ups among them, other processes`,
+    "took more than a seventh of a core.",
   ].join("\n");
 }
 

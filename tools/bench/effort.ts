@@ -37,6 +37,7 @@ const full: Effort = {
   realSends: 10_000,
   rates: [
     { perSecond: 50, roundMs: 10_000 },
+    { perSecond: 300, roundMs: 5_000 },
     { perSecond: 1_000, roundMs: 5_000 },
   ],
   crowds: [64, 256, 1_000],
@@ -56,6 +57,7 @@ const quick: Effort = {
   sizes: [10_000, 100_000],
   rates: [
     { perSecond: 50, roundMs: 4_000 },
+    { perSecond: 300, roundMs: 2_000 },
     { perSecond: 1_000, roundMs: 2_000 },
   ],
   processes: 1,

@@ -3,7 +3,7 @@
  * them and is started as docs/operate has it.
  */
 import { execFileSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { copyFileSync, cpSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { freePort } from "../../../test/support/network/ports.ts";
 import { launcher } from "../../../test/support/processes/process.ts";
@@ -17,6 +17,8 @@ export interface Installed {
   readonly file: string;
   readonly nodeArgs: readonly string[];
   readonly env: Readonly<Record<string, string>>;
+  /** What starts its command, where that is not done at once. */
+  readonly prefix?: readonly string[];
 }
 
 export interface Started {
@@ -42,7 +44,9 @@ export function fromPackage({ folder }: Place): Installed {
   const installed = join(folder, "installed");
   mkdirSync(join(installed, "src"), { recursive: true });
   copyFileSync(launcher, join(installed, "src/otpd.js"));
-  for (const name of ["dist", "node_modules", "package.json"]) symlinkSync(join(root, name), join(installed, name));
+  // A copy: whoever builds next takes away what is there now.
+  cpSync(join(root, "dist"), join(installed, "dist"), { recursive: true });
+  for (const name of ["node_modules", "package.json"]) symlinkSync(join(root, name), join(installed, name));
   const unit = readFileSync(join(root, "docs/operate/otpd.service"), "utf8");
   const nodeArgs = [...unit.matchAll(/^ExecStart=.*$/gm)].flatMap(([line]) => line.match(/--\S+/g) ?? []);
   const malloc = [...unit.matchAll(/^Environment=(MALLOC_\w+)=(.*)$/gm)].map(([, name = "", value = ""]) => [
@@ -67,18 +71,14 @@ const pollMs = 2;
  */
 export async function startInstalled(
   { folder }: Place,
-  { file, nodeArgs, env }: Installed,
+  { file, nodeArgs, env, prefix = [] }: Installed,
   { url, key }: Prepared,
   { id, more = {} }: { readonly id?: string | undefined; readonly more?: Readonly<Record<string, string>> } = {},
 ): Promise<Started> {
   const port = await freePort();
   const startMs = performance.now();
-  const child = spawnServer(folder, [...nodeArgs, file, "serve"], {
-    ...productionEnv(url),
-    ...env,
-    ...more,
-    OTP_PORT: `${port}`,
-  });
+  const given = { ...productionEnv(url), ...env, ...more, OTP_PORT: `${port}` };
+  const child = spawnServer(folder, [...nodeArgs, file, "serve"], given, prefix);
   while (performance.now() - startMs < startMaxMs) {
     const client = openClient(port, key);
     try {

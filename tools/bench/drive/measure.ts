@@ -2,9 +2,9 @@
  * Rounds: a target under load, and what it cost and took. Targets take turns, and what is told of each is the median of its
  * rounds: a ratio from one run says something on a noisy machine, an absolute figure little.
  */
-import { amount } from "../findings.ts";
+import { amount, type Spread } from "../findings.ts";
 import type { Driven, Lane } from "./load.ts";
-import { cpuMicros } from "./processes.ts";
+import { cpuMicros, machineMicros } from "./processes.ts";
 import type { Target } from "./targets.ts";
 
 export interface Percentiles {
@@ -18,9 +18,34 @@ export interface Round {
   readonly cpuMicros: number;
   /** The same by what is billed. */
   readonly parts: Readonly<Record<string, number>>;
+  /** True where other processes of the machine took next to nothing meanwhile. */
+  readonly stood: boolean;
   /** In milliseconds. */
   readonly send: Percentiles;
   readonly verify: Percentiles;
+}
+
+/** A round stands where others took less than this of a core. */
+const othersMax = 0.15;
+/** How many rounds were driven so far, and how many of them stood. */
+export const tally = { rounds: 0, stood: 0 };
+
+/**
+ * The ratio of two targets' rounds, turn by turn: of the turns in which both stood, or of all where there are none. A round
+ * beside another's of the same turn has seen the same machine.
+ */
+export function ratioOf(
+  rounds: readonly Round[],
+  base: readonly Round[],
+  figure: (round: Round) => number = ({ cpuMicros: micros }) => micros,
+): Spread {
+  const turns = rounds.flatMap((round, i) => {
+    const beside = base[i];
+    return beside === undefined ? [] : [{ ratio: figure(round) / figure(beside), stood: round.stood && beside.stood }];
+  });
+  const stood = turns.filter((turn) => turn.stood);
+  const ratios = (stood.length > 0 ? stood : turns).map(({ ratio }) => ratio);
+  return { value: median(ratios), least: Math.min(...ratios), most: Math.max(...ratios) };
 }
 
 type Drive = (lanes: readonly Lane[]) => Promise<Driven>;
@@ -29,9 +54,12 @@ type Drive = (lanes: readonly Lane[]) => Promise<Driven>;
 export async function measureRound(target: Target, count: number, drive: Drive): Promise<Round> {
   const lanes = target.open(count);
   try {
-    const before = billOf(target);
+    const [before, othersBefore] = [billOf(target), othersMicros(target)];
     const { done, seconds, sendMs, verifyMs } = await drive(lanes);
-    const after = billOf(target);
+    const [after, othersAfter] = [billOf(target), othersMicros(target)];
+    const stood = (othersAfter - othersBefore) / 1e6 < othersMax * seconds;
+    tally.rounds += 1;
+    if (stood) tally.stood += 1;
     const parts = Object.fromEntries(
       Object.entries(after).map(([part, micros]) => [part, (micros - (before[part] ?? 0)) / done]),
     );
@@ -39,12 +67,20 @@ export async function measureRound(target: Target, count: number, drive: Drive):
       perSecond: done / seconds,
       cpuMicros: Object.values(parts).reduce((sum, micros) => sum + micros, 0),
       parts,
+      stood,
       send: percentiles(sendMs),
       verify: percentiles(verifyMs),
     };
   } finally {
     for (const lane of lanes) lane.close();
   }
+}
+
+/** What the machine does beside a target and this process, which makes the load. */
+function othersMicros({ bill }: Target): number {
+  const { user, system } = process.cpuUsage();
+  const billed = Object.values(bill).flat();
+  return machineMicros() - user - system - billed.reduce((sum, pid) => sum + cpuMicros(pid), 0);
 }
 
 function billOf({ bill }: Target): Record<string, number> {

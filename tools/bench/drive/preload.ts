@@ -68,6 +68,15 @@ export function postpone(path: string): void {
   });
 }
 
+/** Has so many pending verifications end at a time instead, with what hangs on them. */
+export function lapseSome(path: string, count: number, atMs: number): void {
+  inDatabase(path, (db) => {
+    db.prepare(
+      `UPDATE verifications SET expire_ms = ? WHERE id IN (SELECT id FROM verifications WHERE end_ms IS NULL LIMIT ?)`,
+    ).run(atMs, count);
+  });
+}
+
 /** Copies a database of `real` pending verifications, and multiplies them to `count`. */
 export function multiply(from: string, to: string, real: number, count: number): void {
   const before = census(from);

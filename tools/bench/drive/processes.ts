@@ -46,13 +46,14 @@ function pin(pid: number, cpu: string): void {
   if (canPin) execFileSync("taskset", ["-a", "-p", "-c", cpu, `${pid}`], { stdio: "ignore" });
 }
 
-/** Begins a Node program on the servers' core. Its standard error goes to a file in `folder`. */
+/** Begins a Node program on the servers' core, by `prefix` if need be. Its standard error goes to a file in `folder`. */
 export function spawnServer(
   folder: string,
   nodeArgs: readonly string[],
   env: Readonly<Record<string, string>>,
+  prefix: readonly string[] = [],
 ): ChildProcess {
-  const command = [process.execPath, ...nodeArgs];
+  const command = [...prefix, process.execPath, ...nodeArgs];
   const [program = "", ...args] = canPin ? ["taskset", "-c", serverCpu, ...command] : command;
   const child = spawn(program, args, {
     cwd: folder,
@@ -119,6 +120,13 @@ function environment(more: Readonly<Record<string, string>>): Record<string, str
 export function cpuMicros(pid: number): number {
   const ticks = [pid, ...descendantsOf(pid)].flatMap((each) => statOf(each).slice(11, 15).map(Number));
   return (ticks.reduce((sum, each) => sum + each, 0) / ticksPerSecond) * 1e6;
+}
+
+/** What all cores of the machine have done so far, but for waiting, in microseconds. */
+export function machineMicros(): number {
+  const [line = ""] = readFileSync("/proc/stat", "latin1").split("\n");
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softirq = 0] = line.trim().split(/\s+/).slice(1).map(Number);
+  return ((user + nice + system + irq + softirq) / ticksPerSecond) * 1e6;
 }
 
 /** The memory that a process holds, in bytes. */

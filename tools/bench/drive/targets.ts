@@ -160,10 +160,19 @@ export async function grpcTarget(place: Place, name: string, prepared: Prepared)
 }
 
 /** Two calls of a connect-node handler that does nothing. */
-export async function noopTarget({ folder }: Place): Promise<Target> {
-  const server = await startServer(folder, "noop.ts", []);
+export function noopTarget(place: Place): Promise<Target> {
+  return nothingTarget(place, "noop.ts", "connect-node no-op, two calls");
+}
+
+/** Two calls of Node's own HTTP server. */
+export function rawTarget(place: Place): Promise<Target> {
+  return nothingTarget(place, "raw.ts", "node:http alone, two calls");
+}
+
+async function nothingTarget({ folder }: Place, script: string, name: string): Promise<Target> {
+  const server = await startServer(folder, script, []);
   return {
-    name: "connect-node no-op, two calls",
+    name,
     durability: "–",
     bill: { service: [server.pid] },
     open: (count) =>

@@ -5,10 +5,11 @@
 import type { PostgresServer } from "../../../test/support/databases/postgres.ts";
 import { betterAuthVersion, installBetterAuth } from "../drive/better-auth.ts";
 import type { Effort } from "../effort.ts";
-import { amount, range, type Findings, type Table } from "../findings.ts";
+import { amount, range, spreadText, type FigureName, type Figures, type Findings, type Table } from "../findings.ts";
 import { driveClosed } from "../drive/load.ts";
-import { measureRound, medianOf, sendTimes, takeTurns, type Round } from "../drive/measure.ts";
-import { residentBytes } from "../drive/processes.ts";
+import { measureRound, medianOf, ratioOf, sendTimes, takeTurns, type Round } from "../drive/measure.ts";
+import { pinLoad, residentBytes, startServer } from "../drive/processes.ts";
+import type { DelayOptions } from "../servers/delay.ts";
 import {
   grpcNoopTarget,
   grpcTarget,
@@ -16,6 +17,7 @@ import {
   postgresTarget,
   prepare,
   prepareSqlite,
+  rawTarget,
   sqliteTarget,
   startDatabase,
   startPeer,
@@ -28,6 +30,7 @@ const ours = {
   sqlite: "otpd on SQLite",
   perCall: "otpd on SQLite, a transaction per call",
   grpc: "otpd on SQLite, over gRPC",
+  farPostgres: "otpd on PostgreSQL, one instance, 1 ms away",
   onePostgres: "otpd on PostgreSQL, one instance",
   twoPostgres: "otpd on PostgreSQL, two instances",
 };
@@ -47,7 +50,7 @@ export interface Without {
 export async function compare(place: Place, effort: Effort, without: Without): Promise<Findings> {
   let postgres: PostgresServer | undefined;
   try {
-    const targets: Target[] = [await noopTarget(place)];
+    const targets: Target[] = [await noopTarget(place), await rawTarget(place)];
     targets.push(await sqliteTarget(place, ours.sqlite, await prepareSqlite(place, "compare")));
     targets.push(
       await sqliteTarget(place, ours.perCall, await prepareSqlite(place, "per-call"), { isOneAtATime: true }),
@@ -57,14 +60,15 @@ export async function compare(place: Place, effort: Effort, without: Without): P
       targets.push(...(await onPostgres(place, postgres)));
     }
     if (!without.peer) targets.push(...(await betterAuth(place)));
-    targets.push(await grpcNoopTarget(place), await grpcTarget(place, ours.grpc, await prepareSqlite(place, "grpc")));
+    const grpcNoop = await grpcNoopTarget(place);
+    targets.push(grpcNoop, await grpcTarget(place, ours.grpc, await prepareSqlite(place, "grpc")));
 
     const { connections, rounds, roundMs, warmUpMs } = effort;
     for (const target of targets) await measureRound(target, connections, (lanes) => driveClosed(lanes, warmUpMs));
     const taken = await takeTurns(targets, rounds, connections, (lanes) => driveClosed(lanes, roundMs));
     const resident = targets.map((target) => residentOf(target));
     for (const target of targets) await target.close();
-    return findings(targets, taken, resident);
+    return findings(targets, taken, resident, grpcNoop.name);
   } finally {
     await postgres?.stop();
   }
@@ -74,12 +78,20 @@ async function onPostgres(place: Place, postgres: PostgresServer): Promise<Targe
   const prepared = await prepare(await postgres.createDatabase());
   const first = await startService(place, prepared);
   const second = await startService(place, prepared);
-  const stopBoth = async () => {
-    await Promise.all([first.stop(), second.stop()]);
+  const delay: DelayOptions = { port: postgres.port, ms: 1 };
+  const network = await startServer(place.folder, "delay.ts", [JSON.stringify(delay)]);
+  pinLoad(network.pid);
+  const url = new URL(prepared.url);
+  url.port = `${network.port}`;
+  const far = await startService(place, { ...prepared, url: url.href });
+  const stopAll = async () => {
+    await Promise.all([first.stop(), second.stop(), far.stop()]);
+    await network.stop();
   };
   return [
     postgresTarget(place, ours.onePostgres, postgres, prepared, [first]),
-    { ...postgresTarget(place, ours.twoPostgres, postgres, prepared, [first, second]), close: stopBoth },
+    postgresTarget(place, ours.twoPostgres, postgres, prepared, [first, second]),
+    { ...postgresTarget(place, ours.farPostgres, postgres, prepared, [far]), close: stopAll },
   ];
 }
 
@@ -102,12 +114,21 @@ function residentOf({ bill }: Target): number {
   return (bill["service"] ?? []).reduce((sum, pid) => sum + residentBytes(pid), 0);
 }
 
-function findings(targets: readonly Target[], taken: readonly Round[][], resident: readonly number[]): Findings {
+function findings(
+  targets: readonly Target[],
+  taken: readonly Round[][],
+  resident: readonly number[],
+  grpcNoop: string,
+): Findings {
   const roundsOf = (name: string) => taken[targets.findIndex((target) => target.name === name)];
+  const [noopRounds = []] = taken;
+  /** Of two targets by name, where both were driven. */
+  const ratio = (name: FigureName, over: string, under: string): Figures => {
+    const [rounds, base] = [roundsOf(over), roundsOf(under)];
+    return rounds === undefined || base === undefined ? {} : { [name]: ratioOf(rounds, base) };
+  };
   const cpuOf = (name: string) => medianOf(roundsOf(name) ?? [], (round) => round.cpuMicros);
   const rateOf = (name: string) => medianOf(roundsOf(name) ?? [], (round) => round.perSecond);
-  const noop = medianOf(taken[0] ?? [], (round) => round.cpuMicros);
-  const peer = cpuOf(peers.normal) / cpuOf(ours.sqlite);
   const table: Table = {
     title: "One cycle (a durable send and its verify), servers side by side",
     note: [
@@ -135,7 +156,7 @@ function findings(targets: readonly Target[], taken: readonly Round[][], residen
         durability,
         amount(cpu) + split(rounds),
         range(rounds.map((round) => round.cpuMicros)),
-        amount(cpu / noop, 2),
+        spreadText(ratioOf(rounds, noopRounds)),
         amount(cpu / cpuOf(ours.sqlite), 2),
         amount(medianOf(rounds, (round) => round.perSecond)),
         sendTimes(rounds),
@@ -146,9 +167,12 @@ function findings(targets: readonly Target[], taken: readonly Round[][], residen
   return {
     tables: [table, ...holds(cpuOf, rateOf, roundsOf)],
     figures: {
-      cycle: cpuOf(ours.sqlite) / noop,
+      cycle: ratioOf(roundsOf(ours.sqlite) ?? [], noopRounds),
+      ...ratio("grpc", ours.grpc, grpcNoop),
+      ...ratio("postgres", ours.onePostgres, ours.sqlite),
+      ...ratio("instances", ours.twoPostgres, ours.onePostgres),
+      ...ratio("peer", peers.normal, ours.sqlite),
       groupCommit: rateOf(ours.sqlite) / rateOf(ours.perCall),
-      ...(Number.isNaN(peer) ? {} : { peer }),
     },
   };
 }

@@ -4,27 +4,14 @@
  */
 import { join } from "node:path";
 import type { Effort } from "../effort.ts";
-import { amount, range, type Figures, type Findings, type Table } from "../findings.ts";
+import { amount, range, spreadText, type Figures, type Findings, type Table } from "../findings.ts";
 import { fromPackage, startInstalled } from "../drive/installed.ts";
-import { driveClosed, openClient } from "../drive/load.ts";
-import { measureRound, median, medianOf, sendTimes, takeTurns } from "../drive/measure.ts";
-import { pendingPhone } from "../drive/phones.ts";
-import { census, multiply, postpone, trim, type Census } from "../drive/preload.ts";
+import { driveClosed } from "../drive/load.ts";
+import { makeReal, type Preloaded } from "../drive/real-sends.ts";
+import { measureRound, median, medianOf, ratioOf, sendTimes, takeTurns } from "../drive/measure.ts";
+import { census, multiply, trim, type Census } from "../drive/preload.ts";
 import { residentBytes } from "../drive/processes.ts";
-import {
-  prepareSqlite,
-  sendOver,
-  sqliteTarget,
-  startService,
-  type Place,
-  type Prepared,
-  type Target,
-} from "../drive/targets.ts";
-
-interface Preloaded extends Prepared {
-  readonly path: string;
-  readonly count: number;
-}
+import { prepareSqlite, sqliteTarget, type Place, type Prepared, type Target } from "../drive/targets.ts";
 
 export async function growth(place: Place, effort: Effort): Promise<Findings> {
   const empty = await prepareSqlite(place, "empty");
@@ -51,28 +38,6 @@ export async function growth(place: Place, effort: Effort): Promise<Findings> {
     tables: [table, disk.table, keptTable(disk.bytesOf), startTable],
     figures: { growth: ratio, ...disk.figures, heap, start: median(started[1] ?? []) / 1_000 },
   };
-}
-
-/** A database of pending verifications that real calls have made, each with an Idempotency-Key. Tells one of their ids. */
-async function makeReal(place: Place, { connections, realSends }: Effort): Promise<{ real: Preloaded; id: string }> {
-  const prepared = await prepareSqlite(place, "real");
-  const server = await startService(place, prepared);
-  let sent = 0;
-  let id = "";
-  await Promise.all(
-    Array.from({ length: connections }, async () => {
-      const client = openClient(server.port, prepared.key);
-      while (sent < realSends) {
-        sent += 1;
-        id = await sendOver(client, pendingPhone(sent), `idempotency-key: send-${sent}\r\n`);
-      }
-      client.close();
-    }),
-  );
-  await server.stop();
-  const path = prepared.url.slice("file:".length);
-  postpone(path);
-  return { real: { ...prepared, path, count: realSends }, id };
 }
 
 /** Which tables hold something of each pending verification. */
@@ -144,7 +109,6 @@ async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) 
   for (const { server } of targets) live.push((await server.ask<{ liveBytes: number }>("settle")).liveBytes);
   for (const target of targets) await target.close();
   const cpu = taken.map((all) => medianOf(all, (round) => round.cpuMicros));
-  const [fewest = Number.NaN, most = Number.NaN] = [cpu[0], cpu.at(-1)];
   const [first = 0, last = 0] = [live[0], live.at(-1)];
   const table: Table = {
     title: "Growth, on SQLite",
@@ -167,7 +131,7 @@ async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) 
         amount(count),
         amount(cpu[i] ?? Number.NaN),
         range(all.map((round) => round.cpuMicros)),
-        amount((cpu[i] ?? Number.NaN) / fewest, 2),
+        spreadText(ratioOf(all, taken[0] ?? [])),
         amount(medianOf(all, (round) => round.perSecond)),
         sendTimes(all),
         amount((resident[i] ?? 0) / 1e6),
@@ -177,7 +141,8 @@ async function costs(place: Place, effort: Effort, sizes: readonly Preloaded[]) 
     }),
   };
   const rowsMore = (sizes.at(-1)?.count ?? 0) - (sizes[0]?.count ?? 0);
-  return { table, ratio: most / fewest, heap: Math.max(0, last - first) / rowsMore };
+  const ratio = ratioOf(taken.at(-1) ?? [], taken[0] ?? []);
+  return { table, ratio, heap: Math.max(0, last - first) / rowsMore };
 }
 
 /** Times the starts of `otpd serve` on each database, in turn. */

@@ -6,10 +6,11 @@ import type { PostgresServer } from "../../../test/support/databases/postgres.ts
 import { installBetterAuth } from "../drive/better-auth.ts";
 import type { Without } from "./compare.ts";
 import type { Effort } from "../effort.ts";
-import { amount, type Figures, type Findings, type Table } from "../findings.ts";
+import { amount, spreadText, type Figures, type Findings, type Table } from "../findings.ts";
 import { driveClosed, driveOpen } from "../drive/load.ts";
-import { measureRound, medianOf, takeTurns, type Round } from "../drive/measure.ts";
+import { measureRound, medianOf, ratioOf, takeTurns, type Round } from "../drive/measure.ts";
 import {
+  noopTarget,
   postgresTarget,
   prepare,
   prepareSqlite,
@@ -28,7 +29,8 @@ export async function latency(place: Place, effort: Effort, without: Without): P
   let postgres: PostgresServer | undefined;
   try {
     const service = await sqliteTarget(place, "otpd on SQLite", await prepareSqlite(place, "latency"));
-    const targets: Target[] = [service];
+    const noop = await noopTarget(place);
+    const targets: Target[] = [service, noop];
     if (!without.postgres) {
       postgres = await startDatabase();
       const prepared = await prepare(await postgres.createDatabase());
@@ -56,11 +58,13 @@ export async function latency(place: Place, effort: Effort, without: Without): P
       const taken = await takeTurns(driven, effort.rounds, effort.lanes, (lanes) =>
         driveOpen(lanes, perSecond, roundMs),
       );
-      for (const [i, { name }] of driven.entries()) rows.push(rowOf(name, perSecond, taken[i] ?? []));
+      const base = taken[driven.indexOf(noop)] ?? [];
+      for (const [i, { name }] of driven.entries()) rows.push(rowOf(name, perSecond, taken[i] ?? [], base));
       for (const { name } of targets.filter((target) => !isDriven(target))) {
         rows.push([name, `${amount(perSecond)} (more than it does)`]);
       }
       const ours = taken[0] ?? [];
+      if (perSecond === 50) figures.lone = ratioOf(ours, base);
       if (perSecond === 1_000) {
         figures.sendP50 = medianOf(ours, ({ send }) => send.p50);
         figures.sendP99 = medianOf(ours, ({ send }) => send.p99);
@@ -76,7 +80,17 @@ export async function latency(place: Place, effort: Effort, without: Without): P
             "An open loop: cycles start evenly spaced, and their time runs from when they were meant to start. Medians of the rounds'",
             "percentiles, in brackets the worst round's. The provider accepts at once, and a send waits for that, as shipped.",
           ].join("\n"),
-          head: ["server", "cycles/s", "send p50 ms", "send p99 ms", "verify p50 ms", "verify p99 ms", "of a core"],
+          head: [
+            "server",
+            "cycles/s",
+            "send p50 ms",
+            "send p99 ms",
+            "verify p50 ms",
+            "verify p99 ms",
+            "of a core",
+            "CPU µs per cycle",
+            "÷ no-op",
+          ],
           rows,
         },
         await slowProvider(place, effort),
@@ -116,7 +130,7 @@ async function slowProvider(place: Place, { rounds, roundMs, warmUpMs, crowds }:
 /** Below this share of the rate the server did not keep up, and a percentile tells how long the round was. */
 const keptUpMin = 0.97;
 
-function rowOf(name: string, perSecond: number, rounds: readonly Round[]): string[] {
+function rowOf(name: string, perSecond: number, rounds: readonly Round[], base: readonly Round[]): string[] {
   const shown = (figure: (round: Round) => number) =>
     `${amount(medianOf(rounds, figure), 2)} (${amount(Math.max(...rounds.map(figure)), 2)})`;
   const done = medianOf(rounds, (round) => round.perSecond);
@@ -128,5 +142,7 @@ function rowOf(name: string, perSecond: number, rounds: readonly Round[]): strin
     shown(({ verify }) => verify.p50),
     shown(({ verify }) => verify.p99),
     `${amount((medianOf(rounds, ({ cpuMicros }) => cpuMicros) * perSecond) / 1e4)} %`,
+    amount(medianOf(rounds, ({ cpuMicros }) => cpuMicros)),
+    base.length === 0 ? "" : spreadText(ratioOf(rounds, base)),
   ];
 }
