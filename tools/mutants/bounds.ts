@@ -13,6 +13,14 @@ export const boundsMutants: readonly Mutant[] = [
     suites,
   },
   {
+    name: "deadlines are for ever",
+    breaks: "a few bodies without an end hold all that there is for bodies",
+    place: "src/server/http/deadlines.ts#createDeadlines.onTick",
+    text: `if (endTick > tick) break;`,
+    replacement: `if (endTick > tick || tick > 0) break;`,
+    suites: ["test/server/deadline-ticks.test.ts"],
+  },
+  {
     name: "a place is given back when the answer is written",
     breaks: "answers that nobody takes are held without a bound",
     place: "src/server/rpc/gateway.ts#serveCall",

@@ -32,7 +32,8 @@ export function createDeadlines(ms: number): Deadlines {
     begin(onLate) {
       // Of the tick that is under way some is over: early, then, since node's own limit of a request is as long.
       waiting.set(onLate, tick + ticks);
-      timer ??= setTimeout(onTick, ms / ticks);
+      // What is waited for has a connection, which keeps the process; the tick after the last one must not.
+      timer ??= setTimeout(onTick, ms / ticks).unref();
     },
     end(onLate) {
       waiting.delete(onLate);
