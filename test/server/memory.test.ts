@@ -4,6 +4,7 @@
  */
 import {
   halfBlocks,
+  longHeaders,
   halfHeads,
   pipelined,
   unfinished,
@@ -21,6 +22,7 @@ measure([
   windowless(60, "/livez"),
   windowlessLong(40),
   windowlessLong(100),
+  longHeaders(60),
   halfHeads(1_000),
   halfBlocks(500),
   halfBlocks(1_500),

@@ -20,7 +20,7 @@ import { charge, chargePieces, creditCall, creditTick, isFlood } from "./credit.
 import type { Request, Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
-import { takenFor } from "./holdings.ts";
+import { headerBytes, takenFor } from "./holdings.ts";
 import { createPace, type Pace } from "./pace.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
 import type { Wire } from "./wire.ts";
@@ -140,7 +140,9 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     asked(request) {
       const connection = find(book, request);
       if (connection === undefined) return;
-      book.pace.asked(connection);
+      // Of HTTP/2 in cleartext nobody else tells how much has come.
+      const isUntold = "stream" in request && connection.wire === undefined && !connection.hasBroughtKey;
+      book.pace.asked(connection, isUntold ? headerBytes(request) : 0);
       if (!("stream" in request) || request.stream.endAfterHeaders || connection.hasBroughtKey) return;
       if (!limits.isProxy(connection.socket.remoteAddress))
         chargePieces(connection, request.stream, () => cut(connection));
@@ -297,7 +299,7 @@ function callBegan(book: Book, request: Request, response: Response, mayLast: bo
     connection.callsUnderWay -= 1;
     connection.answersDue?.delete(response);
     if (!isCredited) creditCall(connection);
-    if (bytes > 0) held.hold(connection, -bytes);
+    if (bytes > 0) held.giveBack(connection, bytes, headerBytes(request));
     if (connection.callsUnderWay === 0) strangers.becameIdle(connection);
     connection.activeTick = book.tick;
     if (connection.response === response) connection.response = undefined;

@@ -13,8 +13,10 @@ import { createHoldings } from "./holdings.ts";
 export interface Held {
   /** A connection is open, and a stranger's for now. */
   opened(connection: Connection): void;
-  /** Adds to what a stranger holds; less than nothing gives back. */
+  /** Adds to what a stranger holds. */
   hold(connection: Connection, bytes: number): void;
+  /** Gives back what one held for a request, whose headers were so long. */
+  giveBack(connection: Connection, bytes: number, headerBytes: number): void;
   /** Looks at what a connection has sent since its last request, and at what TLS has for it. */
   note(connection: Connection): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
@@ -31,6 +33,8 @@ const strangersBytesMax = 4_194_304;
 /** What a connection leaves behind beside that. */
 const http1ConnectionBytes = 4_096;
 const http2ConnectionBytes = 40_960;
+/** What a request over HTTP/2 leaves behind beside its headers. */
+const http2LeftBytes = 2_048;
 /** The most that a connection can have sent ahead: what is read at once. */
 const bytesUnaskedMax = 65_536;
 /**
@@ -84,6 +88,11 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
       if (strangers.size === 1) growth.begin();
     },
     hold,
+    giveBack(connection, bytes, headerBytes) {
+      hold(connection, -bytes);
+      // Headers of HTTP/2 and its streams are outside of V8's heap, which then sees no need to collect.
+      if (connection.session !== undefined && !connection.socket.destroyed) leftBehind(http2LeftBytes + headerBytes);
+    },
     note,
     letGo(connection) {
       holdings.remove(connection, connection.holder);

@@ -37,9 +37,13 @@ const http2RequestBytes = 8_192;
 
 /** Tells what a request is taken for until its answer was taken, in bytes. */
 export function takenFor(request: Request): number {
-  let chars = 0;
-  for (const text of request.rawHeaders) chars += text.length;
-  return 2 * chars + ("stream" in request ? http2RequestBytes : http1RequestBytes);
+  return 2 * headerBytes(request) + ("stream" in request ? http2RequestBytes : http1RequestBytes);
+}
+
+export function headerBytes({ rawHeaders }: Request): number {
+  let bytes = 0;
+  for (const text of rawHeaders) bytes += text.length;
+  return bytes;
 }
 
 export function createHoldings<Holder extends object>(options: HoldingsOptions<Holder>): Holdings<Holder> {

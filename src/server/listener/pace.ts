@@ -13,8 +13,8 @@ import { createLine } from "./line.ts";
 export interface Pace {
   /** Takes a stranger in. */
   opened(connection: Connection): void;
-  /** Notes that a connection has brought a request. */
-  asked(connection: Connection): void;
+  /** Notes that a connection has brought a request, and so many bytes that are not noted otherwise. */
+  asked(connection: Connection, bytes: number): void;
   /** Notes what a connection has cost beside its requests, in bytes. */
   cost(connection: Connection, bytes: number): void;
   /** Runs what goes on with what a connection has sent, in a turn of its own. */
@@ -120,8 +120,8 @@ export function createPace(): Pace {
       if (waiting.size > 0) wait(connection, true);
       else reading.add(connection);
     },
-    asked(connection) {
-      spend(connection, requestCost);
+    asked(connection, bytes) {
+      spend(connection, requestCost + bytes);
     },
     cost: spend,
     goOn(connection, run) {

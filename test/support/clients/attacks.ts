@@ -52,6 +52,14 @@ export const windowlessLong = (connections: number): Attack => ({
   reads: true,
 });
 
+/** Streams with long headers as fast as they are taken, whose answers are taken too. */
+export const longHeaders = (connections: number): Attack => ({
+  name: `${connections} connections of 3,000 streams with 12 kB of headers`,
+  bytes: streams([], 3_000, stream("/livez", whole, { "x-long": long })),
+  connections,
+  reads: true,
+});
+
 /** GETs that never end. */
 export const unfinished = (connections: number): Attack => ({
   name: `${connections} connections of 100 GETs without an end`,
