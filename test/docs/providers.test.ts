@@ -9,6 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readHttpProviders } from "../../src/delivery/providers/http/file.ts";
 import { builtInPlaces } from "../../src/delivery/providers/http/places.ts";
 import { createHttpProvider } from "../../src/delivery/providers/http/provider.ts";
+import { presetNames } from "../../src/delivery/providers/http/preset.ts";
 import { causes } from "../../src/delivery/providers/http/shape.ts";
 import type { Provider } from "../../src/delivery/provider.ts";
 import { providerNames } from "../../src/delivery/providers/list.ts";
@@ -17,15 +18,15 @@ import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { patience, sms } from "../delivery/http/setup.ts";
 
-const { blocks, table } = readDocument("docs/providers.md");
-const files = blocks.filter(({ language, text }) => language === "json" && text.includes('"providers"'));
+const { text, blocks, table } = readDocument("docs/providers.md");
+const files = blocks.filter((block) => block.language === "json" && block.text.includes('"providers"'));
 const schema: Loose = JSON.parse(
   readFileSync(new URL("../../docs/http-providers.schema.json", import.meta.url), "utf8"),
 );
 
-test.each(files)("file %#: is good, for the reader and for the schema", ({ text }) => {
-  expect(readHttpProviders(text, providerNames).faults).toEqual([]);
-  expect(new Ajv2020({ allowUnionTypes: true, strict: false }).validate(schema, JSON.parse(text))).toBe(true);
+test.each(files)("file %#: is good, for the reader and for the schema", ({ text: file }) => {
+  expect(readHttpProviders(file, providerNames).faults).toEqual([]);
+  expect(new Ajv2020({ allowUnionTypes: true, strict: false }).validate(schema, JSON.parse(file))).toBe(true);
 });
 
 test("the first is the one that tests go by", () => {
@@ -44,14 +45,22 @@ test("the tables name all places, causes and kinds, and no others", () => {
   expect(new Set(named("`signature.kind`"))).toEqual(new Set(kindsOf("signature")));
 });
 
+test("each preset is in the schema, has a part of its own and an example there, and says that it was not tried live", () => {
+  expect(new Set(schema.$defs.provider.properties.preset.enum)).toEqual(new Set(presetNames));
+  for (const name of presetNames) {
+    const part = text.split(/^### /m).find((each) => each.includes(`"preset": "${name}"`));
+    expect(part).toContain("Not tried live");
+  }
+});
+
 describe("Pigeon Post, as its manual is told there", () => {
   let farEnd: FarEnd;
   let pigeon: Provider;
   const type = { "content-type": "application/x-www-form-urlencoded" };
   beforeAll(async () => {
     farEnd = await startFarEnd({ status: 200, headers: type, body: "outcome=in-flight&feather=F123" });
-    const text = files[1]?.text.replace("https://api.pigeon.example", farEnd.url) ?? "";
-    const [declaration] = readHttpProviders(text, providerNames).declarations;
+    const example = files[1]?.text.replace("https://api.pigeon.example", farEnd.url) ?? "";
+    const [declaration] = readHttpProviders(example, providerNames).declarations;
     if (declaration === undefined) throw new Error("the example is no good");
     const secrets = { secret: "token", reportSecret: "mark" };
     const rest = { publicUrl: "https://otp.example.com", originators: new Map<string, string>(), now: Date.now };

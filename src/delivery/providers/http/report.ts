@@ -30,7 +30,8 @@ function reportOf(reports: Reports, body: unknown, query: URLSearchParams): Repo
   const [reference, status] = [find(reports.reference), find(reports.status)];
   const delivery = deliveryOf(reports, status);
   if (reference === undefined || delivery === undefined) return undefined;
-  return { reference, providerMessageId: find(reports.id), delivery, detail: find(reports.detail) ?? status };
+  const detail = find(reports.detail) ?? (delivery === "UNDELIVERED" ? status : undefined);
+  return { reference, providerMessageId: find(reports.id), delivery, detail };
 }
 
 function deliveryOf({ accepted = [], delivered, undelivered }: Reports, status: string | undefined) {

@@ -1,0 +1,34 @@
+/**
+ * Tries of a provider on PostgreSQL: ten for a database, however many instances it has, each under the daily cap.
+ */
+import { expect, test } from "vitest";
+import { createKeyRing } from "../../src/otp/key-ring.ts";
+import { spendTry, tryLimit } from "../../src/service/provider-tries.ts";
+import { openPostgres } from "../../src/store/postgres/open.ts";
+import { newDatabase } from "../support/databases/project-database.ts";
+import { createManualSystem } from "../support/service/system.ts";
+import { configOf } from "../support/service/world.ts";
+
+async function openTwo() {
+  const url = await newDatabase();
+  if (url === undefined) throw new Error("this test is for PostgreSQL");
+  const system = createManualSystem();
+  const open = () => openPostgres({ url, system, clock: "system" });
+  return { stores: [await open(), await open()] as const, keys: createKeyRing([Buffer.alloc(32, 1)]) };
+}
+
+test.each([
+  ["tries", 1_000, tryLimit.burst],
+  ["daily-cap", 3, 3],
+] as const)(
+  "of many tries at once by two instances no more are made than %s allow",
+  async (by, dailyMessagesMax, most) => {
+    const { stores, keys } = await openTwo();
+    const policy = { ...configOf({}).policy, dailyMessagesMax };
+    const tries = Array.from({ length: 20 }, (_, i) => spendTry({ store: stores[i % 2] ?? stores[0], keys, policy }));
+    const verdicts = await Promise.all(tries);
+    expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(most);
+    expect(verdicts.filter((verdict) => !verdict.allowed && verdict.by === by)).toHaveLength(20 - most);
+    await Promise.all(stores.map((store) => store.close()));
+  },
+);
