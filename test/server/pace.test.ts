@@ -69,7 +69,10 @@ const kinds: readonly Kind[] = [
   },
   { name: "refused routes", method: "GET", path: "/nowhere", headers: { origin: "https://evil.example" } },
   { name: "calls without a key", method: "GET", path: `/v1/otp/${"A".repeat(22)}`, headers: {} },
+  { name: "what Expect asks for in vain", method: "GET", path: "/page", headers: { expect: "much" } },
 ];
+/** HTTP/1 is cut for it. */
+const tunnels: Kind = { name: "tunnels", method: "CONNECT", path: "", headers: {} };
 
 const streams = (count: number, { method, path, headers }: Kind) =>
   Array.from({ length: count }, (_, i) =>
@@ -77,7 +80,12 @@ const streams = (count: number, { method, path, headers }: Kind) =>
       frameType.headers,
       flag.endHeaders | flag.endStream,
       2 * i + 1,
-      headerBlock({ ":method": method, ":scheme": "http", ":path": path, ":authority": "otpd", ...headers }),
+      headerBlock({
+        ":method": method,
+        ...(path === "" ? {} : { ":scheme": "http", ":path": path }),
+        ":authority": "otpd",
+        ...headers,
+      }),
     ),
   );
 
@@ -86,7 +94,7 @@ const texts = (count: number, { method, path, headers }: Kind) => {
   return `${method} ${path} HTTP/1.1\r\nhost: otpd\r\n${more.join("")}\r\n`.repeat(count);
 };
 
-test.each(kinds)(
+test.each([...kinds, tunnels])(
   "$name of 100 connections at once: HTTP/2 makes no long turn of them, and answers all",
   async (kind) => {
     await listenWith();

@@ -117,6 +117,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/memory.test.ts"],
   },
   {
+    name: "tunnels past every count",
+    breaks: "fifty connections that ask for tunnels keep everybody waiting for seconds",
+    place: "src/server/listener/server.ts#cleartext",
+    text: `http2.on("connect", onConnect);`,
+    replacement: ``,
+    suites: ["test/server/pace.test.ts"],
+  },
+  {
     name: "what TLS keeps for nothing",
     breaks: "strangers who ask for a large document over TLS make the process grow until it dies",
     place: "src/server/listener/held.ts#bytesOfTls",

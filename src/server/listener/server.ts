@@ -132,22 +132,25 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   setMaxIdleHTTPParsers(parsersKept);
   const pipelines = createPipelines(limits.pipelinedMax, connections);
 
-  function onRequest(request: Request, response: Response): void {
+  const answer: OnRequest = (request, response) => handler.handle(request, response);
+  const refuseExpectation: OnRequest = (request, response) => handler.refuseExpectation(request, response);
+
+  function take(request: Request, response: Response, how: OnRequest): void {
     connections.asked(request);
-    if (connections.isSated(request)) setImmediate(beginOrRefuse, request, response);
-    else begin(request, response);
+    if (connections.isSated(request)) setImmediate(beginOrRefuse, request, response, how);
+    else begin(request, response, how);
   }
 
   /** A turn later, when whoever takes answers has taken some. */
-  function beginOrRefuse(request: Request, response: Response): void {
+  function beginOrRefuse(request: Request, response: Response, how: OnRequest): void {
     // To a client this means that it may try again, since nothing was done.
     if ("stream" in request && connections.isSated(request)) request.stream.close(constants.NGHTTP2_REFUSED_STREAM);
-    else begin(request, response);
+    else begin(request, response, how);
   }
 
-  function begin(request: Request, response: Response): void {
-    noteCall(request, response, handler.mayLast?.(request));
-    handler.handle(request, response);
+  function begin(request: Request, response: Response, how: OnRequest): void {
+    noteCall(request, response, how === answer && handler.mayLast?.(request));
+    how(request, response);
   }
 
   function noteCall(request: Request, response: Response, mayLast?: boolean): void {
@@ -159,16 +162,14 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     });
   }
 
-  /** Node would answer an Expect other than 100-continue by itself, with nothing in it. */
-  function onExpectation(request: Request, response: Response): void {
-    noteCall(request, response);
-    handler.refuseExpectation(request, response);
-  }
+  const onRequest: OnRequest = (request, response) => take(request, response, answer);
+  const onExpectation: OnRequest = (request, response) => take(request, response, refuseExpectation);
+  const onConnect: OnRequest = (request, response) => take(request, response, refuseTunnel);
 
   const onUnreadable: RequestHandler["answerUnreadable"] = (error, socket) =>
     pipelines.answerLast(socket, () => handler.answerUnreadable(error, socket));
 
-  const listeners = { onRequest, onExpectation, takePiecewise: pipelines.take, onUnreadable };
+  const listeners = { onRequest, onExpectation, onConnect, takePiecewise: pipelines.take, onUnreadable };
   const listener =
     readCertificate === undefined
       ? cleartext(connections, listeners, limits)
@@ -206,10 +207,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   };
 }
 
+function refuseTunnel(_: Request, response: Response): void {
+  response.statusCode = constants.HTTP_STATUS_METHOD_NOT_ALLOWED;
+  response.end();
+}
+
 type OnRequest = (request: Request, response: Response) => void;
 interface Listeners {
   readonly onRequest: OnRequest;
+  /** Node would answer an Expect other than 100-continue with nothing in it, and a CONNECT past every count. */
   readonly onExpectation: OnRequest;
+  readonly onConnect: OnRequest;
   readonly onUnreadable: RequestHandler["answerUnreadable"];
   /** Has an HTTP/1 connection read a request at a time, once node:http has it. */
   readonly takePiecewise: (socket: Socket) => void;
@@ -217,12 +225,13 @@ interface Listeners {
 
 function cleartext(
   connections: Connections,
-  { onRequest, onExpectation, takePiecewise, onUnreadable }: Listeners,
+  { onRequest, onExpectation, onConnect, takePiecewise, onUnreadable }: Listeners,
   limits: ServerLimits,
 ): Http1Server {
   const http1 = createHttp1Server(http1Options(limits), onRequest);
   const http2 = createHttp2Server(http2Options(limits), onRequest);
   for (const server of [http1, http2]) server.on("checkExpectation", onExpectation);
+  http2.on("connect", onConnect);
   http1.on("clientError", onUnreadable);
   watchSessions(http2);
   tellApart(
@@ -247,7 +256,7 @@ function tlsOptions({ cert, key }: Certificate) {
 
 function secure(
   connections: Connections,
-  { onRequest, onExpectation, takePiecewise, onUnreadable }: Listeners,
+  { onRequest, onExpectation, onConnect, takePiecewise, onUnreadable }: Listeners,
   limits: ServerLimits,
   certificate: Certificate,
 ): Http2SecureServer {
@@ -263,6 +272,11 @@ function secure(
   );
   watchSessions(server);
   server.on("checkExpectation", onExpectation);
+  server.on("connect", (request: Request, response: Response) => {
+    // HTTP/1 brings a socket instead of an answer; without a listener node destroys it.
+    if ("stream" in request) onConnect(request, response);
+    else request.socket.destroy();
+  });
   server.on("clientError", onUnreadable);
   // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
   server.prependListener("tlsClientError", (_, socket) => socket.destroy());
