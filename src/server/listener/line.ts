@@ -5,8 +5,9 @@
 import type { Connection } from "./connection.ts";
 
 export interface Line {
-  /** `isFresh` tells whether it was never read from. */
-  add(connection: Connection, isFresh: boolean): void;
+  add(connection: Connection): void;
+  /** The same for one that was never read from. */
+  addFresh(connection: Connection): void;
   has(connection: Connection): boolean;
   /** Keeps what a connection that waits is to go on with. */
   keep(connection: Connection, run: () => void): void;
@@ -31,6 +32,12 @@ export function createLine(): Line {
   const byAddress = new Map<string, Group>();
   const waiting = new Map<Connection, (() => void) | undefined>();
 
+  function groupOf({ holder }: Connection): Group {
+    let its = byAddress.get(holder);
+    if (its === undefined) byAddress.set(holder, (its = { fresh: [], others: new Set(), isForOthers: false }));
+    return its;
+  }
+
   function latest(fresh: Connection[]): Connection | undefined {
     let last = fresh.pop();
     while (last !== undefined && !waiting.has(last)) last = fresh.pop();
@@ -38,15 +45,13 @@ export function createLine(): Line {
   }
 
   return {
-    add(connection, isFresh) {
-      let its = byAddress.get(connection.holder);
-      if (its === undefined) {
-        its = { fresh: [], others: new Set(), isForOthers: false };
-        byAddress.set(connection.holder, its);
-      }
-      if (isFresh) its.fresh.push(connection);
-      else its.others.add(connection);
+    add(connection) {
       waiting.set(connection, undefined);
+      groupOf(connection).others.add(connection);
+    },
+    addFresh(connection) {
+      waiting.set(connection, undefined);
+      groupOf(connection).fresh.push(connection);
     },
     has: (connection) => waiting.has(connection),
     keep(connection, run) {

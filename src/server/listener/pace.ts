@@ -75,8 +75,12 @@ export function createPace(): Pace {
     }
   }
 
-  function wait(connection: Connection, isFresh: boolean): void {
-    waiting.add(connection, isFresh);
+  function wait(connection: Connection): void {
+    waiting.add(connection);
+    stop(connection);
+  }
+
+  function stop(connection: Connection): void {
     reading.delete(connection);
     connection.wire?.stop();
     handleOf(connection)?.readStop();
@@ -109,7 +113,7 @@ export function createPace(): Pace {
     }
     cost += bytes;
     if (cost < turnCostMax) return;
-    for (const each of reading) wait(each, false);
+    for (const each of reading) wait(each);
     // Those that were to be read from after it come first the next time, or they would never be.
     waiting.putLast(connection);
   }
@@ -117,8 +121,12 @@ export function createPace(): Pace {
   return {
     opened(connection) {
       hasTaken = true;
-      if (waiting.size > 0) wait(connection, true);
-      else reading.add(connection);
+      if (waiting.size === 0) {
+        reading.add(connection);
+      } else {
+        waiting.addFresh(connection);
+        stop(connection);
+      }
     },
     asked(connection, bytes) {
       spend(connection, requestCost + bytes);
@@ -126,8 +134,7 @@ export function createPace(): Pace {
     cost: spend,
     goOn(connection, run) {
       setImmediate(() => {
-        if (costLater >= turnCostMax && !waiting.has(connection) && !connection.socket.destroyed)
-          wait(connection, false);
+        if (costLater >= turnCostMax && !waiting.has(connection) && !connection.socket.destroyed) wait(connection);
         if (waiting.has(connection)) waiting.keep(connection, run);
         else goOnNow(run);
       });
