@@ -57,7 +57,9 @@ export function openClient(port: number, key: string): Client {
     new Promise<{ status: number; body: string }>((resolve, reject) => {
       answer = resolve;
       fail = reject;
-      socket.write(text);
+      // What is written to a socket that is closed is lost without a word.
+      if (socket.destroyed) reject(new Error("the server has closed the connection"));
+      else socket.write(text);
     });
   return {
     post: (path, body, headers = "") =>

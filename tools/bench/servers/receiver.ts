@@ -18,13 +18,17 @@ export interface ReceiverOptions {
 const { codes, takesMs } = JSON.parse(process.argv[2] ?? "{}") as ReceiverOptions;
 const passOn = openCodePipe(codes);
 const server = createServer((request, response) => {
-  void json(request).then((body) => {
-    const { to, text, reference } = body as { to: string; text: string; reference: string };
-    setTimeout(() => {
-      response.setHeader("content-type", "application/json").end(JSON.stringify({ id: reference }));
-      passOn(to, text.slice(0, text.indexOf(" ")));
-    }, takesMs);
-  });
+  json(request).then(
+    (body) => {
+      const { to, text, reference } = body as { to: string; text: string; reference: string };
+      setTimeout(() => {
+        response.setHeader("content-type", "application/json").end(JSON.stringify({ id: reference }));
+        passOn(to, text.slice(0, text.indexOf(" ")));
+      }, takesMs);
+    },
+    // The service has ended in the middle of a request.
+    () => response.destroy(),
+  );
 });
 server.keepAliveTimeout = 0;
 server.listen(0, "127.0.0.1", () => process.stdout.write(`port ${(server.address() as AddressInfo).port}\n`));
