@@ -24,14 +24,14 @@ async function run(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { json: flag } });
   const retentionMs = valueOf("otpd cannot prune", parseRetentionMs(process.env));
   const total = { expired: 0, deleted: 0 };
-  const onBatch = ({ expired, deleted }: { expired: number; deleted: number }) => {
+  const onSwept = ({ expired, deleted }: { expired: number; deleted: number }) => {
     total.expired += expired;
     total.deleted += deleted;
     showProgress(`${total.deleted} rows deleted`);
     return true;
   };
   await withStore((store, system) =>
-    sweepThrough(store, system, retentionMs, onBatch, phonesAtHand()).finally(() => showProgress("")),
+    sweepThrough(store, system, { retentionMs, onSwept, phoneOf: phonesAtHand() }).finally(() => showProgress("")),
   );
   if (values.json) say(JSON.stringify(total));
   else say(`Deleted ${total.deleted} rows, and noted ${total.expired} verifications as expired.`);

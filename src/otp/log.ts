@@ -2,7 +2,6 @@
  * The log of a verification: what happened to it, in order, for whoever runs the service. It is kept in the verification's
  * row and written with the change that it tells of. It holds no code, no number and no stranger's words.
  */
-import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
 import type { EventType } from "./event.ts";
 import type { SendOutcome } from "./message.ts";
@@ -61,11 +60,6 @@ export const emptyLog: Log = { entries: [], omitted: 0 };
 export function withEntry({ entries, omitted }: Log, entry: LogEntry): Log {
   if (entries.length < entriesMax) return { entries: [...entries, entry], omitted };
   return { entries: [...entries.toSpliced(entriesMax / 2, 1), entry], omitted: Math.min(255, omitted + 1) };
-}
-
-/** An entry about something that happened at `now`. Pure. */
-export function entryAt(happening: Happening, openedMs: Instant, now: Instant): LogEntry {
-  return { ...happening, copy: Math.min(15, happening.copy), offsetMs: Math.max(0, now - openedMs) };
 }
 
 /** How a call ended, as the log says it. Pure. */

@@ -7,7 +7,7 @@ import type { Channel } from "./channel.ts";
 import type { DailyCount } from "./daily-cap.ts";
 import type { SpendWarning } from "./event.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
-import { entryAt, withEntry, type Happening, type Log } from "./log.ts";
+import { withEntry, type Happening, type Log, type LogEntry } from "./log.ts";
 import type { Delivery, Message } from "./message.ts";
 import type { PhoneHistory } from "./policy.ts";
 import type { PrefixChange, Tally } from "./pumping-guard.ts";
@@ -134,8 +134,10 @@ type NoteOf<H extends Happening> = Pick<H, "kind" | "outcome"> & Partial<Pick<H,
 
 /** A verification with something noted that happened to it. Pure. */
 export function withNote(verification: Verification, note: Note, now: Instant): Verification {
-  const happening = { copy: verification.resends, provider: null, ...note } as Happening;
-  return { ...verification, log: withEntry(verification.log, entryAt(happening, verification.createMs, now)) };
+  const { kind, outcome, copy = verification.resends, provider = null } = note;
+  const offsetMs = Math.max(0, now - verification.createMs);
+  const entry = { kind, outcome, copy: Math.min(15, copy), provider, offsetMs } as LogEntry;
+  return { ...verification, log: withEntry(verification.log, entry) };
 }
 
 /** A pending verification whose time is over, brought to EXPIRED as of that time. Pure. */

@@ -8,12 +8,16 @@ import { putPhone } from "./phone-rows.ts";
 import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "./store.ts";
 import type { UnitOfWork } from "./unit-of-work.ts";
 
-/** Writes what was decided, and gives the result. `loaded` is what it was decided about. */
+/** What was decided about. */
+interface Subject extends Omit<Loaded, "now"> {
+  readonly tenant: string;
+  readonly phone: PhoneRef | undefined;
+}
+
+/** Writes what was decided, and gives the result. */
 export function apply<R>(
   unit: UnitOfWork,
-  tenant: string,
-  ref: PhoneRef | undefined,
-  { verification: before, message }: Omit<Loaded, "now">,
+  { tenant, phone: ref, verification: before, message }: Subject,
   { writes, result }: Decided<R>,
 ): R {
   const after = writes.verification;

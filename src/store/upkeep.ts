@@ -19,17 +19,20 @@ const pauseMs = 20;
 /** Names that are looked at at once; few of them, if any, are to be changed. */
 const pageRowsMax = 500;
 
-/**
- * Sweeps until nothing is left, in batches with pauses between them. `onSwept` hears of each batch, and ends it
- * all by returning false.
- */
+export interface SweepOptions {
+  readonly retentionMs: number;
+  /** Hears of each batch, and ends it all by returning false. */
+  readonly onSwept: (swept: Swept) => boolean;
+  /** As for `Store.sweep`. */
+  readonly phoneOf?: PhoneOf | undefined;
+  readonly isRound?: boolean;
+}
+
+/** Sweeps until nothing is left, in batches with pauses between them. */
 export async function sweepThrough(
   store: Store,
   system: System,
-  retentionMs: number,
-  onSwept: (swept: Swept) => boolean,
-  phoneOf?: PhoneOf,
-  isRound = true,
+  { retentionMs, onSwept, phoneOf, isRound = true }: SweepOptions,
 ): Promise<void> {
   for (;;) {
     const swept = await store.sweep(batchRowsMax, retentionMs, phoneOf, isRound);
@@ -56,7 +59,7 @@ export function createUpkeep(
     everyMs,
     async (isStopping) => {
       const isRound = system.monotonicMs() >= roundAtMs;
-      await sweepThrough(store, system, retentionMs, () => !isStopping(), phoneOf, isRound);
+      await sweepThrough(store, system, { retentionMs, onSwept: () => !isStopping(), phoneOf, isRound });
       if (!isRound) return;
       // On PostgreSQL, what an instance of an earlier version has written since.
       await keyThrough(store, slotOf, async () => {

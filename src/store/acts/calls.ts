@@ -33,7 +33,7 @@ export function callActs(engine: Engine) {
           const view = viewOf(unit, scope, phone, phone?.prefix?.name(), scope.number);
           const recorded = view.record && unit.verification(view.record.verificationId);
           const guesses = view.phone && unit.guesses(tenant);
-          return apply(unit, tenant, phone, {}, decide({ ...view, recorded, guesses }));
+          return apply(unit, { tenant, phone }, decide({ ...view, recorded, guesses }));
         },
       });
     },
@@ -58,7 +58,7 @@ export function callActs(engine: Engine) {
           const isCounted = scope.withPrefix === true && verification?.tally !== "none";
           const name = isCounted ? ref?.prefix?.name() : undefined;
           const view = viewOf(unit, scope, ref, name, numberOf(verification));
-          return apply(unit, tenant, ref, { verification }, decide({ ...view, verification }));
+          return apply(unit, { tenant, phone: ref, verification }, decide({ ...view, verification }));
         },
       });
     },

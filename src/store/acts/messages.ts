@@ -4,7 +4,7 @@
 import { countMessage, dailyOf, isCountedToday, isNextCallCounted, type Counting } from "../../otp/daily-cap.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../../otp/message.ts";
 import type { SettleView } from "../../otp/settlement.ts";
-import { stateAt, type Decided, type Verification } from "../../otp/verification.ts";
+import { stateAt, type Decided } from "../../otp/verification.ts";
 import { apply, countedPrefixOf, putDay } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";
@@ -45,8 +45,8 @@ export function messageActs(engine: Engine) {
           max - jobs.length,
         ]);
         if (due.length === 0) break;
-        const claims = due.map((row) =>
-          claimMessage(engine, idText(row.verification_id), row.copy, phoneOf, decideLate, dailyMaxOf),
+        const claims = due.map(({ verification_id, copy }) =>
+          claimMessage(engine, { verificationId: idText(verification_id), copy }, { phoneOf, decideLate, dailyMaxOf }),
         );
         const claimed = await Promise.all(claims);
         jobs.push(...claimed.filter((job) => job !== undefined));
@@ -83,7 +83,7 @@ export function messageActs(engine: Engine) {
           const message = unit.message(verificationId, copy);
           const verification = unit.verification(verificationId);
           if (message === undefined || verification === undefined) return undefined;
-          return settle(unit, message, verification, phoneOf, decide);
+          return settle(unit, { message, verification }, phoneOf, decide);
         },
       });
     },
@@ -103,14 +103,20 @@ export function messageActs(engine: Engine) {
   } satisfies Partial<Store>;
 }
 
+/** How messages are claimed: see `Store.claimMessages`. */
+interface ClaimRules {
+  readonly phoneOf: PhoneOf;
+  readonly decideLate: (view: SettleView) => Decided<unknown>;
+  readonly dailyMaxOf: (tenant: string) => number | undefined;
+}
+
+type MessageName = Pick<Message, "verificationId" | "copy">;
+
 /** Claims one message, or ends it if it is late or over the cap; undefined unless it is claimed. */
 function claimMessage(
   engine: Engine,
-  verificationId: string,
-  copy: number,
-  phoneOf: PhoneOf,
-  decideLate: (view: SettleView) => Decided<unknown>,
-  dailyMaxOf: (tenant: string) => number | undefined,
+  { verificationId, copy }: MessageName,
+  { phoneOf, decideLate, dailyMaxOf }: ClaimRules,
 ): Promise<Job | undefined> {
   return engine.perform<Job | undefined>({
     ...ofMessages(verificationId, phoneOf),
@@ -141,7 +147,7 @@ function claimMessage(
         }
         late = { ...message, detail: atDailyCap };
       }
-      settle(unit, late, verification, phoneOf, decideLate);
+      settle(unit, { message: late, verification }, phoneOf, decideLate);
       return undefined;
     },
   });
@@ -160,8 +166,7 @@ function ofMessages(verificationId: string, phoneOf: PhoneOf) {
 /** Decides what has become of a message. */
 function settle<R>(
   unit: UnitOfWork,
-  message: Message,
-  verification: Verification,
+  { message, verification }: Pick<SettleView, "message" | "verification">,
   phoneOf: PhoneOf,
   decide: (view: SettleView) => Decided<R>,
 ): R {
@@ -169,7 +174,7 @@ function settle<R>(
   const ref = phoneOf(verification);
   const daily = isCountedToday(message, now) ? unit.day(verification.tenant) : undefined;
   const decided = decide({ now, message, verification, phone: viewPhone(unit, ref), daily });
-  return apply(unit, verification.tenant, ref, { verification, message }, decided);
+  return apply(unit, { tenant: verification.tenant, phone: ref, verification, message }, decided);
 }
 
 /** Counts a message's next call under the daily cap, unless it is counted already. */

@@ -52,22 +52,30 @@ const outcomes: { readonly [Kind in keyof Outcomes]: readonly Outcomes[Kind][] }
 const hasProvider = (kind: LogEntry["kind"]) => kind === "call" || kind === "report";
 const nameBytesMax = 255;
 
+/** Where bytes are put together: a log with 32 names of 255 bytes fits. */
+const scratch = Buffer.alloc(16_384);
+
 export function logBytes({ entries, omitted }: Log): Buffer {
-  const bytes = [layout, omitted];
-  const names = [...new Set(entries.flatMap(({ provider }) => provider ?? []))];
-  bytes.push(names.length);
+  const names: string[] = [];
+  for (const { provider } of entries) if (provider !== null && !names.includes(provider)) names.push(provider);
+  let end = 0;
+  scratch[end++] = layout;
+  scratch[end++] = omitted;
+  scratch[end++] = names.length;
   for (const name of names) {
-    const text = Buffer.from(name).subarray(0, nameBytesMax);
-    bytes.push(text.length, ...text);
+    const length = scratch.write(name, end + 1, nameBytesMax);
+    scratch[end] = length;
+    end += length + 1;
   }
   for (const { kind, copy, offsetMs, outcome, provider } of entries) {
-    bytes.push(kinds.indexOf(kind) | (copy << 4));
+    scratch[end++] = kinds.indexOf(kind) | (copy << 4);
     let rest = offsetMs;
-    for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
-    bytes.push(rest, (outcomes[kind] as readonly string[]).indexOf(outcome));
-    if (hasProvider(kind)) bytes.push(provider === null ? 0 : names.indexOf(provider) + 1);
+    for (; rest > 127; rest = Math.floor(rest / 128)) scratch[end++] = (rest % 128) | 128;
+    scratch[end++] = rest;
+    scratch[end++] = (outcomes[kind] as readonly string[]).indexOf(outcome);
+    if (hasProvider(kind)) scratch[end++] = provider === null ? 0 : names.indexOf(provider) + 1;
   }
-  return Buffer.from(bytes);
+  return Buffer.from(scratch.subarray(0, end));
 }
 
 /** Throws where a newer version wrote it. */
