@@ -46,6 +46,8 @@ interface Sample {
 
 const folder = mkdtempSync(join(tmpdir(), "otpd-small-"));
 process.on("exit", () => rmSync(folder, { recursive: true, force: true }));
+// The servers end with this process.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 const codes = await openCodeBox(join(folder, "codes.sock"));
 const place: Place = { folder, codes };
 pinLoad();
