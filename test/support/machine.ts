@@ -13,11 +13,10 @@ export const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "pyt
 /** Where Debian puts the sources of Go's packages. */
 export const gopath = "/usr/share/gocode";
 
-/** Where Debian puts the SMS gateway, and the SMS centre that it comes with for tests. */
+/** Where Debian puts the SMS gateway. */
 export const kannel = {
   bearerbox: "/usr/sbin/bearerbox",
   smsbox: "/usr/sbin/smsbox",
-  fakesmsc: "/usr/lib/kannel/test/fakesmsc",
 };
 
 interface Tool {
@@ -53,7 +52,7 @@ export const tools = {
   "grpc-go": goPackage(["golang-google-grpc-dev"], "google.golang.org/grpc"),
   // grpc-go by itself comes with a protobuf that is too old for it.
   "Go's protobuf": goPackage(["golang-github-golang-protobuf-1-5-dev"], "google.golang.org/protobuf"),
-  kannel: { packages: ["kannel", "kannel-extras"], isHere: () => Object.values(kannel).every(existsSync) },
+  kannel: { packages: ["kannel"], isHere: () => Object.values(kannel).every(existsSync) },
   promtool: command([], "promtool", "--version"),
   script: command([], "script", "--version"),
   prlimit: command([], "prlimit", "--version"),
