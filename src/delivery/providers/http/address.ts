@@ -10,7 +10,7 @@ import { isPrivate } from "../../public-address.ts";
 const privateNames = /^(?:[a-z](?:[a-z0-9-]*[a-z0-9])?|(?:[a-z0-9-]+\.)+(?:local|internal|lan|localhost|home\.arpa))$/;
 
 /** Whether a URL's host may be one of a private network. The text begins with a scheme and a host without places. Pure. */
-export function privateHost(url: string): boolean {
+export function hasPrivateHost(url: string): boolean {
   const origin = /^https?:\/\/[^/?#]+/.exec(url)?.[0] ?? "";
   if (!URL.canParse(origin)) return false;
   const host = new URL(origin).hostname.replace(/^\[|\]$/g, "");

@@ -5,7 +5,7 @@
  */
 import type { SendOutcome } from "../../../otp/message.ts";
 import { waitAskedMs } from "../outcome.ts";
-import { formFields, isFormType } from "./form.ts";
+import { readFormOrJson } from "./form.ts";
 import { lookUp } from "./pointer.ts";
 import type { AnswerRule, Declaration, Refusal } from "./shape.ts";
 
@@ -30,7 +30,7 @@ export function needsBody({ accepted, refused }: Rules, status: number): boolean
 export function outcomeOf(rules: Rules, answer: Answer): SendOutcome {
   const { status, body } = answer;
   if (body === undefined && needsBody(rules, status)) return { kind: "ambiguous", detail: `HTTP ${status}, no answer` };
-  const json = valueOf(answer);
+  const json = readFormOrJson(answer.type ?? "", body ?? "");
   for (const refusal of rules.refused) {
     if (!suits(refusal, answer, json)) continue;
     const detail = `HTTP ${status}${saidBy(refusal, json)}`;
@@ -52,16 +52,6 @@ export function textOf(value: unknown): string | undefined {
 
 function isAboutBody({ pointer, match }: AnswerRule): boolean {
   return pointer !== undefined || match !== undefined;
-}
-
-/** What pointers look into: JSON, or the fields of what says that it is a form. */
-function valueOf({ type = "", body = "" }: Answer): unknown {
-  if (isFormType(type)) return formFields(body);
-  try {
-    return JSON.parse(body) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 function suits({ status, pointer, equals, match }: AnswerRule, answer: Answer, json: unknown): boolean {

@@ -8,7 +8,7 @@ import { publicKeyOf } from "./public-key.ts";
 import type { Declaration } from "./shape.ts";
 
 /** The variable of a secret that a declaration calls `name`. */
-export function secretVariable(name: string): `OTP_${string}` {
+function secretVariable(name: string): `OTP_${string}` {
   return `OTP_HTTP_${name}`;
 }
 

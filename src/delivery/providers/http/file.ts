@@ -21,7 +21,7 @@ export interface ReadProviders {
 const fileCharsMax = 262_144;
 
 /** Names that mean something else: in logs, in metrics and to JavaScript. */
-const meant: ReadonlySet<unknown> = new Set(["none", "sandbox", "unknown", "constructor"]);
+const meant: ReadonlySet<string> = new Set(["none", "sandbox", "unknown", "constructor"]);
 
 /** Reads the file. `builtIn` are the names of the providers that come with the service. Pure. */
 export function readHttpProviders(json: string, builtIn: readonly string[]): ReadProviders {
@@ -69,12 +69,10 @@ function faultsOfNames(names: readonly unknown[], builtIn: readonly string[]): F
   return names.flatMap((name, i) => {
     const isTwin = seen.has(name);
     seen.add(name);
-    const rest =
-      builtIn.includes(String(name)) || meant.has(name)
-        ? "is taken: the service has something of this name"
-        : "is another provider's too";
-    const isTaken = typeof name === "string" && (isTwin || rest.startsWith("is taken"));
-    return isTaken ? [{ pointer: below(below("/providers", i), "name"), rest }] : [];
+    if (typeof name !== "string") return [];
+    const isTaken = builtIn.includes(name) || meant.has(name);
+    const rest = isTaken ? "is taken: the service has something of this name" : "is another provider's too";
+    return isTaken || isTwin ? [{ pointer: below(below("/providers", i), "name"), rest }] : [];
   });
 }
 

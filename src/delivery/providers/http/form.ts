@@ -1,5 +1,5 @@
 /**
- * Forms (`application/x-www-form-urlencoded`) that gateways answer and report with.
+ * What gateways answer and report with: JSON, or a form (`application/x-www-form-urlencoded`).
  */
 
 /** Whether a media type is that of a form. Pure. */
@@ -7,7 +7,17 @@ export function isFormType(type: string): boolean {
   return type.toLowerCase().startsWith("application/x-www-form-urlencoded");
 }
 
-/** The fields of a form. Of several of one name the first counts, as it does in a query. Pure. */
-export function formFields(body: string): Readonly<Record<string, string>> {
-  return Object.fromEntries([...new URLSearchParams(body)].toReversed());
+/** What pointers look into: the fields of what says that it is a form, else JSON; undefined of what is neither. Pure. */
+export function readFormOrJson(type: string, text: string): unknown {
+  if (isFormType(type)) return formFields(text);
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Of several fields of one name the first counts, as it does in a query. */
+function formFields(text: string): Readonly<Record<string, string>> {
+  return Object.fromEntries([...new URLSearchParams(text)].toReversed());
 }

@@ -4,7 +4,7 @@
 import type { Report } from "../../../otp/message.ts";
 import type { ReportReading, ReportRequest } from "../../provider.ts";
 import { textOf } from "./answer.ts";
-import { formFields, isFormType } from "./form.ts";
+import { readFormOrJson } from "./form.ts";
 import { lookUp } from "./pointer.ts";
 import type { Reports } from "./shape.ts";
 
@@ -14,7 +14,8 @@ const reportsMax = 200;
 /** The report, or those that `each` points to; irrelevant where none names a message and a status that is declared. Pure. */
 export function readReport(reports: Reports, request: ReportRequest): ReportReading {
   const query = new URLSearchParams(request.target.split("?")[1] ?? "");
-  const body = bodyOf(request);
+  const text = Buffer.from(request.body).toString("utf8");
+  const body = readFormOrJson(String(request.headers["content-type"]), text);
   const listed = reports.each === undefined ? [body] : lookUp(body, reports.each);
   const items = Array.isArray(listed) ? (listed as readonly unknown[]).slice(0, reportsMax) : [];
   const [report, ...more] = items.flatMap((item) => reportOf(reports, item, query) ?? []);
@@ -35,21 +36,8 @@ function reportOf(reports: Reports, body: unknown, query: URLSearchParams): Repo
 }
 
 function deliveryOf({ accepted = [], delivered, undelivered }: Reports, status: string | undefined) {
-  const named = (list: readonly (string | number | boolean)[]) => list.some((each) => String(each) === status);
-  const deliveries: readonly [Report["delivery"], readonly (string | number | boolean)[]][] = [
-    ["DELIVERED", delivered],
-    ["UNDELIVERED", undelivered],
-    ["ACCEPTED", accepted],
-  ];
-  return deliveries.find(([, list]) => named(list))?.[0];
-}
-
-function bodyOf(request: ReportRequest): unknown {
-  const text = Buffer.from(request.body).toString("utf8");
-  if (isFormType(String(request.headers["content-type"]))) return formFields(text);
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
+  const isIn = (list: Reports["delivered"]) => list.some((each) => String(each) === status);
+  if (isIn(delivered)) return "DELIVERED";
+  if (isIn(undelivered)) return "UNDELIVERED";
+  return isIn(accepted) ? "ACCEPTED" : undefined;
 }

@@ -5,7 +5,7 @@
 import * as v from "valibot";
 import { object } from "../../../otp/json-file.ts";
 import { parseOriginator } from "../shapes.ts";
-import { privateHost } from "./address.ts";
+import { hasPrivateHost } from "./address.ts";
 import { placeName } from "./places.ts";
 import { pointerForm } from "./pointer.ts";
 
@@ -124,7 +124,7 @@ const url = v.pipe(
   v.regex(/^(?![^?]*\/(?:\.|%2e){1,2}(?:[/?]|$))/i, "must have no step such as .. in its path"),
   v.check((text) => URL.canParse(text.replaceAll(/\{\w*\}/g, "x")), "must be a URL"),
   v.check(
-    (text) => !text.startsWith("http:") || privateHost(text),
+    (text) => !text.startsWith("http:") || hasPrivateHost(text),
     "must be https: http is for this machine and private networks, such as http://10.0.0.5 or http://kannel, alone",
   ),
 );
@@ -261,9 +261,7 @@ export const fileShape = known({
 
 /** A provider as the file declares it. */
 export type Declaration = v.InferOutput<typeof entryShape>;
-export type AnswerRule = v.InferOutput<ReturnType<typeof answerRule>>;
+export type AnswerRule = Declaration["accepted"];
 export type Refusal = Declaration["refused"][number];
 export type Reports = v.InferOutput<typeof reports>;
 export type Signature = v.InferOutput<typeof signature>;
-
-const answerRule = () => known(answer);
