@@ -3,7 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
-import { describedAs, makeProvider, providerNames } from "../delivery/providers/list.ts";
+import { describedAs, makeProvider, missingVariables, providerNames } from "../delivery/providers/list.ts";
 import type { OutgoingMessage, Provider } from "../delivery/provider.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
@@ -67,12 +67,9 @@ async function tryOut(args: string[]): Promise<void> {
 function checkProvider({ providerSettings: settings }: Config, name: string): void {
   const known = [...providerNames, ...settings.declared.map((each) => each.name)];
   if (!known.includes(name)) throw new Unusable(`There is no provider ${name}: there are ${known.join(", ")}.`);
-  const lacking = Object.entries(describedAs(name, settings.declared).variables).filter(
-    ([variable, { isRequired }]) => isRequired === true && settings.values[variable] === undefined,
-  );
-  if (lacking.length > 0) {
-    throw new Unusable(`${name} cannot be tried without ${lacking.map(([variable]) => variable).join(", ")}.`);
-  }
+  const description = describedAs(name, settings.declared);
+  const missing = missingVariables(description, (variable) => settings.values[variable] !== undefined);
+  if (missing.length > 0) throw new Unusable(`${name} cannot be tried without ${missing.join(", ")}.`);
 }
 
 function messageTo({ e164, region }: PhoneNumber, reference: string): OutgoingMessage {

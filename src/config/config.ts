@@ -6,7 +6,7 @@ import { dirname } from "node:path";
 import * as v from "valibot";
 import type { AddressRange } from "../delivery/public-address.ts";
 import type { Description } from "../delivery/providers/description.ts";
-import { describedAs, providerNames, type ProviderSettings } from "../delivery/providers/list.ts";
+import { describedAs, missingVariables, providerNames, type ProviderSettings } from "../delivery/providers/list.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";
@@ -90,9 +90,10 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   faults.push(...new Set((parsed.issues ?? []).map(({ path, message }) => `${String(path?.[0]?.key)} ${message}.`)));
   const texts = readTexts(values, readFile);
   const secrets = readSecrets(declared.descriptions, values);
-  const unknown = unknownProvider(values["OTP_PROVIDERS"], declared.names);
+  const asked = v.parse(variables.entries.OTP_PROVIDERS, values["OTP_PROVIDERS"]);
+  const unknown = faultsOfNames(asked, declared.names);
   faults.push(...unknown, ...declared.faults, ...secrets.faults, ...texts.faults);
-  faults.push(...faultsBetween(values, named, declared.descriptions, unknown.length === 0));
+  faults.push(...faultsBetween(values, named, unknown.length === 0 ? asked : [], declared.descriptions));
   warnings.push(...texts.warnings);
   if (!parsed.success || faults.length > 0) return { ok: false, faults, warnings };
   const given = parsed.output;
@@ -154,13 +155,13 @@ function dataFolderOf(database: Database): string {
 
 /**
  * What is wrong between variables. Each is parsed by itself, so that these faults are found beside a variable that does not
- * parse. `named` are those that are set, whether they parse or not.
+ * parse. `named` are those that are set, whether they parse or not; `providers` are those of OTP_PROVIDERS, if all are known.
  */
 function faultsBetween(
   values: Readonly<Record<string, string>>,
   named: ReadonlySet<string>,
+  providers: readonly string[],
   declared: readonly Description[],
-  areProvidersKnown: boolean,
 ): string[] {
   const read = <Name extends keyof Given>(name: Name): Given[Name] | undefined => {
     const one = v.safeParse(variables.entries[name], values[name]);
@@ -179,7 +180,6 @@ function faultsBetween(
   if (given !== undefined && missing !== undefined && named.has(given) && !named.has(missing)) {
     faults.push(`${missing} is required by ${given}; set both or neither.`);
   }
-  const providers = areProvidersKnown ? (read("OTP_PROVIDERS") ?? []) : [];
   const isProduction = read("OTP_ENV") === "production";
   if (isProduction && providers.includes("console")) {
     faults.push("OTP_PROVIDERS must not name console in production: it prints every code.");
@@ -214,19 +214,14 @@ function faultsBetween(
 function missingOf(provider: string, declared: readonly Description[], named: ReadonlySet<string>): string[] {
   // The file of an unread declaration has faults of its own.
   if (!providerNames.includes(provider) && declared.length === 0) return [];
-  const { variables: its } = describedAs(provider, declared);
-  return Object.entries(its).flatMap(([name, { isRequired }]) =>
-    isRequired === true && !named.has(name) ? [name] : [],
-  );
+  return missingVariables(describedAs(provider, declared), (name) => named.has(name));
 }
 
 /** What is wrong with the names in OTP_PROVIDERS. `declared` is undefined where the file of providers could not be read. */
-function unknownProvider(given: string | undefined, declared: readonly string[] | undefined): string[] {
-  const known = [...providerNames, ...(declared ?? [])];
-  const asked = v.parse(variables.entries.OTP_PROVIDERS, given);
-  return declared === undefined || asked.every((name) => known.includes(name))
-    ? []
-    : [`OTP_PROVIDERS must be one of ${known.join(", ")}.`];
+function faultsOfNames(asked: readonly string[], declared: readonly string[] | undefined): string[] {
+  if (declared === undefined) return [];
+  const known = [...providerNames, ...declared];
+  return asked.every((name) => known.includes(name)) ? [] : [`OTP_PROVIDERS must be one of ${known.join(", ")}.`];
 }
 
 /** The settings of providers; `faultsBetween` has checked that none is missing. */

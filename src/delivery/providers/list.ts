@@ -28,6 +28,13 @@ export function describedAs(name: string, declared: readonly Description[]): Des
   return found;
 }
 
+/** The variables that a provider cannot do without, and that are not set. */
+export function missingVariables({ variables }: Description, isSet: (name: string) => boolean): string[] {
+  return Object.entries(variables).flatMap(([name, { isRequired }]) =>
+    isRequired === true && !isSet(name) ? [name] : [],
+  );
+}
+
 /** Makes a provider of its settings, which hold all that it needs. */
 export async function makeProvider(
   name: string,
