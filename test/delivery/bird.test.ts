@@ -4,10 +4,9 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createBirdProvider, type BirdOptions } from "../../src/delivery/providers/bird.ts";
-import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
-import type { E164 } from "../../src/otp/phone-number.ts";
 import { deadOrigin, oddReplies, startFarEnd, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
+import { sms } from "../support/data/messages.ts";
 
 let farEnd: FarEnd;
 beforeAll(async () => {
@@ -29,17 +28,6 @@ function bird(changes: Partial<BirdOptions> = {}) {
     ...changes,
   });
 }
-
-const sms: OutgoingMessage = {
-  channel: "sms",
-  to: "+31612345678" as E164,
-  region: "NL",
-  text: "123456 is your Acme code.",
-  code: "123456",
-  locale: "en",
-  validitySeconds: 540,
-  reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
-};
 
 /** A signal that never comes to it in a test that goes well; before the SDK's own deadline of 10 s, so that it would. */
 const patience = () => AbortSignal.timeout(9_000);

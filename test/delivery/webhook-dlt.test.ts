@@ -6,9 +6,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text as readText } from "node:stream/consumers";
 import { expect, test } from "vitest";
-import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import { createWebhookProvider } from "../../src/delivery/providers/webhook.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
+import { sms } from "../support/data/messages.ts";
 
 test("the webhook gets the DLT ids of a registered text, and none with any other", async () => {
   const bodies: Record<string, unknown>[] = [];
@@ -24,19 +24,10 @@ test("the webhook gets the DLT ids of a registered text, and none with any other
     const { port } = server.address() as AddressInfo;
     const url = new URL(`http://127.0.0.1:${port}/`);
     const provider = createWebhookProvider({ url, secret: Buffer.alloc(32, 1), now: () => 0 });
-    const sms: OutgoingMessage = {
-      channel: "sms",
-      to: "+919812345678" as E164,
-      region: "IN",
-      text: "123456 is your code for Acme.",
-      code: "123456",
-      locale: "en",
-      validitySeconds: 600,
-      reference: "one",
-    };
+    const toIndia = { ...sms, to: "+919812345678" as E164, region: "IN" };
     const ids = { dltTemplateId: "1107161234567890123", dltEntityId: "1101234567890123456" };
-    expect(await provider.send({ ...sms, ...ids }, AbortSignal.timeout(5_000))).toMatchObject({ kind: "accepted" });
-    expect(await provider.send(sms, AbortSignal.timeout(5_000))).toMatchObject({ kind: "accepted" });
+    expect(await provider.send({ ...toIndia, ...ids }, AbortSignal.timeout(5_000))).toMatchObject({ kind: "accepted" });
+    expect(await provider.send(toIndia, AbortSignal.timeout(5_000))).toMatchObject({ kind: "accepted" });
     expect(bodies[0]).toMatchObject({ dlt_template_id: ids.dltTemplateId, dlt_entity_id: ids.dltEntityId });
     expect(Object.keys(bodies[1] ?? {})).toEqual(["type", "to", "country", "text", "validity_seconds", "reference"]);
   } finally {

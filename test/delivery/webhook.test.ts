@@ -6,7 +6,6 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "nod
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import { createWebhookProvider } from "../../src/delivery/providers/webhook.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
@@ -15,6 +14,7 @@ import { makeCertificate } from "../support/network/certificate.ts";
 import { converse, type Conversation } from "../support/processes/conversation.ts";
 import { deadOrigin, oddReplies, startFarEnd, type Asked, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
 import { temporaryFolder } from "../support/service/world.ts";
+import { sms as message } from "../support/data/messages.ts";
 
 /** The reference implementation of Standard Webhooks, which Bird's SDK brings along. */
 const fromSdk = createRequire(import.meta.resolve("@messagebird/sdk"));
@@ -37,16 +37,7 @@ function webhook(url = new URL("/sms?for=acme", farEnd.url), now = Date.now) {
   return createWebhookProvider({ url, secret, now });
 }
 
-const sms: OutgoingMessage = {
-  channel: "sms",
-  to: "+31612345678" as E164,
-  region: "NL",
-  text: "123456 is your Acme code — één.",
-  code: "123456",
-  locale: "en",
-  validitySeconds: 540,
-  reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
-};
+const sms = { ...message, text: "123456 is your Acme code — één." };
 
 /** A signal that never comes to it in a test that goes well. */
 const patience = () => AbortSignal.timeout(20_000);

@@ -3,29 +3,14 @@
  */
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { guarded } from "../../../src/delivery/breaker.ts";
-import type { OutgoingMessage } from "../../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
-import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/service/world.ts";
+import { sms } from "../../support/data/messages.ts";
 
 const failed: SendOutcome = { kind: "ambiguous", detail: "HTTP 500" };
 const taken: SendOutcome = { kind: "accepted" };
 const unreached: SendOutcome = { kind: "unavailable", detail: "no connection" };
 const wellAfter = () => vi.setSystemTime(Date.now() + 10_000);
-
-function newSms(): OutgoingMessage {
-  const to = "+31612345678" as E164;
-  return {
-    channel: "sms",
-    to,
-    region: "NL",
-    text: "123456 is your code",
-    code: "123456",
-    locale: "en",
-    validitySeconds: 600,
-    reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
-  };
-}
 
 function createGuarded() {
   const network = createPhoneNetwork();
@@ -39,12 +24,12 @@ function createGuarded() {
     turns,
     network,
     provider,
-    send: () => provider.send(newSms(), new AbortController().signal),
+    send: () => provider.send(sms, new AbortController().signal),
     /** Sends so many messages, one after the other, that all end alike. */
     async sendAll(outcome: SendOutcome, count: number) {
       for (let i = 0; i < count; i += 1) {
         network.script.push(outcome);
-        await provider.send(newSms(), new AbortController().signal);
+        await provider.send(sms, new AbortController().signal);
       }
     },
     /** Sends until calls are no longer let through; how many were. */
@@ -52,7 +37,7 @@ function createGuarded() {
       const before = network.received.length;
       for (let i = 0; i < max && provider.isClosed(); i += 1) {
         network.script.push(outcome);
-        await provider.send(newSms(), new AbortController().signal);
+        await provider.send(sms, new AbortController().signal);
       }
       network.script.length = 0;
       return network.received.length - before;

@@ -6,11 +6,12 @@ import { rmSync } from "node:fs";
 import https from "node:https";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createMessageBirdProvider } from "../../../src/delivery/providers/messagebird.ts";
-import type { Provider, OutgoingMessage } from "../../../src/delivery/provider.ts";
+import type { Provider } from "../../../src/delivery/provider.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
 import type { Behaviour } from "../../support/fakes/provider.ts";
 import { makeCertificate, publicUrl, signingKey, signReport, startFake, trust, type Fake } from "./setup.ts";
+import { sms } from "../../support/data/messages.ts";
 
 const folder = temporaryFolder();
 let fake: Fake;
@@ -30,17 +31,6 @@ function connectTo(
     now: () => Date.now(),
   });
 }
-
-const sms: OutgoingMessage = {
-  channel: "sms",
-  to: "+31612345678" as E164,
-  region: "NL",
-  text: "123456 is your Acme verification code.",
-  code: "123456",
-  locale: "en",
-  validitySeconds: 540,
-  reference: "AAAAAAAAAAAAAAAAAAAAAA.0",
-};
 
 /** A signal that never comes. */
 const patience = () => new AbortController().signal;
