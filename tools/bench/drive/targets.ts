@@ -171,50 +171,67 @@ export function rawTarget(place: Place): Promise<Target> {
 
 async function nothingTarget({ folder }: Place, script: string, name: string): Promise<Target> {
   const server = await startServer(folder, script, []);
-  return {
-    name,
-    durability: "–",
-    bill: { service: [server.pid] },
-    open: (count) =>
-      lanes(count, () => {
-        const client = openClient(server.port, "none");
-        const call = async (method: string, body: string) => {
-          const { status } = await client.post(`/otp.v1.OtpService/${method}`, body);
-          if (status !== 200) throw new Error(`the no-op answered ${status}`);
-        };
-        return {
-          async cycle(fromMs) {
-            await call("SendOtp", `{"phone":"${randomPhone()}"}`);
-            const verifyFromMs = performance.now();
-            await call("VerifyOtp", `{"requestId":"AAAAAAAAAAAAAAAAAAAAAA","code":"123456"}`);
-            return { sendMs: verifyFromMs - fromMs, verifyMs: performance.now() - verifyFromMs };
-          },
-          close: client.close,
-        };
-      }),
-    close: () => server.stop("SIGKILL"),
-  };
+  return twoCallsTarget(name, server, (count) =>
+    Array.from({ length: count }, () => {
+      const client = openClient(server.port, "none");
+      const call = async (method: string, body: string) => {
+        const { status } = await client.post(`/otp.v1.OtpService/${method}`, body);
+        if (status !== 200) throw new Error(`the no-op answered ${status}`);
+      };
+      return {
+        send: () => call("SendOtp", `{"phone":"${randomPhone()}"}`),
+        verify: () => call("VerifyOtp", `{"requestId":"${anyId}","code":"123456"}`),
+        close: client.close,
+      };
+    }),
+  );
 }
 
 /** The same over gRPC. */
 export async function grpcNoopTarget({ folder }: Place): Promise<Target> {
   const server = await startServer(folder, "noop.ts", ["http2"]);
+  return grpcTwoCallsTarget("connect-node no-op over gRPC, two calls", server, "none");
+}
+
+/** What a server is asked for that knows no verification. */
+export const anyId = "A".repeat(22);
+
+/** One caller of a server that answers a send and a verify with what it always answers. */
+interface TwoCalls {
+  send(): Promise<unknown>;
+  verify(): Promise<unknown>;
+  close(): void;
+}
+
+/** A target whose two calls change nothing, so that neither needs anything of the other's. */
+export function twoCallsTarget(name: string, server: Server, open: (count: number) => TwoCalls[]): Target {
   return {
-    name: "connect-node no-op over gRPC, two calls",
+    name,
     durability: "–",
     bill: { service: [server.pid] },
     open: (count) =>
-      openGrpcCalls(server.port, "none", count).map((calls) => ({
+      open(count).map(({ send, verify, close }) => ({
         async cycle(fromMs) {
-          const id = await calls.send(randomPhone());
+          await send();
           const verifyFromMs = performance.now();
-          await calls.verify(id, "123456");
+          await verify();
           return { sendMs: verifyFromMs - fromMs, verifyMs: performance.now() - verifyFromMs };
         },
-        close: calls.close,
+        close,
       })),
     close: () => server.stop("SIGKILL"),
   };
+}
+
+/** The same over gRPC, with `key`. */
+export function grpcTwoCallsTarget(name: string, server: Server, key: string): Target {
+  return twoCallsTarget(name, server, (count) =>
+    openGrpcCalls(server.port, key, count).map(({ send, verify, close }) => ({
+      send: () => send(randomPhone()),
+      verify: () => verify(anyId, "123456"),
+      close,
+    })),
+  );
 }
 
 /** A PostgreSQL on the servers' core that flushes every commit; all else as it comes. */

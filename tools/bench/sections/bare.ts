@@ -5,16 +5,22 @@
 import { apiKeyBytes, makeApiKey } from "../../../src/otp/api-key.ts";
 import type { Effort } from "../effort.ts";
 import { amount, range, type Findings } from "../findings.ts";
-import { openGrpcCalls } from "../drive/grpc.ts";
 import { driveClosed, openClient } from "../drive/load.ts";
 import { measureRound, medianOf, takeTurns } from "../drive/measure.ts";
 import { randomPhone } from "../drive/phones.ts";
 import { startServer } from "../drive/processes.ts";
-import { grpcNoopTarget, noopTarget, type Place, type Target } from "../drive/targets.ts";
+import {
+  anyId,
+  grpcNoopTarget,
+  grpcTwoCallsTarget,
+  noopTarget,
+  twoCallsTarget,
+  type Place,
+  type Target,
+} from "../drive/targets.ts";
 
 /** The key that canned.ts knows. */
 const key = makeApiKey("live", new Uint8Array(apiKeyBytes)).text.reveal();
-const id = "A".repeat(22);
 
 export async function bare(place: Place, { connections, rounds, roundMs, warmUpMs }: Effort): Promise<Findings> {
   const noops = [await noopTarget(place), await grpcNoopTarget(place)];
@@ -43,47 +49,23 @@ export async function bare(place: Place, { connections, rounds, roundMs, warmUpM
 
 async function restTarget({ folder }: Place): Promise<Target> {
   const server = await startServer(folder, "canned.ts", []);
-  return {
-    name: "otpd's way in, REST",
-    durability: "–",
-    bill: { service: [server.pid] },
-    open: (count) =>
-      Array.from({ length: count }, () => {
-        const client = openClient(server.port, key);
-        const call = async (path: string, body: string) => {
-          const { status, body: said } = await client.post(path, body);
-          if (status !== 200) throw new Error(`${path} answered ${status} ${said}`);
-        };
-        return {
-          async cycle(fromMs) {
-            await call("/v1/otp/send", `{"phone":"${randomPhone()}"}`);
-            const verifyFromMs = performance.now();
-            await call("/v1/otp/verify", `{"request_id":"${id}","code":"123456"}`);
-            return { sendMs: verifyFromMs - fromMs, verifyMs: performance.now() - verifyFromMs };
-          },
-          close: client.close,
-        };
-      }),
-    close: () => server.stop("SIGKILL"),
-  };
+  return twoCallsTarget("otpd's way in, REST", server, (count) =>
+    Array.from({ length: count }, () => {
+      const client = openClient(server.port, key);
+      const call = async (path: string, body: string) => {
+        const { status, body: said } = await client.post(path, body);
+        if (status !== 200) throw new Error(`${path} answered ${status} ${said}`);
+      };
+      return {
+        send: () => call("/v1/otp/send", `{"phone":"${randomPhone()}"}`),
+        verify: () => call("/v1/otp/verify", `{"request_id":"${anyId}","code":"123456"}`),
+        close: client.close,
+      };
+    }),
+  );
 }
 
 async function grpcTarget({ folder }: Place): Promise<Target> {
   const server = await startServer(folder, "canned.ts", []);
-  return {
-    name: "otpd's way in, gRPC",
-    durability: "–",
-    bill: { service: [server.pid] },
-    open: (count) =>
-      openGrpcCalls(server.port, key, count).map((calls) => ({
-        async cycle(fromMs) {
-          await calls.send(randomPhone());
-          const verifyFromMs = performance.now();
-          await calls.verify(id, "123456");
-          return { sendMs: verifyFromMs - fromMs, verifyMs: performance.now() - verifyFromMs };
-        },
-        close: calls.close,
-      })),
-    close: () => server.stop("SIGKILL"),
-  };
+  return grpcTwoCallsTarget("otpd's way in, gRPC", server, key);
 }
