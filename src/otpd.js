@@ -3,7 +3,7 @@
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   console.error(
-    `otpd needs Node 22.18 or newer; this is ${process.versions.node}. In a clone on Linux, npm ci brings a newer one: start it as "npm start" or "npx --no-install otpd".`,
+    `otpd needs Node 22.18 or newer; this is ${process.versions.node}. In a clone on Linux, npm ci brings a newer one (with npm 10, run "npm rebuild" after it): start it as "npm start" or "npx --no-install otpd".`,
   );
   process.exit(1);
 }
