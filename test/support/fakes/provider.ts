@@ -99,9 +99,11 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
 
 function act(behaviour: Behaviour, response: ServerResponse, id: string): void {
   const fault = (code: number, parameter: string) => ({ errors: [{ code, description: "no", parameter }] });
-  const by = <T>(own: { messagebird: T; webhook: T; declared: T }) => own[kind as keyof typeof own];
+  type Own = Readonly<Record<"messagebird" | "webhook" | "declared", object>>;
+  const by = (own: Own) => own[kind as keyof Own];
+  const refuse = (own: Own) => json(response, 422, by(own));
   const taken = (message: string) =>
-    by<unknown>({
+    by({
       messagebird: { id: message, recipients: { totalCount: 1, totalSentCount: 1 } },
       webhook: { id: message },
       declared: { result: "queued", message_id: message },
@@ -129,25 +131,17 @@ function act(behaviour: Behaviour, response: ServerResponse, id: string): void {
     case "405":
       return json(response, 405, {}, { allow: "GET" });
     case "422 recipient":
-      return json(
-        response,
-        422,
-        by<unknown>({
-          messagebird: fault(9, "recipients"),
-          webhook: { reason: "recipient" },
-          declared: { error: "bad_number" },
-        }),
-      );
+      return refuse({
+        messagebird: fault(9, "recipients"),
+        webhook: { reason: "recipient" },
+        declared: { error: "bad_number" },
+      });
     case "422 originator":
-      return json(
-        response,
-        422,
-        by<unknown>({
-          messagebird: fault(10, "originator"),
-          webhook: { reason: "content" },
-          declared: { error: "bad_sender" },
-        }),
-      );
+      return refuse({
+        messagebird: fault(10, "originator"),
+        webhook: { reason: "content" },
+        declared: { error: "bad_sender" },
+      });
     case "429":
       return json(response, 429, {});
     case "429 wait":

@@ -28,8 +28,9 @@ const socketsMax = 64;
 /** Shorter than servers' own patience, which ends a connection just when it is used again. */
 const idleMs = 4_000;
 
-/** Makes what calls one provider. `isSecure` is whether its URL is https. */
-export function createCall(isSecure: boolean): Call {
+/** Makes what calls the provider of a URL. */
+export function createCall(providerUrl: string): Call {
+  const isSecure = providerUrl.startsWith("https:");
   const kept = { keepAlive: true, maxSockets: socketsMax, timeout: idleMs };
   const agent = isSecure ? new HttpsAgent({ ...globalAgent.options, ...kept }) : new HttpAgent(kept);
   const make = isSecure ? requestHttps : requestHttp;

@@ -29,7 +29,7 @@ export function createHttpProvider(options: HttpOptions): Provider {
   const { declaration, secret, reportSecret, publicUrl, originators, now } = options;
   const { name, reports } = declaration;
   const requestOf = createRequests(declaration, { secret, originators, reportUrl: reportUrlOf(options) });
-  const call = createCall(declaration.url.startsWith("https:"));
+  const call = createCall(declaration.url);
   const isReporting = reports !== undefined && reportSecret !== undefined;
   return {
     name,
