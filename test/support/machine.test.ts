@@ -10,7 +10,8 @@ const root = join(import.meta.dirname, "../..");
 const read = (path: string) => readFileSync(join(root, path), "utf8");
 
 test("CONTRIBUTING names the packages that are installed, and no other", () => {
-  const [, listed = ""] = /Debian has it\nin (.*?), which `\.ci\/run`/s.exec(read(".github/CONTRIBUTING.md")) ?? [];
+  const [, listed = ""] =
+    /Debian\s+has\s+it\s+in\s+(.*?), which `\.ci\/run`/s.exec(read(".github/CONTRIBUTING.md")) ?? [];
   const named = [...listed.matchAll(/`([^`]+)`/g)].map(([, name = ""]) => name);
   expect(new Set(named)).toEqual(new Set(Object.values(tools).flatMap(({ packages }) => [...packages])));
 });
