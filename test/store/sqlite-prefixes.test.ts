@@ -114,6 +114,22 @@ describe("changes that are not in the prefixes' rows yet", () => {
     await store.close();
   });
 
+  test("get there also where another process writes after each batch", async () => {
+    const store = await open();
+    await Promise.all(Array.from({ length: 300 }, (_, i) => count(store, i)));
+    const other = new Database(path);
+    system.advance(10_000);
+    for (let i = 0; i < 5; i += 1) {
+      other.exec("UPDATE clock SET now_ms = now_ms");
+      await count(store, 0);
+    }
+    other.close();
+    const { rows, journal } = stored();
+    expect(rows).toBeGreaterThanOrEqual(300);
+    expect(journal).toBeLessThan(5);
+    await store.close();
+  });
+
   test("are taken back with the act that made them, and with its batch", async () => {
     const store = await open();
     await count(store, 1);

@@ -33,6 +33,7 @@ export class PrefixJournal {
   /** What is in the journal and not in its row yet; undefined until the journal was read. */
   #waiting: Map<string, NamedPrefix> | undefined;
   #round: Round | undefined;
+  #isCutShort = false;
   #lastId = 0;
   #roundMs: Instant | undefined;
 
@@ -53,6 +54,8 @@ export class PrefixJournal {
   forget(): void {
     this.#changed.clear();
     this.#waiting = undefined;
+    // What it has done so far is in the journal still: begun anew in steps, it would come to no end beside another's writes.
+    this.#isCutShort ||= this.#round !== undefined;
     this.#round = undefined;
   }
 
@@ -67,7 +70,10 @@ export class PrefixJournal {
     }
     if (waiting.size === 0) return;
     this.#roundMs ??= now;
-    if (this.#round === undefined && (now - this.#roundMs >= roundEveryMs || waiting.size >= waitingMax)) {
+    if (
+      this.#round === undefined &&
+      (this.#isCutShort || now - this.#roundMs >= roundEveryMs || waiting.size >= waitingMax)
+    ) {
       this.#round = { keys: [...waiting.keys()].toSorted(), done: 0, lastId: this.#lastId };
       this.#roundMs = now;
     }
@@ -75,13 +81,15 @@ export class PrefixJournal {
   }
 
   #goOn(round: Round, waiting: Map<string, NamedPrefix>): void {
-    const keys = round.keys.slice(round.done, round.done + batchRowsMax);
+    const rows = this.#isCutShort ? round.keys.length : batchRowsMax;
+    const keys = round.keys.slice(round.done, round.done + rows);
     const entries = keys.flatMap((key) => waiting.get(key) ?? []);
     this.#sql.putPrefixes(entries.map(({ name, record }) => prefixValues(name, record)));
     for (const key of keys) waiting.delete(key);
-    round.done += batchRowsMax;
+    round.done += rows;
     if (round.done < round.keys.length) return;
     this.#sql.deletePrefixChanges.run(round.lastId);
+    this.#isCutShort = false;
     this.#round = undefined;
   }
 
