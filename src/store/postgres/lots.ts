@@ -46,8 +46,10 @@ interface Use {
   backs: number;
   /** The cap of all that it counts; undefined where there are several. */
   max: number | undefined;
-  /** The lot that it uses; without one it counts in the row, which is locked then. */
+  /** The lot that it uses. */
   lot: Lot | undefined;
+  /** It counts in the row, which is locked then: its lot has too little or is of another cap. All uses of a batch do, or none. */
+  isOfRow: boolean;
 }
 
 /** What a batch has found, as its acts see it first, and how what they make of it is written. */
@@ -97,20 +99,24 @@ export class BatchDays {
     this.#day = dayOf(now);
     const byTenant = new Map<string, Use>();
     for (const { tenant, max } of uses) {
-      const use = byTenant.get(tenant) ?? { tenant, wants: 0, backs: 0, max, lot: lots.find(tenant) };
+      const use = byTenant.get(tenant) ?? { tenant, wants: 0, backs: 0, max, lot: lots.find(tenant), isOfRow: false };
       byTenant.set(tenant, use);
       use.backs += 1;
       if (max === undefined) continue;
       use.max = use.wants === 0 || use.max === max ? max : undefined;
       use.wants += 1;
     }
-    for (const use of byTenant.values()) if (!isEnough(use, this.#day)) use.lot = undefined;
-    this.#uses = [...byTenant.values()];
+    const all = [...byTenant.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
+    for (const use of all) if (!isEnough(use, this.#day)) use.lot = undefined;
+    // A use of a row may take back others' lots. A batch that holds those may not wait for a lot that another has taken back.
+    const needsRow = all.some(({ wants, lot }) => wants > 0 && lot === undefined);
+    if (needsRow) for (const use of all) [use.lot, use.isOfRow] = [undefined, true];
+    this.#uses = all;
   }
 
   /** The tenants whose rows are to be locked. */
   locked(): string[] {
-    return this.#uses.filter(isOfRow).map(({ tenant }) => tenant);
+    return this.#uses.filter(({ isOfRow }) => isOfRow).map(({ tenant }) => tenant);
   }
 
   /** The keys of their rows. A batch that is begun at midnight may be decided on the other side of it. */
@@ -124,7 +130,7 @@ export class BatchDays {
     const day = dayOf(now);
     const today = rows.filter((row) => row.day === day);
     for (const use of this.#uses) {
-      if (!isOfRow(use)) {
+      if (!use.isOfRow) {
         if (use.lot !== undefined && day !== use.lot.day) throw new DayTurned();
         this.#found.push(foundInHand(use, day));
         continue;
@@ -132,7 +138,7 @@ export class BatchDays {
       const row = today.find(({ tenant }) => tenant === use.tenant);
       const daily = row === undefined ? { day, count: 0, warned: 0 as const, warnedCap: 0 } : toDaily(row);
       const lot = newLot(use, daily, row?.in_hand ?? 0);
-      if (lot !== undefined || row === undefined || row.in_lots === 0) {
+      if (lot !== undefined || use.wants === 0 || row === undefined || row.in_lots === 0) {
         this.#found.push(foundInRow(use, daily, lot, row?.in_hand ?? 0, false));
         continue;
       }
@@ -177,9 +183,6 @@ export class BatchDays {
   }
 }
 
-/** Whether a use needs the row: it counts more than its lot has, or under another cap than that of the lot. */
-const isOfRow = ({ wants, lot }: Use) => wants > 0 && lot === undefined;
-
 function isEnough({ wants, max, lot }: Use, day: number): boolean {
   return lot !== undefined && lot.day === day && (wants === 0 || (lot.max === max && lot.units >= wants));
 }
@@ -203,11 +206,13 @@ function foundInRow(
 
 /** A lot for a use, with what is in hand; undefined where the room that the day has left is too small for one. */
 function newLot({ wants, max }: Use, daily: DailyCount, inHand: number): Lot | undefined {
-  if (max === undefined) return undefined;
+  if (max === undefined || wants === 0) return undefined;
   const below = nextNotable(daily, max);
   const room = below - 1 - daily.count;
-  const units = Math.min(unitsMax, Math.floor(room / roomParts));
-  return units < wants ? undefined : { day: daily.day, max, below, units: units + inHand, daily };
+  // What is in hand is within the count. Under a lower cap it may be beyond that.
+  if (room < 0) return undefined;
+  const units = inHand + Math.max(0, Math.min(unitsMax - inHand, Math.floor(room / roomParts)));
+  return units < wants ? undefined : { day: daily.day, max, below, units, daily };
 }
 
 /** The day as the holder of a lot sees it: as if all others had used theirs. */
