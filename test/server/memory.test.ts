@@ -20,6 +20,8 @@ measure([
   pipelined(200, "/openapi.json"),
   windowless(50, "/metrics"),
   windowless(60, "/livez"),
+  // A path whose answers may last, asked for in a way that is refused.
+  windowless(200, "/grpc.health.v1.Health/Watch"),
   windowlessLong(40),
   windowlessLong(100),
   longHeaders(60),

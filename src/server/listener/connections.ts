@@ -50,6 +50,14 @@ export interface ConnectionsOptions extends ConnectionLimits {
   readonly isProxy: (peer: string | undefined) => boolean;
 }
 
+/** A call of a connection. */
+export interface CallUnderWay {
+  /** To be run once the call was answered, or its client has gone. */
+  ended(): void;
+  /** Its answer is one that lasts: what bounds those counts it from now on. Not to be run before that has let it in. */
+  lasts(): void;
+}
+
 export interface Connections {
   /** Takes a new connection into the book, or destroys it and says false where there is no room. TLS has a wire below it. */
   opened(socket: Socket, wire?: Wire): boolean;
@@ -61,9 +69,9 @@ export interface Connections {
   upgraded(socket: Socket, session: ServerHttp2Session): void;
   /**
    * Notes that a call has come; what it returns is to be run once the call was answered or its client has gone. On an
-   * HTTP/1 connection that is to go, the call's answer says so. One that may last is not cut for taking long.
+   * HTTP/1 connection that is to go, the call's answer says so. One that lasts, as was told, is not cut for taking long.
    */
-  callBegan(request: Request, response: Response, mayLast?: boolean): () => void;
+  callBegan(request: Request, response: Response): CallUnderWay;
   /** Notes that a request has come, whatever becomes of it. */
   asked(request: Request): void;
   /** Runs what goes on with what an HTTP/1 connection has sent, in a turn of its own. */
@@ -136,7 +144,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     upgraded(socket, session) {
       upgraded(book, socket, session);
     },
-    callBegan: (request, response, mayLast = false) => callBegan(book, request, response, mayLast),
+    callBegan: (request, response) => callBegan(book, request, response),
     asked(request) {
       const connection = find(book, request);
       if (connection === undefined) return;
@@ -275,17 +283,17 @@ function upgraded({ bySocket, bySession }: Book, socket: Socket, session: Server
   session.on("remoteSettings", onControlFrame);
 }
 
-function callBegan(book: Book, request: Request, response: Response, mayLast: boolean): () => void {
+function callBegan(book: Book, request: Request, response: Response): CallUnderWay {
   const { limits, strangers, held } = book;
   const connection = find(book, request);
-  if (connection === undefined) return () => {};
+  if (connection === undefined) return { ended: () => {}, lasts: () => {} };
   if (connection.callsUnderWay === 0) strangers.becameBusy(connection);
   connection.callsUnderWay += 1;
-  if (!mayLast && !connection.hasBroughtKey) (connection.answersDue ??= new Set()).add(response);
+  if (!connection.hasBroughtKey) (connection.answersDue ??= new Set()).add(response);
   // Beyond a few of a stranger's it comes when the answer was taken: whoever takes none is not to send for ever.
   const isCredited = connection.hasBroughtKey || connection.callsUnderWay <= untakenMax;
   if (isCredited) creditCall(connection);
-  const bytes = connection.hasBroughtKey || mayLast ? 0 : takenFor(request);
+  let bytes = connection.hasBroughtKey ? 0 : takenFor(request);
   if (bytes > 0) held.hold(connection, bytes);
   connection.bytesReadAtRequest = connection.socket.bytesRead;
   connection.hasBroughtRequest = true;
@@ -293,8 +301,8 @@ function callBegan(book: Book, request: Request, response: Response, mayLast: bo
     connection.response = response;
     if (connection.isRetiring) response.shouldKeepAlive = false;
   }
-  const timer = mayLast ? undefined : setTimeout(cutCall, limits.callMs, connection, request);
-  return () => {
+  const timer = setTimeout(cutCall, limits.callMs, connection, request);
+  const ended = () => {
     clearTimeout(timer);
     connection.callsUnderWay -= 1;
     connection.answersDue?.delete(response);
@@ -304,6 +312,13 @@ function callBegan(book: Book, request: Request, response: Response, mayLast: bo
     connection.activeTick = book.tick;
     if (connection.response === response) connection.response = undefined;
   };
+  const lasts = () => {
+    clearTimeout(timer);
+    connection.answersDue?.delete(response);
+    if (bytes > 0) held.hold(connection, -bytes);
+    bytes = 0;
+  };
+  return { ended, lasts };
 }
 
 function authenticated(book: Book, request: Request): void {

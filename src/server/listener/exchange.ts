@@ -10,14 +10,12 @@ export type Response = ServerResponse | Http2ServerResponse;
 
 /** What a listener hands its requests to. */
 export interface RequestHandler {
-  /** Answers one request. Never throws. */
-  handle(request: Request, response: Response): void;
+  /** Answers one request. Never throws. Once its answer is to last, which nobody dawdles over, `lasts` is run. */
+  handle(request: Request, response: Response, lasts?: () => void): void;
   /** Answers a request whose Expect asks for what is not served. */
   refuseExpectation(request: Request, response: Response): void;
   /** Answers bytes that are no request, or not in time (node's `clientError`). */
   answerUnreadable(error: NodeJS.ErrnoException, socket: Socket | { writable: boolean; destroy(): void }): void;
-  /** Whether a request is for an answer that lasts, which nobody dawdles over. */
-  mayLast?(request: Request): boolean;
   /** From now on every new call is refused as SHUTTING_DOWN; resolves when the last one under way is answered. */
   drain(): Promise<void>;
 }

@@ -132,7 +132,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   setMaxIdleHTTPParsers(parsersKept);
   const pipelines = createPipelines(limits.pipelinedMax, connections);
 
-  const answer: OnRequest = (request, response) => handler.handle(request, response);
+  const answer: OnRequest = (request, response, lasts) => handler.handle(request, response, lasts);
   const refuseExpectation: OnRequest = (request, response) => handler.refuseExpectation(request, response);
 
   function take(request: Request, response: Response, how: OnRequest): void {
@@ -149,17 +149,17 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   }
 
   function begin(request: Request, response: Response, how: OnRequest): void {
-    noteCall(request, response, how === answer && handler.mayLast?.(request));
-    how(request, response);
+    how(request, response, noteCall(request, response));
   }
 
-  function noteCall(request: Request, response: Response, mayLast?: boolean): void {
-    const ended = connections.callBegan(request, response, mayLast);
+  function noteCall(request: Request, response: Response): () => void {
+    const { ended, lasts } = connections.callBegan(request, response);
     const taken = pipelines.began(request);
     response.once("close", () => {
       ended();
       taken?.();
     });
+    return lasts;
   }
 
   const onRequest: OnRequest = (request, response) => take(request, response, answer);
@@ -212,7 +212,7 @@ function refuseTunnel(_: Request, response: Response): void {
   response.end();
 }
 
-type OnRequest = (request: Request, response: Response) => void;
+type OnRequest = (request: Request, response: Response, lasts?: () => void) => void;
 interface Listeners {
   readonly onRequest: OnRequest;
   /** Node would answer an Expect other than 100-continue with nothing in it, and a CONNECT past every count. */

@@ -80,10 +80,9 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
   });
   options.routes(rpcs);
   const paths = new Set(rpcs.handlers.map(({ requestPath }) => requestPath));
-  const watches = new Set(rpcs.handlers.filter(isWatch).map(({ requestPath }) => requestPath));
   const router = createRouter(rpcs.handlers, messageBytesMax);
 
-  async function serve(request: Request, response: Response): Promise<void> {
+  async function serve(request: Request, response: Response, lasts: () => void): Promise<void> {
     const routed = router.route(request, pathOf(request));
     if (!routed.ok) {
       discard(request);
@@ -112,7 +111,10 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     // Not before its body is whole: one that never ends would hold what others need.
     const kind = kindOf(handler);
     const taken = kind === "unary" ? undefined : budgetOf[kind].take(shareOf(peerOf(request)));
-    if (taken !== undefined && typeof taken !== "string") ({ giveBack } = taken);
+    if (taken !== undefined && typeof taken !== "string") {
+      ({ giveBack } = taken);
+      if (isWatch(handler)) lasts();
+    }
     const answer = await handler({
       httpVersion: request.httpVersion,
       method: request.method ?? "POST",
@@ -127,10 +129,9 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
 
   return {
     ...gateway,
-    mayLast: (request) => watches.has(foldSlashes(pathOf(request))),
-    handle(request, response) {
+    handle(request, response, lasts = () => {}) {
       if (!paths.has(foldSlashes(pathOf(request)))) return gateway.handle(request, response);
-      serve(request, response).catch((error: unknown) => {
+      serve(request, response, lasts).catch((error: unknown) => {
         // A client that has left is no fault.
         if (isClosed(response)) return;
         onFault(error);

@@ -183,11 +183,14 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       connections.brought(socket);
     },
     callBegan(...call) {
-      const ended = connections.callBegan(...call);
-      return () => {
-        ended();
-        answered += 1;
-        changed();
+      const { ended, lasts } = connections.callBegan(...call);
+      return {
+        ended() {
+          ended();
+          answered += 1;
+          changed();
+        },
+        lasts,
       };
     },
     opened(socket, wire) {
