@@ -106,36 +106,6 @@ test.each([7, 137, 900])(
   },
 );
 
-test("instances that take back each other's lots do not wait for each other in a circle", async () => {
-  const url = await database();
-  const stores = await openMany(url, 2);
-  const [one, two] = stores.map((store) => under(store, 300)) as [Acts, Acts];
-  const send = (acts: Acts, tenant: string) => acts.trySend(nextPhone(), { tenant });
-  for (let round = 0; round < 20; round += 1) {
-    const [first, second] = [`a${round}`, `b${round}`];
-    // Each has a lot of one tenant, and needs the row of the other.
-    await Promise.all([send(one, second), send(two, first)]);
-    const burst = (acts: Acts, many: string, few: string) => [
-      send(acts, few),
-      ...Array.from({ length: 50 }, () => send(acts, many)),
-    ];
-    const outcomes = await Promise.all([...burst(one, first, second), ...burst(two, second, first)]);
-    expect(outcomes.filter((each) => each !== "opened")).toEqual([]);
-  }
-  for (const store of stores) await store.close();
-  // What a session counted is told at its end.
-  await expect
-    .poll(async () => {
-      const [row] = await select(
-        { kind: "postgres", url },
-        `SELECT deadlocks::int, (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database())::int AS sessions
-         FROM pg_stat_database WHERE datname = current_database()`,
-      );
-      return row;
-    })
-    .toEqual({ deadlocks: 0, sessions: 1 });
-});
-
 test("a share is warned of by the very message that reaches it, whoever has lots", async () => {
   const url = await database();
   const stores = await openMany(url, 2);

@@ -132,14 +132,6 @@ export const postgresMutants: readonly Mutant[] = [
     suites: suite("lots"),
   },
   {
-    name: "lots beside rows",
-    breaks: "batches of two instances wait for each other in a circle, and one is ended",
-    place: "src/store/postgres/lots.ts#BatchDays.constructor",
-    text: `if (needsRow)`,
-    replacement: `if (false)`,
-    suites: suite("lots"),
-  },
-  {
     name: "lots never taken back",
     breaks: "what an instance had taken when it was killed is lost for the day",
     place: "src/store/postgres/lots.ts#load",
