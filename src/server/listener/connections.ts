@@ -207,7 +207,7 @@ function onTick(book: Book): void {
 
 /**
  * Whether a connection has cost more than it may. Where one carries calls of many, a stranger's body ends its own stream
- * (request-body.ts), and the connection stays.
+ * (http/body.ts), and the connection stays.
  */
 function isNoise({ limits }: Book, { credit, hasBroughtKey, socket }: Connection): boolean {
   return credit < 0 && !hasBroughtKey && !limits.isProxy(socket.remoteAddress);

@@ -7,7 +7,7 @@
  * A lot never reaches the next count that is to be warned of or refused (`nextNotable`). Those are counted in the row, where
  * all is known.
  */
-import { nextNotable, type DailyCount } from "../../otp/daily-cap.ts";
+import { newDay, nextNotable, type DailyCount } from "../../otp/daily-cap.ts";
 import { dayOf } from "../../otp/policy.ts";
 import type { Instant } from "../../system.ts";
 import { messageKind, toDaily, type CounterRow } from "../rows/tenant.ts";
@@ -132,11 +132,11 @@ export class BatchDays {
     for (const use of this.#uses) {
       if (!use.isOfRow) {
         if (use.lot !== undefined && day !== use.lot.day) throw new DayTurned();
-        this.#found.push(foundInHand(use, day));
+        this.#found.push(foundInHand(use, now));
         continue;
       }
       const row = today.find(({ tenant }) => tenant === use.tenant);
-      const daily = row === undefined ? { day, count: 0, warned: 0 as const, warnedCap: 0 } : toDaily(row);
+      const daily = row === undefined ? newDay(now) : toDaily(row);
       const lot = newLot(use, daily, row?.in_hand ?? 0);
       if (lot !== undefined || use.wants === 0 || row === undefined || row.in_lots === 0) {
         this.#found.push(foundInRow(use, daily, lot, row?.in_hand ?? 0, false));
@@ -187,9 +187,9 @@ function isEnough({ wants, max, lot }: Use, day: number): boolean {
   return lot !== undefined && lot.day === day && (wants === 0 || (lot.max === max && lot.units >= wants));
 }
 
-function foundInHand({ tenant, backs, lot }: Use, day: number): Found {
+function foundInHand({ tenant, backs, lot }: Use, now: Instant): Found {
   // What only gives back needs no lot: what it gives is its lot, should it have none.
-  const seen = lot === undefined ? { day, count: backs, warned: 0 as const, warnedCap: 0 } : seenWith(lot);
+  const seen = lot === undefined ? { ...newDay(now), count: backs } : seenWith(lot);
   return { by: "lot", tenant, seen, lot };
 }
 
