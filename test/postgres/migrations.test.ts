@@ -4,7 +4,8 @@
  */
 import { inject, expect, test } from "vitest";
 import { createConnections } from "../../src/store/postgres/connections.ts";
-import { migratePostgres, postgresMigrations, type PostgresMigration } from "../../src/store/postgres/migrations.ts";
+import { migratePostgres, type PostgresMigration } from "../../src/store/postgres/migrate.ts";
+import { postgresMigrations } from "../../src/store/postgres/migrations.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "../store/acts.ts";
 import { logOf } from "../support/data/examples.ts";

@@ -142,7 +142,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "a lot used after it was taken back",
     breaks: "two instances send the same part of the cap",
-    place: "src/store/postgres/migrations.ts#postgresMigrations",
+    place: "src/store/postgres/migrations/0006-lots.ts#lots",
     text: `CHECK (units >= 0)`,
     replacement: `CHECK (units >= -999999)`,
     suites: suite("lots"),
@@ -214,7 +214,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "migrations unlocked",
     breaks: "instances that start together run a migration twice",
-    place: "src/store/postgres/migrations.ts#migratePostgres",
+    place: "src/store/postgres/migrate.ts#migratePostgres",
     text: `SELECT pg_advisory_xact_lock($1::bigint)`,
     replacement: `SELECT $1::bigint`,
     suites: suite("migrations"),
@@ -222,7 +222,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "older version refused",
     breaks: "during an upgrade no instance of the version before can be started again",
-    place: "src/store/postgres/migrations.ts#isUpToDate",
+    place: "src/store/postgres/migrate.ts#isUpToDate",
     text: `if (least > list.length) throw`,
     replacement: `if (version > list.length) throw`,
     suites: suite("migrations"),
@@ -230,7 +230,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "older version let in",
     breaks: "a version runs without what it reads and writes",
-    place: "src/store/postgres/migrations.ts#isUpToDate",
+    place: "src/store/postgres/migrate.ts#isUpToDate",
     text: `if (least > list.length) throw`,
     replacement: `if (least > 999_999) throw`,
     suites: suite("migrations"),

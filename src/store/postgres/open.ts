@@ -6,7 +6,7 @@ import type { System } from "../../system.ts";
 import { createStore } from "../acts.ts";
 import { clockOf, databaseClock } from "./clock.ts";
 import { createConnections, type Connections } from "./connections.ts";
-import { migratePostgres } from "./migrations.ts";
+import { migratePostgres } from "./migrate.ts";
 import { statements as sql } from "./statements.ts";
 import { PostgresEngine } from "./engine.ts";
 import { createWatch } from "./watch.ts";

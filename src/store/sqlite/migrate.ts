@@ -2,7 +2,11 @@
  * Brings a database to the schema of migrations.ts.
  */
 import type { Database } from "better-sqlite3";
-import type { Migration } from "./migrations.ts";
+
+export interface Migration {
+  readonly name: string;
+  readonly sqlite: string;
+}
 
 /** Runs the migrations that this database has not seen, each in a transaction of its own. */
 export function migrate(db: Database, list: readonly Migration[]): void {
