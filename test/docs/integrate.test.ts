@@ -187,7 +187,13 @@ async function startBackend(stage: Stage, { onTestFinished }: TestContext): Prom
   return `http://localhost:${(server.address() as AddressInfo).port}`;
 }
 
-const forPython = ["Python's grpcio", "Python's PyJWT", "protoc", "grpc_python_plugin"] as const;
+const forPython = [
+  "Python's grpcio",
+  "Python's PyJWT",
+  "protoc",
+  "protobuf's own .proto files",
+  "grpc_python_plugin",
+] as const;
 
 describe.concurrent("the clients", () => {
   test.skipIf(lacks("the client of docs/integrate.md in a shell", "curl", "jq", "openssl"))("curl", async (context) => {

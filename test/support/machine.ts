@@ -47,6 +47,11 @@ export const tools = {
     "import jwt, cryptography; jwt.PyJWKClient",
   ),
   protoc: command(["protobuf-compiler"], "protoc", "--version"),
+  // Debian recommends them with protoc, so an installation without what is recommended lacks them.
+  "protobuf's own .proto files": {
+    packages: ["libprotobuf-dev"],
+    isHere: () => works("protoc", "--descriptor_set_out=/dev/null", "google/protobuf/duration.proto"),
+  },
   grpc_python_plugin: command(["protobuf-compiler-grpc"], "bash", "-c", "command -v grpc_python_plugin"),
   go: command(["golang-go"], "go", "version"),
   "grpc-go": goPackage(["golang-google-grpc-dev"], "google.golang.org/grpc"),
