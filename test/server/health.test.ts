@@ -102,11 +102,16 @@ describe("while the server serves", () => {
     );
   });
 
-  test("a request that names no host is answered", async () => {
+  test.each([
+    ["no host", "POST /grpc.health.v1.Health/Check HTTP/1.0"],
+    ["no name of a host", "POST /grpc.health.v1.Health/Check HTTP/1.1\r\nconnection: close\r\nhost: a b"],
+    [
+      "such a host in its path",
+      "POST http://[/grpc.health.v1.Health/Check HTTP/1.1\r\nconnection: close\r\nhost: otpd",
+    ],
+  ])("a request that names %s is answered", async (_, first) => {
     const raw = await openRaw(listener.port);
-    raw.write(
-      "POST /grpc.health.v1.Health/Check HTTP/1.0\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}",
-    );
+    raw.write(`${first}\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}`);
     expect((await raw.closed).toString("latin1")).toMatch(/^HTTP\/1\.1 200 OK\r\n[^]*\{"status":"SERVING"\}$/);
   });
 

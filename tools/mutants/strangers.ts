@@ -221,4 +221,13 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: `.take(undefined)`,
     suites: ["test/server/health.test.ts"],
   },
+  {
+    name: "open RPCs at the address that was asked for",
+    breaks:
+      "a check that names no host, or none that makes a URL, is answered 500, and a stranger fills the log with faults",
+    place: "src/server/rpc/open-rpcs.ts#serve",
+    text: `universalRequestFromNodeRequest(ledTo(routed, request), response,`,
+    replacement: `universalRequestFromNodeRequest(request, response,`,
+    suites: ["test/server/health.test.ts"],
+  },
 ];

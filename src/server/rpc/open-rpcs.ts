@@ -1,10 +1,8 @@
 /**
  * The RPCs that anybody may call, since they say how the server is and what it speaks: health and reflection. Some are
- * streams, so they do not go through the gateway, which takes a whole message and gives a whole answer. What they cost is
- * bounded by how many may be under way at once, for each kind by itself: whoever watches, or asks without end, keeps nobody
- * from a check. They are answered during a stop, too.
- *
- * Connect's own Node adapter would do less for them: docs/decisions.md, "What serves health and reflection?".
+ * streams, so they do not go through the gateway, which takes a whole message and gives a whole answer. The two halves of
+ * connect-node's adapter serve them, within our bounds: of sizes and of time, and of how many may be under way at once, for
+ * each kind by itself. Whoever watches, or asks without end, keeps nobody from a check. They are answered during a stop, too.
  */
 import {
   Code,
@@ -14,10 +12,12 @@ import {
   createContextValues,
   type ConnectRouter,
 } from "@connectrpc/connect";
-import type { UniversalHandler, UniversalServerResponse } from "@connectrpc/connect/protocol";
-import { compressionGzip } from "@connectrpc/connect-node";
-import { once } from "node:events";
-import type { ServerResponse } from "node:http";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
+import {
+  compressionGzip,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from "@connectrpc/connect-node";
 import { refuse } from "../../otp/reason.ts";
 import { peerOf } from "./authorize.ts";
 import type { Request, Response } from "../listener/exchange.ts";
@@ -29,7 +29,7 @@ import { createDeadlines } from "../http/deadlines.ts";
 import { headersOf, isGrpcWebText } from "../http/headers.ts";
 import { isClosed } from "../http/response.ts";
 import { fromText, notText, streamedAsText } from "./frames.ts";
-import { allowing, createRouter, foldSlashes, pathOf } from "./routes.ts";
+import { allowing, createRouter, foldSlashes, pathOf, type Routed } from "./routes.ts";
 
 export interface OpenRpcsOptions {
   readonly routes: (router: ConnectRouter) => void;
@@ -88,18 +88,12 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       discard(request);
       return turnAway(request, response, routed.refusal, allowing(routed));
     }
-    const { handler, url } = routed;
+    const { handler } = routed;
     const isText = isGrpcWebText(routed.type);
     if (routed.refusal !== undefined) {
       discard(request);
       return turnAway(request, response, routed.refusal, { surface: routed.surface });
     }
-    const gone = new AbortController();
-    let giveBack = () => {};
-    response.once("close", () => {
-      giveBack();
-      gone.abort(clientGone);
-    });
     let body: AsyncIterable<Uint8Array> = request;
     if (handler.method.methodKind !== "bidi_streaming") {
       const read = await readBody(request, routed.bytesMax, deadlines);
@@ -107,24 +101,20 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
       if (!(read instanceof Uint8Array)) return turnAway(request, response, read);
       body = inOnePiece(isText ? (fromText(read) ?? notText) : read);
     }
-    if (gone.signal.aborted) return;
+    if (isClosed(response)) return;
     // Not before its body is whole: one that never ends would hold what others need.
     const kind = kindOf(handler);
     const taken = kind === "unary" ? undefined : budgetOf[kind].take(shareOf(peerOf(request)));
     if (taken !== undefined && typeof taken !== "string") {
-      ({ giveBack } = taken);
+      response.once("close", taken.giveBack);
       if (isWatch(handler)) lasts();
     }
-    const answer = await handler({
-      httpVersion: request.httpVersion,
-      method: request.method ?? "POST",
-      url,
-      header: headersOf(request, routed.surface, isWatch(handler) ? watchMs : deadlineMs),
-      body,
-      signal: gone.signal,
-      contextValues: createContextValues().set(isRefused, typeof taken === "string"),
-    });
-    await writeOut(response, isText ? streamedAsText(answer) : answer);
+    const values = createContextValues().set(isRefused, typeof taken === "string");
+    const asked = universalRequestFromNodeRequest(ledTo(routed, request), response, undefined, values);
+    const header = headersOf(request, routed.surface, isWatch(handler) ? watchMs : deadlineMs);
+    const answer = await handler({ ...asked, header, body });
+    response.setHeader("cache-control", "no-store");
+    await universalResponseToNodeResponse(isText ? streamedAsText(answer) : answer, response);
   }
 
   return {
@@ -142,7 +132,15 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
   };
 }
 
-const clientGone = new Error("the client is gone");
+/** The request with the address of its RPC instead of its own: Connect's half fails over what is no URL, or names no host. */
+function ledTo({ url }: Routed, request: Request): Request {
+  request.url = url;
+  request.headers.host = ownHost;
+  if ("stream" in request) request.headers[":authority"] = ownHost;
+  return request;
+}
+
+const ownHost = "otpd";
 
 /** What only a client streams there is none of. */
 function kindOf({ method: { methodKind } }: UniversalHandler): "unary" | keyof OpenRpcBudgets {
@@ -151,19 +149,4 @@ function kindOf({ method: { methodKind } }: UniversalHandler): "unary" | keyof O
 
 function isWatch({ method }: UniversalHandler): boolean {
   return method.methodKind === "server_streaming";
-}
-
-/** Writes an answer as it comes, no faster than the client takes it. */
-async function writeOut(response: Response, { status, header, body, trailer }: UniversalServerResponse): Promise<void> {
-  if (isClosed(response)) return;
-  // The two responses are alike, but their overloads are not.
-  const plain = response as ServerResponse;
-  plain.writeHead(status, { ...Object.fromEntries(header ?? []), "cache-control": "no-store" });
-  const gone = once(plain, "close");
-  for await (const chunk of body ?? []) {
-    if (isClosed(response)) return;
-    if (!plain.write(chunk)) await Promise.race([once(plain, "drain"), gone]);
-  }
-  if (trailer !== undefined) plain.addTrailers(Object.fromEntries(trailer));
-  plain.end();
 }
