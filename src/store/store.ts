@@ -258,8 +258,9 @@ export interface Store {
   sweep(max: number, retentionMs: number, phoneOf?: PhoneOf, isRound?: boolean): Promise<Swept>;
 
   /**
-   * Gives records that an earlier version stored under a bare digest their keyed name, among the `max` that come after
-   * `from` in the order of names. Resolves with where to go on, undefined at the end. Safe to repeat, and to break off.
+   * Gives up to `max` records that an earlier version stored under a bare digest their keyed name: those that come after
+   * `from` in the order of digests. Resolves with where to go on, undefined at the end. Costs nothing where there are none,
+   * however many others there are. Safe to repeat, and to break off.
    */
   keySlots(from: Uint8Array, max: number, slotOf: SlotOf): Promise<Uint8Array | undefined>;
 

@@ -16,7 +16,7 @@ const everyMs = 15_000;
 const roundEveryMs = 3_600_000;
 const batchRowsMax = 200;
 const pauseMs = 20;
-/** Names that are looked at at once; few of them, if any, are to be changed. */
+/** Names that are changed at once. */
 const pageRowsMax = 500;
 
 export interface SweepOptions {

@@ -20,5 +20,14 @@ import { channel } from "./migrations/0003-channel.ts";
 import { log } from "./migrations/0004-log.ts";
 import { counters } from "./migrations/0005-counters.ts";
 import { lots } from "./migrations/0006-lots.ts";
+import { bareSlots } from "./migrations/0007-bare-slots.ts";
 
-export const postgresMigrations: readonly PostgresMigration[] = [first, warnedCap, channel, log, counters, lots];
+export const postgresMigrations: readonly PostgresMigration[] = [
+  first,
+  warnedCap,
+  channel,
+  log,
+  counters,
+  lots,
+  bareSlots,
+];

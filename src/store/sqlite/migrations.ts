@@ -21,6 +21,7 @@ import { channel } from "./migrations/0011-channel.ts";
 import { counters } from "./migrations/0012-counters.ts";
 import { log } from "./migrations/0013-log.ts";
 import { prefixJournal } from "./migrations/0014-prefix-journal.ts";
+import { bareSlots } from "./migrations/0015-bare-slots.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -37,4 +38,5 @@ export const migrations: readonly Migration[] = [
   counters,
   log,
   prefixJournal,
+  bareSlots,
 ];
