@@ -9,7 +9,7 @@ import { idempotencyClaim } from "../../src/otp/idempotency.ts";
 import { lengthPrefixed } from "../../src/otp/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
-import { ann, createActs } from "../store/acts.ts";
+import { ann, createActs, ringOf, testPolicy, type Acts } from "../store/acts.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
@@ -17,6 +17,10 @@ const phones = Array.from({ length: 5 }, (_, i) => `+3161234567${i}` as E164);
 
 /** How many wait for this holder alone: the server is not. */
 const waiting = "SELECT count(*)::int AS n FROM pg_stat_activity WHERE pg_backend_pid() = ANY(pg_blocking_pids(pid))";
+
+/** And how many for those. */
+const waitingBehind = `SELECT count(*)::int AS n FROM pg_stat_activity AS behind JOIN pg_stat_activity AS next
+  ON next.pid = ANY(pg_blocking_pids(behind.pid)) AND pg_backend_pid() = ANY(pg_blocking_pids(next.pid))`;
 
 async function hold(holder: Client, name: Buffer): Promise<void> {
   await holder.query("SELECT pg_advisory_lock($1::bigint)", [name.readBigInt64BE(0).toString()]);
@@ -59,4 +63,49 @@ test("a call waits for its Idempotency-Key's lock by the unkeyed name, which is 
   await holder.end();
   expect((await sent).verification.state).toBe("PENDING");
   await store.close();
+});
+
+test("a batch that uses lots of several tenants does not wait in a ring with one that takes them back", async () => {
+  const url = new URL((await newDatabase()) ?? "");
+  url.searchParams.set("options", `${url.searchParams.get("options")} -c deadlock_timeout=60s`);
+  const href = url.href.replaceAll("+", "%20");
+  const system = createManualSystem();
+  const stores = await Promise.all([1, 2].map(() => openPostgres({ url: href, system, clock: "system" })));
+  const policy = { ...testPolicy, dailyMessagesMax: 300 };
+  const [one, two] = stores.map((store) => createActs(store, system, ringOf(1), policy));
+  const holder = new Client(href);
+  await holder.connect();
+  if (one === undefined || two === undefined) throw new Error("there are two");
+  const tenants = ["a-z", "ab"];
+  const [, last] = tenants;
+  let prefixes = 0;
+  const sends = (acts: Acts) =>
+    Promise.all(
+      tenants.map((tenant) => acts.trySend(`+316${(prefixes += 1)}2345678`.slice(0, 12) as E164, { tenant })),
+    );
+
+  // To this database the tenants' order is the other one, and it knows how few lots there are.
+  await holder.query(
+    `CREATE COLLATION shifted (provider = icu, locale = 'und-u-ka-shifted');
+     ALTER TABLE counter_lots ALTER COLUMN tenant TYPE text COLLATE shifted`,
+  );
+  expect(await sends(one)).toEqual(["opened", "opened"]);
+  // All the rest that may be in lots is in somebody's of whom nothing is heard.
+  await holder.query(
+    `UPDATE counters SET count = 235;
+     INSERT INTO counter_lots SELECT tenant, day, kind, '', 100 FROM counters`,
+  );
+  await holder.query("ANALYZE counter_lots");
+  // Two takes back the lots of the first tenant, and is held up at the second's before it comes to that of one.
+  await holder.query("BEGIN");
+  await holder.query("SELECT FROM counter_lots WHERE tenant = $1 AND holder = '' FOR UPDATE", [last]);
+  const sentByTwo = sends(two);
+  await expect.poll(async () => (await holder.query(waiting)).rows).toEqual([{ n: 1 }]);
+  const sentByOne = sends(one);
+  await expect.poll(async () => (await holder.query(waitingBehind)).rows).toEqual([{ n: 1 }]);
+  await holder.query("ROLLBACK");
+
+  expect(await Promise.all([sentByTwo, sentByOne])).toEqual([tenants.map(() => "opened"), tenants.map(() => "opened")]);
+  await holder.end();
+  for (const store of stores) await store.close();
 });

@@ -156,6 +156,14 @@ export const postgresMutants: readonly Mutant[] = [
     suites: suite("lots"),
   },
   {
+    name: "lots locked as they are found",
+    breaks: "a batch that uses lots of several tenants and one that takes them back wait for each other",
+    place: "src/store/postgres/write.ts#changeLots",
+    text: `if (lots.length > 1)`,
+    replacement: `if (lots.length > 999_999)`,
+    suites: suite("lock-order"),
+  },
+  {
     name: "a lot of a higher cap",
     breaks: "a cap that is lowered holds only once the lots of the old one are used",
     place: "src/store/postgres/lots.ts#isEnough",

@@ -215,6 +215,16 @@ export const statements = {
        WHERE l.tenant = $1 AND l.day = $2 AND l.kind = $3 AND l.holder = held.holder
      ) SELECT coalesce(sum(units), 0)::bigint AS units FROM held`,
   ),
+  /**
+   * Locks lots in the order in which they are given: a LATERAL one is sought row by row. What joins them to rows, as
+   * `changeLots` does, takes them as the planner likes and the database's collation has them.
+   */
+  lockLots: statement(
+    "lock-lots",
+    `SELECT FROM ${unnest(["text", "bigint", "text", "text"])} AS u (tenant, day, kind, holder) CROSS JOIN LATERAL (
+       SELECT FROM counter_lots WHERE tenant = u.tenant AND day = u.day AND kind = u.kind AND holder = u.holder FOR UPDATE
+     ) AS l`,
+  ),
   /** Fails where a lot has fewer units than are taken from it, or is not there: another has taken it back. */
   changeLots: statement(
     "change-lots",

@@ -22,11 +22,18 @@ const togetherMin = 3;
 export function write(transaction: Transaction, unit: PostgresUnitOfWork): void {
   const days = unit.counting?.writes((tenant) => unit.day(tenant));
   // Before all else: who takes a lot back waits for who uses it, and then for the rows that both of them write.
-  if (days !== undefined && days.changeLots.length > 0) transaction.send(sql.changeLots, columns(days.changeLots));
+  if (days !== undefined && days.changeLots.length > 0) changeLots(transaction, days.changeLots);
   const parts = partsOf(unit, days);
   if (parts.length < togetherMin) for (const [name, values] of parts) transaction.send(sql[name], values);
   else transaction.send(sql.writes.statement, sql.writes.values(Object.fromEntries(parts)));
   writeRarely(transaction, unit);
+}
+
+/** In the order of their tenants, as who takes lots back locks them (lots.ts). One alone has no order. */
+function changeLots(transaction: Transaction, lots: readonly (readonly Cell[])[]): void {
+  const values = columns(lots);
+  if (lots.length > 1) transaction.send(sql.lockLots, values.slice(0, -1));
+  transaction.send(sql.changeLots, values);
 }
 
 type Part =
