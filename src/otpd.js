@@ -1,15 +1,19 @@
 #!/usr/bin/env node
 // Plain JavaScript that any Node can read: older ones fail on .ts files, or crash inside the database driver.
+import { existsSync } from "node:fs";
+
+// A clone runs its sources, which are never out of date. A package holds only what was built from them.
+const isClone = existsSync(new URL("cli.ts", import.meta.url));
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
-  console.error(
-    `otpd needs Node 22.18 or newer; this is ${process.versions.node}. In a clone on Linux, npm ci brings a newer one (with npm 10, run "npm rebuild" after it): start it as "npm start" or "npx --no-install otpd".`,
-  );
+  const help = isClone
+    ? 'On Linux, npm ci brings a newer one (with npm 10, run "npm rebuild" after it): start it as "npm start" or "npx --no-install otpd".'
+    : "Install a newer one, from https://nodejs.org or by your version manager, and otpd with its npm again.";
+  console.error(`otpd needs Node 22.18 or newer; this is ${process.versions.node}. ${help}`);
   process.exit(1);
 }
 // Compiled code is kept beside the packages, which halves the CPU of later starts. Who may write there may change the code as
 // well. Where nobody may, as in an image, a start does without.
-const { existsSync } = await import("node:fs");
 const { enableCompileCache } = await import("node:module");
 const { fileURLToPath } = await import("node:url");
 if (process.env.NODE_COMPILE_CACHE === undefined) {
@@ -21,7 +25,5 @@ for (const stream of [process.stdout, process.stderr]) {
     if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
   });
 }
-// A clone runs its sources, which are never out of date. A package holds only what was built from them.
-const isClone = existsSync(new URL("cli.ts", import.meta.url));
 const { run } = await import(isClone ? "./cli.ts" : "../dist/src/cli.js");
 process.exitCode = await run(process.argv.slice(2));

@@ -5,7 +5,7 @@
 import { execFile, spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join, normalize } from "node:path";
 import { promisify } from "node:util";
 import { text } from "node:stream/consumers";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -48,9 +48,31 @@ describe("the server's package", () => {
   test("holds what runs, and no more", () => {
     expect(server.bytes).toBeLessThanOrEqual(3 * mb);
     const runs =
-      /^(LICENSE|README\.md|(dist\/)?package\.json|src\/otpd\.js|dist\/(src|gen)\/.+\.(js|json|html|css|svg))$/;
+      /^(LICENSE|README\.md|(dist\/)?package\.json|src\/otpd\.js|(docs|proto)\/.+|dist\/(src|gen)\/.+\.(js|json|html|css|svg))$/;
     expect(server.files.filter((path) => !runs.test(path) || path.includes(".test."))).toEqual([]);
     expect(server.files).toContain("dist/src/cli.js");
+  });
+
+  test.each(["README.md", "docs/operate.md", "docs/providers.md", "docs/security.md", "docs/integrate.md"])(
+    "has all that its %s links to",
+    (path) => {
+      const linked = [...readDocument(path).text.matchAll(/\]\((?!https?:|#)([^)#]+)/g)].map(([, target = ""]) =>
+        normalize(join(dirname(path), target)),
+      );
+      expect(linked.length).toBeGreaterThan(0);
+      expect(linked.filter((target) => !server.files.some((file) => file.startsWith(target)))).toEqual([]);
+    },
+  );
+
+  test("says on an older Node what helps who has installed it", async () => {
+    const pretend = `Object.defineProperty(process, "versions", { value: { ...process.versions, node: "20.20.2" } })`;
+    const env = cleanEnv({ NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(pretend)}` });
+    const { errors } = await run(command, ["--version"], { cwd: scratch, env }).then(
+      () => ({ errors: "" }),
+      (error: { stderr: string }) => ({ errors: error.stderr }),
+    );
+    expect(errors).toMatch(/^otpd needs Node 22\.18 or newer; this is 20\.20\.2\. Install a newer one, /);
+    expect(errors).not.toContain("npm ci");
   });
 
   test("brings neither TypeScript nor a Node, and at most 80 MB", () => {

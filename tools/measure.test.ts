@@ -21,3 +21,18 @@ test("the measurement of the house gives a figure for everything", () => {
   expect(verifyFunctions).toBeGreaterThan(verifyFiles);
   expect(others.join("\n")).toContain("| src/otp | ");
 });
+
+test.each(["measure.ts", "soak/small.ts", "bench/bench.ts"])(
+  "%s says how it is called, and what it does not know",
+  (file) => {
+    const ask = (option: string) =>
+      spawnSync(process.execPath, [join(import.meta.dirname, file), option], { encoding: "utf8" });
+    const help = ask("--help");
+    expect([help.status, help.stderr]).toEqual([0, ""]);
+    expect(help.stdout).toMatch(/^`npm run [^]*npm run [^]* -- --/);
+    const odd = ask("--nonsense");
+    expect([odd.status, odd.stdout]).toEqual([2, ""]);
+    expect(odd.stderr).toContain(`Unknown option '--nonsense'`);
+    expect(odd.stderr).not.toMatch(/^ +at /m);
+  },
+);

@@ -11,14 +11,17 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
-import { parseArgs } from "node:util";
 import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import { newPhone } from "../test/support/data/phones.ts";
 import { firstKey, startOtpd, type Otpd } from "../test/support/processes/process.ts";
+import { optionsOf } from "./command-line.ts";
 import { declaredIn } from "./declared.ts";
 import { functionLinesMax } from "./rules/rules.ts";
 
-const { values: given, positionals } = parseArgs({ options: { list: { type: "string" } }, allowPositionals: true });
+const { values: given, positionals } = optionsOf(import.meta.filename, {
+  options: { list: { type: "string" } },
+  allowPositionals: true,
+});
 const root = resolve(positionals[0] ?? join(import.meta.dirname, ".."));
 const warmCalls = 50;
 const measuredCalls = 5;

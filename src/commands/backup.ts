@@ -5,6 +5,7 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
+import { fileTrouble } from "../store/file-trouble.ts";
 import { BackupTrouble, backUp } from "../store/sqlite/backup.ts";
 import { readText, say, single, Unusable, valueOf, type Command } from "./command.ts";
 import { showProgress } from "./progress.ts";
@@ -57,6 +58,11 @@ export async function tellingTrouble<T>(what: string, act: () => Promise<T>): Pr
   } catch (error) {
     if (error instanceof BackupTrouble) throw new Unusable(`${what}: ${error.message}.`);
     // Such as a full disk, or a folder that is missing or not ours.
+    const trouble = fileTrouble(error);
+    if (trouble !== undefined) {
+      const { path = "a file" } = error as NodeJS.ErrnoException;
+      throw new Unusable(`${what}: ${path} ${trouble}.`);
+    }
     if (error instanceof Error && "syscall" in error) throw new Unusable(`${what}: ${error.message}.`);
     throw error;
   } finally {

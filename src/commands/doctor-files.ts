@@ -3,7 +3,7 @@
  * can read.
  */
 import { X509Certificate } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { readCertificate } from "../config/certificate.ts";
@@ -71,8 +71,19 @@ function modeFindings({ tls, database, masterKeys, providerSettings: { declared 
     const found = path ? statSync(path, { throwIfNoEntry: false }) : undefined;
     const mode = found?.mode ?? 0;
     // A folder is no secret; a missing file has a finding of its own.
-    if (found?.isFile() !== true || (mode & 0o044) === 0) return [];
-    const who = (mode & 0o004) === 0 ? "its group" : "everybody on this machine";
+    if (!path || found?.isFile() !== true) return [];
+    const folders = modesOfFolders(path);
+    const isOpen = (mode & 0o004) !== 0 && folders.every((folder) => (folder & 0o001) !== 0);
+    const isOpenToGroup = (mode & 0o040) !== 0 && folders.every((folder) => (folder & 0o011) !== 0);
+    if (!isOpen && !isOpenToGroup) return [];
+    const who = isOpen ? "everybody on this machine" : "its group";
     return [{ ok: false, isWarning: true, sentence: `${name} can be read by ${who}: chmod 600 ${path}.` }];
   });
+}
+
+/** The modes of the folders that lead to a file, from the root on. What stands in one that nobody may enter is not readable. */
+function modesOfFolders(path: string): number[] {
+  const folder = dirname(realpathSync(path));
+  const parents = folder.split("/").map((_, depth, names) => names.slice(0, depth + 1).join("/") || "/");
+  return parents.map((parent) => statSync(parent).mode);
 }

@@ -3,7 +3,7 @@
  */
 import { parseArgs } from "node:util";
 import { describedAs, makeProvider } from "../delivery/providers/list.ts";
-import { unreached } from "../delivery/tls-trouble.ts";
+import { unreached } from "../delivery/unreached.ts";
 import { reportPath, type Finding } from "../delivery/provider.ts";
 import { Secret } from "../otp/secret.ts";
 import { examineBotCheck } from "../service/bot-check.ts";

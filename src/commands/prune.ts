@@ -16,7 +16,7 @@ Deletes now what has ended longer than OTP_RETENTION_HOURS (72) ago, and the lim
 matter. Codes past their life are noted as expired, and can never verify again. A running server does all this by itself,
 and is not held up by it: the work is done in small batches. To keep less, set OTP_RETENTION_HOURS, to 24 or more.
 
-  --json   print {"expired","deleted"}: verifications that were noted as expired, and rows that were deleted`,
+  --json   print JSON: "expired" is how many verifications were noted as expired, "deleted" how many rows went`,
   run,
 };
 

@@ -8,7 +8,7 @@ import { request as requestHttp, type IncomingMessage, type RequestOptions } fro
 import { request as requestHttps } from "node:https";
 import { isIP, type LookupFunction } from "node:net";
 import { boundAnswer } from "../http-answer.ts";
-import { isTlsFailure } from "./tls-trouble.ts";
+import { isTlsFailure } from "./unreached.ts";
 
 export interface PostOptions {
   /** Whether an address may be connected to. */

@@ -94,6 +94,8 @@ export async function openWatchedStore(
       database: config.database,
       system,
       exclusive: true,
+      onLockWait: (waitMs) =>
+        telemetry.warning(`another server holds the database: it is waited for, up to ${waitMs / 1000} s`),
       onPrefix: (changed) => {
         if (isTrip(changed.decision)) telemetry.tripped(changed);
       },

@@ -19,6 +19,8 @@ export interface OpenOptions extends StoreWatchers {
   readonly exclusive: boolean;
   /** How long such a process waits for another one to let go of the file. */
   readonly lockWaitMs?: number;
+  /** Called once where it has to wait, with how long at most. */
+  readonly onLockWait?: (waitMs: number) => void;
   /** Called when another server on the same database has left messages for anybody to take. */
   readonly onNudge?: () => void;
 }

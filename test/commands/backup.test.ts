@@ -147,9 +147,11 @@ describe("backup", () => {
     writeFileSync(file, "mine");
     const before = readdirSync(folder);
     const nowhere = join(folder, "missing", "backup");
+    const inFile = join(file, "backup");
     for (const [target, sentence] of [
       [file, `${file} exists, and no backup is written over.`],
       [path, `${path} exists, and no backup is written over.`],
+      [inFile, "is not there: a part of its path is a file."],
       [nowhere, `there is no folder ${join(folder, "missing")}.`],
     ] as const) {
       const { code, errors } = await otpd("backup", target);

@@ -106,7 +106,7 @@ describe("a command line", () => {
   test.each(["12.22.12", "20.20.2", "22.17.1"])("Node %s is refused with a sentence", async (node) => {
     const { code, output, errors } = await runOnNode(node);
     expect(errors).toBe(
-      `otpd needs Node 22.18 or newer; this is ${node}. In a clone on Linux, npm ci brings a newer one (with npm 10, run "npm rebuild" after it): start it as "npm start" or "npx --no-install otpd".\n`,
+      `otpd needs Node 22.18 or newer; this is ${node}. On Linux, npm ci brings a newer one (with npm 10, run "npm rebuild" after it): start it as "npm start" or "npx --no-install otpd".\n`,
     );
     expect({ code, output }).toEqual({ code: 1, output: "" });
   });

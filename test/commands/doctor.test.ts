@@ -234,7 +234,7 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
       },
       [
         /^MessageBird answers HTTP 500 when asked for the balance\.$/,
-        /^https:\S+\/webhooks\/messagebird cannot be reached\.$/,
+        /^https:\S+\/webhooks\/messagebird cannot be reached: it broke off the connection\.$/,
       ],
     ],
     [
@@ -257,7 +257,7 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
 
   test("that cannot be reached, nor vouched for", async () => {
     const dead = { ...env, OTP_MESSAGEBIRD_BASE_URL: (await deadOrigin()).replace("http:", "https:") };
-    expect((await found(dead)).bad).toEqual(["MessageBird cannot be reached."]);
+    expect((await found(dead)).bad).toEqual(["MessageBird cannot be reached: nothing listens there."]);
     const { NODE_EXTRA_CA_CERTS: _, ...untrusting } = env;
     const why =
       "its certificate is of an authority that is not known here: NODE_EXTRA_CA_CERTS may name a file with its certificate";
@@ -342,9 +342,21 @@ describe.skipIf(lacks("doctor of files", "openssl"))("files", () => {
     const file = join(folder, "secret");
     writeFileSync(file, keyText);
     chmodSync(file, 0o640);
+    chmodSync(folder, 0o755);
     expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([
       `OTP_MASTER_KEY_FILE can be read by its group: chmod 600 ${file}.`,
     ]);
+    chmodSync(file, 0o644);
+    expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([
+      `OTP_MASTER_KEY_FILE can be read by everybody on this machine: chmod 600 ${file}.`,
+    ]);
+    // Whoever may not enter its folder cannot read it.
+    chmodSync(folder, 0o710);
+    expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([
+      `OTP_MASTER_KEY_FILE can be read by its group: chmod 600 ${file}.`,
+    ]);
+    chmodSync(folder, 0o700);
+    expect((await findings({ OTP_MASTER_KEY_FILE: file })).bad).toEqual([]);
     const { output, errors } = await runOtpd(folder, ["doctor"], {
       OTP_MASTER_KEY: keyText,
       NODE_EXTRA_CA_CERTS: "/no/ca",

@@ -1,7 +1,7 @@
 /**
  * `otpd providers try` and what `otpd doctor` says of declared providers, each as an operator runs it.
  */
-import { rmSync, writeFileSync } from "node:fs";
+import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
@@ -148,6 +148,7 @@ describe("doctor", () => {
   test("warns of a file with its secret that others can read", async () => {
     const path = join(folder, "key");
     writeFileSync(path, "k", { mode: 0o644 });
+    chmodSync(folder, 0o755);
     const { output } = await runOtpd(folder, ["doctor"], {
       ...env,
       OTP_PROVIDERS: "acme",

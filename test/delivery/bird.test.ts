@@ -281,7 +281,11 @@ describe("Bird examined", () => {
         { ok: false, sentence: "The clock is 31 s behind Bird's: set it by NTP." },
       ],
     ],
-    ["breaks the connection", oddReplies.reset, [{ ok: false, sentence: "Bird cannot be reached." }]],
+    [
+      "breaks the connection",
+      oddReplies.reset,
+      [{ ok: false, sentence: "Bird cannot be reached: it broke off the connection." }],
+    ],
   ])("%s", async (_, reply, findings) => {
     farEnd.reply = reply;
     expect(await bird({ now: () => now }).examine?.()).toEqual(findings);

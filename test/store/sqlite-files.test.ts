@@ -134,8 +134,16 @@ describe("one server per database", () => {
 
   test("one that waited in vain is told who is in the way, and another database is free", async () => {
     const store = await openSqlite({ path, system: createManualSystem(), exclusive: true });
-    const second = openSqlite({ path, system: createManualSystem(), exclusive: true, lockWaitMs: 100 });
+    const waits: number[] = [];
+    const second = openSqlite({
+      path,
+      system: createManualSystem(),
+      exclusive: true,
+      lockWaitMs: 100,
+      onLockWait: (waitMs) => void waits.push(waitMs),
+    });
     await expect(second).rejects.toThrow(`another server holds ${path}`);
+    expect(waits).toEqual([100]);
     const elsewhere = await openSqlite({
       path: join(folder, "elsewhere.db"),
       system: createManualSystem(),

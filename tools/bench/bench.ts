@@ -15,7 +15,7 @@ import { execFileSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { cpus, loadavg, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
+import { misused as misusedOf, optionsOf } from "../command-line.ts";
 import { bare } from "./sections/bare.ts";
 import { compare, type Without } from "./sections/compare.ts";
 import { efforts, type Effort } from "./effort.ts";
@@ -38,7 +38,8 @@ const runMaxMs = 45 * 60_000;
 const root = new URL("../../", import.meta.url).pathname;
 const marks = ["<!-- what follows is written by npm run bench -->", "<!-- up to here -->"] as const;
 
-const { values } = parseArgs({
+const misused = (trouble: string) => misusedOf(import.meta.filename, trouble);
+const { values } = optionsOf(import.meta.filename, {
   options: {
     only: { type: "string", multiple: true },
     without: { type: "string", multiple: true, default: [] },
@@ -50,7 +51,7 @@ const { values } = parseArgs({
 });
 const chosenEffort: Effort = values.smoke ? efforts.smoke : values.quick ? efforts.quick : efforts.full;
 const rows = Number(values.rows ?? chosenEffort.sizes.at(-1));
-if (!(rows > 0)) throw new Error("--rows is a number of pending verifications");
+if (!(rows > 0)) misused("--rows is a number of pending verifications");
 const effort: Effort = { ...chosenEffort, sizes: [...chosenEffort.sizes.filter((size) => size < rows), rows] };
 const chosen = values.only ?? Object.keys(sections);
 const without = { peer: values.without.includes("peer"), postgres: values.without.includes("postgres") };
@@ -59,9 +60,9 @@ const isWhole =
   values.without.length === 0 &&
   values.rows === undefined &&
   chosenEffort === efforts.full;
-if (values.write && !isWhole) throw new Error("--write takes the whole run, without --only, --without or --quick");
+if (values.write && !isWhole) misused("--write takes the whole run, without --only, --without or --quick");
 const unknown = chosen.find((name) => sections[name] === undefined);
-if (unknown !== undefined) throw new Error(`there is no section ${unknown}, only ${Object.keys(sections).join(", ")}`);
+if (unknown !== undefined) misused(`there is no section ${unknown}, only ${Object.keys(sections).join(", ")}`);
 
 const tables: Table[] = [];
 const figures: Figures = {};

@@ -9,7 +9,7 @@ import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs, promisify } from "node:util";
+import { promisify } from "node:util";
 import { confine } from "../bench/drive/confined.ts";
 import { fromPackage, startInstalled, type Installed, type Started } from "../bench/drive/installed.ts";
 import { openCodeBox } from "../bench/drive/load.ts";
@@ -20,13 +20,16 @@ import { makeReal, type Preloaded } from "../bench/drive/real-sends.ts";
 import { productionEnv, type Place } from "../bench/drive/targets.ts";
 import { amount, markdown } from "../bench/findings.ts";
 import type { ReceiverOptions } from "../bench/servers/receiver.ts";
+import { misused, optionsOf } from "../command-line.ts";
 import { openCustomers, type Customers } from "./customers.ts";
 
-const { values } = parseArgs({
+const { values } = optionsOf(import.meta.filename, {
   options: { minutes: { type: "string", default: "60" }, rows: { type: "string", default: "1000000" } },
 });
 const [minutes, rows] = [Number(values.minutes), Number(values.rows)];
-if (!(minutes > 0 && rows >= 1_000)) throw new Error("--minutes is more than 0, and --rows 1000 or more");
+if (!(minutes > 0 && rows >= 1_000)) {
+  misused(import.meta.filename, "--minutes is more than 0, and --rows 1000 or more");
+}
 
 const perSecond = 50;
 const memoryBytesMax = 512 * 1_048_576;

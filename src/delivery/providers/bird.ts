@@ -9,7 +9,7 @@ import { readAnswer } from "../../http-answer.ts";
 import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
 import type { Finding, Provider, ReportReading } from "../provider.ts";
-import { unreached } from "../tls-trouble.ts";
+import { unreached } from "../unreached.ts";
 import { describeProvider } from "./description.ts";
 import { mayBeConnected, outcomeOfAnswer, outcomeWithoutAnswer } from "./outcome.ts";
 import { httpsOrigin, originator, webhookSecret } from "./shapes.ts";

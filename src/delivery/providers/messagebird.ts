@@ -3,7 +3,7 @@
  * HTTP 500 or 429, so here the status on the wire, a message id and a recipient count. It has no deadline (a slow answer
  * resets its timeout), so the worker's signal ends the request.
  */
-import { unreached } from "../tls-trouble.ts";
+import { unreached } from "../unreached.ts";
 import { createHash, createSecretKey, type KeyObject } from "node:crypto";
 import type { MessageBird } from "messagebird";
 import * as v from "valibot";

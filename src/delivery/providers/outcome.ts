@@ -2,7 +2,7 @@
  * The outcome of a provider's HTTP call: by its status, or of a call without an answer.
  */
 import type { SendOutcome } from "../../otp/message.ts";
-import { isTlsFailure } from "../tls-trouble.ts";
+import { isTlsFailure } from "../unreached.ts";
 
 type Refused = Extract<SendOutcome, { readonly kind: "refused" }>;
 type Unaccepted = Exclude<SendOutcome, { readonly kind: "accepted" }>;

@@ -9,8 +9,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 export class LockHeld extends Error {}
 
-/** Takes the lock, made if need be; rejects with LockHeld once `waitMs` have passed. Closing what it resolves with lets go. */
-export async function lockFile(path: string, waitMs: number): Promise<Database> {
+/**
+ * Takes the lock, made if need be; rejects with LockHeld once `waitMs` have passed. Closing what it resolves with lets go.
+ * `onWait` is called once, where somebody holds it who is waited for.
+ */
+export async function lockFile(path: string, waitMs: number, onWait = () => {}): Promise<Database> {
   closeSync(openSync(path, "a", 0o600));
   const stepMs = 50;
   for (let waitedMs = 0; ; waitedMs += stepMs) {
@@ -25,6 +28,7 @@ export async function lockFile(path: string, waitMs: number): Promise<Database> 
       if (!(error instanceof Sqlite.SqliteError) || !error.code.startsWith("SQLITE_BUSY")) throw error;
       if (waitedMs >= waitMs)
         throw new LockHeld(`another server holds ${path.replace(/\.lock$/, "")}`, { cause: error });
+      if (waitedMs === 0) onWait();
       await sleep(stepMs);
     }
   }

@@ -27,6 +27,8 @@ export interface SqliteOptions extends StoreWatchers {
   /** True for the one process that serves. It waits up to `lockWaitMs` for its predecessor to let go. */
   readonly exclusive: boolean;
   readonly lockWaitMs?: number;
+  /** Called once where it has to wait, with how long at most. */
+  readonly onLockWait?: (waitMs: number) => void;
 }
 
 /** How long an open waits for another process's write, a migration above all. */
@@ -37,7 +39,8 @@ const busyTimeoutMs = 5;
 /** Opens a database, and creates or migrates it as needed. */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const path = databaseFile(options.path);
-  const lock = options.exclusive ? await lockFile(`${path}.lock`, options.lockWaitMs ?? 15_000) : undefined;
+  const { exclusive, lockWaitMs = 15_000, onLockWait } = options;
+  const lock = exclusive ? await lockFile(`${path}.lock`, lockWaitMs, () => onLockWait?.(lockWaitMs)) : undefined;
   try {
     const db = await openFile(path, refuseMoved);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);

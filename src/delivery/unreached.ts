@@ -1,5 +1,6 @@
 /**
- * Why a far end was not trusted, in plain words: for operators of networks that show certificates of their own.
+ * Why a far end cannot be reached, in plain words: there is no way to it, or it shows a certificate that is not trusted, as in
+ * networks that have their own.
  */
 
 const unknownAuthority =
@@ -14,6 +15,15 @@ const words = new Map([
   ["CERT_HAS_EXPIRED", "its certificate has expired"],
   ["CERT_NOT_YET_VALID", "its certificate is not valid yet"],
   ["ERR_TLS_CERT_ALTNAME_INVALID", "its certificate is for another name"],
+  ["ECONNREFUSED", "nothing listens there"],
+  ["ECONNRESET", "it broke off the connection"],
+  ["UND_ERR_SOCKET", "it broke off the connection"],
+  ["ENOTFOUND", "its name is not known"],
+  ["EAI_AGAIN", "its name cannot be looked up now"],
+  ["EHOSTUNREACH", "there is no way to it from here"],
+  ["ENETUNREACH", "there is no way to it from here"],
+  ["ETIMEDOUT", "it does not answer"],
+  ["UND_ERR_CONNECT_TIMEOUT", "it does not answer"],
 ]);
 
 /** Whether an error's code is of a TLS handshake that failed. Pure. */
@@ -22,8 +32,9 @@ export function isTlsFailure(code: string): boolean {
 }
 
 /** The rest of a sentence about the far end; undefined where the failure, or what caused it, is of another kind. */
-function tlsTrouble(failure: unknown): string | undefined {
+function troubleOf(failure: unknown): string | undefined {
   for (let error = failure; error instanceof Error; error = error.cause) {
+    if (error.name === "TimeoutError") return "it does not answer in time";
     const said = "code" in error ? words.get(String(error.code)) : undefined;
     if (said !== undefined) return said;
   }
@@ -32,6 +43,6 @@ function tlsTrouble(failure: unknown): string | undefined {
 
 /** That a far end cannot be reached, and why where that is known. */
 export function unreached(name: string, failure: unknown): string {
-  const why = tlsTrouble(failure);
+  const why = troubleOf(failure);
   return `${name} cannot be reached${why === undefined ? "" : `: ${why}`}.`;
 }
