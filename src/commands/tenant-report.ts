@@ -103,6 +103,7 @@ const unset: Readonly<Partial<Record<SettingName, string>>> = {
   texts: "those that come with the service",
   countries: "all",
   daily_cap: "none",
+  limits: "none",
   origins: "any",
 };
 

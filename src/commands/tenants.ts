@@ -13,6 +13,7 @@ import {
   type SettingName,
   type TenantSettings,
 } from "../config/tenant-settings.ts";
+import { changedEntries } from "../config/named-entries.ts";
 import type { Config } from "../config/config.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { tenantsMax } from "../otp/tenant.ts";
@@ -35,6 +36,7 @@ const settingsHelp = `What is not set is the operator's, from the environment:
   --ttl-seconds N           lifetime of a code, 180 to 600
   --max-attempts N          wrong codes until the lock, 1 to 10
   --daily-cap N             SMS in a UTC day, at least 1 where OTP_DAILY_MESSAGE_CAP is set
+  --limit NAME=LIMITS       what sends may name in limit_keys, such as user=5@1h,20@24h; once for each
   --fraud-guard MODE        observe or enforce
   --audience TEXT           whom its receipts are for; its name unless given
   --origin ORIGIN           an origin of its web pages, once for each; any unless given`;
@@ -54,6 +56,7 @@ ${settingsHelp}`,
 
 Changes what is given and leaves the rest. It counts from the next call on.
 ${settingsHelp}
+  --limit NAME=none         takes this limit out; the others stay
   --unset LIST              settings to leave to the operator again, such as brand,countries`,
     run: change,
   },
@@ -92,16 +95,22 @@ Takes the tenant's keys again from the next call on.`,
 };
 
 /** How a setting is given. */
-const flagOf = (name: SettingName) => (name === "origins" ? "origin" : name.replaceAll("_", "-"));
+const flagOf = (name: SettingName) => flagsOfOne[name] ?? name.replaceAll("_", "-");
+
+/** Flags that are given once for each entry. */
+const flagsOfOne: Readonly<Partial<Record<SettingName, string>>> = { origins: "origin", limits: "limit" };
+
+/** Settings of named entries: a change leaves the names that it does not give. */
+const namedSettings = ["limits"] as const satisfies readonly SettingName[];
 
 const settingOptions = Object.fromEntries(
-  settingNames.map((name) => [flagOf(name), { type: "string" as const, multiple: name === "origins" }]),
+  settingNames.map((name) => [flagOf(name), { type: "string" as const, multiple: flagsOfOne[name] !== undefined }]),
 );
 
 async function create(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: settingOptions, allowPositionals: true });
   const name = oneName(positionals);
-  const settings = givenSettings(values);
+  const settings = withChanges({}, givenSettings(values));
   const config = configuration();
   await withStore(async (store) => {
     const changed = await store.registry.changeTenant(name, ({ tenant, count }): TenantDecided<ChangeReport> => {
@@ -129,7 +138,7 @@ async function change(args: string[]): Promise<void> {
   await withStore(async (store) => {
     const changed = await store.registry.changeTenant(name, ({ tenant }): TenantDecided<ChangeReport> => {
       if (tenant === undefined) return { result: { trouble: noTenant(name).message } };
-      const merged = { ...settingsOf(tenant).settings, ...given };
+      const merged = withChanges(settingsOf(tenant).settings, given);
       for (const setting of dropped) delete merged[setting];
       return keeping(name, merged, tenant.disableMs, config, textsFileIn(flags));
     });
@@ -189,6 +198,18 @@ function givenSettings(flags: Readonly<Record<string, unknown>>): TenantSettings
     settings[name] = name === "texts" ? contentOf(text) : text;
   }
   return settings;
+}
+
+/** Settings after a change. */
+function withChanges(stored: TenantSettings, given: TenantSettings): Partial<Record<SettingName, string>> {
+  const merged: Partial<Record<SettingName, string>> = { ...stored, ...given };
+  for (const name of namedSettings) {
+    if (given[name] === undefined) continue;
+    const entries = changedEntries(stored[name] ?? "", given[name]);
+    if (entries === undefined) delete merged[name];
+    else merged[name] = entries;
+  }
+  return merged;
 }
 
 function textsFileIn(flags: Readonly<Record<string, unknown>>): string | undefined {

@@ -4,13 +4,15 @@
  * again by each server that reads it: what does not parse there is reported, and the operator's value holds.
  */
 import * as v from "valibot";
+import { isLimitName, limitNamesMax, limitsOfNameMax, type NamedLimits } from "../otp/named-limit.ts";
 import { parseOrigin } from "../otp/origin.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { parseWebOrigin } from "../otp/template/last-line.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import type { Tenant, TenantRecord } from "../otp/tenant.ts";
 import type { Config } from "./config.ts";
-import { listOf } from "./shapes.ts";
+import { entriesOf } from "./named-entries.ts";
+import { listOf, parseLimit } from "./shapes.ts";
 import { variables } from "./variables.ts";
 
 const { entries } = variables;
@@ -26,6 +28,26 @@ function parsePageOrigin(text: string): string | undefined {
   return (parsed.ok ? parsed.value : undefined) ?? parseOrigin(text);
 }
 
+/** Limits by their names, such as user=5@1h,20@24h,session=3@10m. */
+function parseNamedLimits(text: string): NamedLimits | undefined {
+  const limits = [...(entriesOf(text) ?? [])].map(([name, values]) => [name, values.map(parseLimit)] as const);
+  const fits = (list: readonly unknown[]) => list.length <= limitsOfNameMax && !list.includes(undefined);
+  const isFit = limits.length >= 1 && limits.length <= limitNamesMax;
+  if (!isFit || !limits.every(([name, list]) => isLimitName(name) && fits(list))) return undefined;
+  return new Map(limits.map(([name, list]) => [name, list.filter((limit) => limit !== undefined)]));
+}
+
+const namedLimits = v.pipe(
+  v.string(),
+  v.rawTransform<string, NamedLimits>(({ dataset, addIssue, NEVER }) => {
+    const parsed = parseNamedLimits(dataset.value);
+    if (parsed !== undefined) return parsed;
+    const most = `at most ${limitNamesMax} names of up to ${limitsOfNameMax} limits each`;
+    addIssue({ message: `must be like user=5@1h,20@24h (NAME=burst@interval): ${most}; none takes a name out` });
+    return NEVER;
+  }),
+);
+
 const shapes = v.object({
   brand: v.optional(entries.OTP_BRAND.wrapped),
   texts: v.optional(v.pipe(v.string(), v.maxLength(textsCharsMax, "must have at most 32 KiB"))),
@@ -37,6 +59,7 @@ const shapes = v.object({
   ttl_seconds: v.optional(entries.OTP_TTL_SECONDS.wrapped),
   max_attempts: v.optional(entries.OTP_MAX_ATTEMPTS.wrapped),
   daily_cap: v.optional(entries.OTP_DAILY_MESSAGE_CAP.wrapped),
+  limits: v.optional(namedLimits),
   fraud_guard: v.optional(entries.OTP_FRAUD_GUARD.wrapped),
   audience: v.optional(audience),
   origins: v.optional(listOf(parsePageOrigin, 1, 50, "https://shop.example,http://localhost:5173 (without a path)")),
@@ -57,6 +80,7 @@ export const settingVariables: Readonly<Record<SettingName, keyof typeof entries
   ttl_seconds: "OTP_TTL_SECONDS",
   max_attempts: "OTP_MAX_ATTEMPTS",
   daily_cap: "OTP_DAILY_MESSAGE_CAP",
+  limits: undefined,
   fraud_guard: "OTP_FRAUD_GUARD",
   audience: undefined,
   origins: undefined,
@@ -148,6 +172,7 @@ export function readTenant(
     audience: own.audience ?? record.id,
     origins: own.origins === undefined ? undefined : new Set(own.origins),
     isDisabled: record.disableMs !== null,
+    limits: own.limits,
     policy: {
       ...operator.policy,
       codeLength,

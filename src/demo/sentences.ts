@@ -87,6 +87,7 @@ const rows: Record<ReasonName, Row> = {
     about: "other",
     say: (trouble) => `No more messages can be sent for now: the day's cap is reached.${waiting(trouble)}`,
   },
+  LIMIT_REACHED: { about: "other", say: (trouble) => `This was asked for too often.${waiting(trouble)}` },
   IDEMPOTENCY_IN_PROGRESS: { about: "other", say: "Your last try is still on its way. Try again in a moment." },
   DELIVERY_FAILED: { about: "other", say: (trouble) => `The message could not be sent just now.${waiting(trouble)}` },
   STORE_UNAVAILABLE: { about: "other", say: (trouble) => `The server is busy just now.${waiting(trouble)}` },

@@ -9,11 +9,13 @@ import { passOf } from "./bot-pass.ts";
 import type { Channel } from "./channel.ts";
 import { codesMatch, deriveCode, parseCode, whyNoCode } from "./code.ts";
 import { countMessage, dailyMaxOf, dailyOf, type Counting, type Share } from "./daily-cap.ts";
+import { limitReached, prefixRefused, rateLimited, spendLimited } from "./denial.ts";
 import { blocked, refusalOf } from "./destination.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { emptyLog } from "./log.ts";
 import { newMessage, type Message } from "./message.ts";
+import { spendNamed, type LimitKey } from "./named-limit.ts";
 import { openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
@@ -43,28 +45,6 @@ import {
   type Verification,
   type Writes,
 } from "./verification.ts";
-
-/** Refuses for a phone's limits. Nothing is spent; TATs that were too far ahead are corrected. */
-function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {
-  const result = refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs });
-  return tatsMs === undefined ? nothing(result) : { writes: { tats: tatsMs }, result };
-}
-
-/** Refuses for the prefix, if the guard enforces. Only the refusal is counted. */
-function prefixRefused(judgment: Judgment | undefined, policy: Policy) {
-  if (judgment === undefined || judgment.kind === "admitted" || policy.fraudGuard === "observe") return undefined;
-  const result =
-    judgment.kind === "blocked"
-      ? refused("DESTINATION_BLOCKED", { field: "phone" })
-      : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs });
-  return { writes: { prefix: judgment.change }, result };
-}
-
-/** Refuses for the daily cap. Nothing is spent. */
-function spendLimited(counting: Extract<Counting, { counted: false }>, cap: number | undefined) {
-  const result = { ...refused("SPEND_LIMIT", { retryAfterMs: counting.retryAfterMs }), share: counting.share };
-  return { writes: dailyOf(counting, cap), result };
-}
 
 // ---- send -----------------------------------------------------------------------------------------------------------
 
@@ -145,16 +125,18 @@ export interface SendTerms {
   readonly policy: Policy;
   /** What the limits outside the store have to say, if they refuse. */
   readonly limited?: Refusal | undefined;
+  /** The tenant's limits that the send names. */
+  readonly limitKeys?: readonly LimitKey[];
 }
 
 /**
  * Decides a send. In order: idempotency, what the door said (channel, phone), the destination, the prefix (of a number that
- * no entry allows), the guess budget, `limited`, the phone's limits, the daily cap.
+ * no entry allows), the guess budget, `limited`, the phone's limits, the limits that it names, the daily cap.
  */
 export function decideSend(
   view: SendView,
   facts: Result<SendFacts>,
-  { claim, policy, limited }: SendTerms,
+  { claim, policy, limited, limitKeys = [] }: SendTerms,
 ): Decided<SendResult> {
   const { result: door } = decideAdmission(view, facts, claim, policy);
   if (door.kind !== "admitted") return nothing(door);
@@ -171,6 +153,8 @@ export function decideSend(
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return rateLimited(spent);
+  const named = spendNamed(limitKeys, phone.limitTats ?? [], now);
+  if (!named.allowed) return limitReached(named);
   const cap = dailyMaxOf(facts.value.tenant, policy);
   const counting = countMessage(view.daily, cap, now);
   if (!counting.counted) return spendLimited(counting, cap);
@@ -201,6 +185,7 @@ export function decideSend(
       verification,
       message,
       tats: spent.tatsMs,
+      ...(limitKeys.length === 0 ? {} : { limitTats: named.tats }),
       ...prefixChangeOf(judgment),
       ...dailyOf(counting, cap),
       ...recordOf(claim, verification.id, null, now),

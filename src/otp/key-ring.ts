@@ -18,6 +18,8 @@ export interface MasterKey {
   readonly fingerprint: KeyObject;
   /** For the names that records of Idempotency-Keys are stored under. */
   readonly idempotencySlot: KeyObject;
+  /** For the values that callers count sends by. */
+  readonly namedLimit: KeyObject;
   /** For the names that messages have with providers. */
   readonly reference: KeyObject;
   /** For the secrets of tenants' endpoints. */
@@ -64,6 +66,7 @@ function spread(master: Uint8Array, isLeaked: boolean): MasterKey {
     phoneEncryption: key("phone-encryption"),
     fingerprint: key("fingerprint"),
     idempotencySlot: key("idempotency-slot"),
+    namedLimit: key("named-limit"),
     reference: key("reference"),
     webhook: key("webhook"),
     receipt: createSigningKey(derive("receipt")),

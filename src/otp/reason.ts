@@ -74,6 +74,7 @@ export const reasons = {
   KEY_RATE_LIMITED: { code: "RESOURCE_EXHAUSTED", sentence: "Too many calls with this API key." },
   IP_RATE_LIMITED: { code: "RESOURCE_EXHAUSTED", sentence: "Too many calls from this address." },
   SPEND_LIMIT: { code: "RESOURCE_EXHAUSTED", sentence: "The daily cap on messages is reached." },
+  LIMIT_REACHED: { code: "RESOURCE_EXHAUSTED", sentence: "A limit that this send names is reached." },
   IDEMPOTENCY_IN_PROGRESS: {
     code: "ABORTED",
     sentence: "The first call with this Idempotency-Key is still running. Retry unchanged.",
@@ -107,6 +108,8 @@ export interface Refusal {
   readonly attemptsRemaining?: number;
   /** How long to wait before a retry, in milliseconds. */
   readonly retryAfterMs?: number;
+  /** Further particulars for programs, in google.rpc.ErrorInfo. Never hold a value from the request. */
+  readonly metadata?: Readonly<Record<string, string>>;
   /** The gRPC code where a protocol has one of its own for this; else it is that of the reason. */
   readonly code?: StatusCode;
   /** True where the call may have taken effect, and would do so again: clients are told not to retry it. */

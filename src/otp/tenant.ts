@@ -3,6 +3,7 @@
  * and rules of its own; what it does not set is the operator's.
  */
 import type { Instant } from "../system.ts";
+import type { NamedLimits } from "./named-limit.ts";
 import type { Policy } from "./policy.ts";
 import type { Templates } from "./template/template.ts";
 
@@ -18,6 +19,8 @@ export interface Tenant {
   readonly origins: ReadonlySet<string> | undefined;
   /** True while its keys are refused and nothing of it is sent. */
   readonly isDisabled: boolean;
+  /** The limits that its sends may name, if there are any. */
+  readonly limits?: NamedLimits | undefined;
   /** True if it has an endpoint that is told of events. */
   readonly hasWebhooks?: boolean;
 }

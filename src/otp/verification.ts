@@ -9,6 +9,7 @@ import type { SpendWarning } from "./event.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import { withEntry, type Happening, type Log, type LogEntry } from "./log.ts";
 import type { Delivery, Message } from "./message.ts";
+import type { LimitTats } from "./named-limit.ts";
 import type { PhoneHistory } from "./policy.ts";
 import type { PrefixChange, Tally } from "./pumping-guard.ts";
 import type { Reason } from "./reason.ts";
@@ -73,6 +74,8 @@ export interface Writes {
   /** The TATs of the phone's buckets, one per phone limit in the policy's order. */
   readonly tats?: readonly Instant[];
   readonly history?: PhoneHistory;
+  /** The TATs of the limits that the send names, of each in its order. */
+  readonly limitTats?: readonly LimitTats[];
   /** The prefix as a send leaves it. What an end means for it, the store works out by itself. */
   readonly prefix?: PrefixChange;
   readonly record?: IdempotencyRecord;
@@ -97,6 +100,8 @@ export interface PhoneView {
   readonly history: PhoneHistory;
   /** Attempts left on all its pending, unexpired verifications. */
   readonly openAttempts: number;
+  /** The TATs of the limits that a send names, in their order; absent where it names none. */
+  readonly limitTats?: readonly LimitTats[] | undefined;
 }
 
 export const noWrites: Writes = {};

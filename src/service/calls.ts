@@ -35,6 +35,8 @@ export interface SendCommand {
   /** What the SMS ends with. One of the two at most. */
   readonly webOrigin: WebOrigin | undefined;
   readonly appHash: AndroidAppHash | undefined;
+  /** Whose the tenant's named limits are, by their names. */
+  readonly limitKeys?: Readonly<Record<string, string>>;
   /** The bot check's token from the browser; empty where there is none. */
   readonly challengeToken: Secret;
 }

@@ -7,6 +7,7 @@ import { dailyMaxOf } from "../otp/daily-cap.ts";
 import { decideSend, type SendFacts } from "../otp/decisions.ts";
 import { admitNumber, listedNumber } from "../otp/destination.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
+import { limitKeysOf, type LimitKey } from "../otp/named-limit.ts";
 import { parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Result } from "../otp/reason.ts";
@@ -27,10 +28,11 @@ export interface SendTools extends ActTools {
 }
 
 export async function send(tools: SendTools, caller: Caller, command: SendCommand): Promise<Answer<Sent>> {
-  const { store, tenantOf } = tools;
+  const { store, tenantOf, keys } = tools;
   const { tenant, isPublishable, address, permit, idempotencyKey } = caller;
   const botGate = isPublishable ? tools.botGate : undefined;
-  const facts = admit(tools, caller, command);
+  const named = limitKeysOf(keys, tenantOf(tenant), command.limitKeys ?? {});
+  const facts = named.ok ? admit(tools, caller, command) : named;
   const claim = idempotencyKey === undefined ? undefined : claimOf(tools, caller, "SendOtp", fieldsOf(command));
   if (!facts.ok && claim === undefined) {
     permit?.giveBack();
@@ -38,15 +40,19 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
   }
   // Once for the whole send: the buckets that are loaded are those of the limits that are spent.
   const { policy, hasWebhooks } = tenantOf(tenant);
+  const limitKeys = named.ok && !isSandbox(tenant) ? named.value : [];
   const scope: OpenScope = {
     tenant,
     slot: claim?.slot,
-    phone: facts.ok ? { ...phoneRefOf(tools.keys, policy, facts.value), hasWebhooks } : undefined,
+    phone: facts.ok
+      ? { ...phoneRefOf(keys, policy, facts.value), limits: limitRefs(limitKeys), hasWebhooks }
+      : undefined,
     number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
     dailyMax: facts.ok ? dailyMaxOf(tenant, policy) : undefined,
   };
   const limited = permit?.refusal;
-  const open = () => store.openVerification(scope, (view) => decideSend(view, facts, { claim, policy, limited }));
+  const terms = { claim, policy, limited, limitKeys };
+  const open = () => store.openVerification(scope, (view) => decideSend(view, facts, terms));
   const gated = { tenant, address, facts, claim, policy, token: command.challengeToken, limited };
   const deciding = botGate === undefined ? open() : botGate(gated, open);
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
@@ -112,9 +118,18 @@ function phoneRefOf(keys: KeyRing, policy: Policy, facts: SendFacts): PhoneRef {
   };
 }
 
+/** Where the limits that a send names are kept; undefined where it names none. */
+function limitRefs(limitKeys: readonly LimitKey[]): PhoneRef["limits"] {
+  if (limitKeys.length === 0) return undefined;
+  return limitKeys.map(({ indexes, limits }) => ({ indexes, buckets: limits.length }));
+}
+
 /** What a repeat of the call has to have in common with it. */
 function fieldsOf(command: SendCommand): string[] {
-  const { phone, locale, purpose, bind, knownUser, webOrigin = "", appHash = "" } = command;
+  const { phone, locale, purpose, bind, knownUser, webOrigin = "", appHash = "", limitKeys = {} } = command;
   const channel = channelName(command.channel);
-  return [phone, channel, locale, purpose, canonicalBind(bind), String(knownUser), webOrigin, appHash];
+  const fields = [phone, channel, locale, purpose, canonicalBind(bind), String(knownUser), webOrigin, appHash];
+  // Fields that came later are there with their names, and only where they are given: a first call may be an older server's.
+  const named = canonicalBind(limitKeys);
+  return named === "" ? fields : [...fields, "limit_keys", named];
 }

@@ -5,8 +5,8 @@
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
 import type { PhoneView, Writes } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import { bucketKey, mergeHistories } from "./rows/phone.ts";
-import type { PhoneRef } from "./store.ts";
+import { bucketKey, limitBucketKey, mergeHistories } from "./rows/phone.ts";
+import type { LimitRef, PhoneRef } from "./store.ts";
 
 /** The rows of phones within a transaction, by a phone's index or by a bucket's key. */
 export interface PhoneRows {
@@ -35,12 +35,27 @@ export function viewPhone(rows: PhoneRows, ref: PhoneRef): PhoneView {
     get openAttempts() {
       return (openAttempts ??= ref.indexes.reduce((sum, index) => sum + rows.openAttempts(index), 0));
     },
+    get limitTats() {
+      return ref.limits?.map((limit) => limitTatsOf(rows, limit));
+    },
   };
 }
 
 /** The latest of every bucket. */
 function tatsOf(rows: PhoneRows, { indexes, knownUser, buckets }: PhoneRef): Instant[] {
-  const tatOf = (index: Uint8Array, place: number) => rows.tat(bucketKey(index, knownUser, place)) ?? 0;
+  return latestTats(rows, { indexes, buckets }, (index, place) => bucketKey(index, knownUser, place));
+}
+
+function limitTatsOf(rows: PhoneRows, limit: LimitRef): Instant[] {
+  return latestTats(rows, limit, limitBucketKey);
+}
+
+function latestTats(
+  rows: PhoneRows,
+  { indexes, buckets }: LimitRef,
+  keyOf: (index: Uint8Array, place: number) => Uint8Array,
+): Instant[] {
+  const tatOf = (index: Uint8Array, place: number) => rows.tat(keyOf(index, place)) ?? 0;
   return Array.from({ length: buckets }, (_, place) =>
     indexes.reduce((latest, index) => Math.max(latest, tatOf(index, place)), 0),
   );
@@ -58,17 +73,27 @@ function historyOf(rows: PhoneRows, { indexes }: PhoneRef): PhoneHistory {
 /** Writes under the current master key, and deletes what was there under older ones. */
 export function putPhone(
   rows: PhoneRows,
-  { indexes, knownUser, kid }: PhoneRef,
-  { tats = [], history }: Pick<Writes, "tats" | "history">,
+  { indexes, knownUser, kid, limits = [] }: PhoneRef,
+  { tats = [], history, limitTats = [] }: Pick<Writes, "tats" | "history" | "limitTats">,
 ): void {
   const [current = new Uint8Array(), ...older] = indexes;
   for (const [place, tatMs] of tats.entries()) {
     rows.putTat(bucketKey(current, knownUser, place), tatMs, kid);
     for (const index of older) rows.deleteTat(bucketKey(index, knownUser, place));
   }
+  for (const [i, spent] of limitTats.entries()) putLimit(rows, limits[i], spent, kid);
   if (history === undefined) return;
   for (const index of older) rows.deleteHistory(index);
   rows.putHistory(current, history, kid);
+}
+
+function putLimit(rows: PhoneRows, limit: LimitRef | undefined, tats: readonly Instant[], kid: number): void {
+  const [current, ...older] = limit?.indexes ?? [];
+  if (current === undefined) throw new Error("a limit that is spent is kept somewhere");
+  for (const [place, tatMs] of tats.entries()) {
+    rows.putTat(limitBucketKey(current, place), tatMs, kid);
+    for (const index of older) rows.deleteTat(limitBucketKey(index, place));
+  }
 }
 
 /** Fills every bucket of both lanes and forgets the history. */

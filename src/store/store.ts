@@ -59,10 +59,18 @@ export interface PhoneRef {
   readonly knownUser: boolean;
   /** How many buckets there are: the number of phone limits in the policy. */
   readonly buckets: number;
+  /** The named limits that a send gives (otp/named-limit.ts): their indexes as above, and how many buckets each has. */
+  readonly limits?: readonly LimitRef[] | undefined;
   /** The prefix that its sends are judged and counted by. Undefined where none is. */
   readonly prefix?: PrefixRef | undefined;
   /** Whether its tenant has endpoints, so that what an act does is to be written down as events. */
   readonly hasWebhooks?: boolean | undefined;
+}
+
+/** Where the buckets of a named limit are kept. */
+export interface LimitRef {
+  readonly indexes: readonly Uint8Array[];
+  readonly buckets: number;
 }
 
 /** Tells where the phone of a verification is kept. Pure. */

@@ -63,6 +63,7 @@ code_length_max  8                     default
 ttl_seconds      600                   default
 max_attempts     5                     default
 daily_cap        none                  default
+limits           none                  default
 fraud_guard      observe               default
 audience         ${name.padEnd(20)}  default
 origins          https://a.example     tenant
@@ -142,6 +143,39 @@ describe("tenants set", () => {
     const { code, output, errors } = await runHere(["tenants", "set", name, "--brand", "Snow ☃"]);
     expect({ code, output }).toEqual({ code: 0, output: `Changed ${name}. It counts from the next call on.\n` });
     expect(errors).toMatch(/^Warning: brand has characters outside GSM-7 \(☃\): every SMS .*\.\n$/);
+  });
+});
+
+describe("limits of a tenant's own", () => {
+  const limits = async () => (await shown()).settings["limits"]?.value;
+
+  test("are set and taken out by their names, and the others stay", async () => {
+    await succeed("tenants", "create", name, "--limit", "user=5@1h,20@24h", "--limit", "ip=30@1h");
+    expect(await limits()).toBe("user=5@1h,20@24h,ip=30@1h");
+    await succeed("tenants", "set", name, "--limit", "session=2@1m", "--limit", "user=6@1h");
+    expect(await limits()).toBe("user=6@1h,ip=30@1h,session=2@1m");
+    await succeed("tenants", "set", name, "--limit", "ip=none");
+    expect(await limits()).toBe("user=6@1h,session=2@1m");
+    await succeed("tenants", "set", name, "--limit", "user=none,session=none");
+    expect(await limits()).toBeNull();
+    await succeed("tenants", "set", name, "--limit", "user=1@1h");
+    await succeed("tenants", "set", name, "--unset", "limit");
+    expect(await limits()).toBeNull();
+  });
+
+  test.each(["user", "User=5@1h", "user=5", "user=", "user=1@1m,1@2m,1@3m,1@4m,1@5m", "5@1h,user=5@1h"])(
+    "are refused as %j, and nothing is kept",
+    async (given) => {
+      const made = await runHere(["tenants", "create", name, "--limit", given]);
+      expect([made.code, made.errors]).toEqual([1, expect.stringContaining("--limit must be like user=5@1h,20@24h")]);
+      expect((await runHere(["tenants", "show", name])).code).toBe(1);
+    },
+  );
+
+  test("are 16 at most", async () => {
+    const many = (count: number) => Array.from({ length: count }, (_, i) => ["--limit", `n${i}=1@1h`]).flat();
+    expect((await runHere(["tenants", "create", name, ...many(17)])).code).toBe(1);
+    expect((await runHere(["tenants", "create", name, ...many(16)])).code).toBe(0);
   });
 });
 

@@ -49,6 +49,7 @@ const table: Record<StatusCode, readonly Reason[]> = {
     "KEY_RATE_LIMITED",
     "IP_RATE_LIMITED",
     "SPEND_LIMIT",
+    "LIMIT_REACHED",
     "BODY_TOO_LARGE",
   ],
   // Of protocols alone: a frame, an encoding, an RPC that there is not.

@@ -7,6 +7,7 @@ import type { Channel } from "../../src/otp/channel.ts";
 import { deriveCode } from "../../src/otp/code.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
+import type { LimitKey } from "../../src/otp/named-limit.ts";
 import { openPhone, phoneIndex, sealPhone, type E164 } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { prefixOf } from "../../src/otp/pumping-guard.ts";
@@ -50,6 +51,8 @@ export interface SendOptions {
   readonly knownUser?: boolean;
   readonly channel?: Channel;
   readonly claim?: IdempotencyClaim;
+  /** The limits that the send names. */
+  readonly limitKeys?: readonly LimitKey[];
 }
 
 export interface Acts {
@@ -130,8 +133,10 @@ export function createActs(
   function decide(phone: E164, options: SendOptions) {
     const facts = factsOf(phone, options);
     const { tenant } = facts;
-    const scope = { tenant, slot: options.claim?.slot, phone: refOf(phone, options), number: phone, dailyMax };
-    return store.openVerification(scope, (view) => decideSend(view, ok(facts), { claim: options.claim, policy }));
+    const { claim, limitKeys = [] } = options;
+    const limits = limitKeys.map(({ indexes, limits: each }) => ({ indexes, buckets: each.length }));
+    const scope = { tenant, slot: claim?.slot, phone: { ...refOf(phone, options), limits }, number: phone, dailyMax };
+    return store.openVerification(scope, (view) => decideSend(view, ok(facts), { claim, policy, limitKeys }));
   }
 
   const dailyMax = policy.dailyMessagesMax;

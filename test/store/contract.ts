@@ -11,6 +11,7 @@ import { decisionCases } from "./contract-decisions.ts";
 import { endpointCases } from "./contract-endpoints.ts";
 import { eventCases } from "./contract-events.ts";
 import { guessCases } from "./contract-guesses.ts";
+import { limitCases } from "./contract-limits.ts";
 import { logCases } from "./contract-log.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
@@ -84,6 +85,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     tenantCases(withStore);
     prefixCases(withStore);
     destinationCases(withStore);
+    limitCases(withStore);
     eventCases(withStore);
     endpointCases(withStore);
   });

@@ -8,6 +8,49 @@ const store = ["test/store/sqlite.test.ts"];
 
 export const spendingMutants: readonly Mutant[] = [
   {
+    name: "limit value stored in clear",
+    breaks: "whoever has the database reads which users a tenant has",
+    place: "src/otp/named-limit.ts#limitKeysOf",
+    text: `hmac(key.namedLimit, id, name, value).subarray(0, indexBytes)`,
+    replacement: `Buffer.from(name + value + "-".repeat(indexBytes))`,
+    suites: ["test/server/limit-keys.test.ts"],
+  },
+  {
+    name: "limit value kept as a phone's",
+    breaks: "whoever has the database and one key relates users to phones",
+    place: "src/otp/named-limit.ts#limitKeysOf",
+    text: `hmac(key.namedLimit, id, name, value)`,
+    replacement: `hmac(key.phoneIndex, id, value)`,
+    suites: ["test/otp/named-limit.test.ts"],
+  },
+  {
+    name: "limit spent though refused",
+    breaks: "a user whom the phone's limits or the cap refused has no sends left of his own",
+    place: "src/otp/decisions.ts#decideSend",
+    text: `if (!counting.counted) return spendLimited(counting, cap);`,
+    replacement: `if (!counting.counted) {
+      const spending = spendLimited(counting, cap);
+      return { ...spending, writes: { ...spending.writes, limitTats: named.tats } };
+    }`,
+    suites: store,
+  },
+  {
+    name: "limit spent beside one that refuses",
+    breaks: "a send that is refused uses up the other limits that it names",
+    place: "src/otp/named-limit.ts#spendNamed",
+    text: `if (!isCorrected) return { allowed: false, refusal };`,
+    replacement: ``,
+    suites: store,
+  },
+  {
+    name: "limits reset by a rotation",
+    breaks: "who has used up his sends has as many again with every new master key",
+    place: "src/otp/named-limit.ts#limitKeysOf",
+    text: `keys.all.map(`,
+    replacement: `[keys.current].map(`,
+    suites: store,
+  },
+  {
     name: "blocks of outcomes",
     breaks: "every rush of people ends in failures alone, and blocks its prefix",
     place: "src/otp/pumping-guard.ts#judgeSend",

@@ -67,6 +67,7 @@ export function toConnectError(refusal: Refusal): ConnectError {
   const metadata: Record<string, string> = {
     ...(field === undefined ? {} : { field }),
     ...(attemptsRemaining === undefined ? {} : { attempts_remaining: `${attemptsRemaining}` }),
+    ...refusal.metadata,
   };
   const details = [
     detail(ErrorInfoSchema, { reason, domain, metadata }),

@@ -15,6 +15,7 @@ import {
   type SendOtpResponseSchema,
 } from "../../../gen/otp/v1/otp_service_pb.ts";
 import { isPublishable, type ApiKey } from "../../otp/api-key.ts";
+import { isLimitName, limitField, limitKeysMax, limitValueCharsMax } from "../../otp/named-limit.ts";
 import { judgeWebOrigin } from "../../otp/origin.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
 import { invalid, ok, refuse, type Result } from "../../otp/reason.ts";
@@ -55,7 +56,7 @@ function handler<Name extends HandlerName, Command, Value>(
 /** By the names that the table has (rpcs.ts). */
 export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
   sendOtp: handler("sendOtp", {
-    read({ phone, channel, locale, purpose, bind, knownUser, ...request }, key) {
+    read({ phone, channel, locale, purpose, bind, knownUser, limitKeys, ...request }, key) {
       const refused =
         required("phone", phone, 256) ??
         atMost("channel", channel, 64) ??
@@ -71,13 +72,14 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
         lastLineShape(request.webOrigin, request.androidAppHash) ??
         atMost("challenge_token", request.challengeToken, 4096) ??
         knownUserShape(knownUser, key) ??
-        clientIpShape(request.clientIp, key);
+        clientIpShape(request.clientIp, key) ??
+        limitKeysShape(limitKeys, key);
       if (unfit !== undefined) return unfit;
       const named = judgeWebOrigin(key, webOrigin.value);
       if (!named.ok) return named;
       const challengeToken = new Secret(request.challengeToken);
       const lastLine = { webOrigin: webOrigin.value, appHash: appHash.value };
-      return ok({ phone, channel, locale, purpose, bind, knownUser, challengeToken, ...lastLine });
+      return ok({ phone, channel, locale, purpose, bind, knownUser, limitKeys, challengeToken, ...lastLine });
     },
     act: (verifications, caller, command) => verifications.send(caller, command),
     write: sentMessage,
@@ -198,6 +200,22 @@ function bindShape(bind: Readonly<Record<string, string>>): Refused | undefined 
     entries.length <= 10 && entries.every(([key, value]) => key !== "" && key.length <= 40 && value.length <= 128);
   if (fits) return undefined;
   return invalid("bind", "bind must have at most 10 entries, with keys of 1 to 40 and values of up to 128 characters.");
+}
+
+/** A stranger could use up whatever value he gives. */
+function limitKeysShape(limitKeys: Readonly<Record<string, string>>, { kind }: ApiKey): Refused | undefined {
+  const entries = Object.entries(limitKeys);
+  if (entries.length === 0) return undefined;
+  if (isPublishable(kind)) return invalid("limit_keys", "limit_keys is for secret API keys.");
+  if (entries.length > limitKeysMax)
+    return invalid("limit_keys", `limit_keys must have at most ${limitKeysMax} entries.`);
+  if (!entries.every(([name]) => isLimitName(name))) {
+    return invalid("limit_keys", "limit_keys must have names that a limit of the tenant can have, such as user.");
+  }
+  const unfit = entries.find(([, value]) => value === "" || value.length > limitValueCharsMax);
+  if (unfit === undefined) return undefined;
+  const field = limitField(unfit[0]);
+  return invalid(field, `${field} must have 1 to ${limitValueCharsMax} characters.`);
 }
 
 // ---- one call -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { Instant } from "../../system.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { toMessage, type MessageRow } from "../rows/message.ts";
-import { bucketKey, toHistory, type BucketRow, type PhoneRow } from "../rows/phone.ts";
+import { bucketKey, limitBucketKey, toHistory, type BucketRow, type PhoneRow } from "../rows/phone.ts";
 import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
 import { toRecord, type RecordRow } from "../rows/record.ts";
 import { lifeMaxMs, toVerification, type VerificationRow } from "../rows/verification.ts";
@@ -69,7 +69,7 @@ async function loadBelongings(
   );
   // Phones, then prefixes, then tenants.
   const keys = [
-    ...lockKeys(phones.indexes),
+    ...lockKeys([...phones.indexes, ...phones.limits]),
     ...lockKeys(prefixes.map(prefixLock)),
     ...lockKeys(days.locked().map((tenant) => digest("day", tenant))),
   ];
@@ -123,13 +123,23 @@ interface Placed {
 interface PhoneKeys {
   readonly buckets: readonly Buffer[];
   readonly indexes: readonly Buffer[];
+  /** Those of named limits, which are locked in one order with them. */
+  readonly limits: readonly Buffer[];
 }
 
 function phoneKeys(refs: readonly PhoneRef[]): PhoneKeys {
   const buckets = refs.flatMap(({ indexes: own, knownUser, buckets: places }) =>
     own.flatMap((index) => Array.from({ length: places }, (_, place) => bucketKey(index, knownUser, place))),
   );
-  return { buckets: unique(buckets), indexes: unique(refs.flatMap((ref) => ref.indexes)) };
+  const limits = refs.flatMap((ref) => ref.limits ?? []);
+  const ofLimits = limits.flatMap(({ indexes, buckets: places }) =>
+    indexes.flatMap((index) => Array.from({ length: places }, (_, place) => limitBucketKey(index, place))),
+  );
+  return {
+    buckets: unique([...buckets, ...ofLimits]),
+    indexes: unique(refs.flatMap((ref) => ref.indexes)),
+    limits: unique(limits.flatMap(({ indexes }) => indexes)),
+  };
 }
 
 function phoneValues({ buckets, indexes }: PhoneKeys, now: Instant): Parameters<typeof sql.belongings.values>[0] {

@@ -31,7 +31,12 @@ export interface BucketRow {
   tat_ms: number;
 }
 
-/** A bucket's key: the phone's index and one byte for the lane and the limit's place. */
+/** A bucket's key: the phone's index and one byte for the lane and the limit's place. Named limits are a lane of their own. */
 export function bucketKey(index: Uint8Array, knownUser: boolean, place: number): Buffer {
   return Buffer.concat([index, Uint8Array.of((knownUser ? 0x20 : 0x10) | place)]);
+}
+
+/** The key of a named limit's bucket. */
+export function limitBucketKey(index: Uint8Array, place: number): Buffer {
+  return Buffer.concat([index, Uint8Array.of(0x30 | place)]);
 }

@@ -38,6 +38,7 @@ export const contract = {
   KEY_RATE_LIMITED: ["RESOURCE_EXHAUSTED", 429],
   IP_RATE_LIMITED: ["RESOURCE_EXHAUSTED", 429],
   SPEND_LIMIT: ["RESOURCE_EXHAUSTED", 429],
+  LIMIT_REACHED: ["RESOURCE_EXHAUSTED", 429],
   IDEMPOTENCY_IN_PROGRESS: ["ABORTED", 409],
   DELIVERY_FAILED: ["UNAVAILABLE", 503],
   STORE_UNAVAILABLE: ["UNAVAILABLE", 503],
@@ -59,13 +60,15 @@ export interface Particulars {
   readonly retryAfterSeconds?: number;
   /** True where a client must not retry, since the call may have taken effect. */
   readonly mayBeDone?: boolean;
+  /** What ErrorInfo says beside the field and the attempts. */
+  readonly metadata?: Readonly<Record<string, string>>;
 }
 
 /** Checks a refusal whole: code, status, headers and every detail, each present exactly where the contract has it. */
 export function expectRefusal(
   outcome: Outcome,
   reason: ContractReason,
-  { mayBeDone = false, ...particulars }: Particulars = {},
+  { mayBeDone = false, metadata, ...particulars }: Particulars = {},
 ): void {
   const { field, attemptsRemaining, retryAfterSeconds } = particulars;
   const [code, http] = contract[reason];
@@ -88,12 +91,13 @@ export function expectRefusal(
       "google.rpc.ErrorInfo": {
         reason,
         domain: "otpd",
-        ...(field === undefined && attemptsRemaining === undefined
+        ...(field === undefined && attemptsRemaining === undefined && metadata === undefined
           ? {}
           : {
               metadata: {
                 ...(field === undefined ? {} : { field }),
                 ...(attemptsRemaining === undefined ? {} : { attempts_remaining: `${attemptsRemaining}` }),
+                ...metadata,
               },
             }),
       },

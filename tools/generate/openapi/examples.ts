@@ -90,5 +90,6 @@ export const particulars: Readonly<Partial<Record<Reason, JsonObject>>> = {
   RESEND_TOO_SOON: { retry_after_seconds: 30 },
   PHONE_RATE_LIMITED: { field: "phone", retry_after_seconds: 600 },
   SPEND_LIMIT: { retry_after_seconds: 43_200 },
+  LIMIT_REACHED: { field: "limit_keys.user", retry_after_seconds: 600 },
   DELIVERY_FAILED: { retry_after_seconds: 5 },
 };

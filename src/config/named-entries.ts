@@ -1,0 +1,34 @@
+/**
+ * Settings that have entries of a name each, such as `user=5@1h,20@24h,session=3@10m` or `NG=50,KE=0`. What follows a comma
+ * without a name of its own goes with the name before it. A change replaces the names that it gives and leaves the others.
+ */
+
+/** The entries of a text by their names; undefined where the text does not begin with a name. Pure. */
+export function entriesOf(text: string): ReadonlyMap<string, readonly string[]> | undefined {
+  const byName = new Map<string, string[]>();
+  let current: string[] | undefined;
+  for (const part of text.split(",").map((each) => each.trim())) {
+    const at = part.indexOf("=");
+    if (at >= 0) byName.set(part.slice(0, at).trim(), (current = []));
+    if (current === undefined) return undefined;
+    current.push(part.slice(at + 1).trim());
+  }
+  return byName;
+}
+
+/** What is written after a name to take it out. */
+const none = "none";
+
+/**
+ * A setting with what a change gives put in its place, and each name taken out that is given as `none`. Undefined where nothing
+ * is left. What is no list of names is given back as it is: its shape has the fault. Pure.
+ */
+export function changedEntries(stored: string, given: string): string | undefined {
+  const [before, changes] = [
+    stored === "" ? new Map<string, readonly string[]>() : entriesOf(stored),
+    entriesOf(given),
+  ];
+  if (before === undefined || changes === undefined) return given;
+  const left = [...new Map([...before, ...changes])].filter(([, values]) => values.join() !== none);
+  return left.length === 0 ? undefined : left.map(([name, values]) => `${name}=${values.join(",")}`).join(",");
+}
