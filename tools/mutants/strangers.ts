@@ -169,9 +169,42 @@ export const strangerMutants: readonly Mutant[] = [
     breaks:
       "an address that asks for more than a turn does each time keeps all newcomers waiting for as long as it likes",
     place: "src/server/listener/pace.ts#createPace.spend",
-    text: `waiting.putLast(connection);`,
+    text: `whose.line.putLast(connection);`,
     replacement: ``,
     suites: ["test/server/pace.test.ts"],
+  },
+  {
+    name: "newcomers wait with all others of their address",
+    breaks: "who shares an address with a flood and connects anew over TLS waits for all of it three times",
+    place: "src/server/listener/pace.ts#createPace.wait",
+    text: `if (isNewcomer(connection)) newcomers.line.add(connection);
+    else `,
+    replacement: ``,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
+    name: "newcomers always first",
+    breaks: "whoever only opens connections keeps all others of his address from being read from",
+    place: "src/server/listener/pace.ts#createPace.resumeSome",
+    text: `const next = whose === others ? newcomers : others;`,
+    replacement: `const next = whose === others || newcomers.line.size > 0 ? newcomers : others;`,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
+    name: "a newcomer for as long as nothing is asked",
+    breaks: "connections that send a byte now and then have the newcomers' turns for ever",
+    place: "src/server/listener/pace.ts#isNewcomer",
+    text: `return connection.turnsRead < newcomerTurnsMax;`,
+    replacement: `return true;`,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
+    name: "connections that closed while they waited are kept",
+    breaks: "whoever opens and closes connections while others wait has each of them kept in memory",
+    place: "src/server/listener/line.ts#createLine.leave",
+    text: `if (2 * its.left <= its.fresh.length) return;`,
+    replacement: `if (its.left >= 0) return;`,
+    suites: ["test/server/line.test.ts"],
   },
   {
     name: "page's refusals all in the log",

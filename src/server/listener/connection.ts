@@ -21,6 +21,8 @@ export interface Connection {
   callsUnderWay: number;
   /** The answers that a stranger has asked for, but those that last. */
   answersDue: Set<Response> | undefined;
+  /** Whether it has asked for anything, be it answered or not. */
+  hasAsked: boolean;
   hasBroughtRequest: boolean;
   hasBroughtKey: boolean;
   isRetiring: boolean;
@@ -34,6 +36,9 @@ export interface Connection {
   /** What came since its last request and asks for nothing yet, and what TLS has to send, as far as it is in that book. */
   bytesNoted: number;
   bytesReadAtRequest: number;
+  /** Until it asks: in how many of the turns that it waited for something came, and how much had come at the last one. */
+  turnsRead: number;
+  bytesReadInTurns: number;
 }
 
 /** What a connection may send beyond its calls at once, in bytes. */
@@ -55,6 +60,7 @@ export function createConnection(
     response: undefined,
     callsUnderWay: 0,
     answersDue: undefined,
+    hasAsked: false,
     hasBroughtRequest: false,
     hasBroughtKey: false,
     isRetiring: false,
@@ -64,6 +70,8 @@ export function createConnection(
     holder,
     bytesNoted: 0,
     bytesReadAtRequest: 0,
+    turnsRead: 0,
+    bytesReadInTurns: 0,
   };
 }
 

@@ -1,6 +1,6 @@
 /**
  * Connections that wait to be read from, addresses in turn: of each the latest that was never read from takes turns with the one
- * that waits for longest.
+ * that waits for longest. One that leaves is forgotten, or at the latest when as many have left as wait.
  */
 import type { Connection } from "./connection.ts";
 
@@ -22,8 +22,9 @@ export interface Line {
 
 /** Those of an address, in the order in which they came. */
 interface Group {
-  /** Some may have left. */
-  readonly fresh: Connection[];
+  /** So many of them have left. */
+  fresh: Connection[];
+  left: number;
   readonly others: Set<Connection>;
   isForOthers: boolean;
 }
@@ -34,14 +35,22 @@ export function createLine(): Line {
 
   function groupOf({ holder }: Connection): Group {
     let its = byAddress.get(holder);
-    if (its === undefined) byAddress.set(holder, (its = { fresh: [], others: new Set(), isForOthers: false }));
+    if (its === undefined) byAddress.set(holder, (its = { fresh: [], left: 0, others: new Set(), isForOthers: false }));
     return its;
   }
 
-  function latest(fresh: Connection[]): Connection | undefined {
-    let last = fresh.pop();
-    while (last !== undefined && !waiting.has(last)) last = fresh.pop();
-    return last;
+  function latest(its: Group): Connection | undefined {
+    for (; its.left > 0 && !waiting.has(its.fresh.at(-1) as Connection); its.left -= 1) its.fresh.pop();
+    return its.fresh.at(-1);
+  }
+
+  function leave(its: Group, connection: Connection): void {
+    if (its.others.delete(connection)) return;
+    if (its.fresh.at(-1) === connection) its.fresh.pop();
+    else its.left += 1;
+    if (2 * its.left <= its.fresh.length) return;
+    its.fresh = its.fresh.filter((each) => waiting.has(each));
+    its.left = 0;
   }
 
   return {
@@ -59,19 +68,17 @@ export function createLine(): Line {
     },
     remove(connection) {
       const run = waiting.get(connection);
-      waiting.delete(connection);
-      byAddress.get(connection.holder)?.others.delete(connection);
-      if (waiting.size === 0) byAddress.clear();
+      const its = byAddress.get(connection.holder);
+      if (!waiting.delete(connection) || its === undefined) return undefined;
+      leave(its, connection);
+      if (its.fresh.length + its.others.size === 0) byAddress.delete(connection.holder);
       return run;
     },
     next() {
       for (const [address, its] of byAddress) {
-        byAddress.delete(address);
-        const next = its.isForOthers
-          ? (oldest(its.others) ?? latest(its.fresh))
-          : (latest(its.fresh) ?? oldest(its.others));
-        if (next === undefined) continue;
+        const next = its.isForOthers ? (oldest(its.others) ?? latest(its)) : (latest(its) ?? oldest(its.others));
         its.isForOthers = !its.isForOthers;
+        byAddress.delete(address);
         byAddress.set(address, its);
         return next;
       }

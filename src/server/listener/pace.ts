@@ -5,10 +5,12 @@
  * connections are read from in each turn, addresses in turn, until nobody waits. Pages, preflights, refusals and calls all count.
  *
  * A turn takes one of the connections that wait to be taken. As long as there are some they come first, since nobody knows
- * yet whose they are; then those that wait are read from (line.ts).
+ * yet whose they are; then those that wait are read from (line.ts). Those that have not asked for anything yet have lines and
+ * turns of their own, every second one: a key is shown with a request, and a handshake takes two or three reads before it,
+ * none of which is to stand behind what the address's others ask for. Who only opens connections takes no more than that.
  */
 import type { Connection } from "./connection.ts";
-import { createLine } from "./line.ts";
+import { createLine, type Line } from "./line.ts";
 
 export interface Pace {
   /** Takes a stranger in. */
@@ -31,11 +33,22 @@ const takingTurnsMax = 15;
 /** How many are read from again in a turn: at first, and in any case this part of those that wait. */
 const resumedMin = 4;
 const resumedPart = 1 / 16;
+/** In so many turns a newcomer may have sent something. A handshake takes two or three, and a first request as many. */
+const newcomerTurnsMax = 8;
+
+/** Those that wait for turns of one kind, and how many are read from in the next one. */
+interface Queue {
+  readonly line: Line;
+  resumed: number;
+}
 
 // Longer than 80 lines: short acts on one count of the turn, which two functions would only hand to each other.
 export function createPace(): Pace {
   const reading = new Set<Connection>();
-  const waiting = createLine();
+  const newcomers: Queue = { line: createLine(), resumed: resumedMin };
+  const others: Queue = { line: createLine(), resumed: resumedMin };
+  /** Whose turn it was last. */
+  let whose = others;
   /** What this turn has cost by what was read in it, and by what was read before. */
   let cost = 0;
   let costLater = 0;
@@ -44,14 +57,16 @@ export function createPace(): Pace {
   let hasTaken = false;
   let takingTurns = 0;
   let wasBusy = false;
-  let resumed = resumedMin;
+
+  const lineOf = (connection: Connection) => [newcomers.line, others.line].find((line) => line.has(connection));
+  const nobodyWaits = () => newcomers.line.size + others.line.size === 0;
 
   function turn(): void {
     isDue = false;
     wasBusy ||= cost >= turnCostMax;
     cost = 0;
     costLater = 0;
-    if (waiting.size === 0) return;
+    if (nobodyWaits()) return;
     if (hasTaken && takingTurns < takingTurnsMax) takingTurns += 1;
     else resumeSome();
     hasTaken = false;
@@ -65,18 +80,22 @@ export function createPace(): Pace {
 
   function resumeSome(): void {
     takingTurns = 0;
-    resumed = wasBusy ? resumedMin : 2 * resumed;
+    whose.resumed = wasBusy ? resumedMin : 2 * whose.resumed;
     wasBusy = false;
-    let left = Math.max(resumed, Math.ceil(waiting.size * resumedPart));
+    const next = whose === others ? newcomers : others;
+    if (next.line.size > 0) whose = next;
+    const { line, resumed } = whose;
+    let left = Math.max(resumed, Math.ceil(line.size * resumedPart));
     for (; left > 0 && costLater < turnCostMax; left -= 1) {
-      const next = waiting.next();
-      if (next === undefined) return;
-      resume(next);
+      const connection = line.next();
+      if (connection === undefined) return;
+      resume(connection, line);
     }
   }
 
   function wait(connection: Connection): void {
-    waiting.add(connection);
+    if (isNewcomer(connection)) newcomers.line.add(connection);
+    else others.line.add(connection);
     stop(connection);
   }
 
@@ -87,8 +106,8 @@ export function createPace(): Pace {
     plan();
   }
 
-  function resume(connection: Connection): void {
-    const run = waiting.remove(connection);
+  function resume(connection: Connection, line: Line): void {
+    const run = line.remove(connection);
     reading.add(connection);
     connection.wire?.goOn();
     const handle = handleOf(connection);
@@ -115,35 +134,48 @@ export function createPace(): Pace {
     if (cost < turnCostMax) return;
     for (const each of reading) wait(each);
     // Those that were to be read from after it come first the next time, or they would never be.
-    waiting.putLast(connection);
+    whose.line.putLast(connection);
   }
 
   return {
     opened(connection) {
       hasTaken = true;
-      if (waiting.size === 0) {
+      if (nobodyWaits()) {
         reading.add(connection);
       } else {
-        waiting.addFresh(connection);
+        newcomers.line.addFresh(connection);
         stop(connection);
       }
     },
     asked(connection, bytes) {
+      connection.hasAsked = true;
       spend(connection, requestCost + bytes);
     },
     cost: spend,
     goOn(connection, run) {
       setImmediate(() => {
-        if (costLater >= turnCostMax && !waiting.has(connection) && !connection.socket.destroyed) wait(connection);
-        if (waiting.has(connection)) waiting.keep(connection, run);
-        else goOnNow(run);
+        if (costLater >= turnCostMax && lineOf(connection) === undefined && !connection.socket.destroyed)
+          wait(connection);
+        const line = lineOf(connection);
+        if (line === undefined) goOnNow(run);
+        else line.keep(connection, run);
       });
     },
     letGo(connection) {
-      if (waiting.has(connection)) resume(connection);
+      const line = lineOf(connection);
+      if (line !== undefined) resume(connection, line);
       reading.delete(connection);
     },
   };
+}
+
+/** Whether a connection may still be about to bring its first request. Notes whether it has sent anything in its turn. */
+function isNewcomer(connection: Connection): boolean {
+  if (connection.hasAsked) return false;
+  const { bytesRead } = connection.wire ?? connection.socket;
+  if (bytesRead !== connection.bytesReadInTurns) connection.turnsRead += 1;
+  connection.bytesReadInTurns = bytesRead;
+  return connection.turnsRead < newcomerTurnsMax;
 }
 
 /** What reads from a socket, whoever is handed what it reads. Undocumented; without it turns have no bound. */

@@ -1,0 +1,101 @@
+/**
+ * Whose turn it is, counted in turns: connections whose reads a test makes by itself, in the order in which they were told to go
+ * on, as the system does.
+ */
+import type { ServerHttp2Session } from "node:http2";
+import type { Socket } from "node:net";
+import { setImmediate as nextTurn } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { createConnection, type Connection } from "../../src/server/listener/connection.ts";
+import { createPace, type Pace } from "../../src/server/listener/pace.ts";
+
+/** What the listener's peers do when they are read from. */
+type Read = (pace: Pace, connection: Connection) => void;
+
+const handshakeCost = 32_768;
+const isAsking: Read = (pace, connection) => {
+  for (let i = 0; i < 64; i += 1) pace.asked(connection, 0);
+};
+const isShaking: Read = (pace, connection) => pace.cost(connection, handshakeCost);
+
+/** A loop of events with connections of one address. */
+function createLoop() {
+  const pace = createPace();
+  /** In the order in which they were told to go on. */
+  const readable = new Map<Connection, Read>();
+  const reads = new Map<Connection, number>();
+
+  function open(onRead: Read): Connection {
+    const socket = { destroyed: false, bytesRead: 0 };
+    const connection = createConnection(socket as Socket, undefined, "192.0.2.1", 0, 0);
+    connection.session = {} as ServerHttp2Session;
+    const read: Read = (...what) => {
+      socket.bytesRead += 1;
+      reads.set(connection, (reads.get(connection) ?? 0) + 1);
+      onRead(...what);
+    };
+    const handle = { readStart: () => readable.set(connection, read), readStop: () => readable.delete(connection) };
+    Object.assign(socket, { _handle: handle });
+    readable.set(connection, read);
+    pace.opened(connection);
+    return connection;
+  }
+
+  return {
+    open,
+    close(connection: Connection) {
+      pace.letGo(connection);
+      readable.delete(connection);
+    },
+    /** Goes through a turn, with what may come of each in it. */
+    async turn(): Promise<void> {
+      for (const [connection, read] of readable) read(pace, connection);
+      await nextTurn();
+    },
+    readsOf: (connection: Connection) => reads.get(connection) ?? 0,
+  };
+}
+
+type Loop = ReturnType<typeof createLoop>;
+
+async function turnsUntil(loop: Loop, isDone: () => boolean, turnsMax: number, each = () => {}): Promise<number> {
+  let turns = 0;
+  for (; !isDone() && turns < turnsMax; turns += 1) {
+    each();
+    await loop.turn();
+  }
+  return turns;
+}
+
+test("a handshake and a first request of whoever comes anew take a few turns, whoever of the address has asked before", async () => {
+  const loop = createLoop();
+  const crowd = Array.from({ length: 200 }, () => loop.open(isAsking));
+  await turnsUntil(loop, () => crowd.every((each) => loop.readsOf(each) > 0), 2_000);
+  let reads = 0;
+  const newcomer = loop.open((pace, connection) => {
+    reads += 1;
+    if (reads < 3) pace.cost(connection, handshakeCost);
+    else pace.asked(connection, 0);
+  });
+  const turns = await turnsUntil(loop, () => loop.readsOf(newcomer) === 3, 1_000);
+  expect(turns).toBeLessThanOrEqual(10);
+});
+
+test("whoever only opens connections leaves the others of his address every second turn", async () => {
+  const loop = createLoop();
+  const crowd = Array.from({ length: 10 }, () => loop.open(isAsking));
+  await turnsUntil(loop, () => crowd.every((each) => loop.readsOf(each) > 0), 100);
+  const readsOfAll = () => crowd.reduce((sum, each) => sum + loop.readsOf(each), 0);
+  for (let i = 0; i < 500; i += 1) loop.open(isShaking);
+  const before = readsOfAll();
+  await turnsUntil(loop, () => false, 15 + 40);
+  expect(readsOfAll() - before).toBeGreaterThanOrEqual(20);
+});
+
+test("whoever sends without ever asking is a newcomer for eight turns, and no more", async () => {
+  const loop = createLoop();
+  const crowd = Array.from({ length: 100 }, () => loop.open(isShaking));
+  await turnsUntil(loop, () => crowd.every((each) => loop.readsOf(each) > 20), 3_000);
+  const newcomer = loop.open(isShaking);
+  expect(await turnsUntil(loop, () => loop.readsOf(newcomer) === 3, 1_000)).toBeLessThanOrEqual(10);
+});
