@@ -71,6 +71,14 @@ describe("in development", () => {
     ]);
   });
 
+  test("the server's address alone says where to go, without the page's token", async () => {
+    const answer = await fetch(`${demo.url}/`);
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([200, "text/plain; charset=utf-8"]);
+    const said = await answer.text();
+    expect(said).toContain("GET /openapi.json");
+    expect(said).not.toContain(demo.token);
+  });
+
   test("other methods are refused", async () => {
     const answer = await fetch(`${demo.url}/demo`, { method: "POST", body: "x" });
     expect([answer.status, answer.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
@@ -93,7 +101,7 @@ describe("in production", () => {
     };
     const unknown = await bare("/nowhere");
     expect(unknown).toMatchObject({ status: 404, text: expect.stringContaining("ROUTE_NOT_FOUND") as string });
-    for (const path of paths) expect(await bare(path)).toEqual(unknown);
+    for (const path of ["/", ...paths]) expect(await bare(path)).toEqual(unknown);
     expect(world.printed).toEqual([]);
     await world.stop();
   });

@@ -2,8 +2,12 @@
  * docs/providers.md is true: its files are good ones, its tables say what the code has, and the made-up gateway of its whole
  * example stands behind the entry that is shown.
  */
+import { execFile, spawn } from "node:child_process";
 import { createHmac } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { once } from "node:events";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readHttpProviders } from "../../src/delivery/providers/http/file.ts";
@@ -15,10 +19,13 @@ import type { Provider } from "../../src/delivery/provider.ts";
 import { providerNames } from "../../src/delivery/providers/list.ts";
 import { acme, type Loose } from "../support/data/http-providers.ts";
 import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
+import { lacks } from "../support/machine.ts";
+import { cleanEnv, firstKey, startOtpd } from "../support/processes/process.ts";
 import { readDocument } from "../support/readers/document.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { patience, sms } from "../delivery/http/setup.ts";
 
-const { text, blocks, table } = readDocument("docs/providers.md");
+const { text, blocks, table, file: blockOf } = readDocument("docs/providers.md");
 const files = blocks.filter((block) => block.language === "json" && block.text.includes('"providers"'));
 const schema: Loose = JSON.parse(
   readFileSync(new URL("../../docs/http-providers.schema.json", import.meta.url), "utf8"),
@@ -107,3 +114,50 @@ describe("Pigeon Post, as its manual is told there", () => {
     expect(await report(mark)).toEqual({ kind: "forged" });
   });
 });
+
+test.skipIf(lacks("reports by hand", "curl", "openssl"))(
+  "reports can be tried by hand, before a gateway reaches us",
+  async ({ onTestFinished }) => {
+    const folder = temporaryFolder();
+    const program = blockOf("gateway.mjs").replace(
+      ".listen(8090)",
+      ".listen(0, function () { console.log(this.address().port) })",
+    );
+    writeFileSync(join(folder, "gateway.mjs"), program);
+    const gateway = spawn(process.execPath, ["gateway.mjs"], { cwd: folder, env: cleanEnv() });
+    const nextLine = async () => String((await once(gateway.stdout, "data"))[0]).trim();
+    const port = await nextLine();
+    const declared = (files[0]?.text ?? "").replace("https://gw.example/send", `http://127.0.0.1:${port}/`);
+    writeFileSync(join(folder, "providers.json"), declared);
+    const secret = { OTP_HTTP_ACME_REPORT_KEY: "r3port" };
+    const otpd = await startOtpd(folder, {
+      ...secret,
+      OTP_HTTP_PROVIDERS_FILE: join(folder, "providers.json"),
+      OTP_PROVIDERS: "acme",
+      OTP_HTTP_ACME_KEY: "t0ps3cret",
+      OTP_ALLOWED_COUNTRIES: "NL",
+    });
+    onTestFinished(async () => {
+      gateway.kill();
+      await otpd.end();
+      rmSync(folder, { recursive: true });
+    });
+    const headers = { authorization: `Bearer ${await firstKey(otpd)}`, "content-type": "application/json" };
+    const asked = nextLine();
+    const sent = await fetch(`${otpd.url}/v1/otp/send`, { method: "POST", headers, body: '{"phone":"+31612345678"}' });
+    const { request_id } = (await sent.json()) as { request_id: string };
+    const deliveryNow = async () =>
+      ((await (await fetch(`${otpd.url}/v1/otp/${request_id}`, { headers })).json()) as { delivery: string }).delivery;
+    expect(await deliveryNow()).toBe("DELIVERY_ACCEPTED");
+
+    const script = blockOf("report.sh")
+      .replace("http://127.0.0.1:8080", otpd.url)
+      .replace("REFERENCE", await asked);
+    const report = async (env: Record<string, string>) =>
+      (await promisify(execFile)("bash", ["-c", script], { env: cleanEnv(env) })).stdout;
+    expect(await report({ OTP_HTTP_ACME_REPORT_KEY: "another" })).toContain("API_KEY_INVALID");
+    expect(await deliveryNow()).toBe("DELIVERY_ACCEPTED");
+    expect(await report(secret)).toBe("{}");
+    expect(await deliveryNow()).toBe("DELIVERY_DELIVERED");
+  },
+);

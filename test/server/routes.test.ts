@@ -115,7 +115,7 @@ describe.each(wires)("over %s", (_, wire) => {
   });
 
   test.each([
-    "/",
+    "//",
     "/v1",
     "/v1/otp",
     "/v1/otp/",

@@ -1,7 +1,7 @@
 /**
- * The demo page, in development only: GET /demo with its script and style, and GET /demo/inbox, what the console
- * provider printed. The page calls the service as any web client would, with a publishable key that this process makes
- * for it and forgets; nothing private is in it.
+ * The demo page, in development only: GET /demo with its script and style, GET /demo/inbox, what the console provider
+ * printed, and GET /, which says where to go. The page calls the service as any web client would, with a publishable key
+ * that this process makes for it and forgets; nothing private is in it.
  *
  * What tells a key or a code asks for the token in the URL that the server prints: a proxy in front of it that rewrites
  * Host, as nginx does by default, makes everybody look like a browser on this machine. The page brings the token as a
@@ -55,6 +55,11 @@ const headers = {
   "cache-control": "no-store",
 };
 
+/** For whoever opens the server's address in a browser. */
+const signpost = `This is otpd, in development. The demo page has the link that the server printed at its start.
+GET /openapi.json describes the calls, and README.md shows the first ones.
+`;
+
 /** Makes the demo, for whoever has its URL. */
 export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
   const isLocal = isOwnHost(host);
@@ -64,6 +69,7 @@ export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
   let html = "";
 
   const pages = new Map([
+    ["/", page("text/plain", () => signpost)],
     [
       "/demo",
       guarded(
