@@ -96,10 +96,10 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
       log.error({ where, call_id: callId, error: describe(error) }, "fault");
     },
     tripped({ tenant, prefix, decision }) {
-      const { matured, verified, untilMs, enforced } = decision;
+      const { ended, verified, untilMs, enforced } = decision;
       const until = untilMs === null ? undefined : new Date(untilMs).toISOString();
       log.warn(
-        { tenant, prefix, matured, verified, until, enforced },
+        { tenant, prefix, ended, matured: ended, verified, until, enforced },
         "few of a prefix's codes are typed, as when somebody pumps messages: otpd destinations explain tells more",
       );
     },

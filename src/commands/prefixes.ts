@@ -172,7 +172,7 @@ function describe(report: PrefixReport, mode: GuardMode): string {
     TIME: (d) => timeOf(d.atMs),
     DECISION: (d) => words[d.kind],
     VERIFIED: (d) => `${d.verified}`,
-    OF: (d) => `${d.matured}`,
+    OF: (d) => `${d.ended}`,
     REFUSED: (d) => `${d.refused}`,
     UNTIL: (d) => timeOf(d.untilMs),
     ENFORCED: (d) => (d.enforced ? "yes" : "no"),
@@ -189,13 +189,13 @@ function standing({ record, isDue }: PrefixReport, mode: GuardMode): string {
 }
 
 function numbers({ record }: PrefixReport): string[] {
-  const { phase, sent, matured, verified, beyondSent, beyondVerified, proven } = record;
+  const { phase, sent, ended, verified, beyondSent, beyondVerified, proven } = record;
   if (phase === "tripped") return [];
   if (phase === "half-open")
-    return [`Of ${probesMax} probes ${sent} are sent; ${matured} of them have ended, ${verified} verified.`];
+    return [`Of ${probesMax} probes ${sent} are sent; ${ended} of them have ended, ${verified} verified.`];
   const room = allowance(verified + beyondVerified) - sent - beyondSent;
   return [
-    `The block under way: ${sent} of ${blockSends} sends; ${matured} of them have ended, ${verified} verified. Beyond it: ${beyondSent} sends, ${beyondVerified} verified.`,
+    `The block under way: ${sent} of ${blockSends} sends; ${ended} of them have ended, ${verified} verified. Beyond it: ${beyondSent} sends, ${beyondVerified} verified.`,
     `It has ${proven ? "" : "not "}proven itself, and would take ${Math.max(0, room)} more sends before the next is verified.`,
   ];
 }
@@ -204,6 +204,7 @@ function ordinal(count: number): string {
   return ["the first", "the second", "the third"][count - 1] ?? `the ${count}th`;
 }
 
+/** `matured` is the name that `ended` had before 0.1.0; it goes with the release after that. */
 function asJson({ tenant, prefix, record, decisions, isDue }: PrefixReport, mode: GuardMode) {
   return {
     known: true,
@@ -216,7 +217,8 @@ function asJson({ tenant, prefix, record, decisions, isDue }: PrefixReport, mode
     trips_in_a_row: record.trips,
     proven: record.proven,
     sent: record.sent,
-    matured: record.matured,
+    ended: record.ended,
+    matured: record.ended,
     verified: record.verified,
     beyond_sent: record.beyondSent,
     beyond_verified: record.beyondVerified,
@@ -226,7 +228,8 @@ function asJson({ tenant, prefix, record, decisions, isDue }: PrefixReport, mode
     decisions: decisions.map((d) => ({
       time: timeOf(d.atMs),
       decision: d.kind,
-      matured: d.matured,
+      ended: d.ended,
+      matured: d.ended,
       verified: d.verified,
       refused: d.refused,
       until_time: timeOf(d.untilMs),

@@ -126,13 +126,13 @@ export function eventsOf(writes: Writes, loaded: Loaded): OwedEvent[] {
 
 /** The event of a tripped prefix. Pure. */
 export function fraudEvent(tenant: string, prefix: string, decision: PrefixDecision): OwedEvent {
-  const { atMs, matured, verified, untilMs, enforced } = decision;
+  const { atMs, ended, verified, untilMs, enforced } = decision;
   return {
     id: eventId("fraud.tripped", tenant, prefix, `${atMs}`),
     tenant,
     type: "fraud.tripped",
     createMs: atMs,
-    facts: { tenant, prefix, sends: matured, verified, enforced, until_time: timeOf(untilMs) },
+    facts: { tenant, prefix, sends: ended, verified, enforced, until_time: timeOf(untilMs) },
     phone: null,
   };
 }

@@ -3,7 +3,7 @@
  * somebody is paid for; the codes are never typed, so what gives it away is a prefix whose sends do not verify.
  *
  * A prefix is a number without its last four digits: 10,000 numbers, of one tenant. Its sends are judged in disjoint
- * blocks of 30 in the order they were sent, once all 30 have matured, that is, their verifications have ended. To
+ * blocks of 30 in the order they were sent, once all 30 have ended, verified or not. To
  * take outcomes as they arrive would misjudge every rush: successes come within seconds, failures ten minutes later, so
  * the last 30 outcomes of a busy hour are failures alone. 3 verified or fewer trip the prefix for an hour, doubled with
  * every trip until a block passes, to a day at most. After that 3 probes are let through, and their outcomes decide.
@@ -43,7 +43,7 @@ const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const tripMsMax = 24 * hourMs;
 /** Every send has its outcome by then: a life of 10 minutes, a minute until the next sweep, and some room. */
-export const maturesWithinMs = 15 * minuteMs;
+export const endsWithinMs = 15 * minuteMs;
 /** A prefix without sends for so long is a new one, and a decision so old is forgotten. */
 export const prefixMemoryMs = 30 * 24 * hourMs;
 /** Decisions that are kept of one prefix. */
@@ -51,9 +51,9 @@ export const decisionsMax = 100;
 
 export interface PrefixRecord {
   readonly phase: "open" | "tripped" | "half-open";
-  /** Sends of the block under way, 0 to 30, or probes of the round, 0 to 3; how many have matured, and were verified. */
+  /** Sends of the block under way, 0 to 30, or probes of the round, 0 to 3; how many have ended, and were verified. */
   readonly sent: number;
-  readonly matured: number;
+  readonly ended: number;
   readonly verified: number;
   /** Sends since the block began that are not of it: those after its 30th, and resends. */
   readonly beyondSent: number;
@@ -82,7 +82,7 @@ export type DecisionKind = "passed" | "tripped" | "half-opened" | "tripped-again
 export interface PrefixDecision {
   readonly kind: DecisionKind;
   readonly atMs: Instant;
-  readonly matured: number;
+  readonly ended: number;
   readonly verified: number;
   /** Sends refused since the decision before. */
   readonly refused: number;
@@ -108,7 +108,7 @@ export type Judgment =
   | { readonly kind: "blocked"; readonly change: PrefixChange }
   | { readonly kind: "limited"; readonly retryAfterMs: number; readonly change: PrefixChange };
 
-const cleanBlock = { sent: 0, matured: 0, verified: 0, beyondSent: 0, beyondVerified: 0 };
+const cleanBlock = { sent: 0, ended: 0, verified: 0, beyondSent: 0, beyondVerified: 0 };
 const noneRefused = { refused: 0, refusedFirstMs: 0, refusedLastMs: 0 };
 
 export const newPrefix: PrefixRecord = {
@@ -190,17 +190,17 @@ export function recordOutcome(
     if (!isVerified || record.beyondVerified >= record.beyondSent) return undefined;
     return changed({ ...record, beyondVerified: record.beyondVerified + 1 });
   }
-  if (record.matured >= record.sent) return undefined;
-  const next = { ...record, matured: record.matured + 1, verified: record.verified + (isVerified ? 1 : 0) };
+  if (record.ended >= record.sent) return undefined;
+  const next = { ...record, ended: record.ended + 1, verified: record.verified + (isVerified ? 1 : 0) };
   if (record.phase === "half-open") {
     if (isVerified) {
       // Probes whose outcome is still to come are the first sends of the clean block.
-      const clean = { ...cleanBlock, sent: next.sent - next.matured };
+      const clean = { ...cleanBlock, sent: next.sent - next.ended };
       return changed({ ...next, phase: "open", ...clean, ...noneRefused }, decide("closed", next, now, mode));
     }
-    return next.matured < probesMax ? changed(next) : trip("tripped-again", next, now, mode);
+    return next.ended < probesMax ? changed(next) : trip("tripped-again", next, now, mode);
   }
-  if (next.matured < blockSends) return changed(next);
+  if (next.ended < blockSends) return changed(next);
   if (next.verified <= tripVerifiedMax) return trip("tripped", next, now, mode);
   const proven = next.verified >= provenVerifiedMin || (record.proven && next.verified > unprovenVerifiedMax);
   const decision = decide("passed", next, now, mode);
@@ -222,10 +222,9 @@ export function unblock(loaded: PrefixRecord, now: Instant, mode: GuardMode): Pr
  */
 export function recall(record: PrefixRecord, now: Instant): PrefixRecord {
   if (isPrefixForgettable(record, now)) return newPrefix;
-  const isLate = now - record.lastMs >= maturesWithinMs;
-  if (record.phase === "tripped" || !isLate || (record.sent === record.matured && record.beyondSent === 0))
-    return record;
-  return { ...record, sent: record.matured, beyondSent: 0, beyondVerified: 0, sinceMs: startOfSecond(now) };
+  const isLate = now - record.lastMs >= endsWithinMs;
+  if (record.phase === "tripped" || !isLate || (record.sent === record.ended && record.beyondSent === 0)) return record;
+  return { ...record, sent: record.ended, beyondSent: 0, beyondVerified: 0, sinceMs: startOfSecond(now) };
 }
 
 /** Takes a message's price from an open prefix, or says how long it has to wait. */
@@ -233,7 +232,7 @@ function pay(record: PrefixRecord, now: Instant): PrefixRecord | Extract<Judgmen
   const limited = (retryAfterMs: number, tatMs: Instant) =>
     ({ kind: "limited", retryAfterMs, change: changed(refusing({ ...record, tatMs }, now)) }) as const;
   if (record.sent + record.beyondSent >= allowance(record.verified + record.beyondVerified)) {
-    return limited(record.lastMs + maturesWithinMs - now, record.tatMs);
+    return limited(record.lastMs + endsWithinMs - now, record.tatMs);
   }
   if (record.proven) return record;
   const minute = startOfMinute(now);
@@ -245,7 +244,7 @@ function pay(record: PrefixRecord, now: Instant): PrefixRecord | Extract<Judgmen
 function withdraw(record: PrefixRecord, tally: Tally, now: Instant): PrefixChange {
   const counts =
     tally === "block"
-      ? { sent: Math.max(record.matured, record.sent - 1) }
+      ? { sent: Math.max(record.ended, record.sent - 1) }
       : { beyondSent: Math.max(record.beyondVerified, record.beyondSent - 1) };
   const tatMs = giveBack(unprovenLimit, record.tatMs, startOfMinute(now), 1);
   return changed({ ...record, ...counts, tatMs });
@@ -260,8 +259,8 @@ function trip(kind: "tripped" | "tripped-again", record: PrefixRecord, now: Inst
 }
 
 function decide(kind: DecisionKind, record: PrefixRecord, now: Instant, mode: GuardMode): PrefixDecision {
-  const { matured, verified, refused } = record;
-  return { kind, atMs: startOfSecond(now), matured, verified, refused, untilMs: null, enforced: mode === "enforce" };
+  const { ended, verified, refused } = record;
+  return { kind, atMs: startOfSecond(now), ended, verified, refused, untilMs: null, enforced: mode === "enforce" };
 }
 
 function changed(record: PrefixRecord, ...decisions: PrefixDecision[]): PrefixChange {

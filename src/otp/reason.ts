@@ -82,7 +82,11 @@ export const reasons = {
   DELIVERY_FAILED: { code: "UNAVAILABLE", sentence: "No provider could take the message. Retry unchanged." },
   STORE_UNAVAILABLE: { code: "UNAVAILABLE", sentence: "The service cannot take this call now. Retry unchanged." },
   SHUTTING_DOWN: { code: "UNAVAILABLE", sentence: "The server is stopping. Retry unchanged." },
-  ROUTE_NOT_FOUND: { code: "NOT_FOUND", http: 404, sentence: "There is no such path. GET /openapi.json lists those that there are." },
+  ROUTE_NOT_FOUND: {
+    code: "NOT_FOUND",
+    http: 404,
+    sentence: "There is no such path. GET /openapi.json lists those that there are.",
+  },
   METHOD_NOT_ALLOWED: { code: "INVALID_ARGUMENT", http: 405, sentence: "The path does not take this method." },
   BODY_TOO_LARGE: { code: "RESOURCE_EXHAUSTED", http: 413, sentence: "The body is larger than 16 KiB." },
   MEDIA_TYPE_UNSUPPORTED: {

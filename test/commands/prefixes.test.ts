@@ -57,7 +57,7 @@ describe("destinations explain", () => {
       state: "tripped",
       trips_in_a_row: 1,
       refused: 1,
-      decisions: [{ decision: "tripped", matured: 30, verified: 1, refused: 0, enforced: true }],
+      decisions: [{ decision: "tripped", ended: 30, verified: 1, refused: 0, enforced: true }],
     });
   });
 

@@ -7,7 +7,7 @@ import {
   allowance,
   decisionsMax,
   isPrefixForgettable,
-  maturesWithinMs,
+  endsWithinMs,
   recordOutcome,
   newPrefix,
   prefixMemoryMs,
@@ -83,7 +83,7 @@ describe("a block", () => {
       {
         kind,
         atMs: prefix.now,
-        matured: 30,
+        ended: 30,
         verified,
         refused: 0,
         untilMs: kind === "tripped" ? prefix.now + hour : null,
@@ -104,7 +104,7 @@ describe("a block", () => {
     expect(prefix.decisions).toEqual([]);
     for (let i = 0; i < 4; i++) prefix.end("VERIFIED");
     expect(prefix.decisions).toMatchObject([{ kind: "passed", verified: 4 }]);
-    expect(prefix.record).toMatchObject({ sent: 0, matured: 0, beyondSent: 0 });
+    expect(prefix.record).toMatchObject({ sent: 0, ended: 0, beyondSent: 0 });
   });
 
   test("is disjoint from the next: good sends of the one do not save the other", () => {
@@ -119,31 +119,31 @@ describe("a block", () => {
     ["EXPIRED", 0],
     ["LOCKED", 0],
     ["CANCELED", 0],
-  ])("counts a send that ends as %s as matured", (state, verified) => {
+  ])("counts a send that ends as %s as ended", (state, verified) => {
     const prefix = new Prefix();
     prefix.send();
     prefix.end(state);
-    expect(prefix.record).toMatchObject({ sent: 1, matured: 1, verified });
+    expect(prefix.record).toMatchObject({ sent: 1, ended: 1, verified });
   });
 
   test("does not count a send that FAILED, and gives back what it cost", () => {
     const prefix = new Prefix();
     prefix.send();
     prefix.end("FAILED");
-    expect(prefix.record).toMatchObject({ sent: 0, matured: 0, tatMs: prefix.now });
+    expect(prefix.record).toMatchObject({ sent: 0, ended: 0, tatMs: prefix.now });
     prefix.block(0);
-    expect(prefix.decisions).toMatchObject([{ kind: "tripped", matured: 30 }]);
+    expect(prefix.decisions).toMatchObject([{ kind: "tripped", ended: 30 }]);
   });
 
   test("does not wait for outcomes that have not come within their time", () => {
     const prefix = new Prefix();
     for (let i = 0; i < 10; i++) prefix.send();
     for (let i = 0; i < 4; i++) prefix.end("EXPIRED");
-    prefix.now += maturesWithinMs;
-    expect(recall(prefix.record, prefix.now)).toMatchObject({ sent: 4, matured: 4 });
+    prefix.now += endsWithinMs;
+    expect(recall(prefix.record, prefix.now)).toMatchObject({ sent: 4, ended: 4 });
     prefix.send();
     prefix.end("VERIFIED");
-    expect(prefix.record).toMatchObject({ sent: 5, matured: 4 });
+    expect(prefix.record).toMatchObject({ sent: 5, ended: 4 });
   });
 });
 
@@ -192,9 +192,9 @@ describe("a tripped prefix", () => {
       prefix.end("VERIFIED");
     };
     halfOpen();
-    expect(prefix.decisions.at(-1)).toMatchObject({ kind: "closed", matured: 2, verified: 1 });
+    expect(prefix.decisions.at(-1)).toMatchObject({ kind: "closed", ended: 2, verified: 1 });
     // The third probe is the first send of the clean block.
-    expect(prefix.record).toMatchObject({ phase: "open", sent: 1, matured: 0, verified: 0, trips: 1 });
+    expect(prefix.record).toMatchObject({ phase: "open", sent: 1, ended: 0, verified: 0, trips: 1 });
     prefix.end("EXPIRED");
     for (let i = 1; i < 30; i++) {
       prefix.now += minute;
@@ -220,7 +220,7 @@ describe("a tripped prefix", () => {
     prefix.end("FAILED");
     expect([prefix.send(), prefix.send()]).toEqual(["admitted", "blocked"]);
     prefix.end("EXPIRED");
-    prefix.now += maturesWithinMs;
+    prefix.now += endsWithinMs;
     expect([prefix.send(), prefix.send(), prefix.send()]).toEqual(["admitted", "admitted", "blocked"]);
   });
 
@@ -299,7 +299,7 @@ describe("the limit of a prefix", () => {
     prefix.record = { ...newPrefix, proven: true, lastMs: testEpochMs };
     const kinds = Array.from({ length: 40 }, () => prefix.send());
     expect(kinds.filter((kind) => kind === "admitted")).toHaveLength(35);
-    expect(judgeSend(prefix.record, prefix.now, "enforce")).toMatchObject({ retryAfterMs: maturesWithinMs });
+    expect(judgeSend(prefix.record, prefix.now, "enforce")).toMatchObject({ retryAfterMs: endsWithinMs });
     for (let i = 0; i < 4; i++) prefix.end("VERIFIED");
     expect(Array.from({ length: 4 }, () => prefix.send())).toEqual(["admitted", "admitted", "admitted", "limited"]);
   });

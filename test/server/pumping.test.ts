@@ -66,7 +66,7 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=enforce", () 
       {
         tenant: "default",
         prefix: "+3161234",
-        decision: expect.objectContaining({ kind: "tripped", matured: 30, verified: 3, enforced: true }) as object,
+        decision: expect.objectContaining({ kind: "tripped", ended: 30, verified: 3, enforced: true }) as object,
       },
     ]);
     const { answer } = await send();

@@ -3,7 +3,7 @@
  * known: a repeat with what the first call was told, a retry hint with what it must hold, an answer with the database.
  */
 import { isDeepStrictEqual } from "node:util";
-import { maturesWithinMs } from "../../src/otp/pumping-guard.ts";
+import { endsWithinMs } from "../../src/otp/pumping-guard.ts";
 import type { Reason, Refusal } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import type { Answer, Caller } from "../../src/service/calls.ts";
@@ -162,7 +162,7 @@ export class Callers {
   #inspectRefusal({ reason, retryAfterMs }: Refusal): void {
     hold(withHint.has(reason) === (retryAfterMs ?? 0) > 0, "I15", `${reason} says to wait ${retryAfterMs} ms`);
     const { phoneLimits, fraudGuard } = this.#world.policy;
-    const guardMs = fraudGuard === "enforce" ? maturesWithinMs : 0;
+    const guardMs = fraudGuard === "enforce" ? endsWithinMs : 0;
     const slowest = Math.max(guardMs, ...phoneLimits.map(({ intervalMs }) => intervalMs));
     const isStuck = reason === "PHONE_RATE_LIMITED" && (retryAfterMs ?? 0) > slowest;
     hold(!isStuck, "I15", `a bucket is stuck for ${retryAfterMs} ms`);

@@ -1,6 +1,6 @@
 /**
  * What must hold of the pumping guard after every step (I16): each send that counts is counted once as sent and once as
- * matured, whatever its end was; and what the guard refuses is not sent.
+ * ended, whatever its end was; and what the guard refuses is not sent.
  */
 import { blockSends, probesMax, type PrefixRecord } from "../../src/otp/pumping-guard.ts";
 import type { Verification } from "../../src/otp/verification.ts";
@@ -23,14 +23,14 @@ export function inspectPrefixes(world: World, verifications: Iterable<Verificati
   for (const { name, record } of storedPrefixes(world.db)) {
     inspectCounts(record);
     const open = (waiting.get(name.prefix) ?? []).filter(({ createMs }) => createMs >= record.sinceMs).length;
-    const owed = record.sent - record.matured;
+    const owed = record.sent - record.ended;
     const isExact = record.phase === "tripped" || open === owed;
     hold(isExact, "I16", `${owed} outcomes are to come of ${open} pending sends, ${record.phase}`);
   }
 }
 
-function inspectCounts({ phase, sent, matured, verified, beyondSent, beyondVerified }: PrefixRecord): void {
+function inspectCounts({ phase, sent, ended, verified, beyondSent, beyondVerified }: PrefixRecord): void {
   const sentMax = { open: blockSends, tripped: 0, "half-open": probesMax }[phase];
-  const isSound = sent <= sentMax && matured <= sent && verified <= matured && beyondVerified <= beyondSent;
-  hold(isSound, "I16", `${verified} of ${matured} of ${sent}, ${beyondVerified} of ${beyondSent}, ${phase}`);
+  const isSound = sent <= sentMax && ended <= sent && verified <= ended && beyondVerified <= beyondSent;
+  hold(isSound, "I16", `${verified} of ${ended} of ${sent}, ${beyondVerified} of ${beyondSent}, ${phase}`);
 }

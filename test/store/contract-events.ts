@@ -335,7 +335,7 @@ export function eventCases(withStore: WithStore): void {
         const tripped: PrefixDecision = {
           kind: "tripped",
           atMs: 5_000,
-          matured: 30,
+          ended: 30,
           verified: 1,
           refused: 0,
           untilMs: 65_000,

@@ -14,13 +14,13 @@ import type { WithStore } from "./contract.ts";
 const retentionMs = testPolicy.retentionMs;
 const prefix = { tenant: "default", prefix: prefixOf(ann) };
 const counts = async (store: Store) => {
-  const { sent, matured, verified } = (await store.readPrefix(prefix))?.record ?? newPrefix;
-  return { sent, matured, verified };
+  const { sent, ended, verified } = (await store.readPrefix(prefix))?.record ?? newPrefix;
+  return { sent, ended, verified };
 };
 const passed: PrefixDecision = {
   kind: "passed",
   atMs: 5_000,
-  matured: 30,
+  ended: 30,
   verified: 12,
   refused: 4,
   untilMs: null,
@@ -76,17 +76,17 @@ export function prefixCases(withStore: WithStore): void {
         expect(await store.readPrefix(prefix)).toBeUndefined();
         await acts.send(ann);
         await acts.send("+31612349999" as E164);
-        expect(await counts(store)).toEqual({ sent: 2, matured: 0, verified: 0 });
+        expect(await counts(store)).toEqual({ sent: 2, ended: 0, verified: 0 });
         expect(await store.readPrefix({ ...prefix, tenant: "other" })).toBeUndefined();
         expect(await store.readPrefix({ ...prefix, prefix: "+3161235" })).toBeUndefined();
-        expect(await counts(await reopen())).toEqual({ sent: 2, matured: 0, verified: 0 });
+        expect(await counts(await reopen())).toEqual({ sent: 2, ended: 0, verified: 0 });
       }),
     );
 
-    test.each(endings)("counts a send that was %s once, whatever comes after", (_, matured, verified, bring) =>
+    test.each(endings)("counts a send that was %s once, whatever comes after", (_, ended, verified, bring) =>
       withStore(async ({ store, acts, system }) => {
         await bring(acts, store, (ms) => system.advance(ms));
-        expect(await counts(store)).toEqual({ sent: 1, matured, verified });
+        expect(await counts(store)).toEqual({ sent: 1, ended, verified });
         const [only] = await store.listVerifications(acts.refOf(ann).indexes, 1);
         if (only === undefined) throw new Error("it is not there");
         await acts.cancel(only);
@@ -94,7 +94,7 @@ export function prefixCases(withStore: WithStore): void {
         system.advance(600_000);
         await store.sweep(10, retentionMs, acts.phoneOf);
         await store.sweep(10, retentionMs, acts.phoneOf);
-        expect(await counts(store)).toEqual({ sent: 1, matured, verified });
+        expect(await counts(store)).toEqual({ sent: 1, ended, verified });
       })(),
     );
 
@@ -107,7 +107,7 @@ export function prefixCases(withStore: WithStore): void {
         await store.settleMessage({ verificationId: message.verificationId, copy: 0 }, acts.phoneOf, (view) =>
           decideSettle(view, { outcome: { kind: "accepted" }, provider: "test", providers: 1 }, testPolicy),
         );
-        expect(await counts(store)).toEqual({ sent: 2, matured: 1, verified: 1 });
+        expect(await counts(store)).toEqual({ sent: 2, ended: 1, verified: 1 });
       }),
     );
 
@@ -132,7 +132,7 @@ export function prefixCases(withStore: WithStore): void {
         await store.settleMessage({ verificationId: message.verificationId, copy: 0 }, acts.phoneOf, (view) =>
           decideSettle(view, { outcome, provider: "test", providers: 1 }, testPolicy),
         );
-        expect(await counts(store)).toEqual({ sent: 0, matured: 0, verified: 0 });
+        expect(await counts(store)).toEqual({ sent: 0, ended: 0, verified: 0 });
       }),
     );
 
@@ -152,7 +152,7 @@ export function prefixCases(withStore: WithStore): void {
             acts.cancel(verification),
           ]);
         }
-        expect((await counts(store)).matured).toBe(4);
+        expect((await counts(store)).ended).toBe(4);
       }),
     );
 
@@ -167,7 +167,7 @@ export function prefixCases(withStore: WithStore): void {
           () => ({ writes: { verification: ended, tats: [Number.NaN] }, result: 1 }),
         );
         await expect(failing).rejects.toBeInstanceOf(Error);
-        expect(await counts(store)).toEqual({ sent: 1, matured: 0, verified: 0 });
+        expect(await counts(store)).toEqual({ sent: 1, ended: 0, verified: 0 });
         expect((await acts.read(verification)).state).toBe("PENDING");
       }),
     );
@@ -179,7 +179,7 @@ export function prefixCases(withStore: WithStore): void {
         const rotated = createActs(store, system, ringOf(2, 1));
         const [verification, code] = await right(rotated);
         await rotated.guess(verification, code);
-        expect(await counts(store)).toEqual({ sent: 2, matured: 2, verified: 2 });
+        expect(await counts(store)).toEqual({ sent: 2, ended: 2, verified: 2 });
       }),
     );
 

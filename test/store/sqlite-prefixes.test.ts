@@ -23,7 +23,7 @@ const name = { tenant: "default", prefix: "+3161234" };
 const decision: PrefixDecision = {
   kind: "unblocked",
   atMs: testEpochMs,
-  matured: 0,
+  ended: 0,
   verified: 0,
   refused: 2,
   untilMs: null,

@@ -9,6 +9,7 @@ import type { PrefixName } from "../store.ts";
 const phases: readonly PrefixRecord["phase"][] = ["open", "tripped", "half-open"];
 const kinds: readonly DecisionKind[] = ["passed", "tripped", "half-opened", "tripped-again", "closed", "unblocked"];
 
+/** `matured` is how many have ended: the columns keep their first name. */
 export interface PrefixRow {
   tenant: string;
   prefix: string;
@@ -53,7 +54,7 @@ export function toPrefix(row: PrefixRow): PrefixRecord {
   return {
     phase: at(phases, row.phase),
     sent: row.sent,
-    matured: row.matured,
+    ended: row.matured,
     verified: row.verified,
     beyondSent: row.beyond_sent,
     beyondVerified: row.beyond_verified,
@@ -76,7 +77,7 @@ export function prefixValues({ tenant, prefix }: PrefixName, record: PrefixRecor
     prefix,
     phases.indexOf(record.phase),
     record.sent,
-    record.matured,
+    record.ended,
     record.verified,
     record.beyondSent,
     record.beyondVerified,
@@ -179,7 +180,7 @@ export function toDecision(row: DecisionRow): PrefixDecision {
   return {
     kind: at(kinds, row.kind),
     atMs: row.at_ms,
-    matured: row.matured,
+    ended: row.matured,
     verified: row.verified,
     refused: row.refused,
     untilMs: row.until_ms,
@@ -189,6 +190,6 @@ export function toDecision(row: DecisionRow): PrefixDecision {
 
 /** The values in the order of `decisionColumns`. */
 export function decisionValues({ tenant, prefix }: PrefixName, d: PrefixDecision): (string | number | null)[] {
-  const { atMs, matured, verified, refused, untilMs } = d;
-  return [tenant, prefix, kinds.indexOf(d.kind), atMs, matured, verified, refused, untilMs, d.enforced ? 1 : 0];
+  const { atMs, ended, verified, refused, untilMs } = d;
+  return [tenant, prefix, kinds.indexOf(d.kind), atMs, ended, verified, refused, untilMs, d.enforced ? 1 : 0];
 }
