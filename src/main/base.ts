@@ -101,7 +101,7 @@ export async function openWatchedStore(
       },
       meter: {
         begin: stopwatchMs,
-        end(began, acts, isDurable) {
+        end({ began, acts, isDurable }) {
           metrics?.batch(acts, stopwatchMs() - began, isDurable);
           readiness.batchEnded(isDurable);
         },

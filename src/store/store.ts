@@ -155,8 +155,16 @@ export const outboxCountMax = 10_000;
 export interface BatchMeter {
   /** The time on the meter's own clock. */
   begin(): number;
-  /** Called once a batch of `acts` acts that began at `began` is durable, or has failed as a whole. */
-  end(began: number, acts: number, isDurable: boolean): void;
+  /** Called once a batch is durable, or has failed as a whole. */
+  end(batch: MeasuredBatch): void;
+}
+
+export interface MeasuredBatch {
+  /** By the meter's own clock. */
+  readonly began: number;
+  /** How many acts were in it. */
+  readonly acts: number;
+  readonly isDurable: boolean;
 }
 
 export interface StoreWatchers {
@@ -165,6 +173,9 @@ export interface StoreWatchers {
   /** Measures every batch of acts. */
   readonly meter?: BatchMeter | undefined;
 }
+
+/** What a sweep looks at: all there is, unless given, or what its time leads to. */
+export type Sweeping = "all" | "found by time";
 
 /** How many rows a sweep went over, and whether there are more. */
 export interface Swept {
@@ -260,10 +271,10 @@ export interface Store {
    * Looks at up to `max` rows of each kind. Pending verifications past their time become EXPIRED and lose their salt. What
    * is past its retention is deleted, and so is every bucket, history, prefix, record and count that no longer matters.
    * Without `phoneOf`, where the keys are not at hand, expired verifications are not counted at their prefixes. Buckets,
-   * histories, prefixes and records are not to be found by their time, so a round goes through them all; where `isRound`
-   * is false they are left for later.
+   * histories, prefixes and records are not to be found by their time, so a round goes through them all; a sweep of what is
+   * found by its time alone leaves them for later.
    */
-  sweep(max: number, retentionMs: number, phoneOf?: PhoneOf, isRound?: boolean): Promise<Swept>;
+  sweep(max: number, retentionMs: number, phoneOf?: PhoneOf, what?: Sweeping): Promise<Swept>;
 
   /**
    * Gives up to `max` records that an earlier version stored under a bare digest their keyed name: those that come after

@@ -14,7 +14,7 @@ import { idText } from "./rows/values.ts";
 import { toHistory, type BucketRow, type PhoneRow } from "./rows/phone.ts";
 import { toPrefix, type PrefixRow } from "./rows/prefix.ts";
 import type { RecordRow } from "./rows/record.ts";
-import type { PhoneOf, Swept } from "./store.ts";
+import type { PhoneOf, Sweeping, Swept } from "./store.ts";
 
 /** A tenant's days are kept for so long: a clock that was set back may come by one again. */
 const daysKept = 7;
@@ -63,8 +63,13 @@ const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: before
 export function createSweep(engine: Engine) {
   let round = newRound;
 
-  return async function sweep(max: number, retentionMs: number, phoneOf?: PhoneOf, isRound = true): Promise<Swept> {
-    const from = isRound ? round : noRound;
+  return async function sweep(
+    max: number,
+    retentionMs: number,
+    phoneOf?: PhoneOf,
+    what: Sweeping = "all",
+  ): Promise<Swept> {
+    const from = what === "all" ? round : noRound;
     const now = engine.now();
     const lapsed = (await engine.query<{ id: Uint8Array }>(sql.lapsed, [now, max])).map(({ id }) => idText(id));
     const ended = await endLapsed(engine, lapsed, phoneOf);
@@ -79,7 +84,7 @@ export function createSweep(engine: Engine) {
     };
     const { found, count, more } = await engine.deleteForgettable(horizon, (rows) => forgettableOf(rows, now));
     const hasMore = more || lapsed.length === max;
-    if (!isRound) return { expired: ended, deleted: count, more: hasMore };
+    if (what !== "all") return { expired: ended, deleted: count, more: hasMore };
     const next: Round = {
       buckets: nextFrom(found.buckets, max, ({ bucket }) => bucket),
       phones: nextFrom(found.phones, max, ({ phone_index }) => phone_index),

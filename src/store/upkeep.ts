@@ -5,7 +5,7 @@
  */
 import type { SlotOf } from "../otp/idempotency.ts";
 import { recurring, sleep, type Recurring, type System } from "../system.ts";
-import type { PhoneOf, Store, Swept } from "./store.ts";
+import type { PhoneOf, Store, Sweeping, Swept } from "./store.ts";
 
 /** A salt is erased within 60 s of its verification's end. */
 const everyMs = 15_000;
@@ -25,17 +25,17 @@ export interface SweepOptions {
   readonly onSwept: (swept: Swept) => boolean;
   /** As for `Store.sweep`. */
   readonly phoneOf?: PhoneOf | undefined;
-  readonly isRound?: boolean;
+  readonly what?: Sweeping;
 }
 
 /** Sweeps until nothing is left, in batches with pauses between them. */
 export async function sweepThrough(
   store: Store,
   system: System,
-  { retentionMs, onSwept, phoneOf, isRound = true }: SweepOptions,
+  { retentionMs, onSwept, phoneOf, what = "all" }: SweepOptions,
 ): Promise<void> {
   for (;;) {
-    const swept = await store.sweep(batchRowsMax, retentionMs, phoneOf, isRound);
+    const swept = await store.sweep(batchRowsMax, retentionMs, phoneOf, what);
     if (!onSwept(swept) || !swept.more) return;
     await sleep(system, pauseMs);
   }
@@ -59,7 +59,8 @@ export function createUpkeep(
     everyMs,
     async (isStopping) => {
       const isRound = system.monotonicMs() >= roundAtMs;
-      await sweepThrough(store, system, { retentionMs, onSwept: () => !isStopping(), phoneOf, isRound });
+      const what = isRound ? "all" : "found by time";
+      await sweepThrough(store, system, { retentionMs, onSwept: () => !isStopping(), phoneOf, what });
       if (!isRound) return;
       // On PostgreSQL, what an instance of an earlier version has written since.
       await keyThrough(store, slotOf, async () => {

@@ -119,7 +119,10 @@ export function upkeepCases(withStore: WithStore): void {
         await acts.send(ben);
         system.advance(dayMs);
         expect((await store.sweep(2, retentionMs)).more).toBe(true);
-        expect(await store.sweep(2, retentionMs, acts.phoneOf, false)).toMatchObject({ deleted: 0, more: false });
+        expect(await store.sweep(2, retentionMs, acts.phoneOf, "found by time")).toMatchObject({
+          deleted: 0,
+          more: false,
+        });
         expect((await acts.read(verification)).state).toBe("EXPIRED");
         expect((await sweepAll(store, 2, 10)).reduce((sum, { deleted }) => sum + deleted, 0)).toBe(2);
       }),

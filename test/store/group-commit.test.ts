@@ -37,7 +37,7 @@ beforeEach(() => {
   batches = [];
   commits = new GroupCommit(db, {
     begin: () => 7,
-    end: (began, acts, isDurable) => void batches.push([began, acts, isDurable]),
+    end: ({ began, acts, isDurable }) => void batches.push([began, acts, isDurable]),
   });
 });
 afterEach(() => {

@@ -23,7 +23,7 @@ import type { Call } from "./call.ts";
 import {
   createJsonWriter,
   decode,
-  isJson,
+  encodedBy,
   jsonOptions,
   undecodableQuery,
   unlikeProtocol,
@@ -77,14 +77,14 @@ export function createCodecs(perform: Perform, messageBytesMax: number): Codecs 
     async answer(call, routed, request, body) {
       const { surface, handler, type } = routed;
       if (surface === "rest") {
-        const read = decode(handler.method, true, body);
+        const read = decode(handler.method, "json", body);
         if (!read.ok) return refuseOn(routed, call, read.refusal);
         const result = await perform(call, read.value);
         return inJson(call, handler.method.name, result);
       }
       if (surface === "connect" && request.method === "GET") return overConnect(call, routed, request);
       const message = unwrap(surface, request.headers, body, messageBytesMax);
-      const read = message.ok ? decode(handler.method, isJson(type), message.value) : message;
+      const read = message.ok ? decode(handler.method, encodedBy(type), message.value) : message;
       return read.ok ? overConnect(call, routed, request, read.value) : refuseOn(routed, call, read.refusal);
     },
   };

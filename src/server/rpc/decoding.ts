@@ -28,21 +28,23 @@ export const jsonOptions = {
   textDecoder: strictText,
 };
 
-/** Whether messages of a media type are JSON. */
-export function isJson(type: string): boolean {
-  return type === "application/json" || type.endsWith("+json");
+/** How a message is written. */
+export type Encoded = "json" | "binary";
+
+export function encodedBy(mediaType: string): Encoded {
+  return mediaType === "application/json" || mediaType.endsWith("+json") ? "json" : "binary";
 }
 
 /** Reads a message that is out of whatever it was wrapped in. INVALID_REQUEST where it cannot be read. Pure. */
-export function decode(method: DescMethod, asJson: boolean, message: Uint8Array): Result<MessageShape<DescMessage>> {
+export function decode(method: DescMethod, encoded: Encoded, message: Uint8Array): Result<MessageShape<DescMessage>> {
   try {
     return ok(
-      asJson
+      encoded === "json"
         ? fromJsonString(method.input, strictText.decode(message), jsonOptions)
         : fromBinary(method.input, message),
     );
   } catch {
-    return asJson ? whyUndecodable(method, message) : invalid(undefined, "The message cannot be decoded.");
+    return encoded === "json" ? whyUndecodable(method, message) : invalid(undefined, "The message cannot be decoded.");
   }
 }
 

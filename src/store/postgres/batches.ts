@@ -132,7 +132,7 @@ export class Batches {
         write(transaction, unit);
         return { done, decided: unit.decided };
       }, beginByKey);
-      this.#meter?.end(began, batch.length, true);
+      this.#meter?.end({ began, acts: batch.length, isDurable: true });
       loaded?.countedUp();
       decided.forEach(this.#onPrefix);
       for (const [i, { resolve, reject }] of batch.entries()) {
@@ -149,7 +149,7 @@ export class Batches {
       if (batch.length > 1 && !(error instanceof StoreUnavailable)) {
         for (const waiting of batch) await this.#perform([waiting], lots);
       } else {
-        if (error instanceof StoreUnavailable) this.#meter?.end(began, batch.length, false);
+        if (error instanceof StoreUnavailable) this.#meter?.end({ began, acts: batch.length, isDurable: false });
         const why = error instanceof HalfDone ? error.why : error;
         for (const { reject } of batch) reject(why);
       }

@@ -116,7 +116,7 @@ export class GroupCommit {
   }
 
   #tell(began: number, { length }: readonly Act[], isDurable: boolean): void {
-    this.#meter?.end(began, length, isDurable);
+    this.#meter?.end({ began, acts: length, isDurable });
   }
 
   /** Another process holds the database: refuses the acts that have waited long enough. True if some are left to wait. */

@@ -32,7 +32,7 @@ export function createRequests(declaration: Declaration, { secret, originators, 
   const [pathParts, queryParts] = [partsOf(path) ?? [], partsOf(query) ?? []];
   const base = new URL(origin);
   const stepsInPath = Math.max(2, path.split("/").length);
-  const fillBody = fillerOf(declaration.body, reportUrl === undefined);
+  const fillBody = fillerOf(reportUrl === undefined ? withoutReportUrl(declaration.body) : declaration.body);
   const own = wellFormed(vars);
   const headers = headersOf(declaration, secret);
 
@@ -111,21 +111,26 @@ function isUnsendable(place: string, value: string): boolean {
   return (place === "text" ? /[\0\r]/ : /[\0\r\n]/).test(value);
 }
 
-/** What fills the texts of a JSON value. With `isUnreported` those that have {report_url} are left out. */
-function fillerOf(value: unknown, isUnreported: boolean): (valueOf: ValueOf) => unknown {
+/** A JSON value without the fields that have {report_url}. */
+function withoutReportUrl(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutReportUrl);
+  if (typeof value !== "object" || value === null) return value;
+  const hasIt = (inner: unknown) => typeof inner === "string" && placesIn(inner).includes("report_url");
+  const kept = Object.entries(value).filter(([, inner]) => !hasIt(inner));
+  return Object.fromEntries(kept.map(([name, inner]) => [name, withoutReportUrl(inner)]));
+}
+
+/** What fills the texts of a JSON value. */
+function fillerOf(value: unknown): (valueOf: ValueOf) => unknown {
   if (typeof value === "string") {
     const parts = partsOf(value) ?? [];
     return (valueOf) => fill(parts, valueOf);
   }
   if (Array.isArray(value)) {
-    const items = value.map((item) => fillerOf(item, isUnreported));
+    const items = value.map(fillerOf);
     return (valueOf) => items.map((item) => item(valueOf));
   }
   if (typeof value !== "object" || value === null) return () => value;
-  const isLeftOut = (inner: unknown) =>
-    isUnreported && typeof inner === "string" && placesIn(inner).includes("report_url");
-  const entries = Object.entries(value)
-    .filter(([, inner]) => !isLeftOut(inner))
-    .map(([name, inner]) => [name, fillerOf(inner, isUnreported)] as const);
+  const entries = Object.entries(value).map(([name, inner]) => [name, fillerOf(inner)] as const);
   return (valueOf) => Object.fromEntries(entries.map(([name, inner]) => [name, inner(valueOf)]));
 }

@@ -24,7 +24,7 @@ interface Placed {
 /** What is wrong between the parts of one entry, whose shape may be wrong too. Pure. */
 export function faultsBetween(entry: unknown, pointer: string): Fault[] {
   const content = own(entry, "content");
-  const body = bodyTexts(own(entry, "body"), below(pointer, "body"), content !== "json");
+  const body = bodyTexts(own(entry, "body"), below(pointer, "body"), content);
   const url = own(entry, "url");
   const places = typeof url === "string" ? [{ pointer: below(pointer, "url"), text: url }, ...body.texts] : body.texts;
   return [
@@ -58,7 +58,8 @@ export function itemsOf(value: unknown): readonly unknown[] {
 }
 
 /** The texts of a body that places may stand in, and what is wrong with its form. */
-function bodyTexts(body: unknown, at: string, isFlat: boolean): { texts: Placed[]; faults: Fault[] } {
+function bodyTexts(body: unknown, at: string, content: unknown): { texts: Placed[]; faults: Fault[] } {
+  const isFlat = content !== "json";
   const texts: Placed[] = [];
   const faults: Fault[] = [];
   const isObject = (value: unknown): value is object => typeof value === "object" && value !== null;
