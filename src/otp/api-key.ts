@@ -124,7 +124,11 @@ export function parseAuthorization(header: string | undefined): Result<Presented
  * Judges a presented key by what is stored under its id: API_KEY_INVALID for none or a wrong secret; only once the
  * secret matched is it told that it was revoked or has expired. Pure.
  */
-export function judgeKey(presented: PresentedKey, stored: ApiKey | undefined, now: Instant): Result<ApiKey> {
+export function judgeKey<Key extends ApiKey>(
+  presented: PresentedKey,
+  stored: Key | undefined,
+  now: Instant,
+): Result<Key> {
   if (stored === undefined || !timingSafeEqual(presented.digest, stored.digest)) return refuse("API_KEY_INVALID");
   if (stored.revokeMs !== null) return refuse("API_KEY_REVOKED");
   if (stored.expireMs !== null && stored.expireMs <= now) return refuse("API_KEY_EXPIRED");

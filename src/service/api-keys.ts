@@ -19,6 +19,7 @@ import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { createExpiryMap } from "./expiry-map.ts";
 import { createQuota, unlimited } from "./quotas.ts";
+import type { OwnedKey } from "./tenants.ts";
 
 /** The use of a key is recorded at most this often. */
 const lastUseEveryMs = 60_000;
@@ -108,6 +109,9 @@ export interface AuthenticateOptions {
   readonly onFault: (error: unknown) => void;
 }
 
+/** A key with the tenants' revision of its look-up, if it took one. */
+export type CallersKey = ApiKey & Pick<OwnedKey, "tenantsRevision">;
+
 /** Where a call comes from: the name that limits know it by, and the whole address where that is known. */
 export interface CallerAddress {
   readonly name: string;
@@ -143,7 +147,7 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
       .finally(() => recording.delete(id));
   }
 
-  async function lookUp(presented: PresentedKey, now: Instant): Promise<Result<ApiKey>> {
+  async function lookUp(presented: PresentedKey, now: Instant): Promise<Result<CallersKey>> {
     const own = ownKeys?.find(presented.id);
     if (own !== undefined) return judgeKey(presented, own, now);
     const judged = judgeKey(presented, await store.registry.findApiKey(presented.id), now);
@@ -151,7 +155,7 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
     return judged;
   }
 
-  async function authenticate(header: string | undefined, addressOf: () => CallerAddress): Promise<Result<ApiKey>> {
+  async function authenticate(header: string | undefined, addressOf: () => CallerAddress): Promise<Result<CallersKey>> {
     const presented = read(header);
     if (!presented.ok) {
       const isKey = presented.refusal.reason !== "API_KEY_MISSING";

@@ -15,6 +15,8 @@ export interface TenantsOptions {
 
 export interface OwnedKey {
   readonly tenant: string;
+  /** The tenants' revision when it was looked up, which may spare a look; undefined where that is not known. */
+  readonly tenantsRevision?: number;
   /** Where a publishable key may be used from. */
   readonly origins: readonly string[];
 }
@@ -73,8 +75,8 @@ export function createTenants({ store, read }: TenantsOptions): Tenants {
     refresh,
     async admit(judged) {
       if (!judged.ok) return judged;
-      // After the key's look-up: a tenant is there before its keys are.
-      if ((await store.registry.tenantsRevision()) !== revision) await refresh();
+      // Not as of before the key's look-up: a tenant is there before its keys are.
+      if ((judged.value.tenantsRevision ?? (await store.registry.tenantsRevision())) !== revision) await refresh();
       const { isDisabled, origins } = tenantOf(judged.value.tenant);
       if (isDisabled) return refuse("API_KEY_REVOKED");
       if (origins === undefined) return judged;

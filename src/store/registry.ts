@@ -27,9 +27,15 @@ export interface TenantDecided<R> {
   readonly result: R;
 }
 
+/** An API key as it was found. */
+export interface FoundKey extends ApiKey {
+  /** As `tenantsRevision` told at the same moment. */
+  readonly tenantsRevision: number;
+}
+
 export interface ApiKeys {
   /** Finds an API key by its id. Sees at once what another process wrote. */
-  findApiKey(id: string): Promise<ApiKey | undefined>;
+  findApiKey(id: string): Promise<FoundKey | undefined>;
   addApiKey(key: ApiKey): Promise<void>;
   /** Adds keys where there are none yet, revoked ones included; false where there are. Of servers that start together one does. */
   addFirstApiKeys(keys: readonly ApiKey[]): Promise<boolean>;

@@ -5,9 +5,11 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readTenant } from "../../src/config/tenant-settings.ts";
+import { secretScopes } from "../../src/otp/api-key.ts";
 import { ok, refuse } from "../../src/otp/reason.ts";
+import { issueKey } from "../../src/service/api-keys.ts";
 import { createTenants, type Tenants } from "../../src/service/tenants.ts";
-import type { Registry } from "../../src/store/registry.ts";
+import type { FoundKey, Registry } from "../../src/store/registry.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -145,6 +147,19 @@ describe("a key", () => {
     expect(await tenants.admit(ok(key))).toEqual(ok({ ...key, origins: ["https://b.example"] }));
     await put("acme", { origins: "https://c.example" });
     expect(await tenants.admit(ok(key))).toEqual(ok({ ...key, origins: [] }));
+  });
+
+  test("costs no look of its own where it was found with the tenants' revision", async () => {
+    await put("acme", {});
+    const spec = { kind: "live", tenant: "acme", name: "", scopes: secretScopes, expireMs: null } as const;
+    const { key: issued } = await issueKey(beside, createManualSystem(), spec);
+    const admitted = async () => tenants.admit(ok((await store.registry.findApiKey(issued.id)) as FoundKey));
+    expect(await admitted()).toMatchObject({ ok: true });
+    asked.length = 0;
+    expect(await admitted()).toMatchObject({ ok: true });
+    expect(asked).toEqual([]);
+    await put("acme", {}, 1);
+    expect(await admitted()).toEqual(refuse("API_KEY_REVOKED"));
   });
 
   test("that was refused is told nothing of its tenant, and costs no look", async () => {

@@ -3,7 +3,9 @@
  * every process at its next look.
  */
 import { describe, expect, test } from "vitest";
+import { secretScopes } from "../../src/otp/api-key.ts";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
+import { issueKey } from "../../src/service/api-keys.ts";
 import type { TenantDecided } from "../../src/store/registry.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { testEpochMs } from "../support/service/system.ts";
@@ -28,6 +30,21 @@ export function tenantCases(withStore: WithStore): void {
         expect(await store.registry.findTenant("default")).toEqual(first);
         expect(await store.registry.findTenant("acme")).toBeUndefined();
         expect(await store.registry.tenantsRevision()).toBe(0);
+      }),
+    );
+
+    test(
+      "has the revision that a key's look-up tells with the key, whichever process wrote it",
+      withStore(async ({ store, system, beside }) => {
+        const spec = { kind: "live", tenant: "default", name: "", scopes: secretScopes, expireMs: null } as const;
+        const { key } = await issueKey(store, system, spec);
+        const other = await beside();
+        const seen: unknown[] = [];
+        for (const disableMs of [null, 1, null]) {
+          await put(other, "default", "{}", disableMs);
+          seen.push((await store.registry.findApiKey(key.id))?.tenantsRevision);
+        }
+        expect(seen).toEqual([1, 2, 3]);
       }),
     );
 

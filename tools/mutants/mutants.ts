@@ -317,6 +317,14 @@ export const mutants: readonly Mutant[] = [
     suites: ["test/service"],
   },
   {
+    name: "the revision of a key's look-up not looked at",
+    breaks: "the keys of a tenant that was disabled pass until the next start",
+    place: "src/service/tenants.ts#createTenants.admit",
+    text: `(judged.value.tenantsRevision ?? (await store.registry.tenantsRevision())) !== revision`,
+    replacement: `judged.value.tenantsRevision === undefined && (await store.registry.tenantsRevision()) !== revision`,
+    suites: ["test/service/tenants.test.ts"],
+  },
+  {
     name: "a disabled tenant's message",
     breaks: "what was still to be sent for a tenant goes out after it was disabled",
     place: "src/delivery/dispatcher.ts#outgoingOf",

@@ -9,6 +9,7 @@ import { isPublishable, mayDo, type ApiKey } from "../../otp/api-key.ts";
 import { judgeOrigin } from "../../otp/origin.ts";
 import { ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
+import type { CallersKey } from "../../service/api-keys.ts";
 import { createExpiryMap } from "../../service/expiry-map.ts";
 import type { Permit, Quotas } from "../../service/quotas.ts";
 import type { Tenants } from "../../service/tenants.ts";
@@ -19,7 +20,10 @@ import type { Call } from "./call.ts";
 import { rpcs, type RpcName } from "./rpcs.ts";
 
 export interface AuthorizeOptions {
-  readonly authenticate: (authorization: string | undefined, addressOf: () => ClientAddress) => Promise<Result<ApiKey>>;
+  readonly authenticate: (
+    authorization: string | undefined,
+    addressOf: () => ClientAddress,
+  ) => Promise<Result<CallersKey>>;
   /** Refuses a key whose tenant refuses all of them, and bounds it as the tenant does. Passes a refusal on. */
   readonly admit: Tenants["admit"];
   readonly addressOf: (request: Request) => ClientAddress;

@@ -8,7 +8,12 @@ import { apiKeyColumns, apiKeyValues, neverMs, toApiKey, type ApiKeyRow } from "
 import { list, lock, query, send, valuesOf, type Steps } from "../statement.ts";
 
 const sql = {
-  find: { name: "api-key", text: `SELECT ${list(apiKeyColumns)} FROM api_keys WHERE id = $1` },
+  /** With the tenants' revision of the same moment: a call needs both. */
+  find: {
+    name: "api-key",
+    text: `SELECT ${list(apiKeyColumns)}, (SELECT coalesce(max(revision), 0) FROM tenants) AS tenants_revision
+      FROM api_keys WHERE id = $1`,
+  },
   all: { name: "api-keys", text: `SELECT ${list(apiKeyColumns)} FROM api_keys ORDER BY create_ms, id` },
   any: { name: "any-api-key", text: `SELECT 1 FROM api_keys LIMIT 1` },
   insert: {
@@ -36,7 +41,8 @@ const sql = {
 export function apiKeyActs(engine: Engine): ApiKeys {
   return {
     async findApiKey(id) {
-      return (await engine.recall<ApiKeyRow>(sql.find, [id])).map(toApiKey)[0];
+      const [row] = await engine.recall<ApiKeyRow & { readonly tenants_revision: number }>(sql.find, [id]);
+      return row && { ...toApiKey(row), tenantsRevision: row.tenants_revision };
     },
     addApiKey: (key) => engine.transact(() => add(key)),
     addFirstApiKeys: (keys) =>
