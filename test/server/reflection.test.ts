@@ -2,9 +2,17 @@
  * Server reflection as its clients use it: buf curl, which knows nothing of our protos here, in both versions; Connect's
  * client, question by question; and Python's where there is one.
  */
-import { createFileRegistry, fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
+import { create, createFileRegistry, fromBinary, type MessageInitShape } from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema, type FileDescriptorProto } from "@bufbuild/protobuf/wkt";
-import { Code, ConnectError, createClient, type Transport } from "@connectrpc/connect";
+import {
+  Code,
+  ConnectError,
+  createClient,
+  type ConnectRouter,
+  type HandlerContext,
+  type ServiceImpl,
+  type Transport,
+} from "@connectrpc/connect";
 import { compressionGzip, createGrpcTransport } from "@connectrpc/connect-node";
 import { execFile } from "node:child_process";
 import { once } from "node:events";
@@ -15,6 +23,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ServerReflection, type ServerReflectionRequestSchema } from "../../gen/grpc/reflection/v1/reflection_pb.ts";
 import { ServerReflection as V1Alpha } from "../../gen/grpc/reflection/v1alpha/reflection_pb.ts";
 import { frameOf } from "../../src/server/rpc/frames.ts";
+import { reflectionRoutes } from "../../src/server/rpc/reflection.ts";
 import { runPython } from "../support/clients/grpc/python.ts";
 import { lacks } from "../support/machine.ts";
 import { startWorld, type World } from "../support/service/world.ts";
@@ -188,6 +197,47 @@ test("a client that leaves without its answers leaves nothing behind, and no fur
   await closed;
   process.off("warning", onWarning);
   expect(warnings).toEqual([]);
+});
+
+test("a turn of the event loop answers 16 questions at most, and no client's before all of another's", async () => {
+  const clients: (() => AsyncIterable<unknown>)[] = [];
+  const each = 100;
+  const registry = {
+    service({ method }: typeof ServerReflection, rpcs: ServiceImpl<typeof ServerReflection>) {
+      const question = create(method.serverReflectionInfo.input, {
+        messageRequest: { case: "listServices", value: "" },
+      });
+      async function* asked() {
+        for (let i = 0; i < each; i += 1) yield question;
+      }
+      clients.push(() => rpcs.serverReflectionInfo(asked(), {} as HandlerContext));
+    },
+  };
+  reflectionRoutes(registry as unknown as ConnectRouter);
+  const answered = clients.map(() => 0);
+  const inTurns: number[] = [];
+  let inThisTurn = 0;
+  let aheadMax = 0;
+  let isOver = false;
+
+  async function ask(client: () => AsyncIterable<unknown>, index: number) {
+    for await (const _ of client()) {
+      inThisTurn += 1;
+      answered[index] = (answered[index] ?? 0) + 1;
+      if (!answered.includes(each)) aheadMax = Math.max(aheadMax, Math.max(...answered) - Math.min(...answered));
+    }
+  }
+
+  const all = Promise.all(clients.map(ask)).finally(() => (isOver = true));
+  while (!isOver) {
+    await new Promise((resolve) => setImmediate(resolve));
+    inTurns.push(inThisTurn);
+    inThisTurn = 0;
+  }
+  await all;
+  expect(answered).toEqual([each, each]);
+  expect(Math.max(...inTurns)).toBeLessThanOrEqual(16);
+  expect(aheadMax).toBeLessThanOrEqual(16);
 });
 
 test("when it is off there is no such path, and health is still there", async () => {

@@ -139,6 +139,17 @@ describe.each(wires)("by %s", (_, wire) => {
     }
   });
 
+  test("a media type of more than 256 characters is none, and nobody takes it apart", async () => {
+    const padded = (chars: number) => "application/json".padEnd(chars, ";");
+    for (const path of ["/v1/otp/verify", `${service}/VerifyOtp`]) {
+      const send = (type: string) =>
+        wire(world.url, post(path, { ...verify, request_id: id }, { "content-type": type }));
+      const [longest, longer] = [await send(padded(256)), await send(padded(257))];
+      expect([longest.status, longest.text]).toEqual([400, malformed]);
+      expect([longer.status, longer.text]).toEqual([415, expect.stringContaining("MEDIA_TYPE_UNSUPPORTED")]);
+    }
+  });
+
   test("a base URL that ends in a slash leads to the same RPCs", async () => {
     const message = JSON.stringify({ request_id: id });
     for (const path of [`//v1/otp/${id}`, `//${service}/GetOtp?encoding=json&message=${encodeURIComponent(message)}`]) {

@@ -263,4 +263,20 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: `universalRequestFromNodeRequest(request, response,`,
     suites: ["test/server/health.test.ts"],
   },
+  {
+    name: "reflection without turns",
+    breaks: "a turn answers all questions that came, and everybody else waits for seconds",
+    place: "src/server/rpc/reflection.ts#createQueue",
+    text: `if (waiting.length === 0 && turns.take()) return undefined;`,
+    replacement: `if (waiting.length === 0) return undefined;`,
+    suites: ["test/server/reflection.test.ts"],
+  },
+  {
+    name: "media types of any length",
+    breaks: "a stranger has 4,000 semicolons taken apart for a byte",
+    place: "src/server/http/headers.ts#mediaTypeOf",
+    text: `header.length > mediaTypeCharsMax`,
+    replacement: `header.length < 0`,
+    suites: ["test/server/spellings.test.ts"],
+  },
 ];
