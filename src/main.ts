@@ -70,7 +70,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const recurring = createRecurring(base, worker, slotOf);
     const shareOf = createShares(base);
     const connections = createBoundConnections(base, shareOf);
-    const ownKeys = createOwnKeys(system);
+    const ownKeys = createOwnKeys(system, base.channelsOn);
     const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
     const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages });
     const health = createHealth([OtpService.typeName]);

@@ -5,6 +5,7 @@
 import { pino, type Logger } from "pino";
 import { createLogLines } from "./log-lines.ts";
 import type { Share } from "./otp/daily-cap.ts";
+import type { Channel } from "./otp/channel.ts";
 import type { SendOutcome } from "./otp/message.ts";
 import type { PrefixDecision } from "./otp/pumping-guard.ts";
 
@@ -37,9 +38,9 @@ export interface Telemetry {
   turnedAway(request: UncalledRequest): void;
   /** So many further ones were. */
   turnedAwayRest(count: number): void;
-  providerCall(provider: string, outcome: SendOutcome, durationMs: number): void;
+  providerCall(provider: string, outcome: SendOutcome, durationMs: number, channel: Channel): void;
   /** A provider is not called any more, since it failed too often; or is called again. */
-  breaker(provider: string, isClosed: boolean): void;
+  breaker(provider: string, isClosed: boolean, channel: Channel): void;
   /** A failure whose cause no caller was told. */
   fault(where: string, error: unknown, callId?: string): void;
   /** The pumping guard blocked a prefix, or would have if it were not to observe only. */
@@ -81,16 +82,16 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     turnedAwayRest(count) {
       log.info({ count }, "more were turned away, and are not listed");
     },
-    providerCall(provider, outcome, durationMs) {
-      const fields = { provider, outcome: outcome.kind, duration_ms: durationMs };
+    providerCall(provider, outcome, durationMs, channel) {
+      const fields = { provider, channel, outcome: outcome.kind, duration_ms: durationMs };
       // While a provider is not called, every message would say so.
       const isUnasked = "isUnasked" in outcome;
       if (outcome.kind === "accepted" || isUnasked) log.debug(fields, "provider call");
       else log.warn({ ...fields, cause: outcome.kind === "refused" ? outcome.cause : undefined }, "provider call");
     },
-    breaker(provider, isClosed) {
-      if (isClosed) log.info({ provider }, "the provider is called again");
-      else log.warn({ provider }, "the provider failed too often and is left alone until a trial succeeds");
+    breaker(provider, isClosed, channel) {
+      if (isClosed) log.info({ provider, channel }, "the provider is called again");
+      else log.warn({ provider, channel }, "the provider failed too often and is left alone until a trial succeeds");
     },
     fault(where, error, callId) {
       log.error({ where, call_id: callId, error: describe(error) }, "fault");

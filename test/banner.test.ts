@@ -19,7 +19,7 @@ test.each([
 
 test("names no number beside a provider that sends", () => {
   const { policy } = configOf({});
-  expect(banner(address, undefined, { providers: ["webhook"], policy }, undefined)).toContain(
-    `-d '{"phone":"YOUR_NUMBER"}'`,
-  );
+  expect(
+    banner(address, undefined, { providers: { sms: ["webhook"], voice: [], whatsapp: [] }, policy }, undefined),
+  ).toContain(`-d '{"phone":"YOUR_NUMBER"}'`);
 });

@@ -184,7 +184,9 @@ describe("the README's commands", () => {
 });
 
 describe("the README's tables", () => {
-  const rows = table("variable").map(([name = "", value = ""]) => ({ name, value }));
+  const rows = [...table("variable"), ...readDocument("docs/providers.md").table("variable")].map(
+    ([name = "", value = ""]) => ({ name, value }),
+  );
 
   test("name every variable of the configuration and no other", () => {
     const named = rows.map(({ name }) => /`(OTP_\w+)`/.exec(name)?.[1]);

@@ -10,7 +10,7 @@ import { examineBotCheck } from "../service/bot-check.ts";
 import { MasterKeyMismatch } from "../store/registry.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
-import type { Config } from "../config/config.ts";
+import { providersNamed, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { flag, messageOf, openExisting, say, timeOf, Unusable, type Command } from "./command.ts";
 import { fileFindings } from "./doctor-files.ts";
@@ -125,7 +125,7 @@ async function endpointFindings(store: Store): Promise<Finding[]> {
 async function providerFindings(config: Config): Promise<Finding[]> {
   const system = createSystem();
   const around = { now: () => system.now(), print: () => {} };
-  const findings = config.providers.map(async (name) => {
+  const findings = providersNamed(config).map(async (name) => {
     const provider = await makeProvider(name, config.providerSettings, around);
     return (await provider.examine?.()) ?? [];
   });
@@ -136,7 +136,7 @@ async function providerFindings(config: Config): Promise<Finding[]> {
 const numbersOnly = new Set(["US", "CA", "PR", "CN", "BR", "MX", "CO", "AR", "CL", "PE", "EC", "KR", "NZ", "ZA"]);
 
 function senderFindings({ providers, providerSettings: settings, policy }: Config): Finding[] {
-  const senders = providers.map((name) => {
+  const senders = providers.sms.map((name) => {
     const { sender, senderText = "" } = describedAs(name, settings.declared);
     return sender === undefined ? senderText : String(settings.values[sender]);
   });
@@ -156,7 +156,7 @@ function senderFindings({ providers, providerSettings: settings, policy }: Confi
 }
 
 async function reportFindings({ providerSettings: settings, providers }: Config): Promise<Finding[]> {
-  const reporting = providers.flatMap((name) => {
+  const reporting = providersNamed({ providers }).flatMap((name) => {
     const { reportSecret } = describedAs(name, settings.declared);
     return reportSecret === undefined ? [] : [{ name, reportSecret }];
   });

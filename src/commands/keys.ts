@@ -4,7 +4,16 @@
 import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
 import { originsOf } from "../config/tenant-settings.ts";
-import { publishableScopes, scopes, secretScopes, type ApiKey, type KeyKind, type Scope } from "../otp/api-key.ts";
+import {
+  channelsNamed,
+  publishableScopes,
+  scopes,
+  secretScopes,
+  type ApiKey,
+  type KeyKind,
+  type Scope,
+} from "../otp/api-key.ts";
+import { channelName, channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
 import { originsMax, parseOrigin } from "../otp/origin.ts";
 import { issueKey } from "../service/api-keys.ts";
 import { createSystem, type Instant } from "../system.ts";
@@ -29,8 +38,8 @@ export const keyCommands: Commands = {
   "keys create": {
     summary: "make an API key",
     help: `Usage: otpd keys create [--name NAME] [--tenant NAME] [--scopes LIST] [--expires WHEN] [--test] [--json]
-       otpd keys create --publishable [--origin ORIGIN]... [--app] [--allow-send] [--name NAME] [--tenant NAME]
-                        [--expires WHEN] [--test] [--json]
+       otpd keys create --publishable [--origin ORIGIN]... [--app] [--allow-send] [--channel LIST] [--name NAME]
+                        [--tenant NAME] [--expires WHEN] [--test] [--json]
 
 Makes an API key and prints it, this once.
 
@@ -44,7 +53,8 @@ Makes an API key and prints it, this once.
   --origin ORIGIN  a site that may use it, such as https://shop.example or http://localhost:5173; at most ${originsMax}
   --app            apps may use it too, which have no origin
   --allow-send     it may send as well: strangers then cause messages, within the limits of each address
-  --json           print {"id","key","kind","tenant","name","scopes","origins","app","expire_time"}`,
+  --channel LIST   the channels it may use, of ${channels.join(",")}; ${defaultChannel} unless given. A secret key may use all that are on
+  --json           print {"id","key","kind","tenant","name","scopes","origins","app","channels","expire_time"}`,
     run: createKey,
   },
   "keys list": {
@@ -54,8 +64,8 @@ Makes an API key and prints it, this once.
 Lists every API key, without its secret.
 
   --tenant NAME   only the keys of this tenant
-  --json          print an array of {"id","kind","tenant","name","scopes","origins","app","state","create_time",
-                  "expire_time","last_use_time"}`,
+  --json          print an array of {"id","kind","tenant","name","scopes","origins","app","channels","state",
+                  "create_time","expire_time","last_use_time"}`,
     run: listKeys,
   },
   "keys revoke": {
@@ -80,6 +90,7 @@ async function createKey(args: string[]): Promise<void> {
       origin: { type: "string", multiple: true, default: [] },
       app: flag,
       "allow-send": flag,
+      channel: { type: "string" },
       json: flag,
     },
   });
@@ -97,8 +108,8 @@ async function createKey(args: string[]): Promise<void> {
     const { key, text } = await issueKey(store, system, { ...rights, tenant, name: values.name, expireMs });
     if (values.json) {
       const { id, kind, name, scopes: granted, origins, isApp: app } = key;
-      const expire_time = timeOf(expireMs);
-      say(JSON.stringify({ id, key: text.reveal(), kind, tenant, name, scopes: granted, origins, app, expire_time }));
+      const may = { scopes: granted, origins, app, channels: channelsNamed(key) ?? null };
+      say(JSON.stringify({ id, key: text.reveal(), kind, tenant, name, ...may, expire_time: timeOf(expireMs) }));
     } else {
       const where = [...key.origins, ...(key.isApp ? ["apps"] : [])].join(", ");
       const facts = [
@@ -106,6 +117,7 @@ async function createKey(args: string[]): Promise<void> {
         ...(tenant === "default" ? [] : [`of ${tenant}`]),
         `may ${key.scopes.join(", ")}`,
         ...(where === "" ? [] : [`for ${where}`]),
+        ...(values.publishable ? [`by ${key.channels.join(", ")}`] : []),
         expireMs === null ? "does not expire" : `expires ${timeOf(expireMs)}`,
       ];
       const which = values.publishable ? "The publishable API key" : "The API key";
@@ -120,6 +132,7 @@ interface Asked {
   readonly origin: readonly string[];
   readonly app: boolean;
   readonly "allow-send": boolean;
+  readonly channel?: string | undefined;
   readonly test: boolean;
 }
 
@@ -128,11 +141,12 @@ interface Rights {
   readonly scopes: readonly Scope[];
   readonly origins: readonly string[];
   readonly isApp: boolean;
+  readonly channels?: readonly Channel[];
 }
 
-function secretRights({ scopes: list, origin, app, "allow-send": maySend, test }: Asked): Rights {
-  if (origin.length > 0 || app || maySend) {
-    throw new Misused("--origin, --app and --allow-send are for keys made with --publishable.");
+function secretRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: Asked): Rights {
+  if (origin.length > 0 || app || maySend || channel !== undefined) {
+    throw new Misused("--origin, --app, --allow-send and --channel are for keys made with --publishable.");
   }
   const wanted = list?.split(",").map((scope) => scope.trim()) ?? secretScopes;
   const unknown = wanted.filter((scope) => !scopes.some((known) => known === scope));
@@ -141,7 +155,7 @@ function secretRights({ scopes: list, origin, app, "allow-send": maySend, test }
   return { kind: test ? "test" : "live", scopes: granted, origins: [], isApp: false };
 }
 
-function publishableRights({ scopes: list, origin, app, "allow-send": maySend, test }: Asked): Rights {
+function publishableRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: Asked): Rights {
   if (list !== undefined) throw new Misused("--scopes is for secret keys; --allow-send lets a publishable one send.");
   const read = origin.map(parseOrigin);
   if (read.includes(undefined)) {
@@ -153,8 +167,12 @@ function publishableRights({ scopes: list, origin, app, "allow-send": maySend, t
   if (origins.length > originsMax) throw new Misused(`--origin may name ${originsMax} sites at most.`);
   if (origins.length === 0 && !app)
     throw new Misused("--publishable needs an --origin that may use the key, or --app.");
+  const named = (channel ?? defaultChannel).split(",").map((each) => channelName(each.trim()));
+  const unknown = named.filter((name) => findChannel(name, channels) === undefined);
+  if (unknown.length > 0) throw new Misused(`--channel must be a list of ${channels.join(",")}.`);
   const granted = scopes.filter((scope) => publishableScopes.includes(scope) || (maySend && scope === "send"));
-  return { kind: test ? "pubtest" : "pub", scopes: granted, origins, isApp: app };
+  const kind = test ? "pubtest" : "pub";
+  return { kind, scopes: granted, origins, isApp: app, channels: channels.filter((each) => named.includes(each)) };
 }
 
 async function listKeys(args: string[]): Promise<void> {
@@ -172,6 +190,7 @@ async function listKeys(args: string[]): Promise<void> {
         scopes: key.scopes,
         origins: key.origins,
         app: key.isApp,
+        channels: channelsNamed(key) ?? null,
         state: stateOf(key, store.now()),
         create_time: timeOf(key.createMs),
         expire_time: timeOf(key.expireMs),
@@ -188,6 +207,7 @@ async function listKeys(args: string[]): Promise<void> {
       SCOPES: (k) => k.scopes.join(","),
       "LAST USED": (k) => k.last_use_time ?? "never",
       EXPIRES: (k) => k.expire_time ?? "never",
+      CHANNELS: (k) => k.channels?.join(",") ?? null,
       ORIGINS: (k) => [...k.origins, ...(k.app ? ["apps"] : [])].join(",") || null,
     });
   });

@@ -2,7 +2,7 @@
  * `otpd phones`: the answer to "the customer says no SMS came".
  */
 import { parseArgs } from "node:util";
-import type { Config } from "../config/config.ts";
+import { channelsOn, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import type { Destination } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
@@ -49,12 +49,12 @@ async function show(args: string[]): Promise<void> {
     const keys = keyRingOf(config);
     if (values.tenant !== undefined) {
       const { id, policy } = await tenantAsRead(store, values.tenant, config);
-      const report = await showPhone({ store, keys, policy }, id, phone);
+      const report = await showPhone({ store, keys, policy }, id, phone, channelsOn(config));
       return say(values.json ? JSON.stringify(asJson(id, phone, report)) : describe(phone, report));
     }
     const reports: [tenant: string, report: PhoneReport][] = [];
     for (const { id, policy } of await allTenants(store, config)) {
-      reports.push([id, await showPhone({ store, keys, policy }, id, phone)]);
+      reports.push([id, await showPhone({ store, keys, policy }, id, phone, channelsOn(config))]);
     }
     const known = reports.filter(([, report]) => isKnown(report));
     const shown = known.length > 0 ? known : reports.filter(([tenant]) => tenant === "default");

@@ -4,7 +4,8 @@
  */
 import { parseArgs } from "node:util";
 import { isPrefix, type Destination } from "../otp/destination.ts";
-import { maskPhone, parsePhoneNumber } from "../otp/phone-number.ts";
+import { channels } from "../otp/channel.ts";
+import { maskPhone, objectionTo, parsePhoneNumber } from "../otp/phone-number.ts";
 import {
   allowance,
   blockSends,
@@ -130,7 +131,8 @@ const nothingKnown = "Nothing is known of this prefix: no send to it was judged 
 /** A number's prefix, or the text itself if it is a known prefix. */
 async function findPrefix(store: Store, tenant: string, text: string, isListed = false): Promise<PrefixName> {
   const parsed = parsePhoneNumber(text);
-  const refusal = parsed.ok ? parsed.value.objection : parsed.refusal;
+  const objections = parsed.ok ? channels.map((channel) => objectionTo(parsed.value, channel)) : [parsed.refusal];
+  const refusal = objections.includes(undefined) ? undefined : objections[0];
   if (parsed.ok && refusal === undefined) return prefixName(tenant, parsed.value.e164);
   const name = { tenant, prefix: bare(text) };
   if (isListed || (await store.readPrefix(name)) !== undefined) return name;

@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
 import { describedAs, makeProvider, missingVariables, providerNames } from "../delivery/providers/list.ts";
 import type { OutgoingMessage, Provider } from "../delivery/provider.ts";
+import { defaultChannel, type Channel } from "../otp/channel.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
@@ -48,14 +49,15 @@ async function tryOut(args: string[]): Promise<void> {
     const keys = keyRingOf(config);
     const { id, policy } = await tenantAsRead(store, "default", config);
     const options = { store, keys, policy };
-    const { refusal } = await showPhone(options, id, parsed.value);
+    const [channel = defaultChannel] = describedAs(name, config.providerSettings.declared).channels ?? [];
+    const { refusal } = await showPhone(options, id, parsed.value, [channel]);
     if (refusal !== undefined) throw new Unusable(sentenceOf(refusal));
     const verdict = await spendTry(options);
     if (!verdict.allowed) throw new Unusable(whyNot(verdict));
     const around = { now: () => system.now(), print: say };
     const provider = await makeProvider(name, config.providerSettings, around);
     const reference = referenceOf(keys.current, Buffer.from(system.randomBytes(16)).toString("base64url"), 0);
-    const outcome = await send(provider, messageTo(parsed.value, reference));
+    const outcome = await send(provider, messageTo(parsed.value, channel, reference));
     await note(config, name, parsed.value, outcome);
     say(values.json ? JSON.stringify(asJson(name, outcome)) : sentence(name, outcome));
     if (outcome.kind !== "accepted")
@@ -72,8 +74,8 @@ function checkProvider({ providerSettings: settings }: Config, name: string): vo
   if (missing.length > 0) throw new Unusable(`${name} cannot be tried without ${missing.join(", ")}.`);
 }
 
-function messageTo({ e164, region }: PhoneNumber, reference: string): OutgoingMessage {
-  const fixed = { channel: "sms", text, code: "000000", locale: "en", validitySeconds: 600 } as const;
+function messageTo({ e164, region }: PhoneNumber, channel: Channel, reference: string): OutgoingMessage {
+  const fixed = { channel, text, code: "000000", locale: "en", validitySeconds: 600 } as const;
   return { ...fixed, to: e164, region, reference };
 }
 

@@ -6,7 +6,14 @@ import { dirname } from "node:path";
 import * as v from "valibot";
 import type { AddressRange } from "../delivery/public-address.ts";
 import type { Description } from "../delivery/providers/description.ts";
-import { describedAs, missingVariables, providerNames, type ProviderSettings } from "../delivery/providers/list.ts";
+import {
+  describedAs,
+  missingVariables,
+  providerNames,
+  takes,
+  type ProviderSettings,
+} from "../delivery/providers/list.ts";
+import { channels, type Channel } from "../otp/channel.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";
@@ -16,7 +23,7 @@ import { createTemplates, type Templates } from "../otp/template/template.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
-import { readDeclared, readSecrets } from "./http-providers.ts";
+import { readDeclared, readSecrets, type DeclaredProviders } from "./http-providers.ts";
 import { collect, secretInFile, type Environment } from "./names.ts";
 import { providerVariables, variables, type Given } from "./variables.ts";
 
@@ -31,8 +38,8 @@ export interface Config {
   readonly masterKeys: readonly Uint8Array[] | undefined;
   /** Those of them that have leaked: they read, and sign nothing. */
   readonly leakedKeys: readonly Uint8Array[];
-  /** In the order they are tried. */
-  readonly providers: readonly string[];
+  /** Those of each channel, in the order they are tried; a channel without any is not on. */
+  readonly providers: ProviderNames;
   readonly providerSettings: ProviderSettings;
   readonly brand: string;
   readonly templates: Templates;
@@ -66,6 +73,26 @@ export interface Config {
   readonly policy: Policy;
 }
 
+/** The names of the providers of each channel. */
+export type ProviderNames = Readonly<Record<Channel, readonly string[]>>;
+
+/** The variable that names the providers of a channel. */
+export const providerVariable = {
+  sms: "OTP_PROVIDERS",
+  voice: "OTP_VOICE_PROVIDERS",
+  whatsapp: "OTP_WHATSAPP_PROVIDERS",
+} as const satisfies Record<Channel, keyof Given>;
+
+/** The channels that a provider is configured for. Pure. */
+export function channelsOn({ providers }: Pick<Config, "providers">): Channel[] {
+  return channels.filter((channel) => providers[channel].length > 0);
+}
+
+/** The name of each provider that a channel has, once. Pure. */
+export function providersNamed({ providers }: Pick<Config, "providers">): string[] {
+  return [...new Set(channels.flatMap((channel) => providers[channel]))];
+}
+
 /** What was parsed, or all its faults. Warnings come with either. */
 export type Parsed<T> = { readonly warnings: readonly string[] } & (
   | { readonly ok: true; readonly value: T }
@@ -74,9 +101,9 @@ export type Parsed<T> = { readonly warnings: readonly string[] } & (
 
 const hourMs = 3_600_000;
 
-/** Whether this is a development setup in which no SMS leaves. */
-function sendsNothing({ OTP_ENV, OTP_PROVIDERS }: { OTP_ENV: string; OTP_PROVIDERS: readonly string[] }): boolean {
-  return OTP_ENV === "development" && OTP_PROVIDERS.every((name) => name === "console");
+/** Whether this is a development setup in which no message leaves. */
+function sendsNothing({ environment, providers }: Pick<Config, "environment" | "providers">): boolean {
+  return environment === "development" && providersNamed({ providers }).every((name) => name === "console");
 }
 
 // ---- parsing --------------------------------------------------------------------------------------------------------
@@ -90,10 +117,10 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   faults.push(...new Set((parsed.issues ?? []).map(({ path, message }) => `${String(path?.[0]?.key)} ${message}.`)));
   const texts = readTexts(values, readFile);
   const secrets = readSecrets(declared.descriptions, values);
-  const asked = v.parse(variables.entries.OTP_PROVIDERS, values["OTP_PROVIDERS"]);
-  const unknown = faultsOfNames(asked, declared.names);
+  const providers = askedProviders(values);
+  const unknown = faultsOfNames(providers, declared);
   faults.push(...unknown, ...declared.faults, ...secrets.faults, ...texts.faults);
-  faults.push(...faultsBetween(values, named, unknown.length === 0 ? asked : [], declared.descriptions));
+  faults.push(...faultsBetween(values, named, unknown.length === 0 ? providers : noProviders, declared.descriptions));
   warnings.push(...texts.warnings);
   if (!parsed.success || faults.length > 0) return { ok: false, faults, warnings };
   const given = parsed.output;
@@ -110,7 +137,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       dataFolder: dataFolderOf(given.OTP_DATABASE_URL),
       masterKeys: given.OTP_MASTER_KEY?.map(({ bytes }) => bytes),
       leakedKeys: (given.OTP_MASTER_KEY ?? []).filter(({ isLeaked }) => isLeaked).map(({ bytes }) => bytes),
-      providers: given.OTP_PROVIDERS,
+      providers,
       providerSettings: settingsOf(given, secrets.values, declared.descriptions),
       brand: given.OTP_BRAND,
       templates: texts.templates,
@@ -129,7 +156,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       sharedNetworks: given.OTP_SHARED_NETWORKS ?? [],
       eventNetworks: given.OTP_EVENT_NETWORKS ?? [],
       reflection: (given.OTP_REFLECTION ?? (given.OTP_ENV === "development" ? "on" : "off")) === "on",
-      demo: (given.OTP_DEMO ?? (sendsNothing(given) ? "on" : "off")) === "on",
+      demo: (given.OTP_DEMO ?? (sendsNothing({ environment: given.OTP_ENV, providers }) ? "on" : "off")) === "on",
       metrics: given.OTP_METRICS,
       logLevel: given.OTP_LOG_LEVEL,
       policy: {
@@ -155,12 +182,12 @@ function dataFolderOf(database: Database): string {
 
 /**
  * What is wrong between variables. Each is parsed by itself, so that these faults are found beside a variable that does not
- * parse. `named` are those that are set, whether they parse or not; `providers` are those of OTP_PROVIDERS, if all are known.
+ * parse. `named` are those that are set, whether they parse or not; `providers` are those of the channels, if all are known.
  */
 function faultsBetween(
   values: Readonly<Record<string, string>>,
   named: ReadonlySet<string>,
-  providers: readonly string[],
+  providers: ProviderNames,
   declared: readonly Description[],
 ): string[] {
   const read = <Name extends keyof Given>(name: Name): Given[Name] | undefined => {
@@ -181,8 +208,9 @@ function faultsBetween(
     faults.push(`${missing} is required by ${given}; set both or neither.`);
   }
   const isProduction = read("OTP_ENV") === "production";
-  if (isProduction && providers.includes("console")) {
-    faults.push("OTP_PROVIDERS must not name console in production: it prints every code.");
+  for (const channel of isProduction ? channels : []) {
+    if (!providers[channel].includes("console")) continue;
+    faults.push(`${providerVariable[channel]} must not name console in production: it prints every code.`);
   }
   if (isProduction && read("OTP_DEMO") === "on") {
     faults.push("OTP_DEMO must not be on in production: whoever has the page's link has a key, and can read codes.");
@@ -192,7 +220,7 @@ function faultsBetween(
       "OTP_MASTER_KEY (or OTP_MASTER_KEY_FILE) is required in production: 32 random bytes in base64url, kept apart from the database.",
     );
   }
-  const isLive = providers.some((name) => name !== "console");
+  const isLive = providersNamed({ providers }).some((name) => name !== "console");
   if ((isProduction || isLive) && !named.has("OTP_ALLOWED_COUNTRIES")) {
     const where = isProduction ? "in production" : "with a provider that sends";
     faults.push(`OTP_ALLOWED_COUNTRIES is required ${where}: a list such as NL,BE,DE, or * for all.`);
@@ -201,13 +229,39 @@ function faultsBetween(
   if (isProduction && (read("OTP_DAILY_MESSAGE_CAP") === 0 || !named.has("OTP_DAILY_MESSAGE_CAP"))) {
     faults.push("OTP_DAILY_MESSAGE_CAP is required in production: how many SMS a day you would pay for, such as 5000.");
   }
-  if (new Set(providers).size < providers.length) faults.push("OTP_PROVIDERS names a provider twice.");
-  for (const provider of new Set(providers)) {
-    for (const name of missingOf(provider, declared, named)) {
-      faults.push(`${name} is required by OTP_PROVIDERS=${provider}.`);
-    }
-  }
+  faults.push(...faultsOfProviders(providers, declared, named));
   return faults;
+}
+
+const noProviders: ProviderNames = { sms: [], voice: [], whatsapp: [] };
+
+/** What the environment names of providers, whether there are such or not. */
+function askedProviders(values: Readonly<Record<string, string>>): ProviderNames {
+  const asked = (name: (typeof providerVariable)[Channel]) => v.parse(variables.entries[name], values[name]) ?? [];
+  return {
+    sms: asked("OTP_PROVIDERS"),
+    voice: asked("OTP_VOICE_PROVIDERS"),
+    whatsapp: asked("OTP_WHATSAPP_PROVIDERS"),
+  };
+}
+
+/** What is wrong with the providers of the channels: named twice, or without what they need. */
+function faultsOfProviders(
+  providers: ProviderNames,
+  declared: readonly Description[],
+  named: ReadonlySet<string>,
+): string[] {
+  return channels.flatMap((channel) => {
+    const [variable, names] = [providerVariable[channel], providers[channel]];
+    const faults: string[] = [];
+    if (new Set(names).size < names.length) faults.push(`${variable} names a provider twice.`);
+    for (const provider of new Set(names)) {
+      for (const name of missingOf(provider, declared, named)) {
+        faults.push(`${name} is required by ${variable}=${provider}.`);
+      }
+    }
+    return faults;
+  });
 }
 
 /** What a provider cannot do without, and is not set. */
@@ -217,11 +271,22 @@ function missingOf(provider: string, declared: readonly Description[], named: Re
   return missingVariables(describedAs(provider, declared), (name) => named.has(name));
 }
 
-/** What is wrong with the names in OTP_PROVIDERS. `declared` is undefined where the file of providers could not be read. */
-function faultsOfNames(asked: readonly string[], declared: readonly string[] | undefined): string[] {
-  if (declared === undefined) return [];
-  const known = [...providerNames, ...declared];
-  return asked.every((name) => known.includes(name)) ? [] : [`OTP_PROVIDERS must be one of ${known.join(", ")}.`];
+/** What is wrong with the names of providers: unknown, or of one that does not take the channel. */
+function faultsOfNames(asked: ProviderNames, { names, descriptions }: DeclaredProviders): string[] {
+  // The file of providers could not be read.
+  if (names === undefined) return [];
+  const known = [...providerNames, ...names];
+  return channels.flatMap((channel) => {
+    const variable = providerVariable[channel];
+    const isKnown = asked[channel].every((name) => known.includes(name));
+    if (!isKnown) return [`${variable} must be one of ${known.join(", ")}.`];
+    // The channels of a declaration that has faults are not known.
+    const strange = asked[channel].filter((name) => {
+      const isRead = providerNames.includes(name) || descriptions.length > 0;
+      return isRead && !takes(describedAs(name, descriptions), channel);
+    });
+    return strange.map((name) => `${variable} names ${name}, which takes no messages of the channel ${channel}.`);
+  });
 }
 
 /** The settings of providers; `faultsBetween` has checked that none is missing. */

@@ -44,6 +44,8 @@ export const variables = v.object({
   ),
   // Which names there are, the file of providers tells too: config.ts looks.
   OTP_PROVIDERS: v.optional(commaList, "console"),
+  OTP_VOICE_PROVIDERS: v.optional(commaList),
+  OTP_WHATSAPP_PROVIDERS: v.optional(commaList),
   OTP_HTTP_PROVIDERS_FILE: v.optional(v.string()),
   OTP_PUBLIC_URL: v.optional(httpsOrigin("must be an https origin without a path, such as https://otp.example.com")),
   OTP_ORIGINATORS: v.optional(listOf(parseCountryOriginator, 1, 300, "NL=Acme,US=+15551234567")),

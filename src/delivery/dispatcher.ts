@@ -115,7 +115,7 @@ function outgoingOf(
   tenant: Tenant,
   now: Instant,
 ): OutgoingMessage | Withheld {
-  const { id, kid, purpose, webOrigin, appHash, expireMs } = verification;
+  const { id, kid, purpose, expireMs } = verification;
   const code = deriveCode(keys, verification);
   if (code === undefined) return withheld("the code is gone");
   if (tenant.isDisabled) return withheld("the tenant is disabled");
@@ -123,6 +123,8 @@ function outgoingOf(
   const { brand, policy } = tenant;
   const template = tenant.templates.templateFor(verification);
   const { dltTemplateId, dltEntityId } = template;
+  // Nothing but an SMS is read by a browser or an app.
+  const { webOrigin, appHash } = message.channel === "sms" ? verification : {};
   return {
     channel: message.channel,
     region: verification.region,

@@ -2,7 +2,7 @@
  * What all the rest is made of: the providers and the store, both as they are watched, the master keys and the tenants.
  */
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
-import type { Config } from "../config/config.ts";
+import { providersNamed, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { guarded, type GuardedProvider } from "../delivery/breaker.ts";
 import { createInbox, type Inbox } from "../delivery/inbox.ts";
@@ -12,7 +12,7 @@ import { ownMasterKey } from "../master-key.ts";
 import { createMetrics, type Metrics } from "../observe/metrics.ts";
 import { createReadiness, type Readiness } from "../observe/readiness.ts";
 import type { Tracing } from "../observe/tracing.ts";
-import type { Channel } from "../otp/channel.ts";
+import { channels, type Channel } from "../otp/channel.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
 import { isTrip } from "../otp/pumping-guard.ts";
 import { createTenants, type Tenants } from "../service/tenants.ts";
@@ -28,8 +28,10 @@ export interface Dependencies {
   readonly telemetry: Telemetry;
   /** Puts text on standard output. */
   readonly print: (text: string) => void;
-  /** Providers to use instead of those that the configuration names. */
+  /** Providers of SMS to use instead of those that the configuration names, */
   readonly providers?: readonly Provider[];
+  /** and those of other channels. */
+  readonly providersByChannel?: Readonly<Partial<Record<Channel, readonly Provider[]>>>;
   /** Opens the store; `openStore` unless given. What it opens must keep the promises of the port. */
   readonly openStore?: typeof openStore;
 }
@@ -53,27 +55,52 @@ export function isDevelopment({ environment }: Pick<Config, "environment">): boo
   return environment === "development";
 }
 
+/** A provider as it takes the messages of one channel. */
+export type ChannelProvider = GuardedProvider & { readonly channel: Channel };
+
 export interface Providers {
-  readonly providers: readonly GuardedProvider[];
+  /** Of every channel. One that has several is in it once for each: its breakers are several. */
+  readonly providers: readonly ChannelProvider[];
   /** Those of a channel, in the order they are tried. */
   readonly providersOf: (channel: Channel) => readonly GuardedProvider[];
+  /** The channels that have a provider. */
+  readonly channelsOn: readonly Channel[];
   /** In development, what the console printed. */
   readonly inbox: Inbox | undefined;
 }
 
 export async function createProviders(
   config: Config,
-  { system, telemetry, print, providers }: Dependencies,
+  { system, telemetry, print, providers, providersByChannel }: Dependencies,
   tracing: Tracing,
 ): Promise<Providers> {
   const now = system.now.bind(system);
-  const make = (name: string) => makeProvider(name, config.providerSettings, { now, print });
-  const bare = providers ?? (await Promise.all(config.providers.map(make)));
+  const isGiven = providers !== undefined || providersByChannel !== undefined;
+  const made = new Map<string, Provider>();
+  for (const name of isGiven ? [] : providersNamed(config)) {
+    made.set(name, await makeProvider(name, config.providerSettings, { now, print }));
+  }
+  const bareOf = (channel: Channel): readonly Provider[] =>
+    isGiven
+      ? ({ sms: providers, ...providersByChannel }[channel] ?? [])
+      : config.providers[channel].map((name) => made.get(name)).filter((each) => each !== undefined);
+  const bare = channels.flatMap(bareOf);
   const inbox = isDevelopment(config) && bare.every(({ name }) => name === "console") ? createInbox(now) : undefined;
-  const watched = bare.map((provider) =>
-    tracing.provider(guarded(inbox?.copying(provider) ?? provider, now, telemetry.breaker)),
-  );
-  return { providers: watched, providersOf: (channel) => (channel === "sms" ? watched : []), inbox };
+  // A gateway's calls may fail while its texts go well.
+  const watch = (provider: Provider, channel: Channel): ChannelProvider => {
+    const one = guarded(inbox?.copying(provider) ?? provider, now, (name, isClosed) =>
+      telemetry.breaker(name, isClosed, channel),
+    );
+    return { ...tracing.provider(one), channel };
+  };
+  const watched = new Map(channels.map((channel) => [channel, bareOf(channel).map((each) => watch(each, channel))]));
+  const providersOf = (channel: Channel) => watched.get(channel) ?? [];
+  return {
+    providers: channels.flatMap(providersOf),
+    providersOf,
+    channelsOn: channels.filter((channel) => providersOf(channel).length > 0),
+    inbox,
+  };
 }
 
 /** Opens the store. `onNudge` is called when another server has left messages for anybody to take. */
@@ -81,7 +108,7 @@ export async function openWatchedStore(
   config: Config,
   { system, telemetry, openStore: open = openStore }: Dependencies,
   tracing: Tracing,
-  providers: readonly GuardedProvider[],
+  providers: readonly ChannelProvider[],
   onNudge: () => void,
 ): Promise<WatchedStore> {
   const metrics =

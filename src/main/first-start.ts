@@ -3,6 +3,7 @@
  */
 import { getExampleNumber, type CountryCode } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/examples.mobile.json";
+import { providersNamed, type ProviderNames } from "../config/config.ts";
 import { publishableScopes, secretScopes } from "../otp/api-key.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Secret } from "../otp/secret.ts";
@@ -36,13 +37,13 @@ export async function firstKeys(store: Store, system: System): Promise<FirstKeys
 
 /** What decides which phone the banner names. */
 interface SendSettings {
-  readonly providers: readonly string[];
+  readonly providers: ProviderNames;
   readonly policy: Pick<Policy, "allowedCountries">;
 }
 
 /** The phone of the banner's command: an allowed one, and a placeholder where a real message would go out. */
 function examplePhone({ providers, policy: { allowedCountries } }: SendSettings): string {
-  if (!providers.includes("console")) return "YOUR_NUMBER";
+  if (!providers.sms.includes("console")) return "YOUR_NUMBER";
   if (allowedCountries === undefined || allowedCountries.has("US")) return "+14155552671";
   const found = [...allowedCountries].map((country) => getExampleNumber(country as CountryCode, examples));
   return found.find((number) => number !== undefined)?.number ?? "YOUR_NUMBER";
@@ -80,9 +81,11 @@ export function banner(
   const lines = [
     `otpd listens on ${at}`,
     "",
-    providers.includes("console")
+    providersNamed({ providers }).every((name) => name === "console")
       ? "This is the development setup: it needs no configuration, and it prints each SMS here instead of sending it."
-      : `This is the development setup. It sends real SMS, by ${providers.join(", ")}.`,
+      : `This is the development setup. It sends real messages, by ${providersNamed({ providers })
+          .filter((name) => name !== "console")
+          .join(", ")}.`,
     "",
     ...key,
     "",

@@ -29,9 +29,9 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
     system: tracing.system(base.system),
     tenantOf: tenants.tenantOf,
     refreshTenants: tenants.refresh,
-    onCall(provider, outcome, durationMs, ...of) {
-      telemetry.providerCall(provider, outcome, durationMs);
-      metrics?.providerCall(provider, outcome, durationMs, ...of);
+    onCall(provider, outcome, durationMs, job, startMs) {
+      telemetry.providerCall(provider, outcome, durationMs, job.message.channel);
+      metrics?.providerCall(provider, outcome, durationMs, job, startMs);
     },
     onDailyShare: shareTeller(base),
     onFault: base.onFault("worker"),

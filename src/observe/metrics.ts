@@ -7,7 +7,7 @@
  */
 import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import { channelsOn } from "../otp/channel.ts";
+import type { Channel } from "../otp/channel.ts";
 import type { VerifyResult } from "../otp/decisions.ts";
 import type { TryOutcome } from "../otp/endpoint.ts";
 import type { SendOutcome } from "../otp/message.ts";
@@ -20,9 +20,10 @@ import { createConversions } from "./conversions.ts";
 import { callOutcomeOf, callOutcomes, isOurs, type FinishedCall } from "./outcome.ts";
 import { counters, histograms } from "./series.ts";
 
-/** A provider whose breaker can be asked. */
+/** A provider of a channel, whose breaker can be asked. */
 export interface WatchedProvider {
   readonly name: string;
+  readonly channel: Channel;
   /** True while calls are let through. */
   readonly isClosed: () => boolean;
 }
@@ -95,7 +96,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       if (outcome.kind === "accepted" || outcome.kind === "ambiguous") handedOver(provider, outcome, job);
     },
     async render() {
-      for (const { name } of options.providers) providers.begin(name);
+      for (const { name, channel } of options.providers) providers.begin(name, channel);
       await readGauges();
       const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
       return { type: registry.contentType, body: `${own}\n${process}` };
@@ -241,8 +242,8 @@ function providerMetrics(registry: Registry) {
       providerSeconds(name, channel).observe(durationMs / 1_000);
       if (failures === 0) handOff().observe((startMs - (copy === 0 ? verification.createMs : now)) / 1_000);
     },
-    begin(name: string): void {
-      for (const outcome of providerOutcomes) for (const channel of channelsOn) providerCalls(name, outcome, channel);
+    begin(name: string, channel: Channel): void {
+      for (const outcome of providerOutcomes) providerCalls(name, outcome, channel);
     },
   };
 }
@@ -307,7 +308,7 @@ function gaugesOf(registry: Registry, { system, store, providers }: MetricsOptio
   const breaker = gauge(
     "otp_provider_breaker_open",
     "1 while a provider's circuit breaker is open or tries it, else 0.",
-    ["provider"],
+    ["provider", "channel"],
   );
   const events = gauge(
     "otp_events_waiting",
@@ -318,7 +319,7 @@ function gaugesOf(registry: Registry, { system, store, providers }: MetricsOptio
     "For how long the event that waits longest has been due; 0 when none is.",
   );
   return async () => {
-    for (const { name, isClosed } of providers) breaker.set({ provider: name }, isClosed() ? 0 : 1);
+    for (const { name, channel, isClosed } of providers) breaker.set({ provider: name, channel }, isClosed() ? 0 : 1);
     const from = store();
     const now = from.now();
     const within = <T>(read: Promise<T>) => inTime(system, readTimeoutMs, read).catch(() => undefined);

@@ -121,7 +121,7 @@ export function createTracing(service: string): Tracing {
     provider: (provider) => ({
       ...provider,
       send(sms, signal) {
-        const attributes = { "otp.provider": provider.name, "otp.country": sms.region };
+        const attributes = { "otp.provider": provider.name, "otp.channel": sms.channel, "otp.country": sms.region };
         const parent = current.getStore() ?? ROOT_CONTEXT;
         const start = { name: `provider ${provider.name}`, kind: SpanKind.CLIENT, attributes, parent };
         return within(

@@ -11,6 +11,7 @@
 import { timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";
 import type { Instant } from "../system.ts";
+import type { Channel } from "./channel.ts";
 import { digest } from "./key-ring.ts";
 import { ok, refuse, type Result } from "./reason.ts";
 import { Secret } from "./secret.ts";
@@ -41,6 +42,11 @@ export function isTest(kind: KeyKind): boolean {
   return kind === "test" || kind === "pubtest";
 }
 
+/** The channels that a key is bound to; undefined for one that may use any. Pure. */
+export function channelsNamed({ kind, channels }: Pick<ApiKey, "kind" | "channels">): readonly Channel[] | undefined {
+  return isPublishable(kind) ? channels : undefined;
+}
+
 /** What is stored of a key. */
 export interface ApiKey {
   readonly id: string;
@@ -52,6 +58,8 @@ export interface ApiKey {
   readonly origins: readonly string[];
   /** True for a publishable key of native apps, which send no Origin. */
   readonly isApp: boolean;
+  /** The channels that a publishable key may use. They mean nothing to a secret key, which may use any. */
+  readonly channels: readonly Channel[];
   readonly digest: Uint8Array;
   readonly createMs: Instant;
   readonly expireMs: Instant | null;

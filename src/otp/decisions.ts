@@ -1,5 +1,5 @@
 /**
- * The decisions about a verification: send, verify, resend, cancel. A decision is a pure function of what the store has
+ * The decisions about a verification: send, verify, cancel; a resend's is in resending.ts. A decision is a pure function of what the store has
  * loaded and locked (its view) and of facts that were made beforehand; it returns what to write and what to answer. It
  * never asks the time, never waits, and may be run twice on the same view. A refusal is part of the answer, so what it
  * counts is committed with it.
@@ -8,20 +8,18 @@ import type { Instant } from "../system.ts";
 import { passOf } from "./bot-pass.ts";
 import type { Channel } from "./channel.ts";
 import { codesMatch, deriveCode, parseCode, whyNoCode } from "./code.ts";
-import { countMessage, dailyMaxOf, dailyOf, type Counting, type Share } from "./daily-cap.ts";
-import { limitReached, prefixRefused, rateLimited, spendLimited } from "./denial.ts";
-import { blocked, refusalOf } from "./destination.ts";
+import { prefixRefused } from "./denial.ts";
+import { refusalOf } from "./destination.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { emptyLog } from "./log.ts";
-import { newMessage, type Message } from "./message.ts";
-import { spendNamed, type LimitKey } from "./named-limit.ts";
 import { openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
-import { judgeResend, judgeSend, type Judgment, type PrefixRecord } from "./pumping-guard.ts";
-import { giveBackAll, spendAll } from "./rate-limit.ts";
-import type { Refusal, Result } from "./reason.ts";
+import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed, type Refused, type SendTerms } from "./owing.ts";
+import { judgeSend } from "./pumping-guard.ts";
+import { giveBackAll } from "./rate-limit.ts";
+import type { Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
 import { codeLengthUnder, noGuesses, type Guesses } from "./spraying.ts";
@@ -73,22 +71,6 @@ export interface SendFacts {
   readonly knownUser: boolean;
 }
 
-/** A message that is owed from now on, in its worker's hand. `share` of the daily cap is to be warned of. */
-interface Owed {
-  readonly verification: Verification;
-  readonly message: Message;
-  readonly now: Instant;
-  /** The TATs of the phone's buckets, this message spent. */
-  readonly tatsMs: readonly Instant[];
-  readonly share?: Share | undefined;
-}
-
-interface Refused {
-  readonly kind: "refused";
-  readonly refusal: Refusal;
-  readonly share?: Share | undefined;
-}
-
 /** A send that is admitted may have passed the bot check before: `passUntilMs`. */
 export type AdmissionResult =
   | { readonly kind: "admitted"; readonly passUntilMs: Instant | undefined }
@@ -108,7 +90,7 @@ export function decideAdmission(
   const precedent = claim && precedentFor(view, claim, view.recorded);
   if (precedent !== undefined) return nothing(precedent);
   if (!facts.ok) return nothing({ kind: "refused", refusal: facts.refusal });
-  const refusal = refusalOf(facts.value.tenant, facts.value.phone, view.verdict, policy);
+  const refusal = refusalOf(facts.value.tenant, facts.value, view.verdict, policy);
   if (refusal !== undefined) return nothing({ kind: "refused", refusal });
   return nothing({ kind: "admitted", passUntilMs: claim && passOf(claim, view.record, view.now) });
 }
@@ -118,16 +100,6 @@ export type SendResult =
   | ({ readonly kind: "opened"; readonly passUntilMs?: Instant | undefined } & Owed)
   | Replay
   | Refused;
-
-/** What a send is decided by, beside what is asked. */
-export interface SendTerms {
-  readonly claim: IdempotencyClaim | undefined;
-  readonly policy: Policy;
-  /** What the limits outside the store have to say, if they refuse. */
-  readonly limited?: Refusal | undefined;
-  /** The tenant's limits that the send names. */
-  readonly limitKeys?: readonly LimitKey[];
-}
 
 /**
  * Decides a send. In order: idempotency, what the door said (channel, phone), the destination, the prefix (of a number that
@@ -151,13 +123,8 @@ export function decideSend(
     : nextDigits(view, phone, policy);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
-  const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
-  if (!spent.allowed) return rateLimited(spent);
-  const named = spendNamed(limitKeys, phone.limitTats ?? [], now);
-  if (!named.allowed) return limitReached(named);
-  const cap = dailyMaxOf(facts.value.tenant, policy);
-  const counting = countMessage(view.daily, cap, now);
-  if (!counting.counted) return spendLimited(counting, cap);
+  const spent = spendFor({ ...view, phone }, facts.value.tenant, policy, limitKeys);
+  if (!spent.allowed) return spent.decided;
 
   const { phone: number, ...kept } = facts.value;
   const opened: Verification = {
@@ -178,30 +145,18 @@ export function decideSend(
     log: emptyLog,
   };
   const verification = withNote(opened, { kind: "send", outcome: opened.channel }, now);
-  const message = owedMessage(verification, now, counting);
-  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, share: counting.share };
+  const message = owedMessage(verification, verification.channel, now, spent.day);
+  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, share: spent.share };
   return {
     writes: {
       verification,
       message,
-      tats: spent.tatsMs,
-      ...(limitKeys.length === 0 ? {} : { limitTats: named.tats }),
+      ...spent.writes,
       ...prefixChangeOf(judgment),
-      ...dailyOf(counting, cap),
       ...recordOf(claim, verification.id, null, now),
     },
     result: { kind: "opened", ...owed, passUntilMs: door.passUntilMs },
   };
-}
-
-/** The latest message of a verification, which is counted under the daily cap. */
-function owedMessage(
-  { id, resends, channel, expireMs }: Verification,
-  now: Instant,
-  { day }: Extract<Counting, { counted: true }>,
-): Message {
-  const deadlineMs = expireMs - policies.sendLifeMinMs;
-  return newMessage({ verificationId: id, copy: resends, channel, now, deadlineMs, countedDay: day });
 }
 
 /** Digits of the next code, by the phone's own history and by spraying at its tenant. */
@@ -210,7 +165,7 @@ function nextDigits({ now, guesses }: SendView, phone: PhoneView, policy: Policy
   return digits === "refuse" ? digits : codeLengthUnder(guesses ?? noGuesses, digits, policy);
 }
 
-// ---- verify, resend, cancel -----------------------------------------------------------------------------------------
+// ---- verify, cancel ------------------------------------------------------------------------------------------------
 
 export interface VerifyFacts {
   readonly code: Secret;
@@ -299,58 +254,6 @@ function stagedEnd({ tenant, kid, id, phoneBox }: Verification, keys: KeyRing): 
   return outcome === "expired" ? "EXPIRED" : outcome === "locked" ? "LOCKED" : undefined;
 }
 
-export type ResendResult = ({ readonly kind: "resent" } & Owed) | Replay | Refused;
-
-/**
- * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry, RESENDS_EXHAUSTED (also
- * when the next one would come too late), RESEND_TOO_SOON, DESTINATION_BLOCKED (by an entry made since), the prefix,
- * `limited` as in `decideSend`, the phone's limits, the daily cap. Never extends the lifetime, never resets attempts.
- */
-export function decideResend(
-  view: UpdateView,
-  claim: IdempotencyClaim | undefined,
-  policy: Policy,
-  limited?: Refusal,
-): Decided<ResendResult> {
-  const standing = standingOf(view, claim);
-  if (standing.kind !== "pending") return decidedBy(standing);
-  const { verification, phone, now } = standing;
-  if (policies.resendsLeft(verification, policy, now).count === 0) return nothing(refused("RESENDS_EXHAUSTED"));
-  if (now < verification.nextResendMs) {
-    return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
-  }
-  if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });
-  const judgment = isJudged(view) ? judgeResend(view.prefix, now) : undefined;
-  const stopped = prefixRefused(judgment, policy);
-  if (stopped !== undefined) return stopped;
-  if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
-  const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
-  if (!spent.allowed) return rateLimited(spent);
-  const cap = dailyMaxOf(verification.tenant, policy);
-  const counting = countMessage(view.daily, cap, now);
-  if (!counting.counted) return spendLimited(counting, cap);
-
-  const resends = verification.resends + 1;
-  const nextResendMs = now + (policy.resendGapsMs[resends] ?? 0);
-  const resent = withNote(
-    { ...verification, resends, delivery: "SENDING", nextResendMs },
-    { kind: "resend", outcome: verification.channel },
-    now,
-  );
-  const message = owedMessage(resent, now, counting);
-  return {
-    writes: {
-      verification: resent,
-      message,
-      tats: spent.tatsMs,
-      ...prefixChangeOf(judgment),
-      ...dailyOf(counting, cap),
-      ...recordOf(claim, resent.id, null, now),
-    },
-    result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, share: counting.share },
-  };
-}
-
 export type CancelResult = { readonly kind: "canceled"; readonly verification: Verification } | Replay | Refused;
 
 /** Decides a cancel: a pending verification becomes CANCELED, a canceled one is answered again, any other is refused. */
@@ -365,13 +268,4 @@ export function decideCancel(view: UpdateView, claim: IdempotencyClaim | undefin
     writes: { verification: canceled, ...recordOf(claim, canceled.id, { at: standing.now }, standing.now) },
     result: { kind: "canceled", verification: canceled },
   };
-}
-
-/** Whether the guard judges a send: not one to a number that the operator allows. */
-function isJudged<View extends CallView>(view: View): view is View & { readonly prefix: PrefixRecord } {
-  return view.prefix !== undefined && view.verdict !== "allow";
-}
-
-function prefixChangeOf(judgment: Judgment | undefined): Pick<Writes, "prefix"> {
-  return judgment === undefined ? {} : { prefix: judgment.change };
 }

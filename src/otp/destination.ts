@@ -5,7 +5,8 @@
  * list say.
  */
 import type { Instant } from "../system.ts";
-import type { PhoneNumber } from "./phone-number.ts";
+import type { Channel } from "./channel.ts";
+import { objectionTo, type PhoneNumber } from "./phone-number.ts";
 import type { Policy } from "./policy.ts";
 import { refuse, type Refusal, type Result } from "./reason.ts";
 import { isFictional, isSandbox, sandboxOutcome } from "./sandbox.ts";
@@ -59,7 +60,7 @@ export function admitNumber(tenant: string, phone: Result<PhoneNumber>): Result<
 
 /** The sandbox takes the numbers it has an outcome for, and no others. Pure. */
 function admitToSandbox(phone: Result<PhoneNumber>): Result<PhoneNumber> {
-  const outcome = phone.ok && phone.value.objection === undefined ? sandboxOutcome(phone.value.e164) : undefined;
+  const outcome = phone.ok && phone.value.kind === "mobile" ? sandboxOutcome(phone.value.e164) : undefined;
   if (outcome === undefined) {
     return refuse("PHONE_INVALID", {
       field: "phone",
@@ -70,18 +71,19 @@ function admitToSandbox(phone: Result<PhoneNumber>): Result<PhoneNumber> {
 }
 
 /**
- * Why a number gets no message, or undefined when it may. `verdict` is that of its longest entry. In order: PHONE_INVALID
+ * Why a number gets no message by a channel, or undefined when it may. `verdict` is that of its longest entry. In order: PHONE_INVALID
  * or PHONE_NOT_MOBILE, DESTINATION_BLOCKED, COUNTRY_NOT_ALLOWED; none of them for an allowed number. The country is the
  * number's, not its calling code's: `+44 7911…` is Guernsey's. The sandbox asks no list. Pure.
  */
 export function refusalOf(
   tenant: string,
-  phone: PhoneNumber,
+  { phone, channel }: { readonly phone: PhoneNumber; readonly channel: Channel },
   verdict: Verdict | undefined,
   policy: Policy,
 ): Refusal | undefined {
   if (isSandbox(tenant) || verdict === "allow") return undefined;
-  if (phone.objection !== undefined) return phone.objection;
+  const objection = objectionTo(phone, channel);
+  if (objection !== undefined) return objection;
   if (verdict === "block") return blocked;
   const { allowedCountries: allowed } = policy;
   return allowed === undefined || allowed.has(phone.region)

@@ -10,7 +10,7 @@ import { maskPhone, type E164 } from "./phone-number.ts";
 import { dayMs } from "./policy.ts";
 import type { PrefixDecision } from "./pumping-guard.ts";
 import { isSandbox, realTenantOf } from "./sandbox.ts";
-import { terminalReason, type Verification, type Writes } from "./verification.ts";
+import { channelsUsed, terminalReason, type Verification, type Writes } from "./verification.ts";
 import type { Instant } from "../system.ts";
 
 export const eventTypes = [
@@ -174,6 +174,7 @@ function factsOf(v: Verification): Record<string, unknown> {
     request_id: v.id,
     tenant: realTenantOf(v.tenant),
     channel: v.channel,
+    channels: channelsUsed(v),
     country: v.region,
     purpose: v.purpose,
     state: `STATE_${v.state}`,

@@ -56,10 +56,12 @@ export interface Log {
 export const entriesMax = 32;
 export const emptyLog: Log = { entries: [], omitted: 0 };
 
-/** The log with one more entry. One that is full keeps how it began and what came last. Pure. */
+/** The log with one more entry. One that is full keeps how it began, what was owed, and what came last. Pure. */
 export function withEntry({ entries, omitted }: Log, entry: LogEntry): Log {
   if (entries.length < entriesMax) return { entries: [...entries, entry], omitted };
-  return { entries: [...entries.toSpliced(entriesMax / 2, 1), entry], omitted: Math.min(255, omitted + 1) };
+  const half = entriesMax / 2;
+  const left = entries.findIndex((each, i) => i >= half && each.kind !== "resend");
+  return { entries: [...entries.toSpliced(left < 0 ? half : left, 1), entry], omitted: Math.min(255, omitted + 1) };
 }
 
 /** How a call ended, as the log says it. Pure. */

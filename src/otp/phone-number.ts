@@ -7,6 +7,7 @@
  */
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { parsePhoneNumberFromString } from "libphonenumber-js/max";
+import type { Channel } from "./channel.ts";
 import { hmac, type KeyRing, type MasterKey } from "./key-ring.ts";
 import { ok, refuse, type Refusal, type Result } from "./reason.ts";
 
@@ -20,12 +21,14 @@ export interface PhoneNumber {
    * calling code's country; "001" for a number of no country.
    */
   readonly region: string;
-  /**
-   * Why it gets no SMS as far as the number plans know: PHONE_INVALID or PHONE_NOT_MOBILE. Plans grow stale, so an
-   * operator's word may overturn it (destination.ts).
-   */
-  readonly objection?: Refusal;
+  readonly kind: PhoneKind;
 }
+
+/**
+ * What the number plans say that a number is. `other` is of a kind that gets neither a text nor a call from here: premium
+ * rate, shared cost, toll free and the like; `satellite` is of a network of no country; `unknown` is no number of any plan.
+ */
+export type PhoneKind = "mobile" | "landline" | "satellite" | "other" | "unknown";
 
 /** Longer input is refused unread. */
 const inputCharsMax = 32;
@@ -52,7 +55,7 @@ export const mainCountries: ReadonlyMap<string, string> = new Map([
 /**
  * Reads a number as a person or a program may write it: `+`, then digits, with spaces and the usual punctuation anywhere.
  * Refuses as PHONE_INVALID what is not in international form or has text around it. What is in that form and yet no
- * valid number, or of a kind that gets no SMS, comes with an objection. Pure.
+ * valid number is of an unknown kind. Pure.
  */
 export function parsePhoneNumber(typed: string): Result<PhoneNumber> {
   // libphonenumber folds full-width and Arabic-Indic digits into ASCII; a caller that sends those has not read the
@@ -65,8 +68,7 @@ export function parsePhoneNumber(typed: string): Result<PhoneNumber> {
   const type = parsed?.getType();
   if (parsed !== undefined && type !== undefined && parsed.ext === undefined) {
     const region = parsed.country ?? noCountry;
-    const objection = objectionTo(type, region);
-    return ok({ e164: parsed.number as E164, region, ...(objection === undefined ? {} : { objection }) });
+    return ok({ e164: parsed.number as E164, region, kind: kindOf(type, region) });
   }
   // Without a plan nobody can tell a trunk prefix from a digit, so such a number has one spelling: its digits as they are.
   // Were one taken away, both spellings would reach the same phone, with a bucket each.
@@ -74,16 +76,45 @@ export function parsePhoneNumber(typed: string): Result<PhoneNumber> {
   if (!/^\+[1-9]\d{6,14}$/.test(e164) || (parsed !== undefined && parsed.number !== e164))
     return refuse("PHONE_INVALID", { field: "phone" });
   const region = parsed?.country ?? mainCountries.get(parsed?.countryCallingCode ?? "") ?? noCountry;
-  return ok({ e164: e164 as E164, region, objection: { reason: "PHONE_INVALID", field: "phone" } });
+  return ok({ e164: e164 as E164, region, kind: "unknown" });
 }
 
-/** What speaks against a valid number of this type. */
-function objectionTo(type: string, region: string): Refusal | undefined {
-  if (type !== "MOBILE" && type !== "FIXED_LINE_OR_MOBILE") return { reason: "PHONE_NOT_MOBILE", field: "phone" };
-  if (region !== noCountry) return undefined;
-  const message = "phone is of a satellite or international network, which gets no SMS from here.";
-  return { reason: "PHONE_NOT_MOBILE", field: "phone", message };
+/** What the number plans say of a number in canonical form. Pure. */
+export function readNumber(e164: E164): PhoneNumber {
+  const parsed = parsePhoneNumber(e164);
+  return parsed.ok ? parsed.value : { e164, region: noCountry, kind: "unknown" };
 }
+
+/** The kind of a valid number of this type. */
+function kindOf(type: string, region: string): PhoneKind {
+  if (type === "FIXED_LINE") return region === noCountry ? "satellite" : "landline";
+  if (type !== "MOBILE" && type !== "FIXED_LINE_OR_MOBILE") return "other";
+  return region === noCountry ? "satellite" : "mobile";
+}
+
+/**
+ * What speaks against a message to a number by a channel, as far as the number plans know: PHONE_INVALID or
+ * PHONE_NOT_MOBILE. Mobiles get all, landlines are called alone. Plans grow stale, so an operator's word may overturn it
+ * (destination.ts). Pure.
+ */
+export function objectionTo({ kind }: Pick<PhoneNumber, "kind">, channel: Channel): Refusal | undefined {
+  if (kind === "mobile" || (kind === "landline" && channel === "voice")) return undefined;
+  if (kind === "unknown") return { reason: "PHONE_INVALID", field: "phone" };
+  return kind === "satellite"
+    ? {
+        reason: "PHONE_NOT_MOBILE",
+        field: "phone",
+        message: `phone is of a satellite or international network, which gets ${gets[channel]} from here.`,
+      }
+    : { reason: "PHONE_NOT_MOBILE", field: "phone", message: unfit[channel] };
+}
+
+const gets: Readonly<Record<Channel, string>> = { sms: "no SMS", voice: "no call", whatsapp: "no WhatsApp message" };
+const unfit: Readonly<Record<Channel, string>> = {
+  sms: "phone is not a mobile number, so it gets no SMS.",
+  voice: "phone is neither a mobile number nor a landline, so it is not called.",
+  whatsapp: "phone is not a mobile number, so it gets no WhatsApp message.",
+};
 
 /** Hides a number for people: `+31612345678` becomes `+31••••••78`. */
 export function maskPhone(e164: string): string {

@@ -3,7 +3,6 @@
  * an exception is a bug. Adding a reason here without its row, or here without the proto's `Reason`, does not compile
  * (`server/rpc/errors.ts` compares the two). The sentence may change; a reason never does.
  */
-import { channelsOffered } from "./channel.ts";
 
 /** The gRPC codes in use, in the spelling of gRPC's own documentation. */
 export type StatusCode =
@@ -30,9 +29,12 @@ interface ReasonRow {
 export const reasons = {
   INVALID_REQUEST: { code: "INVALID_ARGUMENT", sentence: "The request is malformed." },
   PHONE_INVALID: { code: "INVALID_ARGUMENT", sentence: "phone is not a valid number in E.164, such as +31612345678." },
-  PHONE_NOT_MOBILE: { code: "INVALID_ARGUMENT", sentence: "phone is not a mobile number, so it gets no SMS." },
+  PHONE_NOT_MOBILE: {
+    code: "INVALID_ARGUMENT",
+    sentence: "phone gets no message by this channel: it is not a mobile number.",
+  },
   PHONE_UNREACHABLE: { code: "INVALID_ARGUMENT", sentence: "No provider can reach this phone." },
-  CHANNEL_UNSUPPORTED: { code: "INVALID_ARGUMENT", sentence: channelsOffered() },
+  CHANNEL_UNSUPPORTED: { code: "INVALID_ARGUMENT", sentence: "channel is not offered here." },
   CODE_MALFORMED: { code: "INVALID_ARGUMENT", sentence: "code has the wrong number of digits. No attempt was spent." },
   PURPOSE_MISMATCH: {
     code: "INVALID_ARGUMENT",

@@ -6,7 +6,7 @@ import type { KeyRing, MasterKey } from "./key-ring.ts";
 import type { E164 } from "./phone-number.ts";
 import { isSandbox } from "./sandbox.ts";
 import { signClaims, type PublicJwk } from "./signing-key.ts";
-import { bindOf, type Verification } from "./verification.ts";
+import { bindOf, channelsUsed, type Verification } from "./verification.ts";
 
 /** How long a receipt is good for, in seconds. */
 export const receiptLifeSeconds = 300;
@@ -34,6 +34,7 @@ export function receiptOf(key: MasterKey, verification: Verification, phone: E16
     aud: parties.audience,
     sub: id,
     phone,
+    channels: channelsUsed(verification),
     ...(purpose === "" ? {} : { purpose }),
     ...(bind === "" ? {} : { bind: bindOf(bind) }),
     iat,

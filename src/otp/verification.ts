@@ -145,6 +145,15 @@ export function withNote(verification: Verification, note: Note, now: Instant): 
   return { ...verification, log: withEntry(verification.log, entry) };
 }
 
+/** The channels that the messages of a verification were owed by, in the order in which each came up first. Pure. */
+export function channelsUsed({ log, resends, channel }: Verification): readonly Channel[] {
+  const byCopy = new Map<number, Channel>([[0, channel]]);
+  for (const entry of log.entries) if (entry.kind === "resend") byCopy.set(entry.copy, entry.outcome);
+  // A resend that never left is taken back, and its copy is the next one's.
+  const used = [...byCopy].filter(([copy]) => copy <= resends).toSorted(([a], [b]) => a - b);
+  return [...new Set(used.map(([, each]) => each))];
+}
+
 /** A pending verification whose time is over, brought to EXPIRED as of that time. Pure. */
 export function expire(verification: Verification): Verification {
   return end(verification, "EXPIRED", verification.expireMs);

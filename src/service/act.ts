@@ -3,6 +3,7 @@
  */
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
+import type { Channel } from "../otp/channel.ts";
 import type { Share } from "../otp/daily-cap.ts";
 import { resendsLeft, type Policy } from "../otp/policy.ts";
 import { ok, type Refusal, type Result } from "../otp/reason.ts";
@@ -21,6 +22,8 @@ export interface ActTools {
   readonly tenantOf: TenantOf;
   readonly phoneOf: PhoneOf;
   readonly handOver: HandOver;
+  /** The channels that a provider is configured for. */
+  readonly channelsOn: readonly Channel[];
   /** Called once a tenant and day when a share of its daily cap is reached. */
   readonly onDailyShare: (tenant: string, share: Share) => void;
 }

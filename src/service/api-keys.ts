@@ -12,6 +12,7 @@ import {
   type PresentedKey,
   type Scope,
 } from "../otp/api-key.ts";
+import { defaultChannel, type Channel } from "../otp/channel.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import { ok, type Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
@@ -33,6 +34,8 @@ export interface KeySpec {
   /** For a publishable key: the origins it lists, in canonical form, and whether apps may use it. */
   readonly origins?: readonly string[];
   readonly isApp?: boolean;
+  /** The channels that it may use; SMS alone unless given. */
+  readonly channels?: readonly Channel[];
 }
 
 /** A key to be stored, and its text, which is stored nowhere. */
@@ -61,7 +64,7 @@ export async function issueFirstKeys(
 function makeKey(store: Store, system: System, spec: KeySpec): IssuedKey {
   const { id, text, digest } = makeApiKey(spec.kind, system.randomBytes(apiKeyBytes));
   const life = { createMs: store.now(), revokeMs: null, lastUseMs: null };
-  return { key: { origins: [], isApp: false, ...spec, ...life, id, digest }, text };
+  return { key: { origins: [], isApp: false, channels: [defaultChannel], ...spec, ...life, id, digest }, text };
 }
 
 /**
@@ -74,13 +77,14 @@ export interface OwnKeys {
   find(id: string): ApiKey | undefined;
 }
 
-export function createOwnKeys(system: System): OwnKeys {
+/** `channels` are those that its keys may use. */
+export function createOwnKeys(system: System, channels: readonly Channel[]): OwnKeys {
   const keys = new Map<string, ApiKey>();
   return {
     make(spec) {
       const { id, text, digest } = makeApiKey(spec.kind, system.randomBytes(apiKeyBytes));
       const life = { createMs: system.now(), expireMs: null, revokeMs: null, lastUseMs: null };
-      keys.set(id, { ...spec, ...life, id, digest, isApp: false });
+      keys.set(id, { ...spec, ...life, id, digest, isApp: false, channels });
       return text;
     },
     find: (id) => keys.get(id),

@@ -2,7 +2,7 @@
  * What a caller brings to the acts of the service, and what it is answered.
  */
 import type { Channel } from "../otp/channel.ts";
-import type { Delivery } from "../otp/message.ts";
+import type { Delivery, Message } from "../otp/message.ts";
 import type { E164 } from "../otp/phone-number.ts";
 import type { Reason, Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
@@ -19,6 +19,8 @@ export interface Caller {
   readonly idempotencyKey: string | undefined;
   /** True if the key is one that anybody may hold, such as a web page's. */
   readonly isPublishable: boolean;
+  /** The channels that such a key names; undefined for any that is on. */
+  readonly channels?: readonly Channel[] | undefined;
   /** The address that the call comes from, where it is known. */
   readonly address?: string | undefined;
   /** Its permit from the limit of the address it sends for; absent where there is no such limit. */
@@ -48,6 +50,12 @@ export interface VerifyCommand {
   readonly bind: Readonly<Record<string, string>>;
 }
 
+export interface ResendCommand {
+  readonly id: string;
+  /** Empty for that which the send was for. */
+  readonly channel: string;
+}
+
 /** What send and resend answer: the verification as of `at`. */
 export interface Sent {
   readonly id: string;
@@ -74,6 +82,9 @@ export interface Canceled {
   readonly cancelMs: Instant;
 }
 
+/** A message as get answers it. */
+export type SeenMessage = Pick<Message, "channel" | "provider" | "delivery" | "detail">;
+
 /** What get answers. */
 export interface Seen extends Sent {
   readonly phone: E164;
@@ -83,9 +94,8 @@ export interface Seen extends Sent {
   readonly createMs: Instant;
   readonly endMs: Instant | null;
   readonly attemptsRemaining: number;
-  /** Which provider has the latest message or answered last, and its word on why it did not go through. */
-  readonly provider: string;
-  readonly deliveryDetail: string;
+  /** In the order in which they were owed. */
+  readonly messages: readonly SeenMessage[];
 }
 
 /** A result, and whether it is that of an earlier call with the same Idempotency-Key. */

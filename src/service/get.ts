@@ -13,7 +13,7 @@ export async function get(tools: ActTools, caller: Caller, id: string): Promise<
   if (v === undefined) return answer(refuse("REQUEST_NOT_FOUND"));
   const sent = await sentNow(tools, v);
   const { state } = sent;
-  const latest = (await store.readMessages(v.id)).at(-1);
+  const messages = await store.readMessages(v.id);
   return answer(
     ok({
       ...sent,
@@ -24,8 +24,7 @@ export async function get(tools: ActTools, caller: Caller, id: string): Promise<
       createMs: v.createMs,
       endMs: v.endMs ?? (state === "EXPIRED" ? v.expireMs : null),
       attemptsRemaining: state === "PENDING" ? v.attemptsMax - v.attempts : 0,
-      provider: latest?.provider ?? "",
-      deliveryDetail: latest?.detail ?? "",
+      messages,
     }),
   );
 }

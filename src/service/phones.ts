@@ -2,6 +2,7 @@
  * The acts of support: what became of the messages to one phone, how much it may still get, and a fresh start for it; and
  * what the pumping guard knows of a prefix, why it decided as it did, and how to lift a trip.
  */
+import { defaultChannel, type Channel } from "../otp/channel.ts";
 import { refusalOf, type Destination } from "../otp/destination.ts";
 import { phoneIndex, type PhoneNumber } from "../otp/phone-number.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
@@ -60,8 +61,13 @@ export interface PhonesOptions {
 
 const requestsMax = 20;
 
-/** Reads all that is known of a phone. */
-export async function showPhone(options: PhonesOptions, tenant: string, phone: PhoneNumber): Promise<PhoneReport> {
+/** Reads all that is known of a phone, for messages by one of these channels. */
+export async function showPhone(
+  options: PhonesOptions,
+  tenant: string,
+  phone: PhoneNumber,
+  channels: readonly Channel[] = [defaultChannel],
+): Promise<PhoneReport> {
   const { store, policy } = options;
   const now = store.now();
   const refs = refsOf(options, tenant, phone);
@@ -72,9 +78,10 @@ export async function showPhone(options: PhonesOptions, tenant: string, phone: P
   const allowances = await Promise.all(refs.map((ref) => allowancesOf(options, ref, now)));
   const verifications = await store.listVerifications(stranger.indexes, requestsMax);
   const entry = await store.registry.findDestination(tenant, phone.e164);
+  const refusals = channels.map((channel) => refusalOf(tenant, { phone, channel }, entry?.verdict, policy));
   return {
     entry,
-    refusal: refusalOf(tenant, phone, entry?.verdict, policy),
+    refusal: refusals.includes(undefined) ? undefined : refusals[0],
     isCountryAllowed: policy.allowedCountries?.has(phone.region) ?? true,
     codeLength: codeLength === "refuse" ? codeLength : codeLengthUnder(guesses, codeLength, policy),
     isTenantGuessedAt: isSpraying(guesses),

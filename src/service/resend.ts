@@ -1,27 +1,38 @@
 /**
  * Resend: the same code is owed once more.
  */
+import { channelName, channelsFor } from "../otp/channel.ts";
 import { dailyMaxOf } from "../otp/daily-cap.ts";
-import { decideResend } from "../otp/decisions.ts";
 import { listedNumber } from "../otp/destination.ts";
-import { openPhone } from "../otp/phone-number.ts";
+import { openPhone, readNumber, type E164 } from "../otp/phone-number.ts";
+import { decideResend } from "../otp/resending.ts";
+import type { Verification } from "../otp/verification.ts";
 import type { UpdateScope } from "../store/store.ts";
 import { answer, claimOf, policyOf, replaySent, scopeOf, type ActTools } from "./act.ts";
-import type { Answer, Caller, Sent } from "./calls.ts";
+import type { Answer, Caller, ResendCommand, Sent } from "./calls.ts";
 import { keptIfSpent } from "./quotas.ts";
 
-export async function resend(tools: ActTools, caller: Caller, id: string): Promise<Answer<Sent>> {
-  const { store, keys } = tools;
+export async function resend(tools: ActTools, caller: Caller, { id, channel }: ResendCommand): Promise<Answer<Sent>> {
+  const { store, keys, channelsOn } = tools;
   const { tenant, permit } = caller;
-  const claim = claimOf(tools, caller, "ResendOtp", [id]);
+  const asked = channel === "" ? undefined : channelName(channel);
+  // Without a channel it is the request of those who know of none.
+  const claim = claimOf(tools, caller, "ResendOtp", asked === undefined ? [id] : [id, asked]);
   const policy = policyOf(tools, tenant);
+  const phoneOf = (v: Verification): E164 => openPhone(keys, v.kid, v.id, v.phoneBox);
   const scope: UpdateScope = {
     ...scopeOf(tools, caller, id, claim),
     withPrefix: true,
-    numberOf: (v) => listedNumber(v.tenant, openPhone(keys, v.kid, v.id, v.phoneBox)),
+    numberOf: (v) => listedNumber(v.tenant, phoneOf(v)),
     dailyMax: dailyMaxOf(tenant, policy),
   };
-  const deciding = store.updateVerification(scope, (view) => decideResend(view, claim, policy, permit?.refusal));
+  const facts = {
+    channel: asked,
+    offered: channelsFor(channelsOn, caller.channels),
+    numberOf: (v: Verification) => readNumber(phoneOf(v)),
+  };
+  const terms = { claim, policy, limited: permit?.refusal };
+  const deciding = store.updateVerification(scope, (view) => decideResend(view, facts, terms));
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);
   if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);

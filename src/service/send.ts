@@ -1,7 +1,7 @@
 /**
  * Send: a code is owed to a phone.
  */
-import { channelName, findChannel } from "../otp/channel.ts";
+import { channelName, channelRefused, channelsFor, findChannel } from "../otp/channel.ts";
 import { saltBytes } from "../otp/code.ts";
 import { dailyMaxOf } from "../otp/daily-cap.ts";
 import { decideSend, type SendFacts } from "../otp/decisions.ts";
@@ -70,14 +70,19 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
 }
 
 /** Checks the form of a send: origin, channel, phone. Then draws and derives all that takes randomness or a key. */
-function admit({ tenantOf, system, keys }: SendTools, caller: Caller, command: SendCommand): Result<SendFacts> {
+function admit(
+  { tenantOf, channelsOn, system, keys }: SendTools,
+  caller: Caller,
+  command: SendCommand,
+): Result<SendFacts> {
   const { tenant, keyId } = caller;
   const { templates, origins } = tenantOf(tenant);
   if (command.webOrigin !== undefined && origins?.has(command.webOrigin) === false) {
     return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
   }
-  const channel = findChannel(channelName(command.channel));
-  if (channel === undefined) return refuse("CHANNEL_UNSUPPORTED", { field: "channel" });
+  const offered = channelsFor(channelsOn, caller.channels);
+  const channel = findChannel(channelName(command.channel), offered);
+  if (channel === undefined) return { ok: false, refusal: channelRefused(offered) };
   const phone = admitNumber(tenant, parsePhoneNumber(command.phone));
   if (!phone.ok) return phone;
   const { e164, region } = phone.value;

@@ -6,7 +6,17 @@
 import type { ActTools } from "./act.ts";
 import type { BotCheck } from "./bot-check.ts";
 import { createBotGate } from "./bot-gate.ts";
-import type { Answer, Caller, Canceled, Seen, SendCommand, Sent, Verified, VerifyCommand } from "./calls.ts";
+import type {
+  Answer,
+  Caller,
+  Canceled,
+  ResendCommand,
+  Seen,
+  SendCommand,
+  Sent,
+  Verified,
+  VerifyCommand,
+} from "./calls.ts";
 import { cancel } from "./cancel.ts";
 import { get } from "./get.ts";
 import { createHandOver, type HandOverOptions } from "./hand-over.ts";
@@ -18,7 +28,7 @@ import { verify, type VerifyTools } from "./verify.ts";
 export interface Verifications {
   send(caller: Caller, command: SendCommand): Promise<Answer<Sent>>;
   verify(caller: Caller, command: VerifyCommand): Promise<Answer<Verified>>;
-  resend(caller: Caller, id: string): Promise<Answer<Sent>>;
+  resend(caller: Caller, command: ResendCommand): Promise<Answer<Sent>>;
   cancel(caller: Caller, id: string): Promise<Answer<Canceled>>;
   get(caller: Caller, id: string): Promise<Answer<Seen>>;
 }

@@ -46,7 +46,7 @@ test("create --publishable makes a key that lists its origins once, as browsers 
   };
   expect(key).toBe(`otp_pub_${id}_${key.slice(-38)}`);
   const rights = { kind: "pub", scopes: ["verify", "resend", "read", "cancel"], app: false };
-  const listed = { ...rights, origins: ["https://shop.example", "http://localhost:5173"] };
+  const listed = { ...rights, origins: ["https://shop.example", "http://localhost:5173"], channels: ["sms"] };
   expect(made).toEqual({ ...listed, tenant: "default", name: "", expire_time: null });
   expect(await listKeys()).toContainEqual(expect.objectContaining({ id, ...listed }));
   const line = new RegExp(`^${id} +pub .* https://shop\\.example,http://localhost:5173$`, "m");
@@ -56,13 +56,26 @@ test("create --publishable makes a key that lists its origins once, as browsers 
 test("create --publishable --test --app --allow-send makes a key of the sandbox for apps, which may send", async () => {
   const { output } = await create("--publishable", "--test", "--app", "--allow-send");
   expect(output).toMatch(
-    /^The publishable API key, shown this once:\n\n {2}otp_pubtest_(\w{10})_\w{38}\n\nid \1, may send, verify, resend, read, cancel, for apps, does not expire\n$/,
+    /^The publishable API key, shown this once:\n\n {2}otp_pubtest_(\w{10})_\w{38}\n\nid \1, may send, verify, resend, read, cancel, for apps, by sms, does not expire\n$/,
   );
   expect(await listKeys()).toContainEqual(expect.objectContaining({ kind: "pubtest", origins: [], app: true }));
 });
 
+test("create --publishable --channel names the channels of a key; a secret key has none of its own", async () => {
+  const { output } = await create("--json", "--publishable", "--app", "--channel", "Voice, sms");
+  const { id, channels } = JSON.parse(output) as { id: string; channels: string[] };
+  expect(channels).toEqual(["sms", "voice"]);
+  expect(await listKeys()).toContainEqual(expect.objectContaining({ id, channels }));
+  expect(JSON.parse((await create("--json")).output)).toMatchObject({ channels: null });
+});
+
 test.each<{ args: string[]; says: string }>([
   { args: ["--origin", "https://shop.example"], says: "are for keys made with --publishable" },
+  { args: ["--channel", "voice"], says: "are for keys made with --publishable" },
+  {
+    args: ["--publishable", "--app", "--channel", "sms,pigeon"],
+    says: "--channel must be a list of sms,voice,whatsapp",
+  },
   { args: ["--app"], says: "are for keys made with --publishable" },
   { args: ["--allow-send"], says: "are for keys made with --publishable" },
   { args: ["--publishable"], says: "--publishable needs an --origin" },

@@ -19,7 +19,7 @@ describe("without any variable", () => {
         dataFolder: "./data",
         masterKeys: undefined,
         leakedKeys: [],
-        providers: ["console"],
+        providers: { sms: ["console"], voice: [], whatsapp: [] },
         brand: "otpd",
         sendWaitMs: 2 * secondMs,
         idleMs: 30 * minuteMs,
@@ -329,7 +329,7 @@ describe("production", () => {
   };
 
   test("starts with a way out, a key, a country list and a daily cap", () => {
-    expect(configOf(production)).toMatchObject({ environment: "production", providers: ["webhook"] });
+    expect(configOf(production)).toMatchObject({ environment: "production", providers: { sms: ["webhook"] } });
     // What the server speaks is told to strangers in development alone, unless it is asked for.
     expect([configOf(production).reflection, configOf({}).reflection]).toEqual([false, true]);
     expect([configOf(production).demo, configOf({}).demo]).toEqual([false, true]);

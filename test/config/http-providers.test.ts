@@ -26,7 +26,7 @@ const secrets = { OTP_HTTP_ACME_KEY: "k", OTP_HTTP_ACME_REPORT_KEY: "r" };
 
 test("a declared provider may be named, beside those that come with the service", () => {
   const config = configOf({ ...named, ...secrets, OTP_PROVIDERS: "acme,console" }, readFile);
-  expect(config.providers).toEqual(["acme", "console"]);
+  expect(config.providers.sms).toEqual(["acme", "console"]);
   expect(config.providerSettings.values).toMatchObject({ OTP_HTTP_ACME_KEY: "k", OTP_HTTP_ACME_REPORT_KEY: "r" });
   const { declared } = config.providerSettings;
   expect(describedAs("acme", declared)).toMatchObject({ reportSecret: "OTP_HTTP_ACME_REPORT_KEY" });

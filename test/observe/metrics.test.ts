@@ -141,7 +141,7 @@ describe("after the scenario", () => {
   test("provider calls have their outcome", () => {
     expect(growth("otp_provider_calls_total")).toEqual({ "test accepted sms": 4, "test refused sms": 1 });
     expect(growth("otp_provider_call_seconds_count")).toEqual({ "test sms": 5 });
-    expect(after.value("otp_provider_breaker_open", { provider: "test" })).toBe(0);
+    expect(after.value("otp_provider_breaker_open", { provider: "test", channel: "sms" })).toBe(0);
   });
 
   test("batches of the store are counted and timed", () => {
@@ -304,11 +304,15 @@ describe("what is only looked at when asked", () => {
   });
 
   test("an open breaker shows, and a closed one", async () => {
-    const [open, closed] = [false, true].map((isClosed) => ({ name: `closed ${isClosed}`, isClosed: () => isClosed }));
+    const [open, closed] = [false, true].map((isClosed) => ({
+      name: `closed ${isClosed}`,
+      channel: "sms" as const,
+      isClosed: () => isClosed,
+    }));
     const metrics = createMetrics({ ...nobody, providers: [open, closed].flatMap((each) => each ?? []) });
     const { value } = parseExposition((await metrics.render()).body);
-    expect(value("otp_provider_breaker_open", { provider: "closed false" })).toBe(1);
-    expect(value("otp_provider_breaker_open", { provider: "closed true" })).toBe(0);
+    expect(value("otp_provider_breaker_open", { provider: "closed false", channel: "sms" })).toBe(1);
+    expect(value("otp_provider_breaker_open", { provider: "closed true", channel: "sms" })).toBe(0);
   });
 });
 

@@ -37,6 +37,7 @@ const stored: ApiKey = {
   scopes,
   origins: [],
   isApp: false,
+  channels: ["sms"],
   digest: made.digest,
   createMs: now,
   expireMs: null,

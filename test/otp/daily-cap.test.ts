@@ -3,7 +3,8 @@
  */
 import { describe, expect, test } from "vitest";
 import { dailyMaxOf, isNextCallCounted, countMessage, type DailyCount } from "../../src/otp/daily-cap.ts";
-import { decideResend, decideSend } from "../../src/otp/decisions.ts";
+import { decideSend } from "../../src/otp/decisions.ts";
+import { decideResend } from "../../src/otp/resending.ts";
 import { claim as claimed, settle, unclaim, type SendOutcome } from "../../src/otp/message.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";
@@ -18,6 +19,7 @@ import {
   secondMs,
   sendFacts,
   verificationOf,
+  sameChannel,
 } from "../support/data/examples.ts";
 import { testEpochMs } from "../support/service/system.ts";
 
@@ -118,7 +120,7 @@ describe("a send and a resend", () => {
   const send = (daily: DailyCount, phone = freshPhone, rules = capped) =>
     decideSend({ now: testEpochMs, phone, daily }, ok(sendFacts), { claim, policy: rules });
   const resend = (daily: DailyCount, phone = freshPhone) =>
-    decideResend({ now: due, verification, phone, daily }, claim, capped);
+    decideResend({ now: due, verification, phone, daily }, sameChannel, { claim, policy: capped });
 
   test("count the message they owe", () => {
     for (const { writes, result } of [send(dailyOf(7)), resend(dailyOf(7))]) {

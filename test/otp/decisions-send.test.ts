@@ -3,7 +3,8 @@
  */
 import { describe, expect, test } from "vitest";
 import { deriveCode } from "../../src/otp/code.ts";
-import { decideCancel, decideResend, decideSend } from "../../src/otp/decisions.ts";
+import { decideCancel, decideSend } from "../../src/otp/decisions.ts";
+import { decideResend } from "../../src/otp/resending.ts";
 import type { UpdateView } from "../../src/otp/standing.ts";
 import { leaseMs } from "../../src/otp/message.ts";
 import { emptyHistory } from "../../src/otp/policy.ts";
@@ -24,6 +25,7 @@ import {
   secondMs,
   sendFacts,
   verificationOf,
+  sameChannel,
 } from "../support/data/examples.ts";
 import { testEpochMs as now } from "../support/service/system.ts";
 
@@ -123,7 +125,10 @@ describe("a send", () => {
 
 function resend(changes: Partial<Verification> = {}, view: Partial<UpdateView> = {}) {
   const verification = verificationOf(changes);
-  return decideResend({ now: verification.nextResendMs, verification, phone: freshPhone, ...view }, undefined, policy);
+  return decideResend({ now: verification.nextResendMs, verification, phone: freshPhone, ...view }, sameChannel, {
+    claim: undefined,
+    policy,
+  });
 }
 
 describe("a resend", () => {

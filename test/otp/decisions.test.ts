@@ -5,13 +5,13 @@
 import { describe, expect, test } from "vitest";
 import {
   decideCancel,
-  decideResend,
   decideSend,
   decideVerify,
   type SendFacts,
   type SendView,
   type VerifyFacts,
 } from "../../src/otp/decisions.ts";
+import { decideResend } from "../../src/otp/resending.ts";
 import type { UpdateView } from "../../src/otp/standing.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { emptyHistory } from "../../src/otp/policy.ts";
@@ -34,6 +34,7 @@ import {
   sendFacts,
   verificationOf,
   wrongCode,
+  sameChannel,
 } from "../support/data/examples.ts";
 import { testEpochMs } from "../support/service/system.ts";
 
@@ -162,7 +163,7 @@ describe("resend is refused, and what wins is", () => {
 
   describe.each(ends)("($state)", (ended) => {
     test.each(inOrder([...commonFaults<Update>(ended), ...faults], ready))("%s: %s", (_, answer, call) => {
-      expect(answerOf(decideResend(call.view, call.claim, policy))).toBe(answer);
+      expect(answerOf(decideResend(call.view, sameChannel, { claim: call.claim, policy }))).toBe(answer);
     });
   });
 });
@@ -245,10 +246,11 @@ describe("a refusal that spends nothing writes nothing", () => {
     ["PURPOSE_MISMATCH", writesOf(sound.view, { code: rightCode(verificationOf()), purpose: "pay" })],
     ["REQUEST_NOT_FOUND", writesOf({ now })],
     ...ends.map((ended): [string, object] => [ended.state, writesOf({ ...sound.view, verification: ended })]),
-    ["RESEND_TOO_SOON", decideResend(sound.view, claim, policy).writes],
+    ["RESEND_TOO_SOON", decideResend(sound.view, sameChannel, { claim, policy }).writes],
     [
       "RESENDS_EXHAUSTED",
-      decideResend({ ...sound.view, verification: verificationOf({ resends: 2 }) }, claim, policy).writes,
+      decideResend({ ...sound.view, verification: verificationOf({ resends: 2 }) }, sameChannel, { claim, policy })
+        .writes,
     ],
     [
       "PHONE_RATE_LIMITED",

@@ -2,7 +2,9 @@
  * Which numbers get messages: what the number plans, the country list and the operator's lists say, and who speaks last.
  */
 import { describe, expect, test } from "vitest";
-import { decideResend, decideSend } from "../../src/otp/decisions.ts";
+import { decideSend } from "../../src/otp/decisions.ts";
+import { decideResend } from "../../src/otp/resending.ts";
+import type { Channel } from "../../src/otp/channel.ts";
 import { admitNumber, isPrefix, prefixesOf, refusalOf, type Verdict } from "../../src/otp/destination.ts";
 import { parsePhoneNumber, type PhoneNumber } from "../../src/otp/phone-number.ts";
 import { newPrefix } from "../../src/otp/pumping-guard.ts";
@@ -16,6 +18,7 @@ import {
   secondMs,
   sendFacts,
   verificationOf,
+  sameChannel,
 } from "../support/data/examples.ts";
 import { testEpochMs } from "../support/service/system.ts";
 
@@ -26,9 +29,11 @@ function read(input: string): PhoneNumber {
 }
 
 /** What a number is told under a country list ("" for none) and an entry. */
-function answerFor(input: string, countries: string, verdict?: Verdict): string {
+function answerFor(input: string, countries: string, verdict?: Verdict, channel: Channel = "sms"): string {
   const allowedCountries = countries === "" ? undefined : new Set(countries.split(","));
-  return refusalOf("default", read(input), verdict, { ...policy, allowedCountries })?.reason ?? "sent";
+  return (
+    refusalOf("default", { phone: read(input), channel }, verdict, { ...policy, allowedCountries })?.reason ?? "sent"
+  );
 }
 
 const [mobile, landline, satellite, unknown] = ["+31612345678", "+31201234567", "+881612345678", "+3161234567"];
@@ -54,13 +59,15 @@ describe("who speaks last", () => {
   });
 
   test("a satellite's number is told what it is", () => {
-    expect(refusalOf("default", read(satellite), undefined, policy)?.message).toMatch(/satellite/);
+    expect(refusalOf("default", { phone: read(satellite), channel: "sms" }, undefined, policy)?.message).toMatch(
+      /satellite/,
+    );
   });
 
   test("the sandbox asks no list, and a live key's lists take no fictional number", () => {
     const fictional = read("+14155550100");
     const narrow = { ...policy, allowedCountries: new Set(["NL"]) };
-    expect(refusalOf("default+test", fictional, "block", narrow)).toBeUndefined();
+    expect(refusalOf("default+test", { phone: fictional, channel: "sms" }, "block", narrow)).toBeUndefined();
     expect(admitNumber("default", ok(fictional))).toMatchObject({ ok: false, refusal: { reason: "PHONE_INVALID" } });
     // Also where the area code is none: an allow entry would be asked for what is read as doubtful.
     for (const nowhere of ["+15555550100", "+10005550100"]) {
@@ -150,7 +157,10 @@ describe("in the order of refusals", () => {
     const verification = verificationOf({ tally: "block" });
     const now = testEpochMs + 30 * secondMs;
     const resend = (verdict: Verdict | undefined) =>
-      decideResend({ now, verification, phone: freshPhone, prefix, verdict }, undefined, enforcing);
+      decideResend({ now, verification, phone: freshPhone, prefix, verdict }, sameChannel, {
+        claim: undefined,
+        policy: enforcing,
+      });
     expect([reasonOf(resend(undefined)), reasonOf(resend("allow"))]).toEqual(["DESTINATION_BLOCKED", "no refusal"]);
   });
 
@@ -163,7 +173,7 @@ describe("in the order of refusals", () => {
   test("a resend is refused once its number is blocked, when it would be its time; an allowed number's is not", () => {
     const verification = verificationOf();
     const at = (now: number, verdict: Verdict | undefined, phone = freshPhone) =>
-      reasonOf(decideResend({ now, verification, phone, verdict }, undefined, policy));
+      reasonOf(decideResend({ now, verification, phone, verdict }, sameChannel, { claim: undefined, policy }));
     const due = testEpochMs + 30 * secondMs;
     expect(at(due - 1, "block")).toBe("RESEND_TOO_SOON");
     expect(at(due, "block", full)).toBe("DESTINATION_BLOCKED");

@@ -4,6 +4,7 @@ import {
   mainCountries,
   maskPhone,
   openPhone,
+  objectionTo,
   parsePhoneNumber,
   phoneIndex,
   phoneIndexBytes,
@@ -20,7 +21,7 @@ import { seededRandom } from "../support/service/system.ts";
 /** The number and its region, or the reason why there is none or it gets no SMS. */
 function read(input: string): string {
   const parsed = parsePhoneNumber(input);
-  const refusal = parsed.ok ? parsed.value.objection : parsed.refusal;
+  const refusal = parsed.ok ? objectionTo(parsed.value, "sms") : parsed.refusal;
   if (refusal !== undefined) return `${refusal.reason} ${refusal.field}`;
   return parsed.ok ? `${parsed.value.e164} ${parsed.value.region}` : "";
 }
@@ -120,8 +121,8 @@ describe("a number that the plans do not know", () => {
   const doubted = (input: string) => {
     const parsed = parsePhoneNumber(input);
     if (!parsed.ok) return parsed.refusal.reason;
-    const { e164, region, objection } = parsed.value;
-    return `${e164} ${region} ${objection?.reason}`;
+    const { e164, region } = parsed.value;
+    return `${e164} ${region} ${objectionTo(parsed.value, "sms")?.reason}`;
   };
 
   test.each([

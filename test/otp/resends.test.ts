@@ -4,12 +4,20 @@
  */
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { decideResend } from "../../src/otp/decisions.ts";
+import { decideResend } from "../../src/otp/resending.ts";
 import { resendsLeft, type Policy } from "../../src/otp/policy.ts";
 import { spendAll, type Limit } from "../../src/otp/rate-limit.ts";
 import type { Reason } from "../../src/otp/reason.ts";
 import type { Verification } from "../../src/otp/verification.ts";
-import { endedAs, exhaustedPhone, freshPhone, policy, secondMs, verificationOf } from "../support/data/examples.ts";
+import {
+  endedAs,
+  exhaustedPhone,
+  freshPhone,
+  policy,
+  sameChannel,
+  secondMs,
+  verificationOf,
+} from "../support/data/examples.ts";
 import { testEpochMs } from "../support/service/system.ts";
 
 /** All that a configuration takes: lifetimes of 180 to 600 s, one to five gaps of 1 s to 10 min, one to four limits. */
@@ -47,7 +55,7 @@ function opened(of: Policy): Verification {
 /** Asks for a resend: what it leaves, and the reason why not, if it is refused. */
 function ask({ verification, tats }: Case, of: Policy, now: number): Case & { readonly refused?: Reason } {
   const view = { now, verification, phone: { ...freshPhone, tats } };
-  const { writes, result } = decideResend(view, undefined, of);
+  const { writes, result } = decideResend(view, sameChannel, { claim: undefined, policy: of });
   const left = { verification: writes.verification ?? verification, tats: writes.tats ?? tats };
   return result.kind === "refused" ? { ...left, refused: result.refusal.reason } : left;
 }

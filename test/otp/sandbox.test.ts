@@ -57,7 +57,8 @@ describe("an outcome", () => {
   });
 
   test("is had by numbers that are valid, so that they come past the door", () => {
-    for (const number of documented) expect(parsePhoneNumber(number)).toEqual(ok({ e164: number, region: "US" }));
+    for (const number of documented)
+      expect(parsePhoneNumber(number)).toEqual(ok({ e164: number, region: "US", kind: "mobile" }));
   });
 });
 
@@ -81,7 +82,7 @@ describe("the sandbox's code", () => {
   const sandboxFacts = ok({
     ...sendFacts,
     tenant: sandboxOf("default"),
-    phone: { e164: "+14155550100" as E164, region: "US" },
+    phone: { e164: "+14155550100" as E164, region: "US", kind: "mobile" as const },
   });
   const guessed = {
     ...freshPhone,

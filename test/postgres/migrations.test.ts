@@ -99,6 +99,7 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   await read(`ALTER TABLE messages DROP COLUMN channel`);
   await read(`ALTER TABLE verifications DROP COLUMN channel`);
   await read(`ALTER TABLE verifications DROP COLUMN log`);
+  await read(`ALTER TABLE api_keys DROP COLUMN channels`);
   await read(`UPDATE schema_version SET version = 2`);
   await store.close();
   const later = await open(url);

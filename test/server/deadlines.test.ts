@@ -63,6 +63,7 @@ const key: ApiKey = {
   scopes: ["send"],
   origins: [],
   isApp: false,
+  channels: ["sms"],
   digest: new Uint8Array(),
   createMs: 0,
   expireMs: null,

@@ -119,7 +119,9 @@ describe("the document", () => {
       const { request_id } = sent.body;
       expect(sent.body).toEqual({ ...examples["SendOtpResponse"], request_id });
       const seen = await ask(hour, "GET", `/v1/otp/${String(request_id)}`);
-      expect(seen.body).toEqual({ ...examples["GetOtpResponse"], request_id, provider: "test" });
+      const [message] = seen.body["messages"] as Json[];
+      const messages = [{ ...message, provider: "messagebird" }];
+      expect({ ...seen.body, messages }).toEqual({ ...examples["GetOtpResponse"], request_id, provider: "test" });
       hour.system.advance(30_000);
       const resent = await ask(hour, "POST", "/v1/otp/resend", { ...examples["ResendOtpRequest"], request_id });
       expect(resent.body).toEqual({ ...examples["ResendOtpResponse"], request_id });

@@ -23,6 +23,7 @@ const key: ApiKey = {
   scopes: ["send", "verify", "read", "cancel"],
   origins: [],
   isApp: false,
+  channels: ["sms"],
   digest: new Uint8Array(),
   createMs: testEpochMs,
   expireMs: null,

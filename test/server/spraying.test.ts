@@ -43,6 +43,7 @@ async function shown() {
     const { codeLength, isTenantGuessedAt } = await showPhone(options, "default", {
       e164: newPhone() as E164,
       region: "NL",
+      kind: "mobile",
     });
     return { codeLength, isTenantGuessedAt };
   } finally {

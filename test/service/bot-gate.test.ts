@@ -35,6 +35,7 @@ beforeAll(async () => {
     tenantOf: ofOneMind({ ...policy, allowedCountries: new Set(["NL"]) }),
     deliver: async () => void (texted += 1),
     sendWaitMs: 0,
+    channelsOn: ["sms"],
     issuer: "otpd",
     onDailyShare: () => {},
     botCheck: createBotCheck(settings, () => {}),
@@ -156,7 +157,7 @@ test("twenty at once under one Idempotency-Key text once and ask once", async ()
 test("verify and resend are not asked", async () => {
   const { result } = await send(browser, "good for the rest");
   const id = result.ok ? result.value.id : "";
-  const { came, asked } = await costs(() => verifications.resend(browser, id));
+  const { came, asked } = await costs(() => verifications.resend(browser, { id, channel: "" }));
   expect(came).toMatchObject(refused("RESEND_TOO_SOON"));
   const guess = { id, code: new Secret("12345"), purpose: "", bind: {} };
   expect(await verifications.verify(browser, guess)).toMatchObject(refused("CODE_MALFORMED"));

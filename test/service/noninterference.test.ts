@@ -97,6 +97,7 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
     tenantOf,
     deliver: async () => undefined,
     sendWaitMs: 0,
+    channelsOn: ["sms"],
     issuer: "otpd",
     onDailyShare: () => {},
   });
@@ -114,6 +115,7 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
     }
     const owner = step.foreign ? (tenant === "acme" ? "bolt" : "acme") : tenant;
     const id = opened[owner].at(-1 - step.back) ?? nobody;
+    if (rpc === "resend") return service.resend(caller, { id, channel: "" });
     if (rpc !== "verify") return service[rpc](caller, id);
     const verification = await store.readVerification(owner, id);
     const code = verification === undefined ? undefined : deriveCode(keys, verification);

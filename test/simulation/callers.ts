@@ -132,6 +132,7 @@ export class Callers {
     if (ask.rpc === "verify") {
       return verifications.verify(caller, { id: ask.id, code: new Secret(ask.code), purpose: ask.purpose, bind: {} });
     }
+    if (ask.rpc === "resend") return verifications.resend(caller, { id: ask.id, channel: "" });
     return verifications[ask.rpc](caller, ask.id);
   }
 

@@ -180,6 +180,7 @@ export class World {
         ...common,
         deliver: worker.deliver,
         sendWaitMs: this.sendWaitMs,
+        channelsOn: ["sms"],
         issuer: "otpd",
         onDailyShare,
       }),

@@ -2,6 +2,7 @@
  * The acts of the service brought down to what a test of the store needs: the real rules on a store, without the doors
  * around them.
  */
+import { sameChannel } from "../support/data/examples.ts";
 import { ofOneMind } from "../support/service/tenants.ts";
 import type { Channel } from "../../src/otp/channel.ts";
 import { deriveCode } from "../../src/otp/code.ts";
@@ -14,7 +15,8 @@ import { prefixOf } from "../../src/otp/pumping-guard.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
-import { decideCancel, decideResend, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
+import { decideCancel, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
+import { decideResend } from "../../src/otp/resending.ts";
 import { decideGiveUp, type SettleView } from "../../src/otp/settlement.ts";
 import { type PhoneView, type Verification } from "../../src/otp/verification.ts";
 import { phoneRefs } from "../../src/service/phone-refs.ts";
@@ -117,7 +119,7 @@ export function createActs(
       kid: keys.current.kid,
       // A Buffer, as databases give bytes back, so that a row equals what it was made from.
       salt: Buffer.from(system.randomBytes(16)),
-      phone: { e164: phone, region: "NL" },
+      phone: { e164: phone, region: "NL", kind: "mobile" },
       phoneIndex: phoneIndex(keys.current, tenant, phone),
       phoneBox: sealPhone(keys.current, id, phone),
       locale: "en",
@@ -149,7 +151,9 @@ export function createActs(
   });
 
   function resend(verification: Verification) {
-    return store.updateVerification(resendScopeOf(verification), (view) => decideResend(view, undefined, policy));
+    return store.updateVerification(resendScopeOf(verification), (view) =>
+      decideResend(view, sameChannel, { claim: undefined, policy }),
+    );
   }
 
   function rightCode(verification: Verification): string {

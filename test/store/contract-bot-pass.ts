@@ -50,6 +50,7 @@ async function pairOf({ store, system, acts, beside }: StoreFixture) {
         return undefined;
       },
       sendWaitMs: 0,
+      channelsOn: ["sms"],
       issuer: "otpd",
       onDailyShare: () => {},
       botCheck,

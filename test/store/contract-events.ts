@@ -210,6 +210,7 @@ export function eventCases(withStore: WithStore): void {
           request_id: job.verification.id,
           tenant: "default",
           channel: "sms",
+          channels: ["sms"],
           country: "NL",
           purpose: "login",
           state: "STATE_PENDING",

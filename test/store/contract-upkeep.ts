@@ -170,6 +170,7 @@ export function upkeepCases(withStore: WithStore): void {
       scopes: ["send", "verify"],
       origins: [],
       isApp: false,
+      channels: ["sms"],
       digest: Buffer.alloc(32, 5),
       createMs: 1_000,
       expireMs: 9_000,

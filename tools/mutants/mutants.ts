@@ -8,6 +8,7 @@ import { eventMutants } from "./events.ts";
 import type { Change } from "./places.ts";
 import { backupMutants } from "./backup.ts";
 import { boundsMutants } from "./bounds.ts";
+import { channelMutants } from "./channels.ts";
 import { copyMutants } from "./copy.ts";
 import { declaredMutants } from "./declared.ts";
 import { grpcMutants } from "./grpc.ts";
@@ -108,28 +109,28 @@ export const mutants: readonly Mutant[] = [
   {
     name: "resend resets attempts",
     breaks: "every resend buys five more guesses",
-    place: "src/otp/decisions.ts#decideResend",
+    place: "src/otp/resending.ts#decideResend",
     text: `resends, delivery: "SENDING",`,
     replacement: `resends, attempts: 0, delivery: "SENDING",`,
   },
   {
     name: "resend extends lifetime",
     breaks: "callers are told of a life that the code does not have",
-    place: "src/otp/decisions.ts#decideResend",
+    place: "src/otp/resending.ts#decideResend",
     text: `resends, delivery: "SENDING",`,
     replacement: `resends, expireMs: now + policy.ttlMs, delivery: "SENDING",`,
   },
   {
     name: "new salt on resend",
     breaks: "the first SMS stops working when the second is asked for",
-    place: "src/otp/decisions.ts#decideResend",
+    place: "src/otp/resending.ts#decideResend",
     text: `resends, delivery: "SENDING",`,
     replacement: `resends, salt: Uint8Array.from(verification.salt ?? [], (byte) => byte ^ 1), delivery: "SENDING",`,
   },
   {
     name: "resend without a gap",
     breaks: "a phone is flooded as fast as a button can be pressed",
-    place: "src/otp/decisions.ts#decideResend",
+    place: "src/otp/resending.ts#decideResend",
     text: `if (now < verification.nextResendMs)`,
     replacement: `if (now < 0)`,
   },
@@ -359,6 +360,7 @@ export const mutants: readonly Mutant[] = [
   ...pumpingMutants,
   ...spendingMutants,
   ...eventMutants,
+  ...channelMutants,
   ...atRestMutants,
   ...backupMutants,
   ...boundsMutants,

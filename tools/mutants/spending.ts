@@ -26,11 +26,12 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "limit spent though refused",
     breaks: "a user whom the phone's limits or the cap refused has no sends left of his own",
-    place: "src/otp/decisions.ts#decideSend",
-    text: `if (!counting.counted) return spendLimited(counting, cap);`,
+    place: "src/otp/owing.ts#spendFor",
+    text: `if (!counting.counted) return { allowed: false, decided: spendLimited(counting, cap) };`,
     replacement: `if (!counting.counted) {
       const spending = spendLimited(counting, cap);
-      return { ...spending, writes: { ...spending.writes, limitTats: named.tats } };
+      const decided = { ...spending, writes: { ...spending.writes, limitTats: named.tats } };
+      return { allowed: false, decided };
     }`,
     suites: store,
   },
@@ -133,7 +134,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "resend to a blocked number",
     breaks: "a number that was blocked while its request is open goes on costing money",
-    place: "src/otp/decisions.ts#decideResend",
+    place: "src/otp/resending.ts#decideResend",
     text: `if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });`,
     replacement: ``,
   },
@@ -149,14 +150,16 @@ export const spendingMutants: readonly Mutant[] = [
     breaks: "a range that is newer than the metadata gets no code, whatever the operator says",
     place: "src/otp/destination.ts#refusalOf",
     text: `if (isSandbox(tenant) || verdict === "allow") return undefined;
-  if (phone.objection !== undefined) return phone.objection;`,
-    replacement: `if (phone.objection !== undefined) return phone.objection;
+  const objection = objectionTo(phone, channel);
+  if (objection !== undefined) return objection;`,
+    replacement: `const objection = objectionTo(phone, channel);
+  if (objection !== undefined) return objection;
   if (isSandbox(tenant) || verdict === "allow") return undefined;`,
   },
   {
     name: "allowed and guarded",
     breaks: "a number that the operator allows waits for the guard's hour to pass",
-    place: "src/otp/decisions.ts#isJudged",
+    place: "src/otp/owing.ts#isJudged",
     text: `return view.prefix !== undefined && view.verdict !== "allow";`,
     replacement: `return view.prefix !== undefined;`,
     suites: ["test/otp/destination.test.ts"],

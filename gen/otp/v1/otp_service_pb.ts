@@ -2,9 +2,9 @@
 // @generated from file otp/v1/otp_service.proto (package otp.v1, syntax proto3)
 /* eslint-disable */
 
-// One-time passwords by SMS: prove that a person holds a phone number.
+// One-time passwords by SMS, call or WhatsApp: prove that a person holds a phone number.
 //
-// SendOtp texts a code and returns a request_id; VerifyOtp takes the request_id and the code the user typed.
+// SendOtp sends a code and returns a request_id; VerifyOtp takes the request_id and the code the user typed.
 // Every call carries `Authorization: Bearer <API_KEY>` as a header or as metadata.
 //
 // Versioning: within otp.v1 fields, RPCs and enum values are only added. Every enum is open: treat a value you do
@@ -20,7 +20,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file otp/v1/otp_service.proto.
  */
 export const file_otp_v1_otp_service: GenFile = /*@__PURE__*/
-  fileDesc("ChhvdHAvdjEvb3RwX3NlcnZpY2UucHJvdG8SBm90cC52MSKJAwoOU2VuZE90cFJlcXVlc3QSDQoFcGhvbmUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIOCgZsb2NhbGUYAyABKAkSDwoHcHVycG9zZRgEIAEoCRIuCgRiaW5kGAUgAygLMiAub3RwLnYxLlNlbmRPdHBSZXF1ZXN0LkJpbmRFbnRyeRISCgprbm93bl91c2VyGAYgASgIEhIKCndlYl9vcmlnaW4YByABKAkSGAoQYW5kcm9pZF9hcHBfaGFzaBgIIAEoCRIXCg9jaGFsbGVuZ2VfdG9rZW4YCSABKAkSEQoJY2xpZW50X2lwGAogASgJEjkKCmxpbWl0X2tleXMYCyADKAsyJS5vdHAudjEuU2VuZE90cFJlcXVlc3QuTGltaXRLZXlzRW50cnkaKwoJQmluZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMAoOTGltaXRLZXlzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK1AgoPU2VuZE90cFJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSHAoFc3RhdGUYAiABKA4yDS5vdHAudjEuU3RhdGUSIgoIZGVsaXZlcnkYAyABKA4yEC5vdHAudjEuRGVsaXZlcnkSLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKEmV4cGlyZXNfaW5fc2Vjb25kcxgFIAEoBRI0ChBuZXh0X3Jlc2VuZF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFyZXNlbmRfaW5fc2Vjb25kcxgHIAEoBRIZChFyZXNlbmRzX3JlbWFpbmluZxgIIAEoBRITCgtjb2RlX2xlbmd0aBgJIAEoBSK3AQoQVmVyaWZ5T3RwUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEgwKBGNvZGUYAiABKAkSDwoHcHVycG9zZRgDIAEoCRIwCgRiaW5kGAQgAygLMiIub3RwLnYxLlZlcmlmeU90cFJlcXVlc3QuQmluZEVudHJ5EhEKCWNsaWVudF9pcBgFIAEoCRorCglCaW5kRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKWAQoRVmVyaWZ5T3RwUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCRIcCgVzdGF0ZRgCIAEoDjINLm90cC52MS5TdGF0ZRINCgVwaG9uZRgDIAEoCRIvCgt2ZXJpZnlfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcmVjZWlwdBgFIAEoCSI5ChBSZXNlbmRPdHBSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSEQoJY2xpZW50X2lwGAIgASgJIrcCChFSZXNlbmRPdHBSZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJEhwKBXN0YXRlGAIgASgOMg0ub3RwLnYxLlN0YXRlEiIKCGRlbGl2ZXJ5GAMgASgOMhAub3RwLnYxLkRlbGl2ZXJ5Ei8KC2V4cGlyZV90aW1lGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaChJleHBpcmVzX2luX3NlY29uZHMYBSABKAUSNAoQbmV4dF9yZXNlbmRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRcmVzZW5kX2luX3NlY29uZHMYByABKAUSGQoRcmVzZW5kc19yZW1haW5pbmcYCCABKAUSEwoLY29kZV9sZW5ndGgYCSABKAUiJgoQQ2FuY2VsT3RwUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJInYKEUNhbmNlbE90cFJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSHAoFc3RhdGUYAiABKA4yDS5vdHAudjEuU3RhdGUSLwoLY2FuY2VsX3RpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIiMKDUdldE90cFJlcXVlc3QSEgoKcmVxdWVzdF9pZBgBIAEoCSKrBAoOR2V0T3RwUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCRIcCgVzdGF0ZRgCIAEoDjINLm90cC52MS5TdGF0ZRIeCgZyZWFzb24YAyABKA4yDi5vdHAudjEuUmVhc29uEiIKCGRlbGl2ZXJ5GAQgASgOMhAub3RwLnYxLkRlbGl2ZXJ5Eg0KBXBob25lGAUgASgJEg8KB2NoYW5uZWwYBiABKAkSDwoHcHVycG9zZRgHIAEoCRIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZXhwaXJlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKEmV4cGlyZXNfaW5fc2Vjb25kcxgKIAEoBRIsCghlbmRfdGltZRgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASNAoQbmV4dF9yZXNlbmRfdGltZRgMIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGQoRcmVzZW5kX2luX3NlY29uZHMYDSABKAUSGQoRcmVzZW5kc19yZW1haW5pbmcYDiABKAUSGgoSYXR0ZW1wdHNfcmVtYWluaW5nGA8gASgFEhMKC2NvZGVfbGVuZ3RoGBAgASgFEhAKCHByb3ZpZGVyGBEgASgJEhcKD2RlbGl2ZXJ5X2RldGFpbBgSIAEoCSKhAQoIT3RwRXJyb3ISHgoGcmVhc29uGAEgASgOMg4ub3RwLnYxLlJlYXNvbhINCgVmaWVsZBgCIAEoCRIfChJhdHRlbXB0c19yZW1haW5pbmcYAyABKAVIAIgBARIuCgtyZXRyeV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIVChNfYXR0ZW1wdHNfcmVtYWluaW5nKpABCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhEKDVNUQVRFX1BFTkRJTkcQARISCg5TVEFURV9WRVJJRklFRBACEhEKDVNUQVRFX0VYUElSRUQQAxIQCgxTVEFURV9MT0NLRUQQBBISCg5TVEFURV9DQU5DRUxFRBAFEhAKDFNUQVRFX0ZBSUxFRBAGKsUBCghEZWxpdmVyeRIYChRERUxJVkVSWV9VTlNQRUNJRklFRBAAEhMKD0RFTElWRVJZX1FVRVVFRBABEhQKEERFTElWRVJZX1NFTkRJTkcQAhIVChFERUxJVkVSWV9BQ0NFUFRFRBADEhYKEkRFTElWRVJZX0RFTElWRVJFRBAEEhgKFERFTElWRVJZX1VOREVMSVZFUkVEEAUSFQoRREVMSVZFUllfUkVKRUNURUQQBhIUChBERUxJVkVSWV9FWFBJUkVEEAcqywkKBlJlYXNvbhIWChJSRUFTT05fVU5TUEVDSUZJRUQQABIaChZSRUFTT05fSU5WQUxJRF9SRVFVRVNUEAESGAoUUkVBU09OX1BIT05FX0lOVkFMSUQQAhIbChdSRUFTT05fUEhPTkVfTk9UX01PQklMRRADEhwKGFJFQVNPTl9QSE9ORV9VTlJFQUNIQUJMRRAEEh4KGlJFQVNPTl9DSEFOTkVMX1VOU1VQUE9SVEVEEAUSGQoVUkVBU09OX0NPREVfTUFMRk9STUVEEAYSGwoXUkVBU09OX1BVUlBPU0VfTUlTTUFUQ0gQBxIhCh1SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBAIEhgKFFJFQVNPTl9DT0RFX01JU01BVENIEAkSFgoSUkVBU09OX09UUF9FWFBJUkVEEAoSFQoRUkVBU09OX09UUF9MT0NLRUQQCxIfChtSRUFTT05fT1RQX0FMUkVBRFlfVkVSSUZJRUQQDBIXChNSRUFTT05fT1RQX0NBTkNFTEVEEA0SFQoRUkVBU09OX09UUF9GQUlMRUQQDhIcChhSRUFTT05fUkVTRU5EU19FWEhBVVNURUQQDxIcChhSRUFTT05fUkVRVUVTVF9OT1RfRk9VTkQQEBIaChZSRUFTT05fQVBJX0tFWV9NSVNTSU5HEBESGgoWUkVBU09OX0FQSV9LRVlfSU5WQUxJRBASEhoKFlJFQVNPTl9BUElfS0VZX0VYUElSRUQQExIaChZSRUFTT05fQVBJX0tFWV9SRVZPS0VEEBQSGAoUUkVBU09OX1NDT1BFX01JU1NJTkcQFRIdChlSRUFTT05fT1JJR0lOX05PVF9BTExPV0VEEBYSIAocUkVBU09OX1NFQ1JFVF9LRVlfSU5fQlJPV1NFUhAXEhsKF1JFQVNPTl9DSEFMTEVOR0VfRkFJTEVEEBgSHgoaUkVBU09OX0NPVU5UUllfTk9UX0FMTE9XRUQQGRIeChpSRUFTT05fREVTVElOQVRJT05fQkxPQ0tFRBAaEhoKFlJFQVNPTl9SRVNFTkRfVE9PX1NPT04QGxIdChlSRUFTT05fUEhPTkVfUkFURV9MSU1JVEVEEBwSGwoXUkVBU09OX0tFWV9SQVRFX0xJTUlURUQQHRIaChZSRUFTT05fSVBfUkFURV9MSU1JVEVEEB4SFgoSUkVBU09OX1NQRU5EX0xJTUlUEB8SIgoeUkVBU09OX0lERU1QT1RFTkNZX0lOX1BST0dSRVNTECASGgoWUkVBU09OX0RFTElWRVJZX0ZBSUxFRBAhEhwKGFJFQVNPTl9TVE9SRV9VTkFWQUlMQUJMRRAiEhgKFFJFQVNPTl9TSFVUVElOR19ET1dOECMSGgoWUkVBU09OX1JPVVRFX05PVF9GT1VORBAkEh0KGVJFQVNPTl9NRVRIT0RfTk9UX0FMTE9XRUQQJRIZChVSRUFTT05fQk9EWV9UT09fTEFSR0UQJhIhCh1SRUFTT05fTUVESUFfVFlQRV9VTlNVUFBPUlRFRBAnEhMKD1JFQVNPTl9ERUFETElORRAoEhMKD1JFQVNPTl9JTlRFUk5BTBApEhgKFFJFQVNPTl9MSU1JVF9SRUFDSEVEECoyzAIKCk90cFNlcnZpY2USOgoHU2VuZE90cBIWLm90cC52MS5TZW5kT3RwUmVxdWVzdBoXLm90cC52MS5TZW5kT3RwUmVzcG9uc2USQAoJVmVyaWZ5T3RwEhgub3RwLnYxLlZlcmlmeU90cFJlcXVlc3QaGS5vdHAudjEuVmVyaWZ5T3RwUmVzcG9uc2USQAoJUmVzZW5kT3RwEhgub3RwLnYxLlJlc2VuZE90cFJlcXVlc3QaGS5vdHAudjEuUmVzZW5kT3RwUmVzcG9uc2USQAoJQ2FuY2VsT3RwEhgub3RwLnYxLkNhbmNlbE90cFJlcXVlc3QaGS5vdHAudjEuQ2FuY2VsT3RwUmVzcG9uc2USPAoGR2V0T3RwEhUub3RwLnYxLkdldE90cFJlcXVlc3QaFi5vdHAudjEuR2V0T3RwUmVzcG9uc2UiA5ACAUIhCgZvdHAudjFQAVoMb3RwL3YxO290cHYxqgIGT3RwLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
+  fileDesc("ChhvdHAvdjEvb3RwX3NlcnZpY2UucHJvdG8SBm90cC52MSKJAwoOU2VuZE90cFJlcXVlc3QSDQoFcGhvbmUYASABKAkSDwoHY2hhbm5lbBgCIAEoCRIOCgZsb2NhbGUYAyABKAkSDwoHcHVycG9zZRgEIAEoCRIuCgRiaW5kGAUgAygLMiAub3RwLnYxLlNlbmRPdHBSZXF1ZXN0LkJpbmRFbnRyeRISCgprbm93bl91c2VyGAYgASgIEhIKCndlYl9vcmlnaW4YByABKAkSGAoQYW5kcm9pZF9hcHBfaGFzaBgIIAEoCRIXCg9jaGFsbGVuZ2VfdG9rZW4YCSABKAkSEQoJY2xpZW50X2lwGAogASgJEjkKCmxpbWl0X2tleXMYCyADKAsyJS5vdHAudjEuU2VuZE90cFJlcXVlc3QuTGltaXRLZXlzRW50cnkaKwoJQmluZEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaMAoOTGltaXRLZXlzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASK1AgoPU2VuZE90cFJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSHAoFc3RhdGUYAiABKA4yDS5vdHAudjEuU3RhdGUSIgoIZGVsaXZlcnkYAyABKA4yEC5vdHAudjEuRGVsaXZlcnkSLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKEmV4cGlyZXNfaW5fc2Vjb25kcxgFIAEoBRI0ChBuZXh0X3Jlc2VuZF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFyZXNlbmRfaW5fc2Vjb25kcxgHIAEoBRIZChFyZXNlbmRzX3JlbWFpbmluZxgIIAEoBRITCgtjb2RlX2xlbmd0aBgJIAEoBSK3AQoQVmVyaWZ5T3RwUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJEgwKBGNvZGUYAiABKAkSDwoHcHVycG9zZRgDIAEoCRIwCgRiaW5kGAQgAygLMiIub3RwLnYxLlZlcmlmeU90cFJlcXVlc3QuQmluZEVudHJ5EhEKCWNsaWVudF9pcBgFIAEoCRorCglCaW5kRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKWAQoRVmVyaWZ5T3RwUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCRIcCgVzdGF0ZRgCIAEoDjINLm90cC52MS5TdGF0ZRINCgVwaG9uZRgDIAEoCRIvCgt2ZXJpZnlfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHcmVjZWlwdBgFIAEoCSJKChBSZXNlbmRPdHBSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkSEQoJY2xpZW50X2lwGAIgASgJEg8KB2NoYW5uZWwYAyABKAkitwIKEVJlc2VuZE90cFJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSHAoFc3RhdGUYAiABKA4yDS5vdHAudjEuU3RhdGUSIgoIZGVsaXZlcnkYAyABKA4yEC5vdHAudjEuRGVsaXZlcnkSLwoLZXhwaXJlX3RpbWUYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKEmV4cGlyZXNfaW5fc2Vjb25kcxgFIAEoBRI0ChBuZXh0X3Jlc2VuZF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFyZXNlbmRfaW5fc2Vjb25kcxgHIAEoBRIZChFyZXNlbmRzX3JlbWFpbmluZxgIIAEoBRITCgtjb2RlX2xlbmd0aBgJIAEoBSImChBDYW5jZWxPdHBSZXF1ZXN0EhIKCnJlcXVlc3RfaWQYASABKAkidgoRQ2FuY2VsT3RwUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCRIcCgVzdGF0ZRgCIAEoDjINLm90cC52MS5TdGF0ZRIvCgtjYW5jZWxfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiIwoNR2V0T3RwUmVxdWVzdBISCgpyZXF1ZXN0X2lkGAEgASgJItEECg5HZXRPdHBSZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJEhwKBXN0YXRlGAIgASgOMg0ub3RwLnYxLlN0YXRlEh4KBnJlYXNvbhgDIAEoDjIOLm90cC52MS5SZWFzb24SIgoIZGVsaXZlcnkYBCABKA4yEC5vdHAudjEuRGVsaXZlcnkSDQoFcGhvbmUYBSABKAkSDwoHY2hhbm5lbBgGIAEoCRIPCgdwdXJwb3NlGAcgASgJEi8KC2NyZWF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgtleHBpcmVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASGgoSZXhwaXJlc19pbl9zZWNvbmRzGAogASgFEiwKCGVuZF90aW1lGAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBI0ChBuZXh0X3Jlc2VuZF90aW1lGAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIZChFyZXNlbmRfaW5fc2Vjb25kcxgNIAEoBRIZChFyZXNlbmRzX3JlbWFpbmluZxgOIAEoBRIaChJhdHRlbXB0c19yZW1haW5pbmcYDyABKAUSEwoLY29kZV9sZW5ndGgYECABKAUSEAoIcHJvdmlkZXIYESABKAkSFwoPZGVsaXZlcnlfZGV0YWlsGBIgASgJEiQKCG1lc3NhZ2VzGBMgAygLMhIub3RwLnYxLk90cE1lc3NhZ2UiYwoKT3RwTWVzc2FnZRIPCgdjaGFubmVsGAEgASgJEhAKCHByb3ZpZGVyGAIgASgJEiIKCGRlbGl2ZXJ5GAMgASgOMhAub3RwLnYxLkRlbGl2ZXJ5Eg4KBmRldGFpbBgEIAEoCSKhAQoIT3RwRXJyb3ISHgoGcmVhc29uGAEgASgOMg4ub3RwLnYxLlJlYXNvbhINCgVmaWVsZBgCIAEoCRIfChJhdHRlbXB0c19yZW1haW5pbmcYAyABKAVIAIgBARIuCgtyZXRyeV9hZnRlchgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIVChNfYXR0ZW1wdHNfcmVtYWluaW5nKpABCgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEhEKDVNUQVRFX1BFTkRJTkcQARISCg5TVEFURV9WRVJJRklFRBACEhEKDVNUQVRFX0VYUElSRUQQAxIQCgxTVEFURV9MT0NLRUQQBBISCg5TVEFURV9DQU5DRUxFRBAFEhAKDFNUQVRFX0ZBSUxFRBAGKsUBCghEZWxpdmVyeRIYChRERUxJVkVSWV9VTlNQRUNJRklFRBAAEhMKD0RFTElWRVJZX1FVRVVFRBABEhQKEERFTElWRVJZX1NFTkRJTkcQAhIVChFERUxJVkVSWV9BQ0NFUFRFRBADEhYKEkRFTElWRVJZX0RFTElWRVJFRBAEEhgKFERFTElWRVJZX1VOREVMSVZFUkVEEAUSFQoRREVMSVZFUllfUkVKRUNURUQQBhIUChBERUxJVkVSWV9FWFBJUkVEEAcqywkKBlJlYXNvbhIWChJSRUFTT05fVU5TUEVDSUZJRUQQABIaChZSRUFTT05fSU5WQUxJRF9SRVFVRVNUEAESGAoUUkVBU09OX1BIT05FX0lOVkFMSUQQAhIbChdSRUFTT05fUEhPTkVfTk9UX01PQklMRRADEhwKGFJFQVNPTl9QSE9ORV9VTlJFQUNIQUJMRRAEEh4KGlJFQVNPTl9DSEFOTkVMX1VOU1VQUE9SVEVEEAUSGQoVUkVBU09OX0NPREVfTUFMRk9STUVEEAYSGwoXUkVBU09OX1BVUlBPU0VfTUlTTUFUQ0gQBxIhCh1SRUFTT05fSURFTVBPVEVOQ1lfS0VZX1JFVVNFRBAIEhgKFFJFQVNPTl9DT0RFX01JU01BVENIEAkSFgoSUkVBU09OX09UUF9FWFBJUkVEEAoSFQoRUkVBU09OX09UUF9MT0NLRUQQCxIfChtSRUFTT05fT1RQX0FMUkVBRFlfVkVSSUZJRUQQDBIXChNSRUFTT05fT1RQX0NBTkNFTEVEEA0SFQoRUkVBU09OX09UUF9GQUlMRUQQDhIcChhSRUFTT05fUkVTRU5EU19FWEhBVVNURUQQDxIcChhSRUFTT05fUkVRVUVTVF9OT1RfRk9VTkQQEBIaChZSRUFTT05fQVBJX0tFWV9NSVNTSU5HEBESGgoWUkVBU09OX0FQSV9LRVlfSU5WQUxJRBASEhoKFlJFQVNPTl9BUElfS0VZX0VYUElSRUQQExIaChZSRUFTT05fQVBJX0tFWV9SRVZPS0VEEBQSGAoUUkVBU09OX1NDT1BFX01JU1NJTkcQFRIdChlSRUFTT05fT1JJR0lOX05PVF9BTExPV0VEEBYSIAocUkVBU09OX1NFQ1JFVF9LRVlfSU5fQlJPV1NFUhAXEhsKF1JFQVNPTl9DSEFMTEVOR0VfRkFJTEVEEBgSHgoaUkVBU09OX0NPVU5UUllfTk9UX0FMTE9XRUQQGRIeChpSRUFTT05fREVTVElOQVRJT05fQkxPQ0tFRBAaEhoKFlJFQVNPTl9SRVNFTkRfVE9PX1NPT04QGxIdChlSRUFTT05fUEhPTkVfUkFURV9MSU1JVEVEEBwSGwoXUkVBU09OX0tFWV9SQVRFX0xJTUlURUQQHRIaChZSRUFTT05fSVBfUkFURV9MSU1JVEVEEB4SFgoSUkVBU09OX1NQRU5EX0xJTUlUEB8SIgoeUkVBU09OX0lERU1QT1RFTkNZX0lOX1BST0dSRVNTECASGgoWUkVBU09OX0RFTElWRVJZX0ZBSUxFRBAhEhwKGFJFQVNPTl9TVE9SRV9VTkFWQUlMQUJMRRAiEhgKFFJFQVNPTl9TSFVUVElOR19ET1dOECMSGgoWUkVBU09OX1JPVVRFX05PVF9GT1VORBAkEh0KGVJFQVNPTl9NRVRIT0RfTk9UX0FMTE9XRUQQJRIZChVSRUFTT05fQk9EWV9UT09fTEFSR0UQJhIhCh1SRUFTT05fTUVESUFfVFlQRV9VTlNVUFBPUlRFRBAnEhMKD1JFQVNPTl9ERUFETElORRAoEhMKD1JFQVNPTl9JTlRFUk5BTBApEhgKFFJFQVNPTl9MSU1JVF9SRUFDSEVEECoyzAIKCk90cFNlcnZpY2USOgoHU2VuZE90cBIWLm90cC52MS5TZW5kT3RwUmVxdWVzdBoXLm90cC52MS5TZW5kT3RwUmVzcG9uc2USQAoJVmVyaWZ5T3RwEhgub3RwLnYxLlZlcmlmeU90cFJlcXVlc3QaGS5vdHAudjEuVmVyaWZ5T3RwUmVzcG9uc2USQAoJUmVzZW5kT3RwEhgub3RwLnYxLlJlc2VuZE90cFJlcXVlc3QaGS5vdHAudjEuUmVzZW5kT3RwUmVzcG9uc2USQAoJQ2FuY2VsT3RwEhgub3RwLnYxLkNhbmNlbE90cFJlcXVlc3QaGS5vdHAudjEuQ2FuY2VsT3RwUmVzcG9uc2USPAoGR2V0T3RwEhUub3RwLnYxLkdldE90cFJlcXVlc3QaFi5vdHAudjEuR2V0T3RwUmVzcG9uc2UiA5ACAUIhCgZvdHAudjFQAVoMb3RwL3YxO290cHYxqgIGT3RwLlYxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp]);
 
 /**
  * A request to text a code.
@@ -37,7 +37,9 @@ export type SendOtpRequest = Message<"otp.v1.SendOtpRequest"> & {
   phone: string;
 
   /**
-   * How the code travels, in capitals or not. Empty means "sms", the only channel so far.
+   * How the code travels, in capitals or not: "sms", "voice" (a call that speaks it) or "whatsapp". Empty means "sms". The
+   * operator switches the others on; any that is not on is CHANNEL_UNSUPPORTED, and so is one that a publishable key does
+   * not name.
    *
    * @generated from field: string channel = 2;
    */
@@ -327,6 +329,14 @@ export type ResendOtpRequest = Message<"otp.v1.ResendOtpRequest"> & {
    * @generated from field: string client_ip = 2;
    */
   clientIp: string;
+
+  /**
+   * How the code travels this time, in capitals or not: "sms", "voice" or "whatsapp", if that channel is on. Empty means as
+   * for the send. Resends and the wait between them count for the request, over all channels.
+   *
+   * @generated from field: string channel = 3;
+   */
+  channel: string;
 };
 
 /**
@@ -534,7 +544,7 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
   phone: string;
 
   /**
-   * The channel the code travels by.
+   * The channel that SendOtp was asked for. `messages` has the channel of each message.
    *
    * @generated from field: string channel = 6;
    */
@@ -626,6 +636,14 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
    * @generated from field: string delivery_detail = 18;
    */
   deliveryDetail: string;
+
+  /**
+   * The messages that were owed for it, the first one first: that of the send, then one for each resend. At most 16. None
+   * for a publishable key.
+   *
+   * @generated from field: repeated otp.v1.OtpMessage messages = 19;
+   */
+  messages: OtpMessage[];
 };
 
 /**
@@ -634,6 +652,48 @@ export type GetOtpResponse = Message<"otp.v1.GetOtpResponse"> & {
  */
 export const GetOtpResponseSchema: GenMessage<GetOtpResponse> = /*@__PURE__*/
   messageDesc(file_otp_v1_otp_service, 9);
+
+/**
+ * One message of a verification.
+ *
+ * @generated from message otp.v1.OtpMessage
+ */
+export type OtpMessage = Message<"otp.v1.OtpMessage"> & {
+  /**
+   * How it travels: "sms", "voice" or "whatsapp".
+   *
+   * @generated from field: string channel = 1;
+   */
+  channel: string;
+
+  /**
+   * The provider that has it, or answered last; empty before that.
+   *
+   * @generated from field: string provider = 2;
+   */
+  provider: string;
+
+  /**
+   * How far it got.
+   *
+   * @generated from field: otp.v1.Delivery delivery = 3;
+   */
+  delivery: Delivery;
+
+  /**
+   * The provider's own word on why it did not go through, such as an error code. For people, not for programs.
+   *
+   * @generated from field: string detail = 4;
+   */
+  detail: string;
+};
+
+/**
+ * Describes the message otp.v1.OtpMessage.
+ * Use `create(OtpMessageSchema)` to create a new message.
+ */
+export const OtpMessageSchema: GenMessage<OtpMessage> = /*@__PURE__*/
+  messageDesc(file_otp_v1_otp_service, 10);
 
 /**
  * The machine-readable part of a refusal, attached to every error as a detail.
@@ -675,7 +735,7 @@ export type OtpError = Message<"otp.v1.OtpError"> & {
  * Use `create(OtpErrorSchema)` to create a new message.
  */
 export const OtpErrorSchema: GenMessage<OtpError> = /*@__PURE__*/
-  messageDesc(file_otp_v1_otp_service, 10);
+  messageDesc(file_otp_v1_otp_service, 11);
 
 /**
  * Where a verification stands. It leaves STATE_PENDING once, for one terminal state, and stays readable with it for the
@@ -852,7 +912,7 @@ export const Reason = {
   PHONE_INVALID: 2,
 
   /**
-   * A valid number of a kind that gets no SMS, such as a landline. INVALID_ARGUMENT, 400.
+   * A valid number of a kind that gets no message by this channel, such as an SMS to a landline. INVALID_ARGUMENT, 400.
    *
    * @generated from enum value: REASON_PHONE_NOT_MOBILE = 3;
    */
@@ -866,7 +926,7 @@ export const Reason = {
   PHONE_UNREACHABLE: 4,
 
   /**
-   * The channel is not offered here. INVALID_ARGUMENT, 400.
+   * The channel is not offered here, or not to this key; the sentence names those that are. INVALID_ARGUMENT, 400.
    *
    * @generated from enum value: REASON_CHANNEL_UNSUPPORTED = 5;
    */
@@ -1170,11 +1230,11 @@ export const ReasonSchema: GenEnum<Reason> = /*@__PURE__*/
  */
 export const OtpService: GenService<{
   /**
-   * Texts a code to a phone number and opens a verification of its own, independent of any other of that number.
+   * Sends a code to a phone number and opens a verification of its own, independent of any other of that number.
    *
    * Needs scope `send`. Errors: CHANNEL_UNSUPPORTED, PHONE_INVALID, PHONE_NOT_MOBILE, PHONE_UNREACHABLE,
    * COUNTRY_NOT_ALLOWED, DESTINATION_BLOCKED, CHALLENGE_FAILED, PHONE_RATE_LIMITED, LIMIT_REACHED, SPEND_LIMIT,
-   * DELIVERY_FAILED. A refused call spends nothing. Without an Idempotency-Key it is not safe to repeat: a repeat texts again.
+   * DELIVERY_FAILED. A refused call spends nothing. Without an Idempotency-Key it is not safe to repeat: a repeat sends again.
    *
    * @generated from rpc otp.v1.OtpService.SendOtp
    */
@@ -1199,10 +1259,11 @@ export const OtpService: GenService<{
     output: typeof VerifyOtpResponseSchema;
   },
   /**
-   * Texts the same code for the same verification once more. Never extends the lifetime, never resets attempts.
+   * Sends the same code for the same verification once more, by the same channel or by another ("call me instead"). Never
+   * extends the lifetime, never resets attempts.
    *
    * Needs scope `resend` or `send`. Errors: REQUEST_NOT_FOUND, OTP_EXPIRED, OTP_LOCKED, OTP_ALREADY_VERIFIED,
-   * OTP_CANCELED, OTP_FAILED, RESENDS_EXHAUSTED (no resend is left, or there would be less than 60 seconds of the
+   * OTP_CANCELED, OTP_FAILED, CHANNEL_UNSUPPORTED, PHONE_NOT_MOBILE, RESENDS_EXHAUSTED (no resend is left, or there would be less than 60 seconds of the
    * lifetime left at the next one), RESEND_TOO_SOON, PHONE_UNREACHABLE, DESTINATION_BLOCKED, PHONE_RATE_LIMITED,
    * SPEND_LIMIT, DELIVERY_FAILED.
    *

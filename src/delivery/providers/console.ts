@@ -2,14 +2,18 @@
  * The console provider, for development: it prints the message where a phone would show it. The message stands verbatim
  * on a line of its own, never wrapped and without escape codes, so that a script can read the code from the output.
  */
+import { channels, type Channel } from "../../otp/channel.ts";
 import { maskPhone, type E164 } from "../../otp/phone-number.ts";
 import type { Provider } from "../provider.ts";
 import { describeProvider } from "./description.ts";
 
 const lengthened = " longer: many codes to this number are not verified yet, or were typed wrong ";
 
+const called: Readonly<Record<Channel, string>> = { sms: "SMS to", voice: "Call to", whatsapp: "WhatsApp to" };
+
 export const consoleProvider = describeProvider({
   name: "console",
+  channels,
   variables: {},
   create: (_, { print }) => createConsoleProvider(print),
 });
@@ -20,7 +24,7 @@ export function createConsoleProvider(write: (text: string) => void): Provider {
     name: "console",
     async send(sms) {
       const lines = sms.text.split("\n");
-      const title = ` SMS to ${maskPhone(sms.to)} `;
+      const title = ` ${called[sms.channel]} ${maskPhone(sms.to)} `;
       const why = sms.isLengthened === true ? lengthened : "";
       const width = Math.max(...[title, why, ...lines].map((line) => line.length + 2));
       const box = [

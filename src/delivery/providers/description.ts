@@ -3,6 +3,7 @@
  * is a file here and a line in list.ts. Those of OTP_HTTP_PROVIDERS_FILE are described by what the file says (http/).
  */
 import type { GenericSchema } from "valibot";
+import type { Channel } from "../../otp/channel.ts";
 import type { Provider } from "../provider.ts";
 
 /** An environment variable of a provider's own. */
@@ -47,6 +48,8 @@ export interface ProviderDependencies {
 interface Described<Name extends string, V extends Variables> {
   /** Its name in OTP_PROVIDERS, logs and metrics, and in the path of its reports. */
   readonly name: Name;
+  /** The channels whose messages it takes; SMS alone unless said. */
+  readonly channels?: readonly Channel[];
   readonly variables: V;
   /** The variable that names its sender, where it has one. */
   readonly sender?: keyof V;

@@ -1,6 +1,7 @@
 /**
  * The list of providers, and how one is made of its configuration.
  */
+import { defaultChannel, type Channel } from "../../otp/channel.ts";
 import type { Provider } from "../provider.ts";
 import { birdProvider } from "./bird.ts";
 import { consoleProvider } from "./console.ts";
@@ -26,6 +27,11 @@ export function describedAs(name: string, declared: readonly Description[]): Des
   const found = [...providers, ...declared].find((each) => each.name === name);
   if (found === undefined) throw new Error(`there is no provider ${name}`);
   return found;
+}
+
+/** Whether a provider takes messages of a channel. */
+export function takes({ channels = [defaultChannel] }: Description, channel: Channel): boolean {
+  return channels.includes(channel);
 }
 
 /** The variables that a provider cannot do without, and that are not set. */

@@ -14,7 +14,8 @@ export function createReportPages(
 ): PagesByPath {
   const byPath = new Map<string, Page>();
   for (const provider of providers) {
-    if (provider.readReport === undefined) continue;
+    // One that has several channels is here once for each.
+    if (provider.readReport === undefined || byPath.has(reportPath(provider.name))) continue;
     const page: Page = {
       methods: ["GET", "POST"],
       acts: true,

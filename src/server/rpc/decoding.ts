@@ -81,6 +81,10 @@ export function createJsonWriter({ fields }: DescMessage): (answer: Fields) => s
 
 function writerOf(field: DescField): FieldWriter {
   const names = { name: field.localName, key: `${JSON.stringify(field.name)}:` };
+  if (field.fieldKind === "list" && field.listKind === "message") {
+    const writeItem = createJsonWriter(field.message);
+    return { ...names, write: (items) => `[${(items as readonly Fields[]).map(writeItem).join(",")}]`, zero: "[]" };
+  }
   if (field.fieldKind === "enum") {
     const values = new Map<unknown, string>(field.enum.values.map(({ number, name }) => [number, `"${name}"`]));
     return { ...names, write: (value) => values.get(value) ?? "null", zero: values.get(0) };

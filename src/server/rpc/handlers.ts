@@ -14,7 +14,7 @@ import {
   type OtpService,
   type SendOtpResponseSchema,
 } from "../../../gen/otp/v1/otp_service_pb.ts";
-import { isPublishable, type ApiKey } from "../../otp/api-key.ts";
+import { channelsNamed, isPublishable, type ApiKey } from "../../otp/api-key.ts";
 import { isLimitName, limitField, limitKeysMax, limitValueCharsMax } from "../../otp/named-limit.ts";
 import { judgeWebOrigin } from "../../otp/origin.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
@@ -106,9 +106,12 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
   }),
 
   resendOtp: handler("resendOtp", {
-    read: ({ requestId, clientIp }, key) =>
-      required("request_id", requestId, 256) ?? clientIpShape(clientIp, key) ?? ok(requestId),
-    act: (verifications, caller, id) => verifications.resend(caller, id),
+    read: ({ requestId: id, channel, clientIp }, key) =>
+      required("request_id", id, 256) ??
+      atMost("channel", channel, 64) ??
+      clientIpShape(clientIp, key) ??
+      ok({ id, channel }),
+    act: (verifications, caller, command) => verifications.resend(caller, command),
     write: sentMessage,
   }),
 
@@ -125,6 +128,8 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
       const message = sentMessage(seen);
       // How messages leave is between the operator and those who hold a secret key.
       const isPublic = isPublishable(key.kind);
+      const messages = isPublic ? [] : seen.messages;
+      const latest = messages.at(-1);
       return {
         ...message,
         expiresInSeconds: seen.state === "PENDING" ? message.expiresInSeconds : 0,
@@ -134,8 +139,14 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
         purpose: seen.purpose,
         createTime: timestampFromMs(seen.createMs),
         attemptsRemaining: seen.attemptsRemaining,
-        provider: isPublic ? "" : seen.provider,
-        deliveryDetail: isPublic ? "" : seen.deliveryDetail,
+        provider: latest?.provider ?? "",
+        deliveryDetail: latest?.detail ?? "",
+        messages: messages.map(({ channel, provider, delivery, detail }) => ({
+          channel,
+          provider: provider ?? "",
+          delivery: Delivery[delivery],
+          detail: detail ?? "",
+        })),
         ...(seen.endMs === null ? {} : { endTime: timestampFromMs(seen.endMs) }),
       };
     },
@@ -251,6 +262,7 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
       keyId: key.id,
       idempotencyKey,
       isPublishable: isPublishable(key.kind),
+      channels: channelsNamed(key),
       address: address?.text,
       ...(permit.value === undefined ? {} : { permit: permit.value }),
     };

@@ -21,6 +21,7 @@ import { log } from "./migrations/0004-log.ts";
 import { counters } from "./migrations/0005-counters.ts";
 import { lots } from "./migrations/0006-lots.ts";
 import { bareSlots } from "./migrations/0007-bare-slots.ts";
+import { keyChannels } from "./migrations/0008-key-channels.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -30,4 +31,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   counters,
   lots,
   bareSlots,
+  keyChannels,
 ];

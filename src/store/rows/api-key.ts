@@ -2,6 +2,7 @@
  * Between an API key and its row.
  */
 import { keyKinds, scopes, type ApiKey, type Scope } from "../../otp/api-key.ts";
+import { channels } from "../../otp/channel.ts";
 import { at } from "./values.ts";
 
 export interface ApiKeyRow {
@@ -12,6 +13,7 @@ export interface ApiKeyRow {
   scopes: string;
   origins: string;
   is_app: number;
+  channels: string;
   digest: Uint8Array;
   create_ms: number;
   expire_ms: number | null;
@@ -27,6 +29,7 @@ export const apiKeyColumns = [
   "scopes",
   "origins",
   "is_app",
+  "channels",
   "digest",
   "create_ms",
   "expire_ms",
@@ -45,6 +48,7 @@ export function toApiKey(row: ApiKeyRow): ApiKey {
     scopes: scopes.filter((scope: Scope) => named.has(scope)),
     origins: row.origins === "" ? [] : row.origins.split(" "),
     isApp: row.is_app === 1,
+    channels: channels.filter((channel) => row.channels.split(" ").includes(channel)),
     digest: row.digest,
     createMs: row.create_ms,
     expireMs: row.expire_ms,
@@ -56,8 +60,9 @@ export function toApiKey(row: ApiKeyRow): ApiKey {
 /** The values in the order of `apiKeyColumns`. */
 export function apiKeyValues(key: ApiKey): (string | number | Uint8Array | null)[] {
   const { id, kind, tenant, name, digest, createMs, expireMs, revokeMs, lastUseMs } = key;
-  const [granted, listed] = [key.scopes.join(" "), key.origins.join(" ")];
-  return [id, kind, tenant, name, granted, listed, key.isApp ? 1 : 0, digest, createMs, expireMs, revokeMs, lastUseMs];
+  const [granted, listed, named] = [key.scopes.join(" "), key.origins.join(" "), key.channels.join(" ")];
+  const rights = [granted, listed, key.isApp ? 1 : 0, named];
+  return [id, kind, tenant, name, ...rights, digest, createMs, expireMs, revokeMs, lastUseMs];
 }
 
 /** When the origins of a key that does not expire end. */

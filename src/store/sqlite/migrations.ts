@@ -22,6 +22,7 @@ import { counters } from "./migrations/0012-counters.ts";
 import { log } from "./migrations/0013-log.ts";
 import { prefixJournal } from "./migrations/0014-prefix-journal.ts";
 import { bareSlots } from "./migrations/0015-bare-slots.ts";
+import { keyChannels } from "./migrations/0016-key-channels.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -39,4 +40,5 @@ export const migrations: readonly Migration[] = [
   log,
   prefixJournal,
   bareSlots,
+  keyChannels,
 ];

@@ -76,6 +76,7 @@ export class World {
       // The phone network: what it is handed arrives.
       deliver: async ({ verification }) => void this.#sms.set(verification.id, verification),
       sendWaitMs: 0,
+      channelsOn: ["sms"],
       issuer: "otpd",
       onDailyShare: () => {},
     });
@@ -110,7 +111,7 @@ export class World {
 
   /** Asks for the same code again; what it comes to. */
   async resend({ id, tenant }: Opened, phone: string, knownUser: boolean): Promise<"resent" | Reason> {
-    const { result } = await this.#service.resend(callerAt(tenant), id);
+    const { result } = await this.#service.resend(callerAt(tenant), { id, channel: "" });
     if (!result.ok) return result.refusal.reason;
     this.sends.attacker += 1;
     this.ledger.note(laneOf(tenant, phone, knownUser), this.now(), 1);

@@ -2,6 +2,7 @@
  * One of everything that the rules decide about, each with the parts that a test cares about changed: keys, a policy, a
  * verification, a message. All of it is fixed, so that a failure reads the same twice.
  */
+import { channels } from "../../../src/otp/channel.ts";
 import { emptyLog, type Log, type LogEntry } from "../../../src/otp/log.ts";
 import { deriveCode } from "../../../src/otp/code.ts";
 import type { SendFacts } from "../../../src/otp/decisions.ts";
@@ -10,6 +11,7 @@ import { createKeyRing } from "../../../src/otp/key-ring.ts";
 import { newMessage, type Message } from "../../../src/otp/message.ts";
 import { phoneIndex, sealPhone, type E164, type PhoneNumber } from "../../../src/otp/phone-number.ts";
 import { emptyHistory, type Policy } from "../../../src/otp/policy.ts";
+import type { ResendFacts } from "../../../src/otp/resending.ts";
 import { Secret } from "../../../src/otp/secret.ts";
 import type { PhoneView, State, Verification } from "../../../src/otp/verification.ts";
 import { testEpochMs } from "../service/system.ts";
@@ -43,7 +45,7 @@ export const policy: Policy = {
   retentionMs: 72 * hourMs,
 };
 
-export const phone: PhoneNumber = { e164: "+31612345678" as E164, region: "NL" };
+export const phone: PhoneNumber = { e164: "+31612345678" as E164, region: "NL", kind: "mobile" };
 
 /** A phone that nothing is known of. */
 export const freshPhone: PhoneView = { tats: [0, 0], history: emptyHistory, openAttempts: 0 };
@@ -53,6 +55,9 @@ export function exhaustedPhone(now: number): { view: PhoneView; retryAfterMs: nu
   const tats = policy.phoneLimits.map((limit) => now + limit.burst * limit.intervalMs);
   return { view: { ...freshPhone, tats }, retryAfterMs: 4 * hourMs };
 }
+
+/** A resend that names no channel, where all are on. */
+export const sameChannel: ResendFacts = { channel: undefined, offered: channels, numberOf: () => phone };
 
 const id = "q83vEjRWeJCrze8SNFZ4kA";
 const salt = Uint8Array.from({ length: 16 }, (_, i) => i * 17);

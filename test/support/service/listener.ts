@@ -91,6 +91,7 @@ const apiKey: ApiKey = {
   scopes: ["send", "verify", "read", "cancel"],
   origins: [],
   isApp: false,
+  channels: ["sms"],
   createMs: testEpochMs,
   expireMs: null,
   revokeMs: null,

@@ -7,8 +7,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseConfig, type Config } from "../../../src/config/config.ts";
 import type { Provider, OutgoingMessage } from "../../../src/delivery/provider.ts";
+import type { Dependencies } from "../../../src/main/base.ts";
 import { startService } from "../../../src/main.ts";
 import { isPublishable, publishableScopes, secretScopes, type KeyKind, type Scope } from "../../../src/otp/api-key.ts";
+import type { Channel } from "../../../src/otp/channel.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
 import { issueKey } from "../../../src/service/api-keys.ts";
 import { openStore, type Database, type OpenOptions } from "../../../src/store/open.ts";
@@ -82,6 +84,7 @@ export interface KeyOptions {
   readonly kind?: KeyKind;
   readonly origins?: readonly string[];
   readonly isApp?: boolean;
+  readonly channels?: readonly Channel[];
 }
 
 export interface World {
@@ -126,8 +129,15 @@ function open(options: OpenOptions): Promise<Store> {
     : openStore(options);
 }
 
-/** Starts a world. `env` adds to a configuration of one key and generous limits: the clock stands still. */
-export async function startWorld(env: Record<string, string> = {}, system = createManualSystem()): Promise<World> {
+/**
+ * Starts a world. `env` adds to a configuration of one key and generous limits: the clock stands still. `others` are the
+ * providers of other channels than SMS.
+ */
+export async function startWorld(
+  env: Record<string, string> = {},
+  system = createManualSystem(),
+  others: Dependencies["providersByChannel"] = {},
+): Promise<World> {
   const folder = temporaryFolder();
   const databasePath = join(folder, "otp.db");
   const observed: Observation[] = [];
@@ -151,6 +161,7 @@ export async function startWorld(env: Record<string, string> = {}, system = crea
       telemetry: createTestTelemetry(observed),
       print: (text) => void printed.push(text),
       providers: [network],
+      providersByChannel: others,
       openStore: open,
     });
   let service = await start();

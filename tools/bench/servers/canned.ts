@@ -32,6 +32,7 @@ const key: ApiKey = {
   scopes: secretScopes,
   origins: [],
   isApp: false,
+  channels: ["sms"],
   createMs: now(),
   expireMs: null,
   revokeMs: null,

@@ -1,7 +1,7 @@
 /**
  * The whole document: each row of the server's route table with what the proto says of its RPC, within the frame.
  */
-import type { DescFile, DescMethod } from "@bufbuild/protobuf";
+import type { DescFile, DescMessage, DescMethod } from "@bufbuild/protobuf";
 import { getPackageComments } from "@bufbuild/protoplugin";
 import { isDeepStrictEqual } from "node:util";
 import { rpcRows } from "../../../src/server/rpc/rpcs.ts";
@@ -34,7 +34,9 @@ export function documentOf(file: DescFile, version: string): JsonObject {
     const isMutating = idempotency !== "safe";
     const hasBody = !path.includes("{");
     if (hasBody) schemas[method.input.name] = messageSchema(method.input, "request");
-    schemas[method.output.name] = messageSchema(method.output, "answer");
+    for (const message of [method.output, ...messagesIn(method.output)]) {
+      schemas[message.name] = messageSchema(message, "answer");
+    }
     const reasons = rows.filter(({ name }) => {
       if (name.startsWith("IDEMPOTENCY_")) return isMutating;
       if (name === "BODY_TOO_LARGE" || name === "MEDIA_TYPE_UNSUPPORTED") return hasBody;
@@ -69,6 +71,11 @@ function named<T extends { readonly name: string }>(all: readonly T[], name: str
   const found = all.find((one) => one.name === name);
   if (found === undefined) throw new Error(`the proto has no ${name}`);
   return found;
+}
+
+/** The messages that a message has lists of. */
+function messagesIn({ fields }: DescMessage): DescMessage[] {
+  return fields.flatMap((field) => (field.fieldKind === "list" && field.listKind === "message" ? [field.message] : []));
 }
 
 /** Those of some components that other parts of the document refer to. */

@@ -11,8 +11,8 @@ const phone = "+14155552671";
 /** Signed by the first key of the set below. */
 const receipt = [
   "eyJhbGciOiJFZERTQSIsInR5cCI6IkpXVCIsImtpZCI6Ik1PR3VIdmEzd3ZObGdJeHBGUHdqNG9JblpMU2JsTDl6OUpJUElvUHlaQ3cifQ",
-  "eyJpc3MiOiJodHRwczovL290cC5leGFtcGxlLmNvbSIsImF1ZCI6ImRlZmF1bHQiLCJzdWIiOiJ1UkxqTW1JTG9LX2Q3QkxvcHAxUURRIiwicGhvbmUiOiIrMTQxNTU1NTI2NzEiLCJwdXJwb3NlIjoibG9naW4iLCJpYXQiOjE3NjcyNjg4NDAsImV4cCI6MTc2NzI2OTE0MCwianRpIjoidVJMak1tSUxvS19kN0JMb3BwMVFEUSJ9",
-  "RtLkFfbfWuk-7cmBgPTeZaI1XYItZPEpiyMs3rZb_Zzv1BVx46WmldjTGnb9XH7Nd302DVdL4HyEZWnwN17RAg",
+  "eyJpc3MiOiJodHRwczovL290cC5leGFtcGxlLmNvbSIsImF1ZCI6ImRlZmF1bHQiLCJzdWIiOiJ1UkxqTW1JTG9LX2Q3QkxvcHAxUURRIiwicGhvbmUiOiIrMTQxNTU1NTI2NzEiLCJjaGFubmVscyI6WyJzbXMiXSwicHVycG9zZSI6ImxvZ2luIiwiaWF0IjoxNzY3MjY4ODQwLCJleHAiOjE3NjcyNjkxNDAsImp0aSI6InVSTGpNbUlMb0tfZDdCTG9wcDFRRFEifQ",
+  "BmegDb2aLurPQp6uI2TlInqTJsHWRnqONkGuFkUQGsPn2Vm0rXWBzLVMXsLtcYA1AbA8Wf4i06Bn2T4NUpyNBw",
 ];
 
 const sent = {
@@ -41,6 +41,7 @@ export const examples: Readonly<Record<string, JsonObject>> = {
     attempts_remaining: 5,
     provider: "messagebird",
     delivery_detail: "",
+    messages: [{ channel: "sms", provider: "messagebird", delivery: "DELIVERY_ACCEPTED", detail: "" }],
   },
   ResendOtpRequest: { request_id },
   ResendOtpResponse: {
@@ -80,7 +81,7 @@ export const particulars: Readonly<Partial<Record<Reason, JsonObject>>> = {
   PHONE_INVALID: { field: "phone" },
   PHONE_NOT_MOBILE: { field: "phone" },
   PHONE_UNREACHABLE: { field: "phone" },
-  CHANNEL_UNSUPPORTED: { field: "channel" },
+  CHANNEL_UNSUPPORTED: { message: "channel is not offered here; the only one is sms.", field: "channel" },
   CODE_MALFORMED: { field: "code" },
   PURPOSE_MISMATCH: { field: "purpose" },
   CODE_MISMATCH: { field: "code", attempts_remaining: 4 },

@@ -66,12 +66,21 @@ export function fieldSchema(field: DescField): JsonObject {
   if (field.fieldKind === "message" && field.message.typeName === "google.protobuf.Timestamp") {
     return { type: "string", format: "date-time", description };
   }
+  if (field.fieldKind === "list" && field.listKind === "message") {
+    return { type: "array", description, items: refTo(field.message.name), ...entryLimit(description) };
+  }
   const scalar = field.fieldKind === "scalar" ? field.scalar : undefined;
   if (scalar === ScalarType.BOOL) return { type: "boolean", description };
   if (scalar === ScalarType.INT32) return { type: "integer", format: "int32", description, ...range(description) };
   if (scalar === ScalarType.INT64) return { type: "string", format: "int64", description };
   if (scalar !== ScalarType.STRING) throw new Error(`${field.toString()}: no schema is known for such a field`);
   return { type: "string", description, ...(isRequired(field) ? { minLength: 1 } : {}), ...textLimits(description) };
+}
+
+/** "At most 16." */
+function entryLimit(comment: string): JsonObject {
+  const [, most] = /\bAt most (\d+)\./.exec(comment) ?? [];
+  return most === undefined ? {} : { maxItems: Number(most) };
 }
 
 /** "At most 35 characters", "at most 64 visible ASCII characters", "22 characters of base64url". */

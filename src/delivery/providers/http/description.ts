@@ -14,7 +14,7 @@ function secretVariable(name: string): `OTP_${string}` {
 
 /** Describes a provider of the file. What sends and reads reports is loaded once it is made. */
 export function describeDeclared(declaration: Declaration): Description {
-  const { name, auth, reports, from } = declaration;
+  const { name, channel, auth, reports, from } = declaration;
   const [secret, reportSecret] = [auth?.secret, reports?.signature.secret];
   const variables = Object.fromEntries(
     [...new Set([secret, reportSecret])]
@@ -23,6 +23,7 @@ export function describeDeclared(declaration: Declaration): Description {
   );
   return {
     name,
+    channels: [channel],
     variables,
     ...(from === undefined ? {} : { senderText: from }),
     ...(reportSecret === undefined ? {} : { reportSecret: secretVariable(reportSecret) }),

@@ -3,6 +3,7 @@
  * between parts is in rules.ts; docs/http-providers.schema.json says the same to editors, and a test holds the two together.
  */
 import * as v from "valibot";
+import { channels, defaultChannel } from "../../../otp/channel.ts";
 import { object } from "../../../otp/json-file.ts";
 import { parseOriginator } from "../shapes.ts";
 import { hasPrivateHost } from "./address.ts";
@@ -199,7 +200,7 @@ export const entryShape = known({
     v.string("must be a text"),
     v.regex(nameForm, "must be 1 to 32 small letters, digits and hyphens, a letter first"),
   ),
-  channel: v.optional(oneOf(["sms"]), "sms"),
+  channel: v.optional(oneOf(channels), defaultChannel),
   url,
   method: v.optional(oneOf(["POST", "PUT", "GET"]), "POST"),
   auth: v.optional(auth),
