@@ -8,7 +8,8 @@ import { outcomeOfTry, postEvent, postTimeoutMs } from "../delivery/event-worker
 import { createPost, type Posted } from "../delivery/post.ts";
 import { eventAddresses } from "../delivery/public-address.ts";
 import { endpointsMax, isSigning, overlapMs, parseEndpointUrl, type Endpoint } from "../otp/endpoint.ts";
-import { eventTypes, testEvent, type EventType } from "../otp/event.ts";
+import { testEvent } from "../otp/event.ts";
+import { eventTypes, type EventType } from "../otp/event-type.ts";
 import {
   addEndpoint,
   disableEndpoint,

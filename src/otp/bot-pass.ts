@@ -7,9 +7,8 @@
  */
 import type { Instant } from "../system.ts";
 import { newRecord, type IdempotencyClaim, type IdempotencyRecord } from "./idempotency.ts";
-import type { SendView } from "./decisions.ts";
-import { precedentFor } from "./standing.ts";
-import { nothing, type Decided } from "./verification.ts";
+import { precedentFor, type SendView } from "./standing.ts";
+import { nothing, type Decided } from "./writes.ts";
 
 export const passKeptMs = 600_000;
 

@@ -8,7 +8,6 @@ import type { Instant } from "../system.ts";
 import type { Message } from "./message.ts";
 import { dayMs, dayOf, type Policy } from "./policy.ts";
 import { isSandbox } from "./sandbox.ts";
-import type { Writes } from "./verification.ts";
 
 /** A share of the cap, in percent, that operators are warned of. */
 export type Share = 80 | 100;
@@ -74,8 +73,17 @@ export function nextNotable(daily: DailyCount, max: number): number {
   return warnedOf(daily, max) === 0 ? Math.ceil((max * 80) / 100) : max;
 }
 
+/** A share of the daily cap that was reached just now. */
+export interface SpendWarning {
+  readonly share: Share;
+  readonly cap: number;
+}
+
 /** What it adds to the writes of a decision that a message was counted, or was not. Pure. */
-export function dailyOf({ daily, share }: Counting, cap: number | undefined): Pick<Writes, "daily" | "warned"> {
+export function dailyOf(
+  { daily, share }: Counting,
+  cap: number | undefined,
+): { daily?: DailyCount; warned?: SpendWarning } {
   if (daily === undefined) return {};
   return share === undefined || cap === undefined ? { daily } : { daily, warned: { share, cap } };
 }

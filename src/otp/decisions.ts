@@ -22,35 +22,22 @@ import { giveBackAll } from "./rate-limit.ts";
 import type { Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
-import { codeLengthUnder, noGuesses, type Guesses } from "./spraying.ts";
+import { codeLengthUnder, noGuesses } from "./spraying.ts";
 import {
   decidedBy,
   precedentFor,
   refused,
   standingOf,
-  type CallView,
   type Replay,
+  type SendView,
   type UpdateView,
 } from "./standing.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
-import {
-  end,
-  nothing,
-  terminalReason,
-  withNote,
-  type Decided,
-  type PhoneView,
-  type Verification,
-  type Writes,
-} from "./verification.ts";
+import { end, withNote, type Verification } from "./verification.ts";
+import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
+import { terminalReason } from "./state.ts";
 
 // ---- send -----------------------------------------------------------------------------------------------------------
-
-export interface SendView extends CallView {
-  readonly recorded?: Verification | undefined;
-  /** The codes compared in the tenant's window (`oldestMinute`); absent like the phone. */
-  readonly guesses?: Guesses | undefined;
-}
 
 /** A send that passed the door: everything about it that takes randomness or a key. */
 export interface SendFacts {

@@ -8,7 +8,7 @@ import type { spendNamed } from "./named-limit.ts";
 import type { Policy } from "./policy.ts";
 import type { Judgment } from "./pumping-guard.ts";
 import { refused } from "./standing.ts";
-import { nothing } from "./verification.ts";
+import { nothing } from "./writes.ts";
 
 /** Refuses for a phone's limits. Nothing is spent; TATs that were too far ahead are corrected. */
 export function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {

@@ -5,7 +5,7 @@
  */
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import type { Instant } from "../system.ts";
-import type { EventType } from "./event.ts";
+import type { EventType } from "./event-type.ts";
 import type { KeyRing, MasterKey } from "./key-ring.ts";
 import { localHosts } from "./origin.ts";
 

@@ -3,30 +3,18 @@
  * after) and written with that change, whoever made it: a call, a worker, a late report or the sweep. An event holds no
  * code, and a phone only in its box. Its body is made for each try (`bodyOf`), with the phone as the endpoint asked for it.
  */
-import type { Share } from "./daily-cap.ts";
+import type { SpendWarning } from "./daily-cap.ts";
+import type { EventType } from "./event-type.ts";
 import { digest } from "./key-ring.ts";
 import type { Message } from "./message.ts";
 import { maskPhone, type E164 } from "./phone-number.ts";
 import { dayMs } from "./policy.ts";
 import type { PrefixDecision } from "./pumping-guard.ts";
 import { isSandbox, realTenantOf } from "./sandbox.ts";
-import { channelsUsed, terminalReason, type Verification, type Writes } from "./verification.ts";
+import { terminalReason } from "./state.ts";
+import { channelsUsed, type Verification } from "./verification.ts";
+import type { Writes } from "./writes.ts";
 import type { Instant } from "../system.ts";
-
-export const eventTypes = [
-  "verification.created",
-  "verification.accepted",
-  "verification.delivered",
-  "verification.undelivered",
-  "verification.verified",
-  "verification.expired",
-  "verification.locked",
-  "verification.canceled",
-  "verification.failed",
-  "fraud.tripped",
-  "spend.warning",
-] as const;
-export type EventType = (typeof eventTypes)[number];
 
 /** What `otpd webhooks test` sends. No endpoint asks for it, and each gets it. */
 const testType = "webhook.test";
@@ -50,12 +38,6 @@ export interface OwedEvent {
 export interface MessageChange {
   readonly before: Message | undefined;
   readonly after: Message;
-}
-
-/** A share of the daily cap that was reached just now. */
-export interface SpendWarning {
-  readonly share: Share;
-  readonly cap: number;
 }
 
 /**

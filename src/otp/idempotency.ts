@@ -9,7 +9,7 @@ import type { Instant } from "../system.ts";
 import { digest, hmac, type KeyRing } from "./key-ring.ts";
 import type { Delivery } from "./message.ts";
 import { refuse, type Reason, type Refusal } from "./reason.ts";
-import type { State } from "./verification.ts";
+import type { State } from "./state.ts";
 
 export const idempotencyKeptMs = 86_400_000;
 

@@ -3,9 +3,9 @@
  * row and written with the change that it tells of. It holds no code, no number and no stranger's words.
  */
 import type { Channel } from "./channel.ts";
-import type { EventType } from "./event.ts";
+import type { EventType } from "./event-type.ts";
 import type { SendOutcome } from "./message.ts";
-import type { State } from "./verification.ts";
+import type { State } from "./state.ts";
 
 /** What a provider's call came to: why it was refused is its cause. `given-up`: none was made any more. */
 export type CallOutcome =

@@ -15,7 +15,8 @@ import type { Judgment, PrefixRecord } from "./pumping-guard.ts";
 import { spendAll } from "./rate-limit.ts";
 import type { Refusal } from "./reason.ts";
 import type { CallView } from "./standing.ts";
-import type { Decided, PhoneView, Verification, Writes } from "./verification.ts";
+import type { Verification } from "./verification.ts";
+import type { Decided, PhoneView, Writes } from "./writes.ts";
 
 /** What a send is decided by, beside what is asked. */
 export interface SendTerms {

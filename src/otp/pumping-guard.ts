@@ -17,7 +17,7 @@
 import type { Instant } from "../system.ts";
 import type { E164 } from "./phone-number.ts";
 import { giveBack, spend, type Limit } from "./rate-limit.ts";
-import type { State } from "./verification.ts";
+import type { State } from "./state.ts";
 
 export type GuardMode = "observe" | "enforce";
 

@@ -12,7 +12,8 @@ import { judgeResend } from "./pumping-guard.ts";
 import { ok, type Result } from "./reason.ts";
 import { isSandbox } from "./sandbox.ts";
 import { decidedBy, refused, standingOf, type Replay, type UpdateView } from "./standing.ts";
-import { nothing, withNote, type Decided, type Verification } from "./verification.ts";
+import { withNote, type Verification } from "./verification.ts";
+import { nothing, type Decided } from "./writes.ts";
 
 /** What a resend is asked for, and by whom. */
 export interface ResendFacts {

@@ -19,7 +19,8 @@ import {
 import { limitsFor, type Policy } from "./policy.ts";
 import { providerName } from "./provider-text.ts";
 import { giveBackAll } from "./rate-limit.ts";
-import { end, nothing, stateAt, withNote, type Decided, type PhoneView, type Verification } from "./verification.ts";
+import { end, stateAt, withNote, type Verification } from "./verification.ts";
+import { nothing, type Decided, type PhoneView } from "./writes.ts";
 
 export interface SettleView {
   readonly now: Instant;

@@ -8,17 +8,10 @@ import type { Verdict } from "./destination.ts";
 import { precedentOf, type IdempotencyClaim, type IdempotencyRecord, type StoredAnswer } from "./idempotency.ts";
 import type { PrefixRecord } from "./pumping-guard.ts";
 import { refuse, type Reason, type Refusal } from "./reason.ts";
-import {
-  expire,
-  noWrites,
-  nothing,
-  stateAt,
-  terminalReason,
-  type Decided,
-  type PhoneView,
-  type Verification,
-  type Writes,
-} from "./verification.ts";
+import type { Guesses } from "./spraying.ts";
+import { expire, stateAt, type Verification } from "./verification.ts";
+import { noWrites, nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
+import { terminalReason } from "./state.ts";
 
 /** An answer to be built again: the verification as it stands, and what was kept of the first answer. */
 export interface Replay {
@@ -49,6 +42,14 @@ export interface CallView {
   readonly verdict?: Verdict | undefined;
   /** For a send or resend: the tenant's day; present under a daily cap. */
   readonly daily?: DailyCount | undefined;
+}
+
+/** What a send is shown beside that. */
+export interface SendView extends CallView {
+  /** The verification that the record is of. */
+  readonly recorded?: Verification | undefined;
+  /** The codes compared in the tenant's window (`oldestMinute`); absent like the phone. */
+  readonly guesses?: Guesses | undefined;
 }
 
 export interface UpdateView extends CallView {

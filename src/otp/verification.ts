@@ -1,22 +1,14 @@
 /**
- * A verification is one attempt to prove that a person holds one phone number: what is kept of it, its states, and what
- * a decision about it may write. The decisions are in decisions.ts and settlement.ts.
+ * A verification is one attempt to prove that a person holds one phone number: what is kept of it, and how it comes to its
+ * end. The decisions about it are in decisions.ts and settlement.ts.
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
-import type { DailyCount } from "./daily-cap.ts";
-import type { SpendWarning } from "./event.ts";
-import type { IdempotencyRecord } from "./idempotency.ts";
 import { withEntry, type Happening, type Log, type LogEntry } from "./log.ts";
-import type { Delivery, Message } from "./message.ts";
-import type { LimitTats } from "./named-limit.ts";
-import type { PhoneHistory } from "./policy.ts";
-import type { PrefixChange, Tally } from "./pumping-guard.ts";
-import type { Reason } from "./reason.ts";
+import type { Delivery } from "./message.ts";
+import type { Tally } from "./pumping-guard.ts";
+import type { State } from "./state.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
-
-/** PENDING leaves once, for one of the others; those never change. */
-export type State = "PENDING" | "VERIFIED" | "EXPIRED" | "LOCKED" | "CANCELED" | "FAILED";
 
 export interface Verification {
   /** The wire's request_id: 22 characters of base64url, 128 random bits. */
@@ -63,64 +55,6 @@ export interface Verification {
   /** When it reached its terminal state, or null. */
   readonly endMs: Instant | null;
   readonly log: Log;
-}
-
-/** What a decision wants written. Absent parts stay as they are. */
-export interface Writes {
-  /** A new verification, or the new form of the loaded one. */
-  readonly verification?: Verification;
-  /** A new message, or the new form of the loaded one. */
-  readonly message?: Message;
-  /** The TATs of the phone's buckets, one per phone limit in the policy's order. */
-  readonly tats?: readonly Instant[];
-  readonly history?: PhoneHistory;
-  /** The TATs of the limits that the send names, of each in its order. */
-  readonly limitTats?: readonly LimitTats[];
-  /** The prefix as a send leaves it. What an end means for it, the store works out by itself. */
-  readonly prefix?: PrefixChange;
-  readonly record?: IdempotencyRecord;
-  /** A code that was compared, for its tenant's count. */
-  readonly guess?: { readonly tenant: string; readonly isRight: boolean };
-  /** The tenant's day under the daily cap. */
-  readonly daily?: DailyCount;
-  /** The share of the daily cap that was reached with it. */
-  readonly warned?: SpendWarning;
-}
-
-/** A decision: what to write, and what to answer. */
-export interface Decided<R> {
-  readonly writes: Writes;
-  readonly result: R;
-}
-
-/** What the store has loaded and locked about a phone. */
-export interface PhoneView {
-  /** The TATs of the phone's buckets, one per phone limit in the policy's order; 0 for a new one. */
-  readonly tats: readonly Instant[];
-  readonly history: PhoneHistory;
-  /** Attempts left on all its pending, unexpired verifications. */
-  readonly openAttempts: number;
-  /** The TATs of the limits that a send names, in their order; absent where it names none. */
-  readonly limitTats?: readonly LimitTats[] | undefined;
-}
-
-export const noWrites: Writes = {};
-
-/** Writes nothing. */
-export function nothing<R>(result: R): Decided<R> {
-  return { writes: noWrites, result };
-}
-
-const terminalReasons = {
-  VERIFIED: "OTP_ALREADY_VERIFIED",
-  EXPIRED: "OTP_EXPIRED",
-  LOCKED: "OTP_LOCKED",
-  CANCELED: "OTP_CANCELED",
-  FAILED: "OTP_FAILED",
-} as const satisfies Record<Exclude<State, "PENDING">, Reason>;
-
-export function terminalReason(state: Exclude<State, "PENDING">): Reason {
-  return terminalReasons[state];
 }
 
 /** The state at a moment: a pending verification has expired from its expireMs on, whether a sweep has noted it or not. */

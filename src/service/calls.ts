@@ -7,7 +7,7 @@ import type { E164 } from "../otp/phone-number.ts";
 import type { Reason, Result } from "../otp/reason.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
-import type { State } from "../otp/verification.ts";
+import type { State } from "../otp/state.ts";
 import type { Instant } from "../system.ts";
 import type { Permit } from "./quotas.ts";
 

@@ -14,7 +14,7 @@ import {
   secretsMax,
   type Endpoint,
 } from "../otp/endpoint.ts";
-import type { EventType } from "../otp/event.ts";
+import type { EventType } from "../otp/event-type.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";

@@ -3,7 +3,7 @@
  */
 import { openPhone } from "../otp/phone-number.ts";
 import { ok, refuse } from "../otp/reason.ts";
-import { terminalReason } from "../otp/verification.ts";
+import { terminalReason } from "../otp/state.ts";
 import { answer, sentNow, type ActTools } from "./act.ts";
 import type { Answer, Caller, Seen } from "./calls.ts";
 

@@ -12,7 +12,8 @@ import { recall, unblock, type GuardMode, type PrefixDecision, type PrefixRecord
 import type { Refusal } from "../otp/reason.ts";
 import { available, spend } from "../otp/rate-limit.ts";
 import { isSpraying, codeLengthUnder, noGuesses } from "../otp/spraying.ts";
-import { stateAt, type State, type Verification } from "../otp/verification.ts";
+import { stateAt, type Verification } from "../otp/verification.ts";
+import type { State } from "../otp/state.ts";
 import type { PhoneRef, PrefixName, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 

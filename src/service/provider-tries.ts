@@ -7,8 +7,8 @@ import type { KeyRing } from "../otp/key-ring.ts";
 import { phoneIndex } from "../otp/phone-number.ts";
 import { dayMs, type Policy } from "../otp/policy.ts";
 import { spendAll, type Limit } from "../otp/rate-limit.ts";
-import { nothing, type Decided } from "../otp/verification.ts";
-import type { SendView } from "../otp/decisions.ts";
+import { nothing, type Decided } from "../otp/writes.ts";
+import type { SendView } from "../otp/standing.ts";
 import type { Store } from "../store/store.ts";
 
 /** Ten at once, and ten a day. */

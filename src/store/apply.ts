@@ -3,7 +3,8 @@
  */
 import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
 import { isTrip, recordOutcome, type PrefixChange } from "../otp/pumping-guard.ts";
-import type { Decided, Verification, Writes } from "../otp/verification.ts";
+import type { Verification } from "../otp/verification.ts";
+import type { Decided, Writes } from "../otp/writes.ts";
 import { putPhone } from "./phone-rows.ts";
 import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "./store.ts";
 import type { UnitOfWork } from "./unit-of-work.ts";

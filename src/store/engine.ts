@@ -4,7 +4,7 @@
  */
 import type { Destination } from "../otp/destination.ts";
 import type { PrefixRecord } from "../otp/pumping-guard.ts";
-import type { PhoneView } from "../otp/verification.ts";
+import type { PhoneView } from "../otp/writes.ts";
 import type { Instant } from "../system.ts";
 import type { Statement, Steps, Value } from "./statement.ts";
 import type { PhoneRef, PrefixName } from "./store.ts";

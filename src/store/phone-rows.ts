@@ -3,7 +3,7 @@
  * current key, and forgotten.
  */
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
-import type { PhoneView, Writes } from "../otp/verification.ts";
+import type { PhoneView, Writes } from "../otp/writes.ts";
 import type { Instant } from "../system.ts";
 import { bucketKey, limitBucketKey, mergeHistories } from "./rows/phone.ts";
 import type { LimitRef, PhoneRef } from "./store.ts";

@@ -9,7 +9,8 @@ import type { UpdateView } from "../../src/otp/standing.ts";
 import { leaseMs } from "../../src/otp/message.ts";
 import { emptyHistory } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";
-import type { PhoneView, Verification } from "../../src/otp/verification.ts";
+import type { Verification } from "../../src/otp/verification.ts";
+import type { PhoneView } from "../../src/otp/writes.ts";
 import {
   claim,
   dayMs,

@@ -8,7 +8,8 @@ import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { emptyHistory, refundsPerDayMax } from "../../src/otp/policy.ts";
 import { spendAll } from "../../src/otp/rate-limit.ts";
 import { Secret } from "../../src/otp/secret.ts";
-import type { PhoneView, Verification } from "../../src/otp/verification.ts";
+import type { Verification } from "../../src/otp/verification.ts";
+import type { PhoneView } from "../../src/otp/writes.ts";
 import {
   claim,
   dayMs,

@@ -3,21 +3,15 @@
  * has fault n and every later one, so it is answered with fault n's reason only if fault n wins over all of those.
  */
 import { describe, expect, test } from "vitest";
-import {
-  decideCancel,
-  decideSend,
-  decideVerify,
-  type SendFacts,
-  type SendView,
-  type VerifyFacts,
-} from "../../src/otp/decisions.ts";
+import { decideCancel, decideSend, decideVerify, type SendFacts, type VerifyFacts } from "../../src/otp/decisions.ts";
 import { decideResend } from "../../src/otp/resending.ts";
-import type { UpdateView } from "../../src/otp/standing.ts";
+import type { SendView, UpdateView } from "../../src/otp/standing.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { emptyHistory } from "../../src/otp/policy.ts";
 import { ok, refuse, type Refusal, type Result } from "../../src/otp/reason.ts";
 import { Secret } from "../../src/otp/secret.ts";
-import type { Decided, Verification } from "../../src/otp/verification.ts";
+import type { Verification } from "../../src/otp/verification.ts";
+import type { Decided } from "../../src/otp/writes.ts";
 import {
   busyRecord,
   claim,

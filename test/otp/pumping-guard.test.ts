@@ -19,7 +19,7 @@ import {
   type PrefixRecord,
   type Tally,
 } from "../../src/otp/pumping-guard.ts";
-import type { State } from "../../src/otp/verification.ts";
+import type { State } from "../../src/otp/state.ts";
 import { testEpochMs } from "../support/service/system.ts";
 
 const minute = 60_000;

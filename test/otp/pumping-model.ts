@@ -13,7 +13,7 @@ import {
   type PrefixRecord,
   type Tally,
 } from "../../src/otp/pumping-guard.ts";
-import type { State } from "../../src/otp/verification.ts";
+import type { State } from "../../src/otp/state.ts";
 
 const lifeMs = 600_000;
 

@@ -8,7 +8,9 @@ import {
   type ReportFacts,
   type SettleView,
 } from "../../src/otp/settlement.ts";
-import type { PhoneView, State, Verification } from "../../src/otp/verification.ts";
+import type { Verification } from "../../src/otp/verification.ts";
+import type { PhoneView } from "../../src/otp/writes.ts";
+import type { State } from "../../src/otp/state.ts";
 import { endedAs, freshPhone, logOf, messageOf, policy, secondMs, verificationOf } from "../support/data/examples.ts";
 import { testEpochMs as now } from "../support/service/system.ts";
 

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { canonicalBind, expire, stateAt, terminalReason, type State } from "../../src/otp/verification.ts";
+import { canonicalBind, expire, stateAt } from "../../src/otp/verification.ts";
+import { terminalReason, type State } from "../../src/otp/state.ts";
 import { dayMs, endedAs, logOf, policy, verificationOf } from "../support/data/examples.ts";
 
 const ends: readonly Exclude<State, "PENDING">[] = ["VERIFIED", "EXPIRED", "LOCKED", "CANCELED", "FAILED"];

@@ -2,7 +2,7 @@
  * The store's contract: records of calls with an Idempotency-Key.
  */
 import { describe, expect, test } from "vitest";
-import type { SendView } from "../../src/otp/decisions.ts";
+import type { SendView } from "../../src/otp/standing.ts";
 import {
   idempotencyClaim,
   isBare,

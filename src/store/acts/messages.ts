@@ -4,7 +4,8 @@
 import { countMessage, dailyOf, isCountedToday, isNextCallCounted, type Counting } from "../../otp/daily-cap.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../../otp/message.ts";
 import type { SettleView } from "../../otp/settlement.ts";
-import { stateAt, type Decided } from "../../otp/verification.ts";
+import { stateAt } from "../../otp/verification.ts";
+import type { Decided } from "../../otp/writes.ts";
 import { apply, countedPrefixOf, putDay } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";

@@ -5,7 +5,7 @@
 import type { Slot } from "../../otp/idempotency.ts";
 import type { Destination } from "../../otp/destination.ts";
 import type { PrefixRecord } from "../../otp/pumping-guard.ts";
-import type { PhoneView } from "../../otp/verification.ts";
+import type { PhoneView } from "../../otp/writes.ts";
 import type { Instant } from "../../system.ts";
 import type { Deleted, Engine } from "../engine.ts";
 import { toDestination, type DestinationRow } from "../rows/tenant.ts";

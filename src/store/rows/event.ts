@@ -2,7 +2,8 @@
  * Rows of endpoints and events, on either database.
  */
 import type { Disabling, Endpoint } from "../../otp/endpoint.ts";
-import { eventTypes, type EventType, type OwedEvent } from "../../otp/event.ts";
+import type { OwedEvent } from "../../otp/event.ts";
+import { eventTypes, type EventType } from "../../otp/event-type.ts";
 import type { EventJob } from "../events.ts";
 
 export interface EndpointRow {

@@ -8,7 +8,7 @@
  * without a log has NULL: one that an earlier version wrote.
  */
 import { channels } from "../../otp/channel.ts";
-import { eventTypes } from "../../otp/event.ts";
+import { eventTypes } from "../../otp/event-type.ts";
 import { emptyLog, type Log, type LogEntry, type Outcomes } from "../../otp/log.ts";
 import { at } from "./values.ts";
 

@@ -4,7 +4,8 @@
 import { channels } from "../../otp/channel.ts";
 import { type Tally } from "../../otp/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
-import { type State, type Verification } from "../../otp/verification.ts";
+import type { Verification } from "../../otp/verification.ts";
+import type { State } from "../../otp/state.ts";
 import { at, idBytesOf, idText } from "./values.ts";
 import { logBytes, toLog } from "./log.ts";
 import { deliveries } from "./message.ts";

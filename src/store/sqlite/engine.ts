@@ -4,7 +4,7 @@
 import type { Database } from "better-sqlite3";
 import type { Destination } from "../../otp/destination.ts";
 import type { PrefixRecord } from "../../otp/pumping-guard.ts";
-import type { PhoneView } from "../../otp/verification.ts";
+import type { PhoneView } from "../../otp/writes.ts";
 import type { Instant, System } from "../../system.ts";
 import type { Deleted, Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";

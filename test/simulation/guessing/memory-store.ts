@@ -5,7 +5,8 @@
  */
 import { emptyHistory, type PhoneHistory } from "../../../src/otp/policy.ts";
 import { minuteOf, oldestMinute, type Guesses } from "../../../src/otp/spraying.ts";
-import { stateAt, type PhoneView, type Verification, type Writes } from "../../../src/otp/verification.ts";
+import { stateAt, type Verification } from "../../../src/otp/verification.ts";
+import type { PhoneView, Writes } from "../../../src/otp/writes.ts";
 import type { PhoneRef, Store } from "../../../src/store/store.ts";
 import type { System } from "../../../src/system.ts";
 

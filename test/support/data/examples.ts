@@ -13,7 +13,9 @@ import { phoneIndex, sealPhone, type E164, type PhoneNumber } from "../../../src
 import { emptyHistory, type Policy } from "../../../src/otp/policy.ts";
 import type { ResendFacts } from "../../../src/otp/resending.ts";
 import { Secret } from "../../../src/otp/secret.ts";
-import type { PhoneView, State, Verification } from "../../../src/otp/verification.ts";
+import type { Verification } from "../../../src/otp/verification.ts";
+import type { PhoneView } from "../../../src/otp/writes.ts";
+import type { State } from "../../../src/otp/state.ts";
 import { testEpochMs } from "../service/system.ts";
 
 export const secondMs = 1_000;

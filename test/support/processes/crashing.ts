@@ -8,7 +8,7 @@ import { ServerResponse } from "node:http";
 import type { Provider } from "../../../src/delivery/provider.ts";
 import { startService } from "../../../src/main.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
-import type { Decided } from "../../../src/otp/verification.ts";
+import type { Decided } from "../../../src/otp/writes.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
 import { createSystem } from "../../../src/system.ts";

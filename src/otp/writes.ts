@@ -1,0 +1,58 @@
+/**
+ * What a decision is shown of a phone, and what it may write. The store loads the one before it and writes the other after it,
+ * as one transaction.
+ */
+import type { Instant } from "../system.ts";
+import type { DailyCount, SpendWarning } from "./daily-cap.ts";
+import type { IdempotencyRecord } from "./idempotency.ts";
+import type { Message } from "./message.ts";
+import type { LimitTats } from "./named-limit.ts";
+import type { PhoneHistory } from "./policy.ts";
+import type { PrefixChange } from "./pumping-guard.ts";
+import type { Verification } from "./verification.ts";
+
+/** What a decision wants written. Absent parts stay as they are. */
+export interface Writes {
+  /** A new verification, or the new form of the loaded one. */
+  readonly verification?: Verification;
+  /** A new message, or the new form of the loaded one. */
+  readonly message?: Message;
+  /** The TATs of the phone's buckets, one per phone limit in the policy's order. */
+  readonly tats?: readonly Instant[];
+  readonly history?: PhoneHistory;
+  /** The TATs of the limits that the send names, of each in its order. */
+  readonly limitTats?: readonly LimitTats[];
+  /** The prefix as a send leaves it. What an end means for it, the store works out by itself. */
+  readonly prefix?: PrefixChange;
+  readonly record?: IdempotencyRecord;
+  /** A code that was compared, for its tenant's count. */
+  readonly guess?: { readonly tenant: string; readonly isRight: boolean };
+  /** The tenant's day under the daily cap. */
+  readonly daily?: DailyCount;
+  /** The share of the daily cap that was reached with it. */
+  readonly warned?: SpendWarning;
+}
+
+/** A decision: what to write, and what to answer. */
+export interface Decided<R> {
+  readonly writes: Writes;
+  readonly result: R;
+}
+
+/** What the store has loaded and locked about a phone. */
+export interface PhoneView {
+  /** The TATs of the phone's buckets, one per phone limit in the policy's order; 0 for a new one. */
+  readonly tats: readonly Instant[];
+  readonly history: PhoneHistory;
+  /** Attempts left on all its pending, unexpired verifications. */
+  readonly openAttempts: number;
+  /** The TATs of the limits that a send names, in their order; absent where it names none. */
+  readonly limitTats?: readonly LimitTats[] | undefined;
+}
+
+export const noWrites: Writes = {};
+
+/** Writes nothing. */
+export function nothing<R>(result: R): Decided<R> {
+  return { writes: noWrites, result };
+}
