@@ -207,6 +207,22 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/line.test.ts"],
   },
   {
+    name: "a watch outlasts its client",
+    breaks: "a stranger has us hold a connection and a watch for half an hour, with none of his own",
+    place: "src/server/listener/farewells.ts#finish",
+    text: `for (const answer of lasting ?? []) answer.destroy();`,
+    replacement: `void lasting;`,
+    suites: ["test/server/half-closed.test.ts"],
+  },
+  {
+    name: "an end of one side ends both",
+    breaks: "a request that comes together with the end of its side gets no answer",
+    place: "src/server/listener/server.ts#allowHalfClosed",
+    text: `httpAllowHalfOpen: true`,
+    replacement: `httpAllowHalfOpen: false`,
+    suites: ["test/server/half-closed.test.ts"],
+  },
+  {
     name: "page's refusals all in the log",
     breaks: "whoever copies a page's key fills the log",
     place: "src/main/calls.ts#isAnybodys",

@@ -21,6 +21,8 @@ export interface Connection {
   callsUnderWay: number;
   /** The answers that a stranger has asked for, but those that last. */
   answersDue: Set<Response> | undefined;
+  /** The answers that last, whoever asked. */
+  lasting: Set<Response> | undefined;
   /** Whether it has asked for anything, be it answered or not. */
   hasAsked: boolean;
   hasBroughtRequest: boolean;
@@ -60,6 +62,7 @@ export function createConnection(
     response: undefined,
     callsUnderWay: 0,
     answersDue: undefined,
+    lasting: undefined,
     hasAsked: false,
     hasBroughtRequest: false,
     hasBroughtKey: false,

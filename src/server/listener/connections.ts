@@ -18,7 +18,7 @@ import { isOwed, untaken } from "./answers-due.ts";
 import { createConnection, moveTo, type Connection } from "./connection.ts";
 import { charge, chargePieces, creditCall, creditTick, isFlood } from "./credit.ts";
 import type { Request, Response } from "./exchange.ts";
-import { close, cut, cutCall, destroy, dismiss, endUndone, retire } from "./farewells.ts";
+import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
 import { headerBytes, takenFor } from "./holdings.ts";
 import { createPace, type Pace } from "./pace.ts";
@@ -235,6 +235,7 @@ function takeIn(book: Book, socket: Socket, wire: Wire | undefined): boolean {
     socket.destroy();
   }
   if (socket.destroyed) return false;
+  if (wire === undefined) socket.once("end", () => finish(connection));
   socket.once("close", () => forget(book, connection));
   pace.opened(connection);
   return true;
@@ -268,6 +269,7 @@ function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
   bySocket.delete(connection.socket);
   bySocket.set(secure, connection);
   moveTo(connection, secure, tick);
+  secure.once("end", () => finish(connection));
   secure.once("close", () => forget(book, connection));
 }
 
@@ -306,6 +308,7 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     clearTimeout(timer);
     connection.callsUnderWay -= 1;
     connection.answersDue?.delete(response);
+    connection.lasting?.delete(response);
     if (!isCredited) creditCall(connection);
     if (bytes > 0) held.giveBack(connection, bytes, headerBytes(request));
     if (connection.callsUnderWay === 0) strangers.becameIdle(connection);
@@ -317,6 +320,8 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     connection.answersDue?.delete(response);
     if (bytes > 0) held.hold(connection, -bytes);
     bytes = 0;
+    if (connection.socket.readableEnded) response.destroy();
+    else (connection.lasting ??= new Set()).add(response);
   };
   return { ended, lasts };
 }

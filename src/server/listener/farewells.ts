@@ -32,6 +32,15 @@ export function retire(connection: Connection, { must = false } = {}): void {
   connection.isRetiring = true;
 }
 
+/**
+ * Ends a connection whose client has ended its own side, behind the answers that it has asked for; HTTP/1 does so by itself. One that
+ * lasts ends now: the client may be gone, which shows only once something is written.
+ */
+export function finish({ session, lasting }: Connection): void {
+  session?.close();
+  for (const answer of lasting ?? []) answer.destroy();
+}
+
 /** Takes no more calls on a connection, and closes it if it has none under way. */
 export function dismiss({ session, socket, callsUnderWay }: Connection): void {
   if (session !== undefined) session.close();

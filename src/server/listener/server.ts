@@ -230,6 +230,7 @@ function cleartext(
 ): Http1Server {
   const http1 = createHttp1Server(http1Options(limits), onRequest);
   const http2 = createHttp2Server(http2Options(limits), onRequest);
+  allowHalfClosed(http1);
   for (const server of [http1, http2]) server.on("checkExpectation", onExpectation);
   http2.on("connect", onConnect);
   http1.on("clientError", onUnreadable);
@@ -271,6 +272,7 @@ function secure(
     onRequest,
   );
   watchSessions(server);
+  allowHalfClosed(server);
   server.on("checkExpectation", onExpectation);
   server.on("connect", (request: Request, response: Response) => {
     // HTTP/1 brings a socket instead of an answer; without a listener node destroys it.
@@ -284,12 +286,12 @@ function secure(
   if (startTls === undefined) throw new Error("node:tls no longer listens for its own connections");
   server.removeAllListeners("connection");
   // Node does not tell which connection a finished handshake was on: the one that is read from when it says so.
-  let current: { socket: Socket } | undefined;
+  let current: { socket: Socket; readonly wire: Wire } | undefined;
   server.on("connection", (socket: Socket) => {
     socket.setNoDelay(true);
     const wire = new Wire(socket);
     if (!connections.opened(socket, wire)) return;
-    const its = { socket };
+    const its = { socket, wire };
     wire.on("data", () => (current = its));
     startTls.call(server, wire);
     wire.on("data", () => connections.brought(its.socket));
@@ -307,11 +309,19 @@ function secure(
   // And after it, which hands the socket to HTTP/1.
   server.on("secureConnection", (socket) => {
     if (socket.alpnProtocol !== "h2" && !socket.destroyed) takePiecewise(socket);
+    // From now on nobody ends our side but who answers, behind the last answer.
+    for (const each of [socket, current?.wire, current?.wire.socket]) if (each !== undefined) each.allowHalfOpen = true;
   });
   server.on("session", (session) => {
     if (latest !== undefined) connections.upgraded(latest, session);
   });
   return server;
+}
+
+/** A client may end its side together with its request: the connection ends behind the last answer. */
+function allowHalfClosed(server: Http1Server | Http2SecureServer): void {
+  // Documented nowhere; without it node ends our side as well, and no answer that is not out yet is ever sent.
+  Object.assign(server, { httpAllowHalfOpen: true });
 }
 
 function watchSessions(server: Http2Server | Http2SecureServer): void {
