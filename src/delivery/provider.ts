@@ -39,9 +39,9 @@ export interface ReportRequest {
   readonly body: Uint8Array;
 }
 
-/** A report, or several that came together, or why there is none: its signature is not the provider's, or it is not about a message of ours. */
+/** The reports of a request, one or more, or why there are none: they are not the provider's, or about no message of ours. */
 export type ReportReading =
-  | { readonly kind: "report"; readonly report: Report; readonly more?: readonly Report[] }
+  | { readonly kind: "genuine"; readonly reports: readonly Report[] }
   | { readonly kind: "forged" }
   | { readonly kind: "irrelevant" };
 

@@ -210,8 +210,8 @@ describe("Bird's report", () => {
     ["sms.expired", "UNDELIVERED"],
   ])("%s says %s", async (type, delivery) => {
     expect(await bird().readReport?.(reportOf(event(type, { error: { code: "E1" } })))).toEqual({
-      kind: "report",
-      report: { reference: sms.reference, providerMessageId: "sms_1", delivery, detail: "E1" },
+      kind: "genuine",
+      reports: [{ reference: sms.reference, providerMessageId: "sms_1", delivery, detail: "E1" }],
     });
   });
 

@@ -110,7 +110,9 @@ describe("Pigeon Post, as its manual is told there", () => {
         body: Buffer.from(body),
       });
     const mark = createHmac("sha256", "mark").update(`${time}.${body}`).digest("hex");
-    expect(await report(`v1=${mark}`)).toMatchObject({ report: { reference: sms.reference, delivery: "DELIVERED" } });
+    expect(await report(`v1=${mark}`)).toMatchObject({
+      reports: [{ reference: sms.reference, delivery: "DELIVERED" }],
+    });
     expect(await report(mark)).toEqual({ kind: "forged" });
   });
 });

@@ -186,13 +186,15 @@ function readEvent(event: unknown): ReportReading {
   if (delivery === undefined || typeof reference !== "string") return { kind: "irrelevant" };
   const { code } = (fields["error"] ?? {}) as { code?: unknown };
   return {
-    kind: "report",
-    report: {
-      reference,
-      providerMessageId: typeof fields["sms_id"] === "string" ? fields["sms_id"] : undefined,
-      delivery,
-      detail: typeof code === "string" ? code : undefined,
-    },
+    kind: "genuine",
+    reports: [
+      {
+        reference,
+        providerMessageId: typeof fields["sms_id"] === "string" ? fields["sms_id"] : undefined,
+        delivery,
+        detail: typeof code === "string" ? code : undefined,
+      },
+    ],
   };
 }
 

@@ -266,13 +266,15 @@ function readReport({ target, headers, body }: ReportRequest): ReportReading {
     (part) => part !== null && part !== "",
   );
   return {
-    kind: "report",
-    report: {
-      reference,
-      providerMessageId: fields.get("id") ?? undefined,
-      delivery,
-      detail: why.length === 0 ? undefined : why.join(" "),
-    },
+    kind: "genuine",
+    reports: [
+      {
+        reference,
+        providerMessageId: fields.get("id") ?? undefined,
+        delivery,
+        detail: why.length === 0 ? undefined : why.join(" "),
+      },
+    ],
   };
 }
 

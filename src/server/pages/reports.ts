@@ -24,8 +24,8 @@ export function createReportPages(
         if (reading === undefined || reading.kind === "forged") {
           return refuse("API_KEY_INVALID", { message: "The signature is not valid." });
         }
-        if (reading.kind === "report") {
-          for (const report of [reading.report, ...(reading.more ?? [])]) await noteReport(provider.name, report);
+        if (reading.kind === "genuine") {
+          for (const report of reading.reports) await noteReport(provider.name, report);
         }
         return { ok: true, value: { type: "application/json", body: "{}" } };
       },

@@ -120,7 +120,7 @@ describe.skipIf(lacks("the preset for Kannel against Kannel itself", "kannel"))(
     onReport = () => {
       const { method, path: target, headers, body } = reports.at(-1) as Asked;
       void kept.readReport?.({ method, target, headers, body: Buffer.from(body) }).then((reading) => {
-        if (reading.kind !== "report" || reading.report.delivery === "DELIVERED") done.resolve(reading);
+        if (reading.kind !== "genuine" || reading.reports[0]?.delivery === "DELIVERED") done.resolve(reading);
       });
     };
     expect(await kept.send({ ...sms, text: "123456 is your café & it's 50% off" }, patience())).toEqual({
@@ -129,8 +129,8 @@ describe.skipIf(lacks("the preset for Kannel against Kannel itself", "kannel"))(
     const { from, to, text } = await centre.next();
     expect([from, to, text.toString("utf8")]).toEqual(["Acme", "31612345678", "123456 is your café & it's 50% off"]);
     expect(await done.promise).toEqual({
-      kind: "report",
-      report: { reference: sms.reference, providerMessageId: undefined, delivery: "DELIVERED", detail: undefined },
+      kind: "genuine",
+      reports: [{ reference: sms.reference, providerMessageId: undefined, delivery: "DELIVERED", detail: undefined }],
     });
     for (const { path: target } of reports)
       expect(target).toContain(`/webhooks/kannel/${path}?reference=${sms.reference}`);

@@ -110,7 +110,7 @@ describe.skipIf(lacks("presets over HTTPS", "openssl")).each(presetNames)("the p
   }
 
   test.each(Object.entries(statuses))("reads the report %s as %s", async (status, delivery) => {
-    expect(await read(status)).toMatchObject({ kind: "report", report: { reference, delivery } });
+    expect(await read(status)).toMatchObject({ kind: "genuine", reports: [{ reference, delivery }] });
   });
 
   test("takes no report of another kind, and none that it did not sign", async () => {
@@ -143,8 +143,10 @@ test("several reports that come together are all read", async () => {
   const body = Buffer.from(JSON.stringify({ results }));
   const target = `/webhooks/infobip/${path}`;
   expect(await provider.readReport?.({ method: "POST", target, headers: jsonType, body })).toMatchObject({
-    report: { reference: "a.0", delivery: "DELIVERED" },
-    more: [{ reference: "c.0", delivery: "UNDELIVERED" }],
+    reports: [
+      { reference: "a.0", delivery: "DELIVERED" },
+      { reference: "c.0", delivery: "UNDELIVERED" },
+    ],
   });
 });
 

@@ -152,7 +152,10 @@ function providerOf({ signature, secret = key, fields: named = fields }: Kind, o
   return declared({ url: "https://gw.example", reports }, { reportSecret: secret, now: () => nowMs, ...options });
 }
 
-const read = { kind: "report", report: { reference, providerMessageId: "m-1", delivery: "DELIVERED", detail: "ok" } };
+const read = {
+  kind: "genuine",
+  reports: [{ reference, providerMessageId: "m-1", delivery: "DELIVERED", detail: "ok" }],
+};
 const forged = { kind: "forged" };
 
 describe.each(kinds)("a report by $name", (kind) => {
@@ -210,7 +213,7 @@ test.each(timed)("a report by $name is good for five minutes around its time", a
     verdicts.push(reading?.kind);
   }
   // A token from the future is not its issuer's mistake to make.
-  expect(verdicts).toEqual(["forged", "forged", "report", "report", "forged", "forged"]);
+  expect(verdicts).toEqual(["forged", "forged", "genuine", "genuine", "forged", "forged"]);
 });
 
 test("a timestamp in milliseconds is read as such, and one that is no number is forged", async () => {
@@ -260,7 +263,7 @@ describe("what a genuine report says", () => {
     ["SENT", "ACCEPTED"],
   ])("%j is %s", async (state, delivery) => {
     const detail = delivery === "UNDELIVERED" ? String(state) : undefined;
-    expect(await said({ ref: reference, state })).toMatchObject({ report: { reference, delivery, detail } });
+    expect(await said({ ref: reference, state })).toMatchObject({ reports: [{ reference, delivery, detail }] });
   });
 
   test.each<[string, unknown]>([

@@ -185,8 +185,8 @@ describe("a report", () => {
 
   test("of a GET is believed and read", async () => {
     expect(await read(await signReport(target))).toEqual({
-      kind: "report",
-      report: { reference: sms.reference, providerMessageId: "m1", delivery: "DELIVERED", detail: undefined },
+      kind: "genuine",
+      reports: [{ reference: sms.reference, providerMessageId: "m1", delivery: "DELIVERED", detail: undefined }],
     });
   });
 
@@ -196,8 +196,8 @@ describe("a report", () => {
   ])("of a POST as %s is believed and read", async (type, body) => {
     const at = "/webhooks/messagebird";
     expect(await read(await signReport(at, body), { at, body, type })).toEqual({
-      kind: "report",
-      report: { reference: sms.reference, providerMessageId: undefined, delivery: "UNDELIVERED", detail: "1" },
+      kind: "genuine",
+      reports: [{ reference: sms.reference, providerMessageId: undefined, delivery: "UNDELIVERED", detail: "1" }],
     });
   });
 

@@ -18,9 +18,8 @@ export function readReport(reports: Reports, request: ReportRequest): ReportRead
   const body = readFormOrJson(String(request.headers["content-type"]), text);
   const listed = reports.each === undefined ? [body] : lookUp(body, reports.each);
   const items = Array.isArray(listed) ? (listed as readonly unknown[]).slice(0, reportsMax) : [];
-  const [report, ...more] = items.flatMap((item) => reportOf(reports, item, query) ?? []);
-  if (report === undefined) return { kind: "irrelevant" };
-  return { kind: "report", report, ...(more.length === 0 ? {} : { more }) };
+  const found = items.flatMap((item) => reportOf(reports, item, query) ?? []);
+  return found.length === 0 ? { kind: "irrelevant" } : { kind: "genuine", reports: found };
 }
 
 function reportOf(reports: Reports, body: unknown, query: URLSearchParams): Report | undefined {
