@@ -11,7 +11,7 @@ import { promisify } from "node:util";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readHttpProviders } from "../../src/delivery/providers/http/file.ts";
-import { builtInPlaces } from "../../src/delivery/providers/http/places.ts";
+import { builtInPlaceholders } from "../../src/delivery/providers/http/placeholders.ts";
 import { createHttpProvider } from "../../src/delivery/providers/http/provider.ts";
 import { presetNames } from "../../src/delivery/providers/http/preset.ts";
 import { causes } from "../../src/delivery/providers/http/shape.ts";
@@ -43,8 +43,8 @@ test("the first is the one that tests go by", () => {
 const named = (head: string) =>
   table(head).flatMap(([names = ""]) => names.split(", ").map((name) => name.replaceAll(/[`{}]/g, "")));
 
-test("the tables name all places, causes and kinds, and no others", () => {
-  expect(new Set(named("place"))).toEqual(builtInPlaces);
+test("the tables name all placeholders, causes and kinds, and no others", () => {
+  expect(new Set(named("placeholder"))).toEqual(builtInPlaceholders);
   expect(new Set(named("cause"))).toEqual(new Set(causes));
   const kindsOf = (name: string) =>
     (schema.$defs[name].oneOf as Loose[]).flatMap(({ properties: { kind } }) => kind.enum ?? [kind.const]);

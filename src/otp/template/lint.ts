@@ -26,21 +26,21 @@ const invisible = /[^\P{Cc}\n]|[^\P{Cf}\u200c-\u200f]/u;
 /** What is wrong with the wording of a text, each as the rest of a sentence that begins with its name. Pure. */
 export function faultsOfText(text: string): string[] {
   if (text.length > textCharsMax) return [`must have at most ${textCharsMax} characters`];
-  const places = [...text.matchAll(/\{([^{}]*)\}/g)].map(([, name = ""]) => name);
-  const unknown = new Set(places.filter((name) => !placeholders.some((known) => known === name)));
+  const used = [...text.matchAll(/\{([^{}]*)\}/g)].map(([, name = ""]) => name);
+  const unknown = new Set(used.filter((name) => !placeholders.some((known) => known === name)));
   const faults: [boolean, string][] = [
     [!text.startsWith("{code}"), "must begin with {code}, so that the code shows in a notification"],
-    [places.filter((name) => name === "code").length > 1, "must hold {code} only once"],
+    [used.filter((name) => name === "code").length > 1, "must hold {code} only once"],
     [
       /^\{code\}[\p{L}\p{N}{_-]/u.test(text),
       "must have a space or a mark after {code}, or the code cannot be told apart",
     ],
-    [!places.includes("brand"), "must hold {brand}, so that the reader knows who sent it"],
+    [!used.includes("brand"), "must hold {brand}, so that the reader knows who sent it"],
     ...[...unknown].map((name): [boolean, string] => [
       true,
-      `has the unknown place {${name}}; there are ${placeholders.map((known) => `{${known}}`).join(", ")}`,
+      `has the unknown placeholder {${name}}; there are ${placeholders.map((known) => `{${known}}`).join(", ")}`,
     ]),
-    [/[{}]/.test(text.replace(/\{[^{}]*\}/g, "")), "has a brace that belongs to no place"],
+    [/[{}]/.test(text.replace(/\{[^{}]*\}/g, "")), "has a brace that belongs to no placeholder"],
     [invisible.test(text) || !text.isWellFormed(), "has a control character or half a character"],
     [/\s$|[^\S\n]\n/u.test(text), "must not have white space at the end of a line"],
   ];

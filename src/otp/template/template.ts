@@ -1,5 +1,5 @@
 /**
- * A template is one text of an SMS in one language, with places for the code, the brand, the minutes and the purpose.
+ * A template is one text of an SMS in one language, with placeholders for the code, the brand, the minutes and the purpose.
  * This file chooses the one for a verification and renders it.
  *
  * The language is chosen once, when a verification opens, and kept with it, so that a resend says the same: by the
@@ -103,7 +103,7 @@ export function createTemplates(
   };
 }
 
-/** What a template's places are filled with. */
+/** What a template's placeholders are filled with. */
 export interface Filling extends LastLine {
   readonly code: Code;
   readonly brand: string;
@@ -130,13 +130,13 @@ export function renderText(template: Template, filling: Filling): string {
   return withLastLine(text, code, filling);
 }
 
-/** What the places of a text are called. */
+/** What the placeholders of a text are called. */
 export const placeholders = ["code", "brand", "minutes", "purpose"] as const;
-export type Places = Readonly<Record<(typeof placeholders)[number], string>>;
+export type Filled = Readonly<Record<(typeof placeholders)[number], string>>;
 
-/** Fills every place in one pass: braces in a brand are just braces. Pure. */
-export function fill(text: string, places: Places): string {
-  return text.replace(/\{(code|brand|minutes|purpose)\}/g, (_, name: keyof Places) => places[name]);
+/** Fills every placeholder in one pass: braces in a brand are just braces. Pure. */
+export function fill(text: string, filled: Filled): string {
+  return text.replace(/\{(code|brand|minutes|purpose)\}/g, (_, name: keyof Filled) => filled[name]);
 }
 
 /** The text in the plural form for a number of minutes. Pure. */

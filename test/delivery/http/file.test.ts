@@ -184,10 +184,14 @@ describe("what stands in the wrong place or form", () => {
   });
 
   test.each<[string, string, (provider: Loose) => void]>([
-    ["an unknown place", "body/msg has the unknown place {name}", (p) => (p.body.msg = "{text} {name}")],
     [
-      "a place in a URL that nobody knows",
-      "url has the unknown place {sum}",
+      "an unknown placeholderholderholder",
+      "body/msg has the unknown placeholder {name}",
+      (p) => (p.body.msg = "{text} {name}"),
+    ],
+    [
+      "a placeholder in a URL that nobody knows",
+      "url has the unknown placeholder {sum}",
       (p) => (p.url = "https://gw.example/{sum}"),
     ],
     ["a sender that nobody gives", "from is missing, and {from} stands for it", (p) => (p.body.from = "{from}")],
@@ -218,7 +222,11 @@ describe("what stands in the wrong place or form", () => {
         delete p.reports;
       },
     ],
-    ["a lone brace", "body/msg has a brace that belongs to no place such as {to}", (p) => (p.body.msg = "{text} {")],
+    [
+      "a lone brace",
+      "body/msg has a brace that belongs to no placeholderholder such as {to}",
+      (p) => (p.body.msg = "{text} {"),
+    ],
   ])("%s is told, which no schema can say", (_, fault, change) => {
     const file = changed(({ providers }) => change(providers[0]));
     const at = fault.startsWith("name") ? "/providers/1/" : `${first}/`;

@@ -158,14 +158,14 @@ describe("an entry is refused that", () => {
       ["texts[0].text (it) must hold {brand}, so that the reader knows who sent it"],
     ],
     [
-      "has an unknown place",
+      "has an unknown placeholder",
       { locale: "it", text: "{code} {brand} {Minutes}" },
-      ["texts[0].text (it) has the unknown place {Minutes}; there are {code}, {brand}, {minutes}, {purpose}"],
+      ["texts[0].text (it) has the unknown placeholder {Minutes}; there are {code}, {brand}, {minutes}, {purpose}"],
     ],
     [
       "has a lone brace",
       { locale: "it", text: "{code} {brand} }" },
-      ["texts[0].text (it) has a brace that belongs to no place"],
+      ["texts[0].text (it) has a brace that belongs to no placeholder"],
     ],
     [
       "has a control character",
@@ -296,7 +296,7 @@ test("all faults of all entries are told together, and the warnings of the good 
   expect(faults).toEqual([
     "texts[0].text (de, AT) must begin with {code}, so that the code shows in a notification",
     "texts[0].text (de, AT) must hold {brand}, so that the reader knows who sent it",
-    "texts[0].text (de, AT) has the unknown place {foo}; there are {code}, {brand}, {minutes}, {purpose}",
+    "texts[0].text (de, AT) has the unknown placeholder {foo}; there are {code}, {brand}, {minutes}, {purpose}",
     "texts[1].locale (english, Austria) must be a BCP 47 tag such as pt or pt-BR",
     "texts[1].country (english, Austria) must be a country in ISO 3166-1 alpha-2, such as AT",
     "texts[4] (fr) is for the same locale, country and purpose as texts[3] (fr)",

@@ -9,7 +9,7 @@ import { isPrivate } from "../../public-address.ts";
 /** Names that only a private network has: those without a dot, and those below a domain for it. */
 const privateNames = /^(?:[a-z](?:[a-z0-9-]*[a-z0-9])?|(?:[a-z0-9-]+\.)+(?:local|internal|lan|localhost|home\.arpa))$/;
 
-/** Whether a URL's host may be one of a private network. The text begins with a scheme and a host without places. Pure. */
+/** Whether a URL's host may be one of a private network. The text begins with a scheme and a host without placeholders. Pure. */
 export function hasPrivateHost(url: string): boolean {
   const origin = /^https?:\/\/[^/?#]+/.exec(url)?.[0] ?? "";
   if (!URL.canParse(origin)) return false;

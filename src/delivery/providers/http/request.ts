@@ -3,7 +3,7 @@
  * its place: a segment of the path stays one segment, a field one field, a text of JSON one text.
  */
 import type { OutgoingMessage } from "../../provider.ts";
-import { fill, partsOf, placesIn } from "./places.ts";
+import { fill, partsOf, placeholdersIn } from "./placeholders.ts";
 import type { Declaration } from "./shape.ts";
 
 export interface HttpRequest {
@@ -23,7 +23,7 @@ export interface Fillings {
   readonly reportUrl: string | undefined;
 }
 
-type ValueOf = (place: string) => string;
+type ValueOf = (placeholder: string) => string;
 
 /** Makes what makes the requests of a declaration. It gives undefined where a value may not be sent. */
 export function createRequests(declaration: Declaration, { secret, originators, reportUrl }: Fillings) {
@@ -38,8 +38,8 @@ export function createRequests(declaration: Declaration, { secret, originators, 
 
   return function requestOf(sms: OutgoingMessage): HttpRequest | undefined {
     const values = valuesOf(sms, originators.get(sms.region) ?? declaration.from ?? "", reportUrl);
-    const valueOf = (place: string) => own.get(place) ?? values.get(place) ?? "";
-    if ([...values].some(([place, value]) => isUnsendable(place, value))) return undefined;
+    const valueOf = (placeholder: string) => own.get(placeholder) ?? values.get(placeholder) ?? "";
+    if ([...values].some(([placeholder, value]) => isUnsendable(placeholder, value))) return undefined;
     const url = new URL(origin + fill(pathParts, valueOf, encoded) + fill(queryParts, valueOf, encoded));
     // A value of dots would be a step up the path, however it is encoded.
     if (url.origin !== base.origin || url.pathname.split("/").length !== stepsInPath) return undefined;
@@ -64,7 +64,7 @@ function encoded(text: string): string {
 
 /** Half a character has no encoding: U+FFFD stands for it. */
 function wellFormed(values: Readonly<Record<string, string>>): Map<string, string> {
-  return new Map(Object.entries(values).map(([place, value]) => [place, value.toWellFormed()]));
+  return new Map(Object.entries(values).map(([placeholder, value]) => [placeholder, value.toWellFormed()]));
 }
 
 function headersOf({ auth, content, headers }: Declaration, secret = ""): Record<string, string> {
@@ -106,16 +106,16 @@ function valuesOf(sms: OutgoingMessage, from: string, reportUrl = ""): Map<strin
   return wellFormed(values);
 }
 
-/** A text may have several lines, and each place encodes their ends; nothing else has any. */
-function isUnsendable(place: string, value: string): boolean {
-  return (place === "text" ? /[\0\r]/ : /[\0\r\n]/).test(value);
+/** A text may have several lines, and each placeholder encodes their ends; nothing else has any. */
+function isUnsendable(placeholder: string, value: string): boolean {
+  return (placeholder === "text" ? /[\0\r]/ : /[\0\r\n]/).test(value);
 }
 
 /** A JSON value without the fields that have {report_url}. */
 function withoutReportUrl(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutReportUrl);
   if (typeof value !== "object" || value === null) return value;
-  const hasIt = (inner: unknown) => typeof inner === "string" && placesIn(inner).includes("report_url");
+  const hasIt = (inner: unknown) => typeof inner === "string" && placeholdersIn(inner).includes("report_url");
   const kept = Object.entries(value).filter(([, inner]) => !hasIt(inner));
   return Object.fromEntries(kept.map(([name, inner]) => [name, withoutReportUrl(inner)]));
 }

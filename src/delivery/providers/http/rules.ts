@@ -1,8 +1,8 @@
 /**
- * What holds between the parts of a declaration: which places there are, where they may stand, and what goes with what. It
+ * What holds between the parts of a declaration: which placeholders there are, where they may stand, and what goes with what. It
  * looks at the file as it is, so that these faults are told beside those of its shape.
  */
-import { builtInPlaces, partsOf, placesIn } from "./places.ts";
+import { builtInPlaceholders, partsOf, placeholdersIn } from "./placeholders.ts";
 import { below } from "./pointer.ts";
 
 /** What is wrong at a pointer, as the rest of a sentence. */
@@ -15,7 +15,7 @@ const depthMax = 8;
 const textsMax = 200;
 const textCharsMax = 1_000;
 
-/** A text in the file that places may stand in. */
+/** A text in the file that placeholders may stand in. */
 interface Placed {
   readonly pointer: string;
   readonly text: string;
@@ -26,10 +26,11 @@ export function faultsBetween(entry: unknown, pointer: string): Fault[] {
   const content = own(entry, "content");
   const body = bodyTexts(own(entry, "body"), below(pointer, "body"), content);
   const url = own(entry, "url");
-  const places = typeof url === "string" ? [{ pointer: below(pointer, "url"), text: url }, ...body.texts] : body.texts;
+  const placeholders =
+    typeof url === "string" ? [{ pointer: below(pointer, "url"), text: url }, ...body.texts] : body.texts;
   return [
     ...body.faults,
-    ...faultsOfPlaces(entry, pointer, places),
+    ...faultsOfPlaceholders(entry, pointer, placeholders),
     ...faultsOfMethod(entry, pointer),
     ...faultsOfAnswer(own(entry, "accepted"), below(pointer, "accepted")),
     ...itemsOf(own(entry, "refused")).flatMap((rule, i) => {
@@ -57,7 +58,7 @@ export function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** The texts of a body that places may stand in, and what is wrong with its form. */
+/** The texts of a body that placeholders may stand in, and what is wrong with its form. */
 function bodyTexts(body: unknown, at: string, content: unknown): { texts: Placed[]; faults: Fault[] } {
   const isFlat = content !== "json";
   const texts: Placed[] = [];
@@ -82,18 +83,24 @@ function bodyTexts(body: unknown, at: string, content: unknown): { texts: Placed
   return { texts, faults };
 }
 
-function faultsOfPlaces(entry: unknown, pointer: string, texts: readonly Placed[]): Fault[] {
+function faultsOfPlaceholders(entry: unknown, pointer: string, texts: readonly Placed[]): Fault[] {
   const vars = Object.keys((own(entry, "vars") as object | undefined) ?? {});
   const faults: Fault[] = vars
-    .filter((name) => builtInPlaces.has(name))
-    .map((name) => ({ pointer: below(below(pointer, "vars"), name), rest: "is a place that comes with the service" }));
+    .filter((name) => builtInPlaceholders.has(name))
+    .map((name) => ({
+      pointer: below(below(pointer, "vars"), name),
+      rest: "is a placeholder that comes with the service",
+    }));
   for (const { pointer: at, text } of texts) {
     if (partsOf(text) === undefined)
-      faults.push({ pointer: at, rest: "has a brace that belongs to no place such as {to}" });
-    const unknown = placesIn(text).filter((place) => !builtInPlaces.has(place) && !vars.includes(place));
-    for (const place of new Set(unknown)) faults.push({ pointer: at, rest: `has the unknown place {${place}}` });
+      faults.push({ pointer: at, rest: "has a brace that belongs to no placeholder such as {to}" });
+    const unknown = placeholdersIn(text).filter(
+      (placeholder) => !builtInPlaceholders.has(placeholder) && !vars.includes(placeholder),
+    );
+    for (const placeholder of new Set(unknown))
+      faults.push({ pointer: at, rest: `has the unknown placeholder {${placeholder}}` });
   }
-  const used = new Set(texts.flatMap(({ text }) => placesIn(text)));
+  const used = new Set(texts.flatMap(({ text }) => placeholdersIn(text)));
   if (used.has("from") && own(entry, "from") === undefined) {
     faults.push({ pointer: below(pointer, "from"), rest: "is missing, and {from} stands for it" });
   }

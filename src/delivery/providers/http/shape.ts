@@ -7,7 +7,7 @@ import { channels, defaultChannel } from "../../../otp/channel.ts";
 import { object } from "../../../otp/json-file.ts";
 import { parseOriginator } from "../shapes.ts";
 import { hasPrivateHost } from "./address.ts";
-import { placeName } from "./places.ts";
+import { placeholderName } from "./placeholders.ts";
 import { pointerForm } from "./pointer.ts";
 
 const providersMax = 50;
@@ -110,14 +110,14 @@ const headerName = v.pipe(
 const headerText = v.pipe(
   v.string("must be a text"),
   v.regex(/^[\x20-\x7e]{0,512}$/, "must be at most 512 visible ASCII characters"),
-  v.regex(/^[^{}]*$/, "must hold no places: a header never does"),
+  v.regex(/^[^{}]*$/, "must hold no placeholders: a header never does"),
 );
 
 const url = v.pipe(
   v.string("must be a text"),
   v.maxLength(2_000, "must have at most 2000 characters"),
   v.regex(/^https?:\/\//, "must be an https URL"),
-  v.regex(/^https?:\/\/[^\s/?#\\@{}]+(?:[/?]|$)/, "must have a host without places or a user in it"),
+  v.regex(/^https?:\/\/[^\s/?#\\@{}]+(?:[/?]|$)/, "must have a host without placeholders or a user in it"),
   v.regex(
     /^https?:\/\/[^/?]+(?:\/[^\s?#\\]*)?(?:\?[^\s#\\]*)?$/,
     "must have a path and a query at most, without white space, backslashes or #",
@@ -231,7 +231,7 @@ export const entryShape = known({
     v.pipe(
       object("must be an object of texts"),
       v.record(
-        v.pipe(v.string(), v.regex(placeName, "must be named in 1 to 32 small letters, digits and underscores")),
+        v.pipe(v.string(), v.regex(placeholderName, "must be named in 1 to 32 small letters, digits and underscores")),
         line(500),
       ),
       v.maxEntries(50, "must have at most 50 entries"),
