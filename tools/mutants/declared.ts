@@ -20,7 +20,7 @@ export const declaredMutants: readonly Mutant[] = [
     breaks: "a value ends the line it stands in",
     place: `${http}/request.ts#isUnsendable`,
     text: `return (placeholder === "text"`,
-    replacement: `return place === "" && (placeholder === "text"`,
+    replacement: `return placeholder === "" && (placeholder === "text"`,
     suites: ["test/delivery/http/requests.test.ts"],
   },
   {
