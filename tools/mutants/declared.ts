@@ -10,7 +10,7 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "place not encoded",
     breaks: "a text in a URL brings parameters and steps of its own",
-    place: `${http}/places.ts#fill`,
+    place: `${http}/placeholders.ts#fill`,
     text: `encode(valueOf(part.placeholder))`,
     replacement: `valueOf(part.placeholder)`,
     suites: ["test/delivery/http/requests.test.ts"],

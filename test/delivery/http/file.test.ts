@@ -185,7 +185,7 @@ describe("what stands in the wrong place or form", () => {
 
   test.each<[string, string, (provider: Loose) => void]>([
     [
-      "an unknown placeholderholderholder",
+      "an unknown placeholderholder",
       "body/msg has the unknown placeholder {name}",
       (p) => (p.body.msg = "{text} {name}"),
     ],
@@ -224,7 +224,7 @@ describe("what stands in the wrong place or form", () => {
     ],
     [
       "a lone brace",
-      "body/msg has a brace that belongs to no placeholderholder such as {to}",
+      "body/msg has a brace that belongs to no placeholder such as {to}",
       (p) => (p.body.msg = "{text} {"),
     ],
   ])("%s is told, which no schema can say", (_, fault, change) => {

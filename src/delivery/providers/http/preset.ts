@@ -9,7 +9,7 @@ import { own, type Fault } from "./rules.ts";
 export const presetNames = ["twilio", "vonage", "infobip", "telnyx", "sms-gate", "kannel"] as const;
 
 interface Preset {
-  /** The names of `vars` that stand in the entry as `<name>`: fixed words, also where no place may be. */
+  /** The names of `vars` that stand in the entry as `<name>`: fixed words, also where no placeholder may be. */
   readonly needs: readonly string[];
   readonly entry: object;
 }
