@@ -11,12 +11,13 @@ import { putOffMs, type Message, type SendOutcome } from "../../src/otp/message.
 import { openPhone } from "../../src/otp/phone-number.ts";
 import { stateAt, type Verification } from "../../src/otp/verification.ts";
 import { toMessage, type MessageRow } from "../../src/store/rows/message.ts";
-import { toHistory, type PhoneRow } from "../../src/store/rows/phone.ts";
-import { toVerification, type VerificationRow } from "../../src/store/rows/verification.ts";
+import { list } from "../../src/store/statement.ts";
+import { toVerification, verificationColumns, type VerificationRow } from "../../src/store/rows/verification.ts";
 import { idBytes } from "../../src/store/rows/values.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Bill } from "./bill.ts";
 import { Budget } from "./budget.ts";
+import { histories, tatSum } from "./phones.ts";
 import { inspectPrefixes } from "./prefixes.ts";
 import { hold, Violation } from "./violation.ts";
 import type { World } from "./world.ts";
@@ -317,8 +318,7 @@ export class Invariants {
       if (!ids.has(id)) unseen += Math.max(0, sure + maybe - last.attempts);
     }
     let remembered = 0;
-    for (const row of this.#world.db.prepare<unknown[], PhoneRow>("SELECT * FROM phones").all()) {
-      const { wrongCodes, refunds } = toHistory(row);
+    for (const { wrongCodes, refunds } of histories(this.#world.db)) {
       for (const [, count] of wrongCodes) remembered += count;
       hold(refunds.filter((at) => at > now - dayMs).length <= 10, "I10", "at most ten sends a day are given back");
     }
@@ -345,16 +345,16 @@ export class Invariants {
 
   /** All that a denied or repeated call must leave as it was, the buckets apart. */
   everything(): string {
-    const tables = ["verifications", "messages", "phones", "idempotency"];
-    const all = tables.map((table) => this.#world.db.prepare(`SELECT * FROM ${table}`).raw().all());
-    return JSON.stringify(all, (_key, value: unknown) =>
+    const tables = [`${list(verificationColumns)} FROM verifications`, "* FROM messages", "* FROM idempotency"];
+    const all = tables.map((table) => this.#world.db.prepare(`SELECT ${table}`).raw().all());
+    return JSON.stringify([...all, histories(this.#world.db)], (_key, value: unknown) =>
       value instanceof Uint8Array ? Buffer.from(value).toString("hex") : value,
     );
   }
 
   /** The sum of the moments at which the buckets are full again: every spending adds to it. */
   buckets(): number {
-    return Number(this.#world.db.prepare("SELECT coalesce(sum(tat_ms), 0) FROM buckets").pluck().get());
+    return tatSum(this.#world.db);
   }
 
   /** Looks for codes and numbers in every text that the database keeps. */

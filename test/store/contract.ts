@@ -16,6 +16,7 @@ import { logCases } from "./contract-log.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
 import { recordCases } from "./contract-records.ts";
+import { phoneCases } from "./contract-phones.ts";
 import { prefixCases } from "./contract-prefixes.ts";
 import { providerTextCases } from "./contract-provider-text.ts";
 import { destinationCases } from "./contract-spending.ts";
@@ -26,6 +27,8 @@ export interface Opened {
   readonly store: Store;
   /** The store's clock and chance. */
   readonly system: ManualSystem;
+  /** How many rows beside its verification's a phone has that was just sent to, with its two limits. */
+  readonly bucketRows: number;
   /** Opens the same database once more beside the first, as another process would, on the same clock. */
   beside(): Promise<Store>;
   /** Closes the store and opens the same database again: what is in it then is what was durable. */
@@ -39,7 +42,9 @@ export interface Opened {
 export type OpenStore = () => Promise<Opened>;
 
 /** Opens one database any number of times; `end` closes all that is open. */
-export async function openings(openOnce: () => Promise<Store>): Promise<Omit<Opened, "system" | "markNewer">> {
+export async function openings(
+  openOnce: () => Promise<Store>,
+): Promise<Omit<Opened, "system" | "bucketRows" | "markNewer">> {
   const stores: Store[] = [];
   const open = async () => {
     const store = await openOnce();
@@ -82,6 +87,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     providerTextCases(withStore);
     upkeepCases(withStore);
     guessCases(withStore);
+    phoneCases(withStore);
     tenantCases(withStore);
     prefixCases(withStore);
     destinationCases(withStore);

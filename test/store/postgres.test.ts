@@ -20,6 +20,7 @@ storeContract("PostgreSQL", async () => {
   return {
     ...opened,
     system,
+    bucketRows: 2,
     async markNewer() {
       await server.run("UPDATE schema_version SET version = 999, least = 999", url);
     },

@@ -17,6 +17,7 @@ storeContract("SQLite", async () => {
   return {
     ...opened,
     system,
+    bucketRows: 0,
     async markNewer() {
       const db = new Sqlite(path);
       db.pragma("user_version = 999");

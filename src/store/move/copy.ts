@@ -16,6 +16,7 @@ import { preparePostgres } from "../postgres/open.ts";
 import { columns as asColumns, type Cell } from "../postgres/columns.ts";
 import { createConnections, withoutCredentials, type Connections, type Transaction } from "../postgres/connections.ts";
 import { statements } from "../postgres/statements.ts";
+import { moveAllOut } from "../sqlite/phone-states.ts";
 import { foldPrefixes } from "../sqlite/prefix-journal.ts";
 import { prepare as prepareStatements } from "../sqlite/statements.ts";
 import { openFile } from "../sqlite/open.ts";
@@ -42,6 +43,8 @@ export const copiedTables = [
 ] as const;
 /** PostgreSQL has a clock of its own, the journal is folded into the prefixes before, and the mark of a copy (moved.ts) belongs to the file. */
 export const sqliteOnly = ["clock", "moved", "prefix_journal"];
+/** What is kept of phones moves out into rows of its own before, as PostgreSQL has it. */
+export const sqliteOnlyColumns = ["verifications.of_phone"];
 /**
  * `daily_messages` follows the counters by itself, for instances of the version before them. Lots are what instances have in
  * hand, and a file has one.
@@ -127,6 +130,7 @@ export async function copyToPostgres({ path, url, onProgress }: CopyOptions): Pr
     // Commands that would write wait, and fail in the end.
     db.exec("BEGIN IMMEDIATE");
     foldPrefixes(prepareStatements(db));
+    if (movedFrom(db) === undefined) moveAllOut(prepareStatements(db));
     await prepareTarget(url, connections);
     return await copy(db, connections, { target: withoutCredentials(url), onProgress });
   } finally {
@@ -273,7 +277,8 @@ function plan(db: Database, target: ReadonlyMap<string, readonly Column[]>): Pla
   const unknown = [...source.keys()].filter((table) => !sqliteOnly.includes(table) && !isCopied(table));
   if (unknown.length > 0) throw new Error(`the copy does not know the table ${unknown.join(", ")}`);
   return copiedTables.map((table) => {
-    const [names, columns] = [source.get(table) ?? [], target.get(table) ?? []];
+    const [found, columns] = [source.get(table) ?? [], target.get(table) ?? []];
+    const names = found.filter((name) => !sqliteOnlyColumns.includes(`${table}.${name}`));
     const there = columns.map(({ name }) => name);
     const unmatched = [
       ...names.filter((name) => !there.includes(name)),

@@ -1,7 +1,10 @@
 /**
- * Between what is kept of a phone and its rows: one of its history, and one for each bucket of its limits.
+ * Between what is kept of a phone and its rows: one of its history, and one for each bucket of its limits; or all of it in
+ * one value, which SQLite has in the row of the phone's latest verification.
  */
-import { type PhoneHistory } from "../../otp/policy.ts";
+import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
+import { type Instant } from "../../system.ts";
+import { numberReader, pushNumber } from "./numbers.ts";
 
 export interface PhoneRow {
   phone_index: Uint8Array;
@@ -39,4 +42,55 @@ export function bucketKey(index: Uint8Array, knownUser: boolean, place: number):
 /** The key of a named limit's bucket. */
 export function limitBucketKey(index: Uint8Array, place: number): Buffer {
   return Buffer.concat([index, Uint8Array.of(0x30 | place)]);
+}
+
+/** All that is kept of a phone. */
+export interface PhoneState {
+  /** By the last byte of a bucket's key. */
+  readonly tats: ReadonlyMap<number, Instant>;
+  readonly history?: PhoneHistory | undefined;
+}
+
+/** What SQLite has of it in a verification's row. */
+export interface HomeRow {
+  readonly phone_index: Uint8Array;
+  readonly kid: number;
+  readonly of_phone: Uint8Array | null;
+}
+
+/** A row of any of the places where something of a phone may be kept: only one of the three is there. */
+export type KeptRow =
+  | (PhoneRow & { readonly tat_ms: null; readonly home: null })
+  | { readonly phone_index: Uint8Array; readonly tat_ms: Instant; readonly home: null }
+  | { readonly tat_ms: null; readonly home: Uint8Array; readonly of_phone: Uint8Array };
+
+const layout = 1;
+
+/**
+ * Layout 1, in numbers as of numbers.ts:
+ *
+ *     1 | buckets | each: last byte of its key, TAT | days | each: day, wrong codes | refunds | each: when
+ */
+export function phoneStateBytes({ tats, history = emptyHistory }: PhoneState): Buffer {
+  const bytes: number[] = [layout];
+  pushNumber(bytes, tats.size);
+  for (const bucket of tats) for (const value of bucket) pushNumber(bytes, value);
+  const { wrongCodes, refunds } = history;
+  pushNumber(bytes, wrongCodes.length);
+  for (const day of wrongCodes) for (const value of day) pushNumber(bytes, value);
+  pushNumber(bytes, refunds.length);
+  for (const atMs of refunds) pushNumber(bytes, atMs);
+  return Buffer.from(bytes);
+}
+
+/** Throws where a newer version wrote it. */
+export function toPhoneState(bytes: Uint8Array): PhoneState {
+  const next = numberReader(bytes);
+  if (next() !== layout) throw new Error("the database holds what is kept of a phone from a newer version");
+  const some = <T>(read: () => T) => Array.from({ length: next() }, read);
+  const tats = new Map(some(() => [next(), next()] as const));
+  const wrongCodes = some(() => [next(), next()] as const);
+  const refunds = some(next);
+  const isEmpty = wrongCodes.length === 0 && refunds.length === 0;
+  return { tats, history: isEmpty ? undefined : { wrongCodes, refunds } };
 }

@@ -23,6 +23,7 @@ import { log } from "./migrations/0013-log.ts";
 import { prefixJournal } from "./migrations/0014-prefix-journal.ts";
 import { bareSlots } from "./migrations/0015-bare-slots.ts";
 import { keyChannels } from "./migrations/0016-key-channels.ts";
+import { ofPhone } from "./migrations/0017-of-phone.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -41,4 +42,5 @@ export const migrations: readonly Migration[] = [
   prefixJournal,
   bareSlots,
   keyChannels,
+  ofPhone,
 ];

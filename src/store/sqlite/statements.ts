@@ -10,7 +10,7 @@ import { recordColumns, type RecordRow } from "../rows/record.ts";
 import * as prefixes from "../rows/prefix.ts";
 import { type VerificationRow, verificationColumns } from "../rows/verification.ts";
 import { messageColumns, type MessageRow } from "../rows/message.ts";
-import { type PhoneRow } from "../rows/phone.ts";
+import { type HomeRow, type KeptRow, type PhoneRow } from "../rows/phone.ts";
 import { destinationColumns, type CounterRow, type DestinationRow } from "../rows/tenant.ts";
 import { list, updates } from "../statement.ts";
 
@@ -76,18 +76,19 @@ export function prepare(db: Database) {
   };
 }
 
+/** What changes in a verification's life, in the order of `verificationChanges`. */
+const changes = "salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?, log = ?";
+
 function verificationStatements(statement: Prepare) {
   return {
     verification: statement<VerificationRow>(`SELECT ${list(verificationColumns)} FROM verifications WHERE id = ?`),
-    insertVerification: statement(
-      `INSERT INTO verifications (${list(verificationColumns)}) VALUES (${marks(verificationColumns)})`,
-    ),
-    updateVerification: statement(
-      `UPDATE verifications SET salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?,
-       end_ms = ?, log = ? WHERE id = ?`,
-    ),
-    outlived: statement<{ id: Uint8Array }>(
-      `SELECT id FROM verifications WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
+    insertVerifications: manyRows(statement, `INSERT INTO verifications`, [...verificationColumns, "of_phone"], ""),
+    updateVerification: statement(`UPDATE verifications SET ${changes} WHERE id = ?`),
+    updateVerificationAndPhone: statement(`UPDATE verifications SET of_phone = ?, ${changes} WHERE id = ?`),
+    updatePhone: statement(`UPDATE verifications SET of_phone = ? WHERE id = ?`),
+    outlived: statement<{ id: Uint8Array } & HomeRow>(
+      `SELECT id, phone_index, kid, of_phone FROM verifications
+       WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
     ),
     deleteVerification: statement(`DELETE FROM verifications WHERE id = ?`),
     message: statement<MessageRow>(
@@ -110,11 +111,23 @@ function phoneStatements(statement: Prepare) {
       `SELECT sum(attempts_max - attempts) AS open FROM verifications
        WHERE phone_index = ? AND create_ms > ? AND end_ms IS NULL AND expire_ms > ?`,
     ),
-    /** All buckets of an index, whose keys begin with it, and its history. */
-    phoneRows: statement<PhoneRow & { tat_ms: number | null }>(
-      `SELECT bucket AS phone_index, tat_ms, NULL AS wrong_codes, NULL AS refunds FROM buckets
-       WHERE bucket > ? AND bucket < ?
-       UNION ALL SELECT phone_index, NULL, wrong_codes, refunds FROM phones WHERE phone_index = ?`,
+    /** Rows of verifications in which something is kept of a phone. */
+    homesFrom: statement<{ rowid: number } & HomeRow>(
+      `SELECT rowid, phone_index, kid, of_phone FROM verifications
+       WHERE rowid > ? AND of_phone IS NOT NULL ORDER BY rowid LIMIT ?`,
+    ),
+    /**
+     * All buckets of an index that have rows, whose keys begin with it; its history if it has one; its home if it has one: the
+     * latest verification, or another where the clock was set back.
+     */
+    phoneRows: statement<KeptRow>(
+      `SELECT bucket AS phone_index, tat_ms, NULL AS wrong_codes, NULL AS refunds, NULL AS home, NULL AS of_phone
+       FROM buckets WHERE bucket > ? AND bucket < ?
+       UNION ALL SELECT phone_index, NULL, wrong_codes, refunds, NULL, NULL FROM phones WHERE phone_index = ?
+       UNION ALL SELECT * FROM (
+         SELECT phone_index, NULL, NULL, NULL, id, of_phone FROM verifications
+         WHERE phone_index = ? AND of_phone IS NOT NULL ORDER BY create_ms DESC LIMIT 1
+       )`,
     ),
     putTats: manyRows(
       statement,

@@ -4,6 +4,7 @@
 import type { Deleted } from "../engine.ts";
 import type { PrefixRow } from "../rows/prefix.ts";
 import type { Found, Horizon } from "../sweep.ts";
+import { moveOut } from "./phone-states.ts";
 import type { Statements } from "./statements.ts";
 
 /** Gives also the prefixes that it deleted. The transaction holds the database, so rows are as they were read. */
@@ -26,6 +27,7 @@ export function deleteForgettable(
   for (const { tenant, prefix } of prefixes) sql.deletePrefix.run(tenant, prefix);
 
   const ended = sql.outlived.all(horizon.endedMs, max);
+  moveOut(sql, ended, horizon.now);
   for (const { id } of ended) {
     sql.deleteMessages.run(id);
     sql.deleteVerification.run(id);

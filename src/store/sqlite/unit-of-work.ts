@@ -1,7 +1,7 @@
 /**
- * A transaction on SQLite, as acts see it: what they ask for is read when they ask. Verifications are written at once, all
- * else before the batch commits: what many acts change is written once, and many rows with one statement. What the last
- * moments have read or written is remembered (recent.ts).
+ * A transaction on SQLite, as acts see it: what they ask for is read when they ask. What they change is written before the
+ * batch commits: what many acts change once, and many rows with one statement. What the last moments have read or written
+ * is remembered (recent.ts).
  */
 import { newDay, type DailyCount } from "../../otp/daily-cap.ts";
 import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../../otp/destination.ts";
@@ -14,7 +14,7 @@ import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spray
 import type { Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { eventValues } from "../rows/event.ts";
-import { idBytes } from "../rows/values.ts";
+import { idBytes, idText } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
 import { decisionValues, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
@@ -53,6 +53,9 @@ export class SqliteUnitOfWork implements UnitOfWork {
   /** What is to be written of this batch. */
   readonly #changedDays = new Map<string, DailyCount & { readonly tenant: string }>();
   readonly #changedMessages = new Map<string, Message>();
+  readonly #changedVerifications = new Map<string, { readonly verification: Verification; readonly isNew: boolean }>();
+  /** Whose those are. */
+  readonly #changedPhones = new Set<string>();
   readonly #compared = new Map<string, Guesses & { readonly tenant: string; readonly minute: number }>();
   #decided: NamedDecision[] = [];
 
@@ -90,6 +93,8 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#changedDays.clear();
     this.#compared.clear();
     this.#changedMessages.clear();
+    this.#changedVerifications.clear();
+    this.#changedPhones.clear();
   }
 
   /** Forgets which tenants have lists: one was changed. */
@@ -99,7 +104,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
 
   /** Writes what was held back since it was last called. */
   write(): void {
-    this.#phones.write();
+    this.#writeVerifications();
     this.#journal.write(this.now);
     this.#sql.putMessages(Array.from(this.#changedMessages.values(), messageValues));
     this.#changedMessages.clear();
@@ -117,8 +122,24 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#compared.clear();
   }
 
+  #writeVerifications(): void {
+    const homes = this.#phones.write();
+    const inserted: unknown[][] = [];
+    for (const [id, { verification, isNew }] of this.#changedVerifications) {
+      const ofPhone = homes.get(id);
+      if (isNew) inserted.push([...verificationValues(verification), ofPhone ?? null]);
+      else if (ofPhone === undefined) this.#sql.updateVerification.run(...verificationChanges(verification));
+      else this.#sql.updateVerificationAndPhone.run(ofPhone, ...verificationChanges(verification));
+      homes.delete(id);
+    }
+    this.#sql.insertVerifications(inserted);
+    for (const [id, ofPhone] of homes) this.#sql.updatePhone.run(ofPhone, idBytes(id));
+    this.#changedVerifications.clear();
+    this.#changedPhones.clear();
+  }
+
   verification(id: string): Verification | undefined {
-    const recent = this.#verifications.get(id);
+    const recent = this.#changedVerifications.get(id)?.verification ?? this.#verifications.get(id);
     if (recent !== undefined) return recent;
     const bytes = idBytes(id);
     const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
@@ -129,12 +150,17 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   insertVerification(verification: Verification): void {
-    this.#sql.insertVerification.run(...verificationValues(verification));
-    this.#remember(verification);
+    this.#change(verification, true);
+    this.#phones.moveTo(verification);
   }
 
   updateVerification(verification: Verification): void {
-    this.#sql.updateVerification.run(...verificationChanges(verification));
+    this.#change(verification, this.#changedVerifications.get(verification.id)?.isNew === true);
+  }
+
+  #change(verification: Verification, isNew: boolean): void {
+    this.#changedVerifications.set(verification.id, { verification, isNew });
+    this.#changedPhones.add(idText(verification.phoneIndex));
     this.#remember(verification);
   }
 
@@ -200,6 +226,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   openAttempts(index: Uint8Array): number {
+    if (this.#changedPhones.has(idText(index))) this.#writeVerifications();
     return this.#sql.openAttempts.get(index, this.now - lifeMaxMs, this.now)?.open ?? 0;
   }
 

@@ -28,6 +28,8 @@ interface PerCycle {
   readonly transactions: number;
   readonly perTransaction: number;
   readonly wal: WalCounts | undefined;
+  /** How many pages of each table or index a cycle writes. */
+  readonly pages: readonly (readonly [name: string, times: number])[];
   /** How often a cycle runs each statement. */
   readonly byText: readonly (readonly [text: string, times: number])[];
 }
@@ -40,7 +42,11 @@ export async function counts(place: Place, effort: Effort, without: Without): Pr
   const onPostgres = without.postgres ? [] : await countPostgres(place, effort);
   const [busy, lone] = onSqlite;
   return {
-    tables: [countsTable([...onSqlite, ...onPostgres]), statementsTable([busy, ...onPostgres.slice(0, 1)])],
+    tables: [
+      countsTable([...onSqlite, ...onPostgres]),
+      pagesTable(onSqlite),
+      statementsTable([busy, ...onPostgres.slice(0, 1)]),
+    ],
     figures: {
       statements: busy.statements,
       loneStatements: lone.statements,
@@ -81,10 +87,11 @@ async function countBoth(
     const { done } = await driveClosed(lanes, ms);
     const found = await server.ask<Counted>("counted");
     const after = wal?.counts();
+    const pages = before && after ? wal?.pagesOf(before, after) : undefined;
     wal?.end();
     for (const lane of lanes) lane.close();
     const kind = count === 1 ? "one connection" : `${count} connections`;
-    return perCycle(`${target.name}, ${kind}`, done, found, before, after);
+    return perCycle(`${target.name}, ${kind}`, done, found, { before, after, pages });
   };
   await drive(connections, warmUpMs);
   return [await drive(connections, roundMs), await drive(1, roundMs)];
@@ -103,8 +110,11 @@ function perCycle(
   kind: string,
   done: number,
   { statements, begins, byText }: Counted,
-  before: WalCounts | undefined,
-  after: WalCounts | undefined,
+  {
+    before,
+    after,
+    pages,
+  }: Record<"before" | "after", WalCounts | undefined> & { readonly pages: ReadonlyMap<string, number> | undefined },
 ): PerCycle {
   const isWhole = before !== undefined && after !== undefined;
   return {
@@ -115,6 +125,7 @@ function perCycle(
     wal: isWhole
       ? { commits: (after.commits - before.commits) / done, frames: (after.frames - before.frames) / done }
       : undefined,
+    pages: [...(pages ?? [])].map(([name, count]) => [name, count / done]),
     byText: Object.entries(byText).map(([text, times]) => [text, times / done]),
   };
 }
@@ -124,7 +135,7 @@ function countsTable(all: readonly PerCycle[]): Table {
     title: "What a cycle asks of its database",
     note: [
       "Statements are those that the service gives to its database driver, BEGIN and COMMIT among them. Commits are transactions",
-      "that wrote; frames are the pages of 4 KB that they wrote into SQLite's log, as the log's own index counts them.",
+      "that wrote; frames are the pages of 2 KB that they wrote into SQLite's log, as the log's own index counts them.",
     ].join("\n"),
     head: ["", "statements", "transactions", "statements in each", "commits", "frames"],
     rows: all.map(({ kind, statements, transactions, perTransaction, wal }) => [
@@ -135,6 +146,21 @@ function countsTable(all: readonly PerCycle[]): Table {
       wal === undefined ? "" : amount(wal.commits, 2),
       wal === undefined ? "" : amount(wal.frames, 1),
     ]),
+  };
+}
+
+function pagesTable([busy, lone]: readonly [PerCycle, PerCycle]): Table {
+  const [ofBusy, ofLone] = [new Map(busy.pages), new Map(lone.pages)];
+  const names = [...new Set([...ofBusy.keys(), ...ofLone.keys()])];
+  const worth = (name: string) => (ofBusy.get(name) ?? 0) + (ofLone.get(name) ?? 0);
+  return {
+    title: "Whose pages a cycle writes into SQLite's log",
+    note: "Of each table or index; an index has its table's name first.",
+    head: ["", busy.kind, lone.kind],
+    rows: names
+      .filter((name) => worth(name) >= timesMin)
+      .toSorted((a, b) => worth(b) - worth(a))
+      .map((name) => [name, amount(ofBusy.get(name) ?? 0, 2), amount(ofLone.get(name) ?? 0, 2)]),
   };
 }
 

@@ -41,7 +41,7 @@ export async function growth(place: Place, effort: Effort): Promise<Findings> {
 }
 
 /** Which tables hold something of each pending verification. */
-const ofEach = ["verifications", "messages", "buckets", "idempotency"];
+const ofEach = ["verifications", "messages", "idempotency"];
 
 function diskTable(
   { rows, bytes }: Census,
@@ -78,14 +78,14 @@ function keptTable(bytesOf: (table: string) => number): Table {
     title: "What that comes to",
     note: [
       "Reasoned, from the bytes above. Pending is where nobody types a code, for the 10 minutes that one lives at most. Ended",
-      "verifications and their messages are kept for 72 hours (`OTP_RETENTION_HOURS`). Buckets go within a day of a number's last",
-      "send, and Idempotency-Keys after a day: they are not in the sum of what has ended.",
+      "verifications and their messages are kept for 72 hours (`OTP_RETENTION_HOURS`). Idempotency-Keys go after a day: they are not",
+      "in the sum of what has ended.",
     ].join("\n"),
     head: ["cycles/s, all day", "pending at most", "their disk, GB", "ended, million", "their disk, GB"],
     rows: [1, 10, 100, 1_000].map((rate) => [
       amount(rate),
       amount(rate * lifeSeconds),
-      amount((rate * lifeSeconds * (each + bytesOf("buckets"))) / 1e9, 2),
+      amount((rate * lifeSeconds * each) / 1e9, 2),
       amount((rate * keptSeconds) / 1e6, 1),
       amount((rate * keptSeconds * each) / 1e9, 1),
     ]),
