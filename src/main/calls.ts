@@ -17,7 +17,7 @@ import { createGateway, type Gateway, type GatewayOptions } from "../server/rpc/
 import { createPerform } from "../server/rpc/handlers.ts";
 import { createAuthenticate, type OwnKeys } from "../service/api-keys.ts";
 import { createBotCheck } from "../service/bot-check.ts";
-import { createQuotas } from "../service/quotas.ts";
+import { createCallLimits } from "../service/call-limits.ts";
 import { createVerifications, type Verifications } from "../service/verifications.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import type { SitePages } from "./pages.ts";
@@ -126,7 +126,7 @@ export function createCalls(
     authenticate,
     admit: tenants.admit,
     addressOf,
-    quotas: createQuotas(now, config.keyLimit),
+    callLimits: createCallLimits(now, config.keyLimit),
     now,
     warn: telemetry.warning,
   });

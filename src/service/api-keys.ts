@@ -19,7 +19,7 @@ import type { Secret } from "../otp/secret.ts";
 import type { Store } from "../store/store.ts";
 import type { Instant, System } from "../system.ts";
 import { createExpiryMap } from "./expiry-map.ts";
-import { createQuota, unlimited } from "./quotas.ts";
+import { createCallLimit, unlimited } from "./call-limits.ts";
 import type { OwnedKey } from "./tenants.ts";
 
 /** The use of a key is recorded at most this often. */
@@ -133,7 +133,7 @@ export interface CallerAddress {
  * refused: a stranger and a backend that has just started look the same there.
  */
 export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onFault }: AuthenticateOptions) {
-  const failures = createQuota(failureLimit, "IP_RATE_LIMITED", () => store.now());
+  const failures = createCallLimit(failureLimit, "IP_RATE_LIMITED", () => store.now());
   /** Until when a key counts as seen valid, by its digest. */
   const seenValid = createExpiryMap(seenValidMax);
   /** Keys whose use is being recorded: many calls arrive before the first record is committed. */

@@ -9,7 +9,7 @@ import type { Secret } from "../otp/secret.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { State } from "../otp/state.ts";
 import type { Instant } from "../system.ts";
-import type { Permit } from "./quotas.ts";
+import type { Permit } from "./call-limits.ts";
 
 /** Who is asking: an authenticated API key. */
 export interface Caller {

@@ -10,7 +10,7 @@ import type { Verification } from "../otp/verification.ts";
 import type { UpdateScope } from "../store/store.ts";
 import { answer, claimOf, policyOf, replaySent, scopeOf, type ActTools } from "./act.ts";
 import type { Answer, Caller, ResendCommand, Sent } from "./calls.ts";
-import { keptIfSpent } from "./quotas.ts";
+import { keptIfSpent } from "./call-limits.ts";
 
 export async function resend(tools: ActTools, caller: Caller, { id, channel }: ResendCommand): Promise<Answer<Sent>> {
   const { store, keys, channelsOn } = tools;

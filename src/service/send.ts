@@ -18,7 +18,7 @@ import { answer, claimOf, replaySent, type ActTools } from "./act.ts";
 import type { BotGate } from "./bot-gate.ts";
 import type { Answer, Caller, SendCommand, Sent } from "./calls.ts";
 import { bucketsOf, prefixRef } from "./phone-refs.ts";
-import { keptIfSpent } from "./quotas.ts";
+import { keptIfSpent } from "./call-limits.ts";
 
 export interface SendTools extends ActTools {
   /** For the sends of pages; absent without a bot check. */

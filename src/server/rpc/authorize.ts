@@ -11,7 +11,7 @@ import { ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
 import type { CallersKey } from "../../service/api-keys.ts";
 import { createExpiryMap } from "../../service/expiry-map.ts";
-import type { Permit, Quotas } from "../../service/quotas.ts";
+import type { Permit, CallLimits } from "../../service/call-limits.ts";
 import type { Tenants } from "../../service/tenants.ts";
 import type { Instant } from "../../system.ts";
 import { canonicalAddress, type ClientAddress } from "../http/client-address.ts";
@@ -27,7 +27,7 @@ export interface AuthorizeOptions {
   /** Refuses a key whose tenant refuses all of them, and bounds it as the tenant does. Passes a refusal on. */
   readonly admit: Tenants["admit"];
   readonly addressOf: (request: Request) => ClientAddress;
-  readonly quotas: Quotas;
+  readonly callLimits: CallLimits;
   readonly now: () => Instant;
   /** Gets a sentence on a secret key that came from a web page, at most once an hour for each. */
   readonly warn: (sentence: string) => void;
@@ -54,7 +54,7 @@ const warnAgainMs = 3_600_000;
 const warnedMax = 1_000;
 
 export function createAuthorize(options: AuthorizeOptions): Authorize {
-  const { authenticate, admit, addressOf, quotas, now } = options;
+  const { authenticate, admit, addressOf, callLimits, now } = options;
   /** When a key may be warned of again. */
   const warned = createExpiryMap(warnedMax);
 
@@ -80,9 +80,9 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
       return refuse("SCOPE_MISSING", { message: `The API key lacks the scope ${scope}.` }).refusal;
     }
     if (!where.ok) return where.refusal;
-    if (address === undefined) return quotas.key(key.id);
-    const ofAddress = limit === "sends" ? quotas.attempt : quotas.call;
-    return ofAddress(tenantOfKey(key), address.name) ?? quotas.key(key.id);
+    if (address === undefined) return callLimits.key(key.id);
+    const ofAddress = limit === "sends" ? callLimits.attempt : callLimits.call;
+    return ofAddress(tenantOfKey(key), address.name) ?? callLimits.key(key.id);
   }
 
   return {
@@ -97,9 +97,9 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
     byMessage({ rpc, address }, key, clientIp) {
       const name = clientIp === "" ? address?.name : canonicalAddress(clientIp);
       if (name === undefined) return ok(undefined);
-      if (rpcs[rpc].limit === "sends") return ok(quotas.send(tenantOfKey(key), name));
+      if (rpcs[rpc].limit === "sends") return ok(callLimits.send(tenantOfKey(key), name));
       // What a publishable key's address may do was asked by the headers.
-      const refusal = clientIp === "" ? undefined : quotas.call(tenantOfKey(key), name);
+      const refusal = clientIp === "" ? undefined : callLimits.call(tenantOfKey(key), name);
       return refusal === undefined ? ok(undefined) : { ok: false, refusal };
     },
   };

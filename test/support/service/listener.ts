@@ -28,7 +28,7 @@ import {
 } from "../../../src/server/listener/server.ts";
 import type { TurnedAway } from "../../../src/observe/turned-away.ts";
 import { createPages, type Page } from "../../../src/server/pages/pages.ts";
-import { createQuotas } from "../../../src/service/quotas.ts";
+import { createCallLimits } from "../../../src/service/call-limits.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
 import { createManualSystem, testEpochMs } from "./system.ts";
 
@@ -210,7 +210,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     },
     admit: (judged) => Promise.resolve(judged),
     addressOf,
-    quotas: createQuotas(() => system.now(), undefined),
+    callLimits: createCallLimits(() => system.now(), undefined),
     now: () => system.now(),
     warn: () => {},
   });

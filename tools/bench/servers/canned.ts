@@ -14,7 +14,7 @@ import { createCodecs } from "../../../src/server/rpc/codecs.ts";
 import { createGateway } from "../../../src/server/rpc/gateway.ts";
 import { createPerform } from "../../../src/server/rpc/handlers.ts";
 import { createAuthenticate, type AuthenticateOptions } from "../../../src/service/api-keys.ts";
-import { createQuotas } from "../../../src/service/quotas.ts";
+import { createCallLimits } from "../../../src/service/call-limits.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
 import { createSystem } from "../../../src/system.ts";
 
@@ -75,7 +75,7 @@ const authorize = createAuthorize({
   authenticate,
   admit: (judged) => Promise.resolve(judged),
   addressOf,
-  quotas: createQuotas(now, undefined),
+  callLimits: createCallLimits(now, undefined),
   now,
   warn: () => {},
 });

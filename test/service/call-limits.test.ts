@@ -4,19 +4,19 @@
  */
 import { expect, test } from "vitest";
 import { createExpiryMap } from "../../src/service/expiry-map.ts";
-import { createQuota, createQuotas } from "../../src/service/quotas.ts";
+import { createCallLimit, createCallLimits } from "../../src/service/call-limits.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
 const limit = { burst: 3, intervalMs: 1_000 };
 
-function startQuota(entriesMax?: number) {
+function startCallLimit(entriesMax?: number) {
   const system = createManualSystem();
-  return { system, quota: createQuota(limit, "IP_RATE_LIMITED", () => system.now(), entriesMax) };
+  return { system, callLimit: createCallLimit(limit, "IP_RATE_LIMITED", () => system.now(), entriesMax) };
 }
 
 test("a limit lets its burst through, then one an interval, for each name apart", () => {
-  const { system, quota } = startQuota();
-  const taken = (name: string) => quota.take(name).refusal;
+  const { system, callLimit } = startCallLimit();
+  const taken = (name: string) => callLimit.take(name).refusal;
   for (let i = 0; i < 3; i++) expect(taken("a")).toBeUndefined();
   expect(taken("a")).toEqual({ reason: "IP_RATE_LIMITED", retryAfterMs: 1_000 });
   expect(taken("b")).toBeUndefined();
@@ -27,28 +27,28 @@ test("a limit lets its burst through, then one an interval, for each name apart"
 });
 
 test("a place is given back once, and never makes a bucket fuller than full", () => {
-  const { quota } = startQuota();
-  const places = Array.from({ length: 3 }, () => quota.take("a"));
-  expect(quota.take("a").refusal).toBeDefined();
+  const { callLimit } = startCallLimit();
+  const places = Array.from({ length: 3 }, () => callLimit.take("a"));
+  expect(callLimit.take("a").refusal).toBeDefined();
   places[0]?.giveBack();
   places[0]?.giveBack();
-  expect(quota.take("a").refusal).toBeUndefined();
-  expect(quota.take("a").refusal).toBeDefined();
-  quota.take("a").giveBack();
-  expect(quota.take("a").refusal).toBeDefined();
+  expect(callLimit.take("a").refusal).toBeUndefined();
+  expect(callLimit.take("a").refusal).toBeDefined();
+  callLimit.take("a").giveBack();
+  expect(callLimit.take("a").refusal).toBeDefined();
   for (const place of places) place.giveBack();
-  expect([1, 2, 3, 4].map(() => quota.take("a").refusal === undefined)).toEqual([true, true, false, false]);
+  expect([1, 2, 3, 4].map(() => callLimit.take("a").refusal === undefined)).toEqual([true, true, false, false]);
 });
 
 test("a tenant's callers are its own, and so are a key's calls", () => {
   const system = createManualSystem();
-  const quotas = createQuotas(() => system.now(), { burst: 1, intervalMs: 1 });
+  const callLimits = createCallLimits(() => system.now(), { burst: 1, intervalMs: 1 });
   const sends = (tenant: string) =>
-    Array.from({ length: 12 }, () => quotas.send(tenant, "192.0.2.1").refusal === undefined).filter(Boolean).length;
+    Array.from({ length: 12 }, () => callLimits.send(tenant, "192.0.2.1").refusal === undefined).filter(Boolean).length;
   expect([sends("one"), sends("two"), sends("one")]).toEqual([10, 10, 0]);
-  expect([quotas.key("a"), quotas.key("b")]).toEqual([undefined, undefined]);
-  expect(quotas.key("a")).toEqual({ reason: "KEY_RATE_LIMITED", retryAfterMs: 1 });
-  expect(createQuotas(() => system.now(), undefined).key("a")).toBeUndefined();
+  expect([callLimits.key("a"), callLimits.key("b")]).toEqual([undefined, undefined]);
+  expect(callLimits.key("a")).toEqual({ reason: "KEY_RATE_LIMITED", retryAfterMs: 1 });
+  expect(createCallLimits(() => system.now(), undefined).key("a")).toBeUndefined();
 });
 
 test("of 100,000 names no more are kept than there is room for, and what has lapsed goes first", () => {

@@ -45,14 +45,14 @@ export async function keptIfSpent<R extends { readonly kind: string }>(
 }
 
 /** One limit, and the buckets of those it holds for. */
-export interface Quota {
+export interface CallLimit {
   /** Takes one from the bucket of this name, for good; or tells why there is none. */
   spend(name: string): Refusal | undefined;
   /** The same, with what gives it back. */
   take(name: string): Permit;
 }
 
-export interface Quotas {
+export interface CallLimits {
   /** A send or resend for an address, as a tenant's caller. IP_RATE_LIMITED when there are too many. */
   send(tenant: string, address: string): Permit;
   /** Any other call for an address. Never given back. IP_RATE_LIMITED when there are too many. */
@@ -64,7 +64,7 @@ export interface Quotas {
 }
 
 /** Makes a limit; what goes beyond it is refused for `reason`. */
-export function createQuota(limit: Limit, reason: Reason, now: () => Instant, entriesMax = bucketsMax): Quota {
+export function createCallLimit(limit: Limit, reason: Reason, now: () => Instant, entriesMax = bucketsMax): CallLimit {
   const tats = createExpiryMap(entriesMax);
 
   function spendOne(name: string): Refusal | undefined {
@@ -93,11 +93,11 @@ export function createQuota(limit: Limit, reason: Reason, now: () => Instant, en
 }
 
 /** Makes the limits of one process. `keyLimit` is each API key's; undefined for none. */
-export function createQuotas(now: () => Instant, keyLimit: Limit | undefined): Quotas {
-  const sends = createQuota(addressSendLimit, "IP_RATE_LIMITED", now);
-  const calls = createQuota(addressCallLimit, "IP_RATE_LIMITED", now);
-  const attempts = createQuota(addressCallLimit, "IP_RATE_LIMITED", now);
-  const keys = keyLimit === undefined ? undefined : createQuota(keyLimit, "KEY_RATE_LIMITED", now);
+export function createCallLimits(now: () => Instant, keyLimit: Limit | undefined): CallLimits {
+  const sends = createCallLimit(addressSendLimit, "IP_RATE_LIMITED", now);
+  const calls = createCallLimit(addressCallLimit, "IP_RATE_LIMITED", now);
+  const attempts = createCallLimit(addressCallLimit, "IP_RATE_LIMITED", now);
+  const keys = keyLimit === undefined ? undefined : createCallLimit(keyLimit, "KEY_RATE_LIMITED", now);
   // By tenant: a backend may name any address, and must not use up another tenant's callers.
   const nameOf = (tenant: string, address: string) => `${tenant} ${address}`;
   return {
