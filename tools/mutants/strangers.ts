@@ -295,4 +295,12 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: `header.length < 0`,
     suites: ["test/server/spellings.test.ts"],
   },
+  {
+    name: "stream told to close before its answer is taken",
+    breaks: "a connection that breaks off has nghttp2 send empty frames for ever, until there is no memory left",
+    place: "src/server/http/body.ts#closeOnceAnswered",
+    text: `if (stream.writableEnded && !stream.writableFinished)`,
+    replacement: `if (stream.closed)`,
+    suites: ["test/server/broken-off.test.ts"],
+  },
 ];

@@ -2,7 +2,7 @@
  * A request's body: read whole within bounds of size and time, or thrown away within bounds of both. A client that takes
  * its request back, or never ends it, must not keep its place in here.
  */
-import { constants } from "node:http2";
+import { constants, type ServerHttp2Stream } from "node:http2";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { Request } from "../listener/exchange.ts";
 import type { Deadlines } from "./deadlines.ts";
@@ -71,8 +71,18 @@ export async function answerAtOnce(request: Request, answer: () => Promise<void>
   request.resume();
   request.once("error", () => {});
   await answer();
-  // It waits for the answer's last byte.
-  if (!stream.endAfterHeaders && !isGone(request)) stream.close(constants.NGHTTP2_NO_ERROR);
+  if (!stream.endAfterHeaders && !isGone(request)) closeOnceAnswered(stream);
+}
+
+/**
+ * Closes a stream behind the last byte of its answer, if there is one. Told to close it before, Node waits for that byte too,
+ * but a stream that is destroyed meanwhile, as all of a connection that breaks off, it then forgets without a word to
+ * nghttp2: that sends empty frames for it for ever, in one turn of the event loop, until there is no memory left.
+ */
+function closeOnceAnswered(stream: ServerHttp2Stream): void {
+  const close = () => stream.close(constants.NGHTTP2_NO_ERROR);
+  if (stream.writableEnded && !stream.writableFinished) stream.once("finish", close);
+  else close();
 }
 
 /** Ends a request whose client is no longer waited for: its stream, or on HTTP/1 its connection. */
@@ -99,6 +109,6 @@ export function discard(request: Request): void {
   request.once("error", () => {});
   if (!("stream" in request) || request.stream.endAfterHeaders || isGone(request)) return;
   const { stream } = request;
-  const timer = setTimeout(() => stream.close(constants.NGHTTP2_NO_ERROR), discardMs);
+  const timer = setTimeout(closeOnceAnswered, discardMs, stream);
   stream.once("close", () => clearTimeout(timer));
 }
