@@ -251,6 +251,8 @@ describe("a request that does not come to its end", () => {
 });
 
 describe("a client that does not take its answers", () => {
+  beforeEach(releaseTicks);
+
   test("is cut on HTTP/1", async () => {
     await listenWith({ callMs: 300 });
     const connection = await open();

@@ -92,6 +92,14 @@ export const boundsMutants: readonly Mutant[] = [
     suites,
   },
   {
+    name: "a call's tick never comes",
+    breaks: "an answer that nobody takes holds its place and its connection for as long as its client likes",
+    place: "src/server/listener/call-ticks.ts#createCallTicks.end",
+    text: `return earlier.length > ticks ? (earlier.shift() ?? none) : none;`,
+    replacement: `return none;`,
+    suites: ["test/server/call-ticks.test.ts"],
+  },
+  {
     name: "HTTP/1 requests are parsed as they come",
     breaks: "a few connections of pipelined requests fill the memory",
     place: "src/server/listener/server.ts#serverLimits",

@@ -15,6 +15,7 @@
 import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
+import { createCallTicks, type CallTicks } from "./call-ticks.ts";
 import { createConnection, moveTo, type Connection } from "./connection.ts";
 import { charge, chargePieces, creditCall, creditTick, isFlood } from "./credit.ts";
 import type { Request, Response } from "./exchange.ts";
@@ -111,6 +112,7 @@ interface Book {
   readonly strangers: Strangers<Connection>;
   readonly held: Held;
   readonly pace: Pace;
+  readonly callTicks: CallTicks;
   tick: number;
 }
 
@@ -126,6 +128,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     }),
     held: createHeld(bySocket),
     pace: createPace(),
+    callTicks: createCallTicks(inTicks(limits, limits.callMs)),
     tick: 0,
   };
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
@@ -191,6 +194,7 @@ const inTicks = ({ tickMs }: ConnectionLimits, ms: number) => Math.ceil(ms / tic
 function onTick(book: Book): void {
   const { limits, bySocket, held } = book;
   book.tick += 1;
+  for (const [request, connection] of book.callTicks.end()) cutCall(connection, request);
   const quietTicks = inTicks(limits, quietMs);
   for (const connection of bySocket.values()) {
     held.note(connection);
@@ -286,7 +290,7 @@ function upgraded({ bySocket, bySession }: Book, socket: Socket, session: Server
 }
 
 function callBegan(book: Book, request: Request, response: Response): CallUnderWay {
-  const { limits, strangers, held } = book;
+  const { strangers, held } = book;
   const connection = find(book, request);
   if (connection === undefined) return { ended: () => {}, lasts: () => {} };
   if (connection.callsUnderWay === 0) strangers.becameBusy(connection);
@@ -303,9 +307,9 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     connection.response = response;
     if (connection.isRetiring) response.shouldKeepAlive = false;
   }
-  const timer = setTimeout(cutCall, limits.callMs, connection, request);
+  const calls = book.callTicks.begin(connection, request);
   const ended = () => {
-    clearTimeout(timer);
+    calls.delete(request);
     connection.callsUnderWay -= 1;
     connection.answersDue?.delete(response);
     connection.lasting?.delete(response);
@@ -316,7 +320,7 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     if (connection.response === response) connection.response = undefined;
   };
   const lasts = () => {
-    clearTimeout(timer);
+    calls.delete(request);
     connection.answersDue?.delete(response);
     if (bytes > 0) held.hold(connection, -bytes);
     bytes = 0;
