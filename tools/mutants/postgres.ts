@@ -164,6 +164,14 @@ export const postgresMutants: readonly Mutant[] = [
     suites: suite("lots"),
   },
   {
+    name: "the next batch at once",
+    breaks: "half of all callers wait for the other half's batch, with a third more transactions",
+    place: "src/store/postgres/batches.ts##performNext",
+    text: `(endMs - beganMs) / 2`,
+    replacement: `0`,
+    suites: suite("batches"),
+  },
+  {
     name: "lots locked as they are found",
     breaks: "a batch that uses lots of several tenants and one that takes them back wait for each other",
     place: "src/store/postgres/write.ts#changeLots",

@@ -4,6 +4,7 @@
  * Locks are taken in one order everywhere (slots, verifications, phones, prefixes, days; ascending within each), so that
  * batches of any instance queue up and do not deadlock. No act is answered before the commit.
  */
+import { stopwatchMs } from "../../system.ts";
 import { StoreUnavailable, type BatchMeter, type NamedDecision, type StoreWatchers } from "../store.ts";
 import type { Act } from "../unit-of-work.ts";
 import type { StoreClock } from "./clock.ts";
@@ -30,7 +31,14 @@ const batchesMax = 3;
 const nearbyMs = 3;
 /** Acts wait no longer than this for a batch that waits for another instance's lock. */
 const stalledMs = 50;
+/**
+ * After a batch of several acts the next waits for those that it has answered, half as long as it took and no longer than
+ * this. Begun at once it would have half of all callers, and the other half would wait for it: twice as many batches.
+ */
+const gatherMaxMs = 10;
 const queueActsMax = 4_096;
+
+const nobody = { untilMs: 0, acts: 0 };
 
 export class Batches {
   readonly #connections: Connections;
@@ -39,6 +47,7 @@ export class Batches {
   readonly #meter: BatchMeter | undefined;
   readonly #ownName: string;
   readonly #given: number | undefined;
+  readonly #watchMs: () => number;
   /** Those of which no batch under way makes use. */
   readonly #lots: Lots[] = [];
   readonly #queue: Waiting[] = [];
@@ -49,15 +58,19 @@ export class Batches {
   /** Runs while acts wait for the one batch under way. */
   #stall: NodeJS.Timeout | undefined;
   #isStalled = false;
+  /** Until when the next batch waits for more acts, and how many there are at most. */
+  #gather = nobody;
+  #gathering: NodeJS.Timeout | undefined;
 
   constructor(
     connections: Connections,
     clock: StoreClock,
     ownName: string,
     { onPrefix, meter }: StoreWatchers,
-    atOnce?: number,
+    { atOnce, watchMs = stopwatchMs }: { readonly atOnce?: number | undefined; readonly watchMs?: () => number } = {},
   ) {
     this.#given = atOnce;
+    this.#watchMs = watchMs;
     this.#ownName = ownName;
     this.#meter = meter;
     this.#connections = connections;
@@ -85,6 +98,7 @@ export class Batches {
   #schedule(): void {
     if (this.#scheduled || this.#queue.length === 0) return;
     if (this.#underWay >= this.#atOnce()) return this.#watchForStall();
+    if (this.#waits()) return;
     this.#scheduled = true;
     // What else arrives in this turn comes along.
     setImmediate(() => {
@@ -94,6 +108,23 @@ export class Batches {
       void this.#performNext();
       this.#schedule();
     });
+  }
+
+  /** Whether the next batch waits for those that the last one has answered. */
+  #waits(): boolean {
+    const leftMs = this.#gather.untilMs - this.#watchMs();
+    if (this.#underWay === 0 && this.#queue.length < this.#gather.acts && leftMs > 0) {
+      this.#gathering ??= setTimeout(() => this.#endGathering(), leftMs);
+      return true;
+    }
+    clearTimeout(this.#gathering);
+    this.#gathering = undefined;
+    return false;
+  }
+
+  #endGathering(): void {
+    this.#gather = nobody;
+    this.#schedule();
   }
 
   #atOnce(): number {
@@ -110,7 +141,17 @@ export class Batches {
 
   async #performNext(): Promise<void> {
     const lots = this.#lots.pop() ?? new Lots(`${this.#ownName}.${this.#underWay}`);
-    await this.#perform(this.#queue.splice(0, batchActsMax), lots);
+    const batch = this.#queue.splice(0, batchActsMax);
+    const beganMs = this.#watchMs();
+    await this.#perform(batch, lots);
+    const endMs = this.#watchMs();
+    this.#gather =
+      batch.length === 1
+        ? nobody
+        : {
+            untilMs: endMs + Math.min((endMs - beganMs) / 2, gatherMaxMs),
+            acts: Math.min(batch.length + this.#queue.length, batchActsMax),
+          };
     this.#lots.push(lots);
     this.#underWay -= 1;
     clearTimeout(this.#stall);

@@ -58,7 +58,7 @@ export class PostgresEngine implements Engine {
     this.#clock = clock;
     this.#ownName = ownName;
     this.#watch = watch;
-    this.#batches = new Batches(connections, clock, ownName, watchers, batches);
+    this.#batches = new Batches(connections, clock, ownName, watchers, { atOnce: batches });
   }
 
   now(): Instant {
