@@ -10,7 +10,7 @@ import { examineBotCheck } from "../service/bot-check.ts";
 import { MasterKeyMismatch } from "../store/registry.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem } from "../system.ts";
-import { providersNamed, type Config } from "../config/config.ts";
+import { lacksVoiceCap, providersNamed, withoutVoiceCap, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { flag, messageOf, openExisting, say, timeOf, Unusable, type Command } from "./command.ts";
 import { fileFindings } from "./doctor-files.ts";
@@ -43,6 +43,7 @@ async function examine(args: string[]): Promise<void> {
     ...(await databaseFindings(config)),
     ...(await providerFindings(config)),
     ...senderFindings(config),
+    ...(lacksVoiceCap(config) ? [{ ok: false, isWarning: true, sentence: withoutVoiceCap }] : []),
     ...(await reportFindings(config)),
     ...(await botCheckFindings(config)),
   ];

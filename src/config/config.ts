@@ -83,10 +83,20 @@ export const providerVariable = {
   whatsapp: "OTP_WHATSAPP_PROVIDERS",
 } as const satisfies Record<Channel, keyof Given>;
 
-/** The channels that a provider is configured for. Pure. */
-export function channelsOn({ providers }: Pick<Config, "providers">): Channel[] {
-  return channels.filter((channel) => providers[channel].length > 0);
+/** The channels that are on: a provider is configured, and calls that cost something have a cap. Pure. */
+export function channelsOn(config: Pick<Config, "providers" | "policy">): Channel[] {
+  const { providers } = config;
+  return channels.filter((channel) => providers[channel].length > 0 && (channel !== "voice" || !lacksVoiceCap(config)));
 }
+
+/** Whether nobody is called although there are providers of voice: how many calls may be paid for was not said. Pure. */
+export function lacksVoiceCap({ providers, policy }: Pick<Config, "providers" | "policy">): boolean {
+  return policy.dailyVoiceMax === undefined && providers.voice.some((name) => name !== "console");
+}
+
+/** What an operator is told whose calls have no cap. */
+export const withoutVoiceCap =
+  "OTP_VOICE_DAILY_CAP is not set, so nobody is called: say how many calls a day you would pay for.";
 
 /** The name of each provider that a channel has, once. Pure. */
 export function providersNamed({ providers }: Pick<Config, "providers">): string[] {
@@ -170,6 +180,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
         allowedCountries: countryList === undefined || countryList === "*" ? undefined : new Set<string>(countryList),
         fraudGuard: given.OTP_FRAUD_GUARD,
         dailyMessagesMax: given.OTP_DAILY_MESSAGE_CAP || undefined,
+        dailyVoiceMax: given.OTP_VOICE_DAILY_CAP || undefined,
         retentionMs: given.OTP_RETENTION_HOURS * hourMs,
       },
     },
@@ -230,6 +241,7 @@ function faultsBetween(
     faults.push("OTP_DAILY_MESSAGE_CAP is required in production: how many SMS a day you would pay for, such as 5000.");
   }
   faults.push(...faultsOfProviders(providers, declared, named));
+  if (read("OTP_VOICE_UNATTENDED") === "off") faults.push(...faultsOfUnattended(providers.voice, declared));
   return faults;
 }
 
@@ -243,6 +255,17 @@ function askedProviders(values: Readonly<Record<string, string>>): ProviderNames
     voice: asked("OTP_VOICE_PROVIDERS"),
     whatsapp: asked("OTP_WHATSAPP_PROVIDERS"),
   };
+}
+
+/** Providers whose calls would leave the code on a voicemail. */
+function faultsOfUnattended(voice: readonly string[], declared: readonly Description[]): string[] {
+  const known = new Set([...providerNames, ...declared.map(({ name }) => name)]);
+  return [...new Set(voice)]
+    .filter((name) => known.has(name) && describedAs(name, declared).speaksUnasked === true)
+    .map(
+      (name) =>
+        `OTP_VOICE_UNATTENDED must be on for ${name}, which speaks the code without waiting for a key: a voicemail may keep it.`,
+    );
 }
 
 /** What is wrong with the providers of the channels: named twice, or without what they need. */

@@ -46,6 +46,8 @@ export const variables = v.object({
   OTP_PROVIDERS: v.optional(commaList, "console"),
   OTP_VOICE_PROVIDERS: v.optional(commaList),
   OTP_WHATSAPP_PROVIDERS: v.optional(commaList),
+  OTP_VOICE_DAILY_CAP: v.optional(integer(0, 100_000_000), "0"),
+  OTP_VOICE_UNATTENDED: v.optional(oneOf(["on", "off"]), "off"),
   OTP_HTTP_PROVIDERS_FILE: v.optional(v.string()),
   OTP_PUBLIC_URL: v.optional(httpsOrigin("must be an https origin without a path, such as https://otp.example.com")),
   OTP_ORIGINATORS: v.optional(listOf(parseCountryOriginator, 1, 300, "NL=Acme,US=+15551234567")),

@@ -3,20 +3,17 @@
  * settle.
  */
 import type { Channel } from "../otp/channel.ts";
-import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isInHand, type EndedCall, type SendOutcome } from "../otp/message.ts";
-import { openPhone } from "../otp/phone-number.ts";
-import { referenceOf } from "../otp/provider-text.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
-import { renderText } from "../otp/template/template.ts";
-import type { Tenant, TenantOf } from "../otp/tenant.ts";
+import type { TenantOf } from "../otp/tenant.ts";
 import { stateAt } from "../otp/verification.ts";
 import type { Job, PhoneOf, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
+import { outgoingOf } from "./outgoing.ts";
 import type { Poller } from "./poller.ts";
-import type { OutgoingMessage, Provider } from "./provider.ts";
+import type { Provider } from "./provider.ts";
 
 export interface DispatcherOptions {
   readonly store: Store;
@@ -37,7 +34,7 @@ export interface Dispatcher {
 }
 
 /** The sandbox has a provider that sends nothing. */
-const sandboxOnly: readonly Provider[] = [{ name: "sandbox", send: async (sms) => sandboxSend(sms.to) }];
+const sandboxOnly: readonly Provider[] = [{ name: "sandbox", send: async (sms) => sandboxSend(sms.to, sms.channel) }];
 
 /** Takes messages of a channel that no provider here has. They were sent by an instance that has one. */
 const nobody: Provider = {
@@ -100,42 +97,5 @@ export function createDispatcher(options: DispatcherOptions, poller: Poller): Di
       const isOwed = current !== undefined && stateAt(current, now) === "PENDING" && now < message.deadlineMs;
       return isOwed && now + callTimeoutMs < (message.dueMs ?? 0);
     },
-  };
-}
-
-/** A message that goes to nobody, and why. */
-type Withheld = Extract<SendOutcome, { readonly kind: "refused" }>;
-
-const withheld = (detail: string): Withheld => ({ kind: "refused", cause: "content", detail });
-
-/** The message of a job, or why it is withheld. Number and text are derived anew for each call. Pure. */
-function outgoingOf(
-  { message, verification }: Job,
-  keys: KeyRing,
-  tenant: Tenant,
-  now: Instant,
-): OutgoingMessage | Withheld {
-  const { id, kid, purpose, expireMs } = verification;
-  const code = deriveCode(keys, verification);
-  if (code === undefined) return withheld("the code is gone");
-  if (tenant.isDisabled) return withheld("the tenant is disabled");
-  const lifeLeftMs = expireMs - now;
-  const { brand, policy } = tenant;
-  const template = tenant.templates.templateFor(verification);
-  const { dltTemplateId, dltEntityId } = template;
-  // Nothing but an SMS is read by a browser or an app.
-  const { webOrigin, appHash } = message.channel === "sms" ? verification : {};
-  return {
-    channel: message.channel,
-    region: verification.region,
-    reference: referenceOf(keys.find(kid) ?? keys.current, id, message.copy),
-    to: openPhone(keys, kid, id, verification.phoneBox),
-    code: code.reveal(),
-    locale: template.locale,
-    text: renderText(template, { code, brand, purpose, lifeLeftMs, webOrigin, appHash }),
-    validitySeconds: Math.floor(lifeLeftMs / 1000),
-    ...(verification.digits > policy.codeLength ? { isLengthened: true } : {}),
-    ...(dltTemplateId === undefined ? {} : { dltTemplateId }),
-    ...(dltEntityId === undefined ? {} : { dltEntityId }),
   };
 }

@@ -13,11 +13,13 @@ export interface OutgoingMessage {
   readonly to: E164;
   /** The number's country, ISO 3166-1 alpha-2: some providers need another sender there. */
   readonly region: string;
-  /** The text, code included: it may go to the provider and nowhere else. */
+  /** The text, or what a call says, code included: it may go to the provider and nowhere else. */
   readonly text: string;
+  /** What a call says until a key is pressed. Only then comes `text`. */
+  readonly prompt?: string;
   /** The code in the text, for gateways that are told it apart from its words. */
   readonly code: string;
-  /** The language of the text, BCP 47. */
+  /** The language of the text, BCP 47; of a call with the country whose voice is to speak. */
   readonly locale: string;
   /** Seconds for which the text is of use; a provider that can should discard it afterwards. */
   readonly validitySeconds: number;
@@ -28,6 +30,13 @@ export interface OutgoingMessage {
   /** The ids that India's registers know the text and its sender by, for providers that pass them on. */
   readonly dltTemplateId?: string;
   readonly dltEntityId?: string;
+}
+
+/** What a call says, in the form that its provider reads. */
+export interface Speech {
+  /** Its media type. */
+  readonly type: string;
+  readonly body: string;
 }
 
 /** An HTTP request that may be a provider's report. */
@@ -42,6 +51,10 @@ export interface ReportRequest {
 /** The reports of a request, one or more, or why there are none: they are not the provider's, or about no message of ours. */
 export type ReportReading =
   | { readonly kind: "genuine"; readonly reports: readonly Report[] }
+  /** A call of this message has had a key pressed: `answer` makes what it says then. */
+  | { readonly kind: "asked"; readonly reference: string; readonly answer: (message: OutgoingMessage) => Speech }
+  /** The provider asks whether its reports have come to the right place, and wants to hear this again. */
+  | { readonly kind: "greeted"; readonly challenge: string }
   | { readonly kind: "forged" }
   | { readonly kind: "irrelevant" };
 

@@ -2,7 +2,7 @@
  * What all the rest is made of: the providers and the store, both as they are watched, the master keys and the tenants.
  */
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
-import { providersNamed, type Config } from "../config/config.ts";
+import { lacksVoiceCap, providersNamed, withoutVoiceCap, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { guarded, type GuardedProvider } from "../delivery/breaker.ts";
 import { createInbox, type Inbox } from "../delivery/inbox.ts";
@@ -95,10 +95,12 @@ export async function createProviders(
   };
   const watched = new Map(channels.map((channel) => [channel, bareOf(channel).map((each) => watch(each, channel))]));
   const providersOf = (channel: Channel) => watched.get(channel) ?? [];
+  const lacksCap = lacksVoiceCap(config) || (isGiven && config.policy.dailyVoiceMax === undefined);
+  if (lacksVoiceCap(config)) telemetry.warning(withoutVoiceCap);
   return {
     providers: channels.flatMap(providersOf),
     providersOf,
-    channelsOn: channels.filter((channel) => providersOf(channel).length > 0),
+    channelsOn: channels.filter((channel) => providersOf(channel).length > 0 && !(channel === "voice" && lacksCap)),
     inbox,
   };
 }

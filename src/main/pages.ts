@@ -2,6 +2,7 @@
  * The pages beside the calls: probes and metrics, public documents, providers' reports and, in development, the demo.
  */
 import { hostname } from "node:os";
+import { createSpeak } from "../delivery/speak.ts";
 import { everythingPublic } from "./first-start.ts";
 import { receiptKeys } from "../otp/receipt.ts";
 import { Secret } from "../otp/secret.ts";
@@ -37,7 +38,11 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
     providersOf: (channel) => providersOf(channel).map(({ name }) => name),
     nudge,
   });
-  const reports = createReportPages(base.providers, takeReport);
+  const reports = createReportPages(
+    base.providers,
+    takeReport,
+    createSpeak({ ...base, tenantOf: base.tenants.tenantOf }),
+  );
   const demo = config.demo
     ? (await import("../server/pages/demo.ts")).createDemo({
         inbox: base.inbox,

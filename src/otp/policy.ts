@@ -34,6 +34,8 @@ export interface Policy {
   readonly fraudGuard: GuardMode;
   /** Messages of a tenant in one UTC day, 1 to 100 000 000, or undefined for no cap. */
   readonly dailyMessagesMax: number | undefined;
+  /** Calls of a tenant in one UTC day; undefined for no cap. */
+  readonly dailyVoiceMax?: number | undefined;
   /** How long a terminal verification stays readable, 24 to 2160 hours in milliseconds. */
   readonly retentionMs: number;
 }

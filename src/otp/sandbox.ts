@@ -5,6 +5,7 @@
  * key, or the other way round.
  */
 import { isTest, type ApiKey } from "./api-key.ts";
+import type { Channel } from "./channel.ts";
 import type { SendOutcome } from "./message.ts";
 import { Secret } from "./secret.ts";
 
@@ -17,7 +18,9 @@ export type SandboxOutcome =
   | "rate-limited"
   | "expired"
   | "locked"
-  | "long-code";
+  | "long-code"
+  | `undelivered by ${Channel}`
+  | `refused by ${Channel}`;
 
 /** By the last two digits. Part of the contract: never reassigned. */
 const outcomes: ReadonlyMap<string, SandboxOutcome> = new Map([
@@ -29,6 +32,12 @@ const outcomes: ReadonlyMap<string, SandboxOutcome> = new Map([
   ["05", "expired"],
   ["06", "locked"],
   ["07", "long-code"],
+  ["08", "undelivered by sms"],
+  ["09", "undelivered by voice"],
+  ["10", "undelivered by whatsapp"],
+  ["11", "refused by sms"],
+  ["12", "refused by voice"],
+  ["13", "refused by whatsapp"],
 ]);
 
 /** True for a number that no telephone company may assign. Pure. */
@@ -77,10 +86,13 @@ export function sandboxCode(digits: number): Secret {
   return new Secret("1234567890".slice(0, digits));
 }
 
-/** What the sandbox's own provider answers. Pure. */
-export function sandboxSend(e164: string): SendOutcome {
+/** What the sandbox's own provider answers to a message of a channel. Pure. */
+export function sandboxSend(e164: string, channel: Channel): SendOutcome {
   const outcome = sandboxOutcome(e164);
   if (outcome === "provider-down") return { kind: "unavailable", detail: "the sandbox's provider is down" };
-  if (outcome === "refused") return { kind: "refused", cause: "recipient", detail: "the sandbox refuses this number" };
-  return { kind: "accepted", delivery: outcome === "undelivered" ? "UNDELIVERED" : "DELIVERED" };
+  if (outcome === "refused" || outcome === `refused by ${channel}`) {
+    return { kind: "refused", cause: "recipient", detail: "the sandbox refuses this number" };
+  }
+  const isLost = outcome === "undelivered" || outcome === `undelivered by ${channel}`;
+  return { kind: "accepted", delivery: isLost ? "UNDELIVERED" : "DELIVERED" };
 }

@@ -22,6 +22,8 @@ function bird(changes: Partial<BirdOptions> = {}) {
     apiKey: "bk_eu1_secret",
     originator: "Acme",
     originators: new Map([["US", "+15551234567"]]),
+    template: "bird_otp",
+    whatsappSender: undefined,
     webhookSecret: `whsec_${secret}`,
     baseUrl: new URL(farEnd.url),
     now: Date.now,
@@ -62,6 +64,40 @@ describe("a message to Bird", () => {
     await bird().send({ ...sms, reference: "AAAAAAAAAAAAAAAAAAAAAA.1" }, patience());
     const keys = farEnd.asked.map(({ headers }) => headers["idempotency-key"]);
     expect(keys).toEqual([sms.reference, sms.reference, "AAAAAAAAAAAAAAAAAAAAAA.1"]);
+  });
+});
+
+describe("a template by WhatsApp", () => {
+  const whatsapp = { ...sms, channel: "whatsapp" as const, locale: "pt-BR" };
+  const asked = async (changes: Partial<BirdOptions> = {}) => {
+    farEnd.reply = { status: 202, body: { id: "wam_1" } };
+    const outcome = await bird(changes).send(whatsapp, patience());
+    expect(outcome).toEqual({ kind: "accepted", providerMessageId: "wam_1" });
+    const [{ path, body, headers } = { path: "", body: "", headers: {} as Record<string, unknown> }] = farEnd.asked;
+    expect({ path, key: headers["idempotency-key"] }).toEqual({ path: "/v1/whatsapp/messages", key: sms.reference });
+    return JSON.parse(body) as unknown;
+  };
+  const parameters = [{ type: "text", text: "123456" }];
+
+  test("is Bird's own, which chooses its sender, unless one of the operator's is named", async () => {
+    expect(await asked()).toEqual({
+      to: "+31612345678",
+      template: { slug: "bird_otp", language: "pt-BR", components: [{ type: "body", parameters }] },
+      metadata: { reference: sms.reference },
+    });
+  });
+
+  test("of the operator's own has its sender, and the code for its button too", async () => {
+    expect(await asked({ template: "acme_code", whatsappSender: "+31201234567" })).toMatchObject({
+      from: "+31201234567",
+      template: {
+        slug: "acme_code",
+        components: [
+          { type: "body", parameters },
+          { type: "button", parameters },
+        ],
+      },
+    });
   });
 });
 

@@ -4,6 +4,7 @@ import { decideSend } from "../../src/otp/decisions.ts";
 import { parsePhoneNumber, type E164 } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";
+import { channels, type Channel } from "../../src/otp/channel.ts";
 import { isFictional, isSandbox, sandboxCode, sandboxOf, sandboxOutcome, sandboxSend } from "../../src/otp/sandbox.ts";
 import { freshPhone, policy, sendFacts } from "../support/data/examples.ts";
 import { testEpochMs as now } from "../support/service/system.ts";
@@ -47,6 +48,12 @@ describe("an outcome", () => {
       "expired",
       "locked",
       "long-code",
+      "undelivered by sms",
+      "undelivered by voice",
+      "undelivered by whatsapp",
+      "refused by sms",
+      "refused by voice",
+      "refused by whatsapp",
     ]);
   });
 
@@ -111,6 +118,24 @@ describe("the sandbox's code", () => {
 });
 
 describe("the sandbox's provider", () => {
+  test.each<[string, Channel]>([
+    ["+14155550108", "sms"],
+    ["+14155550109", "voice"],
+    ["+14155550110", "whatsapp"],
+    ["+14155550111", "sms"],
+    ["+14155550112", "voice"],
+    ["+14155550113", "whatsapp"],
+  ])("has another answer for %s by %s than by any other channel", (e164, by) => {
+    const [own] = channels.filter((channel) => channel === by).map((channel) => sandboxSend(e164, channel));
+    const others = channels.filter((channel) => channel !== by).map((channel) => sandboxSend(e164, channel));
+    expect(own).toMatchObject(
+      e164.endsWith("11") || e164.endsWith("12") || e164.endsWith("13")
+        ? { kind: "refused", cause: "recipient" }
+        : { kind: "accepted", delivery: "UNDELIVERED" },
+    );
+    expect(others).toEqual([1, 2].map(() => ({ kind: "accepted", delivery: "DELIVERED" })));
+  });
+
   test.each([
     ["+14155550100", { kind: "accepted", delivery: "DELIVERED" }],
     ["+14155550101", { kind: "accepted", delivery: "UNDELIVERED" }],
@@ -120,6 +145,6 @@ describe("the sandbox's provider", () => {
     ["+14155550106", { kind: "accepted", delivery: "DELIVERED" }],
     ["+14155550107", { kind: "accepted", delivery: "DELIVERED" }],
   ])("answers for %s: %o", (e164, outcome) => {
-    expect(sandboxSend(e164)).toMatchObject(outcome);
+    expect(sandboxSend(e164, "sms")).toMatchObject(outcome);
   });
 });

@@ -40,6 +40,8 @@ beforeAll(async () => {
     apiKey: "bk_eu1_secret",
     originator: "Acme",
     originators: new Map(),
+    template: "bird_otp",
+    whatsappSender: undefined,
     webhookSecret,
     baseUrl: new URL(farEnd.url),
     now: () => system.now(),

@@ -162,7 +162,7 @@ describe("a publishable key", () => {
 
 test("a provider that fails in one channel is still called in another: each has a breaker of its own", async () => {
   const shared = createPhoneNetwork("both");
-  const own = await startWorld({}, undefined, { voice: [shared], whatsapp: [shared] });
+  const own = await startWorld({ OTP_SEND_WAIT_MS: "500" }, undefined, { voice: [shared], whatsapp: [shared] });
   try {
     const [rest] = surfaces;
     const send = (channel: Channel) => rest?.call(own.url, "SendOtp", { phone: newPhone(), channel }, { key: own.key });

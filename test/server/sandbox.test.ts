@@ -10,7 +10,7 @@ import { expectRefusal } from "../support/data/contract.ts";
 import { inDatabase } from "../support/databases/rows.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
-import { startWorld, type World } from "../support/service/world.ts";
+import { createPhoneNetwork, startWorld, type World } from "../support/service/world.ts";
 
 /** The documentation's table: number → what happens. */
 const documented = new Map(
@@ -25,7 +25,8 @@ let world: World;
 let testKey: string;
 beforeAll(async () => {
   // One message a day for a live phone, and a country list that fictional numbers are not on.
-  world = await startWorld({ OTP_ALLOWED_COUNTRIES: "NL", OTP_PHONE_LIMITS: "1@1d" });
+  const others = { voice: [createPhoneNetwork("caller")], whatsapp: [createPhoneNetwork("chat")] };
+  world = await startWorld({ OTP_ALLOWED_COUNTRIES: "NL", OTP_PHONE_LIMITS: "1@1d" }, undefined, others);
   ({ text: testKey } = await world.makeKey({ kind: "test" }));
 });
 afterAll(() => world.stop());
@@ -55,6 +56,16 @@ describe.each(chosen)("over $name", (surface) => {
   async function sent(phone: string): Promise<string> {
     return String((await send(phone)).value?.["request_id"]);
   }
+
+  /** What each channel's message comes to: its delivery, or why it is refused. */
+  const byChannel = async (phone: string) => {
+    const came = ["sms", "voice", "whatsapp"].map(async (channel) => {
+      const { value, reason } = await call("SendOtp", { phone, channel });
+      return value?.["delivery"] ?? reason;
+    });
+    return Promise.all(came);
+  };
+  const [delivered, lost, refused] = ["DELIVERY_DELIVERED", "DELIVERY_UNDELIVERED", "PHONE_UNREACHABLE"];
 
   /** What each sentence of the documentation means, for the number it is said of. */
   const meanings: Record<string, (phone: string) => Promise<void>> = {
@@ -103,6 +114,24 @@ describe.each(chosen)("over $name", (surface) => {
       expectRefusal(await call("VerifyOtp", { request_id, code: "123456" }), "CODE_MALFORMED", { field: "code" });
       const verified = await call("VerifyOtp", { request_id, code: "12345678" });
       expect(verified.value).toMatchObject({ state: "STATE_VERIFIED" });
+    },
+    "by SMS it is undelivered, by any other channel delivered": async (phone) => {
+      expect(await byChannel(phone)).toEqual([lost, delivered, delivered]);
+    },
+    "by voice it is undelivered, by any other channel delivered": async (phone) => {
+      expect(await byChannel(phone)).toEqual([delivered, lost, delivered]);
+    },
+    "by WhatsApp it is undelivered, by any other channel delivered": async (phone) => {
+      expect(await byChannel(phone)).toEqual([delivered, delivered, lost]);
+    },
+    "by SMS the number is refused, by any other channel delivered": async (phone) => {
+      expect(await byChannel(phone)).toEqual([refused, delivered, delivered]);
+    },
+    "by voice the number is refused, by any other channel delivered": async (phone) => {
+      expect(await byChannel(phone)).toEqual([delivered, refused, delivered]);
+    },
+    "by WhatsApp the number is refused, by any other channel delivered": async (phone) => {
+      expect(await byChannel(phone)).toEqual([delivered, delivered, refused]);
     },
   };
 

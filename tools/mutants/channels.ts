@@ -5,6 +5,7 @@ import type { Mutant } from "./mutants.ts";
 
 const rules = ["test/otp/channel.test.ts"];
 const service = ["test/server/channels.test.ts"];
+const speech = ["test/delivery/http/speech.test.ts"];
 
 export const channelMutants: readonly Mutant[] = [
   {
@@ -54,5 +55,53 @@ export const channelMutants: readonly Mutant[] = [
     text: `isPublishable(kind) ? channels : undefined`,
     replacement: `undefined`,
     suites: service,
+  },
+  {
+    name: "a text is read out",
+    breaks: "who signs as the provider of calls is told codes that were texted",
+    place: "src/delivery/speak.ts#createSpeak",
+    text: `view === undefined || view.message.channel !== spoken`,
+    replacement: `view === undefined`,
+    suites: speech,
+  },
+  {
+    name: "a code is read out after its end",
+    breaks: "a canceled code is told to whoever picks up",
+    place: "src/delivery/speak.ts#createSpeak",
+    text: `if (stateAt(verification, now) !== "PENDING") continue;`,
+    replacement: ``,
+    suites: speech,
+  },
+  {
+    name: "speech for anybody",
+    breaks: "whoever asks is told a code",
+    place: "src/delivery/providers/http/provider.ts#createHttpProvider",
+    text: `if (!(await isGenuine(expected, request, now()))) return { kind: "forged" };`,
+    replacement: `if (askedFor(request) === null && !(await isGenuine(expected, request, now()))) return { kind: "forged" };`,
+    suites: speech,
+  },
+  {
+    name: "a brand that is markup",
+    breaks: "what a tenant calls itself tells the gateway what to do",
+    place: "src/delivery/providers/http/placeholders.ts#inXml",
+    text: `value.replace(/[&<>"']/g, `,
+    replacement: `value.replace(/[']/g, `,
+    suites: speech,
+  },
+  {
+    name: "a handshake without its secret",
+    breaks: "a stranger has this origin answer what he likes",
+    place: "src/delivery/providers/http/provider.ts#challengeOf",
+    text: `isSame(find(handshake.token), expected)`,
+    replacement: `expected !== ""`,
+    suites: speech,
+  },
+  {
+    name: "calls that voicemails keep",
+    breaks: "a code lies on a voicemail that many a stranger can hear",
+    place: "src/config/config.ts#faultsOfUnattended",
+    text: `describedAs(name, declared).speaksUnasked === true`,
+    replacement: `describedAs(name, declared).speaksUnasked !== true`,
+    suites: ["test/config/channels.test.ts"],
   },
 ];

@@ -8,14 +8,18 @@ import * as v from "valibot";
 import { readAnswer } from "../../http-answer.ts";
 import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
-import type { Finding, Provider, ReportReading } from "../provider.ts";
+import type { Finding, OutgoingMessage, Provider, ReportReading } from "../provider.ts";
 import { unreached } from "../unreached.ts";
 import { describeProvider } from "./description.ts";
 import { mayBeConnected, outcomeOfAnswer, outcomeWithoutAnswer } from "./outcome.ts";
 import { httpsOrigin, originator, webhookSecret } from "./shapes.ts";
 
+/** Bird's own template. It chooses its sender by itself. */
+const ownTemplate = "bird_otp";
+
 export const birdProvider = describeProvider({
   name: "bird",
+  channels: ["sms", "whatsapp"],
   variables: {
     OTP_BIRD_API_KEY: {
       shape: v.pipe(v.string(), v.regex(/^bk_[a-z0-9]+_.+/, "must begin with bk_ and a region")),
@@ -24,6 +28,15 @@ export const birdProvider = describeProvider({
       isRequired: true,
     },
     OTP_BIRD_ORIGINATOR: { shape: originator, sentence: "required by `bird`", isRequired: true },
+    OTP_BIRD_WHATSAPP_TEMPLATE: {
+      shape: v.pipe(v.string(), v.regex(/^[a-z0-9](?:[a-z0-9_-]{0,61}[a-z0-9])?$/, "must be a template's slug")),
+      sentence: "authentication template that is sent by WhatsApp: Bird's own, or one of yours",
+      default: ownTemplate,
+    },
+    OTP_BIRD_WHATSAPP_SENDER: {
+      shape: v.pipe(v.string(), v.regex(/^\+[1-9]\d{6,14}$/, "must be a number in E.164, such as +31612345678")),
+      sentence: "your WhatsApp number, for a template of yours; Bird's own has none",
+    },
     OTP_BIRD_WEBHOOK_SECRET: { shape: webhookSecret, sentence: "checks its delivery reports", isSecret: true },
     OTP_BIRD_BASE_URL: {
       shape: httpsOrigin("must be an https origin without a path"),
@@ -37,6 +50,8 @@ export const birdProvider = describeProvider({
     createBirdProvider({
       apiKey: values.OTP_BIRD_API_KEY,
       originator: values.OTP_BIRD_ORIGINATOR,
+      template: values.OTP_BIRD_WHATSAPP_TEMPLATE,
+      whatsappSender: values.OTP_BIRD_WHATSAPP_SENDER,
       webhookSecret: values.OTP_BIRD_WEBHOOK_SECRET,
       baseUrl: values.OTP_BIRD_BASE_URL,
       originators,
@@ -51,6 +66,9 @@ export interface BirdOptions {
   readonly originator: string;
   /** Senders of single countries, by ISO 3166-1 alpha-2. */
   readonly originators: ReadonlyMap<string, string>;
+  /** The slug of the template that is sent by WhatsApp, and the number it is sent from; Bird's own has none. */
+  readonly template: string;
+  readonly whatsappSender: string | undefined;
   /** `whsec_…`; without it every report counts as forged. */
   readonly webhookSecret: string | undefined;
   /** An origin to use instead of the region's. */
@@ -74,19 +92,12 @@ export function createBirdProvider(options: BirdOptions): Provider {
       const { sdk, client } = await opened;
       const record: CallRecord = {};
       try {
-        // Without `validity_period`: Bird has announced it, and refuses every message that names it.
-        const { id } = await recorded(record, async () =>
-          client.sms.send(
-            {
-              from: options.originators.get(sms.region) ?? options.originator,
-              to: sms.to,
-              text: sms.text,
-              category: "authentication",
-              metadata: { reference: sms.reference },
-            },
-            // The same for every try of one message: a repeat after a lost answer sends nothing twice.
-            { signal, idempotencyKey: sms.reference },
-          ),
+        // The same for every try of one message: a repeat after a lost answer sends nothing twice.
+        const once = { signal, idempotencyKey: sms.reference };
+        const { id } = await recorded<{ readonly id?: unknown }>(record, async () =>
+          sms.channel === "whatsapp"
+            ? client.whatsapp.send(templateOf(options, sms), once)
+            : client.sms.send(textOf(options, sms), once),
         );
         return typeof id === "string" && id !== ""
           ? { kind: "accepted", providerMessageId: id }
@@ -136,6 +147,22 @@ export function createBirdProvider(options: BirdOptions): Provider {
   };
 }
 
+/** Without `validity_period`: Bird has announced it, and refuses every message that names it. */
+function textOf({ originators, originator: sender }: BirdOptions, sms: OutgoingMessage) {
+  const { to, text, reference, region } = sms;
+  const from = originators.get(region) ?? sender;
+  return { from, to, text, category: "authentication" as const, metadata: { reference } };
+}
+
+/** A template says what the code is put into: the text, and in one of the operator's own the button that copies it. */
+function templateOf({ template: slug, whatsappSender: from }: BirdOptions, message: OutgoingMessage) {
+  const { to, code, locale: language, reference } = message;
+  const parameters = [{ type: "text" as const, text: code }];
+  const components = (from === undefined ? ["body"] : ["body", "button"]).map((type) => ({ type, parameters }));
+  const template = { slug, language, components };
+  return { ...(from === undefined ? {} : { from }), to, template, metadata: { reference } };
+}
+
 /** The SDK takes some megabytes: it is loaded where it is configured. */
 async function openClient(options: BirdOptions) {
   const sdk = await import("@messagebird/sdk");
@@ -176,6 +203,12 @@ const deliveries = new Map<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED">([
   ["sms.failed", "UNDELIVERED"],
   ["sms.rejected", "UNDELIVERED"],
   ["sms.expired", "UNDELIVERED"],
+  ["whatsapp.accepted", "ACCEPTED"],
+  ["whatsapp.sent", "ACCEPTED"],
+  ["whatsapp.delivered", "DELIVERED"],
+  ["whatsapp.read", "DELIVERED"],
+  ["whatsapp.failed", "UNDELIVERED"],
+  ["whatsapp.rejected", "UNDELIVERED"],
 ]);
 
 function readEvent(event: unknown): ReportReading {
@@ -190,7 +223,7 @@ function readEvent(event: unknown): ReportReading {
     reports: [
       {
         reference,
-        providerMessageId: typeof fields["sms_id"] === "string" ? fields["sms_id"] : undefined,
+        providerMessageId: [fields["sms_id"], fields["whatsapp_id"]].find((id) => typeof id === "string"),
         delivery,
         detail: typeof code === "string" ? code : undefined,
       },

@@ -50,6 +50,8 @@ interface Described<Name extends string, V extends Variables> {
   readonly name: Name;
   /** The channels whose messages it takes; SMS alone unless said. */
   readonly channels?: readonly Channel[];
+  /** True where its calls speak the code without waiting for a key, so that a voicemail may keep it. */
+  readonly speaksUnasked?: true;
   readonly variables: V;
   /** The variable that names its sender, where it has one. */
   readonly sender?: keyof V;

@@ -6,6 +6,7 @@
 import { unreached } from "../unreached.ts";
 import { createHash, createSecretKey, type KeyObject } from "node:crypto";
 import type { MessageBird } from "messagebird";
+import type { languages as VoiceLanguage } from "messagebird/types/voice_messages.d.ts";
 import * as v from "valibot";
 import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
@@ -24,6 +25,9 @@ import {
 
 export const messagebirdProvider = describeProvider({
   name: "messagebird",
+  channels: ["sms", "voice"],
+  // It can hang up when a machine answers, and cannot wait for a key.
+  speaksUnasked: true,
   variables: {
     OTP_MESSAGEBIRD_ACCESS_KEY: {
       shape: v.pipe(
@@ -99,24 +103,23 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
     name: "messagebird",
 
     async send(sms: OutgoingMessage, signal) {
-      const { messages } = client ?? (await opened);
+      const { messages, voice_messages: calls } = client ?? (await opened);
+      const originatorOf = options.originators.get(sms.region) ?? options.originator;
+      const common = {
+        // A fresh list: the package writes into what it is given.
+        recipients: [sms.to.slice(1)],
+        body: sms.text,
+        reference: sms.reference,
+        ...(publicUrl === undefined || signingKey === undefined
+          ? {}
+          : { reportUrl: publicUrl + reportPath("messagebird") }),
+      };
+      const text = { ...common, originator: originatorOf, validity: sms.validitySeconds, datacoding: "auto" as const };
       const { answer, record } = await call(
         (done) =>
-          messages.create(
-            {
-              originator: options.originators.get(sms.region) ?? options.originator,
-              // A fresh list: the package writes into what it is given.
-              recipients: [sms.to.slice(1)],
-              body: sms.text,
-              reference: sms.reference,
-              validity: sms.validitySeconds,
-              datacoding: "auto",
-              ...(publicUrl === undefined || signingKey === undefined
-                ? {}
-                : { reportUrl: publicUrl + reportPath("messagebird") }),
-            },
-            done,
-          ),
+          sms.channel === "voice"
+            ? calls.create({ ...common, ...spokenBy(sms, originatorOf) }, done)
+            : messages.create(text, done),
         signal,
       );
       return outcomeOf(answer, record);
@@ -134,6 +137,16 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
       const clock = clockFindings("MessageBird", record.date, options.now());
       return [...examineBalance(answer, record), ...clock, closing];
     },
+  };
+}
+
+/** How a call is made: by a number, since letters call nobody, and not onto a machine. The text says the code twice itself. */
+function spokenBy({ locale }: OutgoingMessage, sender: string) {
+  const isNumber = /^\+?\d+$/.test(sender);
+  return {
+    ...(isNumber ? { originator: sender } : {}),
+    language: locale.toLowerCase() as VoiceLanguage,
+    ifMachine: "hangup" as const,
   };
 }
 
@@ -244,6 +257,12 @@ const deliveries = new Map<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED">([
   ["delivered", "DELIVERED"],
   ["expired", "UNDELIVERED"],
   ["delivery_failed", "UNDELIVERED"],
+  // Of calls.
+  ["calling", "ACCEPTED"],
+  ["answered", "DELIVERED"],
+  ["busy", "UNDELIVERED"],
+  ["machine", "UNDELIVERED"],
+  ["failed", "UNDELIVERED"],
 ]);
 
 /** A report comes in the query of a GET, or as a form or JSON of a POST. */

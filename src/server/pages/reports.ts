@@ -1,16 +1,18 @@
 /**
  * Where providers bring their reports: GET and POST /webhooks/<provider>. There is no API key; the provider's own
- * signature is what counts. A genuine report is answered 200 whatever it says, since a provider would only repeat it.
+ * signature is what counts. A genuine report is answered 200 whatever it says, since a provider would only repeat it. A call
+ * whose key was pressed asks here what it says, and is told the code: only a genuine request is.
  */
-import { reportPath, type Provider } from "../../delivery/provider.ts";
+import { reportPath, type OutgoingMessage, type Provider } from "../../delivery/provider.ts";
 import type { Report } from "../../otp/message.ts";
-import { refuse } from "../../otp/reason.ts";
+import { ok, refuse } from "../../otp/reason.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 
 /** Makes the pages for all providers that report. */
 export function createReportPages(
   providers: readonly Provider[],
   noteReport: (provider: string, report: Report) => Promise<void>,
+  speak: (reference: string) => Promise<OutgoingMessage | undefined>,
 ): PagesByPath {
   const byPath = new Map<string, Page>();
   for (const provider of providers) {
@@ -23,6 +25,12 @@ export function createReportPages(
         const reading = await provider.readReport?.({ method, target, headers, body });
         if (reading === undefined || reading.kind === "forged") {
           return refuse("API_KEY_INVALID", { message: "The signature is not valid." });
+        }
+        if (reading.kind === "greeted") return ok({ type: "text/plain", body: reading.challenge });
+        if (reading.kind === "asked") {
+          const message = await speak(reading.reference);
+          // The code is over, or was never called out: there is nothing to say.
+          return message === undefined ? refuse("REQUEST_NOT_FOUND") : ok(reading.answer(message));
         }
         if (reading.kind === "genuine") {
           for (const report of reading.reports) await noteReport(provider.name, report);

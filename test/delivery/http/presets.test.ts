@@ -12,7 +12,8 @@ import { presetNames } from "../../../src/delivery/providers/http/preset.ts";
 import { createHttpProvider } from "../../../src/delivery/providers/http/provider.ts";
 import type { Provider } from "../../../src/delivery/provider.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
-import { jsonType, manuals, path, type SentReport } from "../../support/data/presets.ts";
+import { jsonType, type SentReport } from "../../support/data/channel-presets.ts";
+import { manuals, path } from "../../support/data/presets.ts";
 import type { GatewayWord, ScriptedReply } from "../../support/fakes/scripted-gateway.ts";
 import { lacks } from "../../support/machine.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
@@ -21,7 +22,19 @@ import { patience, publicUrl, sms } from "./setup.ts";
 
 type Asked = Extract<GatewayWord, { kind: "asked" }>;
 describe.skipIf(lacks("presets over HTTPS", "openssl")).each(presetNames)("the preset %s", (name) => {
-  const { entry, secret, reportSecret, asked, taken, id, refusals, throttled, report, statuses } = manuals[name];
+  const {
+    entry,
+    message = sms,
+    secret,
+    reportSecret,
+    asked,
+    taken,
+    id,
+    refusals,
+    throttled,
+    report,
+    statuses,
+  } = manuals[name];
   const { reference } = sms;
   const folder = temporaryFolder();
   const nowMs = Date.now();
@@ -41,7 +54,7 @@ describe.skipIf(lacks("presets over HTTPS", "openssl")).each(presetNames)("the p
     });
   async function outcomeOf(reply: ScriptedReply): Promise<SendOutcome> {
     await tell(reply);
-    return provider.send(sms, patience());
+    return provider.send(message, patience());
   }
 
   beforeAll(async () => {

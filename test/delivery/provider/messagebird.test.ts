@@ -64,6 +64,24 @@ test("a message is posted with its sender, reference, lifetime and report addres
   expect(headers).toMatchObject({ authorization: "AccessKey live-key", host: `127.0.0.1:${fake.port}` });
 });
 
+test("a call has the words, the voice of their language and our reference, and hangs up on a machine", async () => {
+  const call = { ...sms, channel: "voice" as const, locale: "pt-BR", text: "O seu código é: um, dois." };
+  expect(await provider.send(call, patience())).toMatchObject({ kind: "accepted" });
+  const { path, body } = (await fake.seen()).at(-1) ?? {};
+  expect(path).toBe("/voicemessages");
+  // Letters call nobody, so the account's own number does.
+  expect(body).toEqual({
+    recipients: "31612345678",
+    body: "O seu código é: um, dois.",
+    reference: sms.reference,
+    reportUrl: `${publicUrl}/webhooks/messagebird`,
+    language: "pt-br",
+    ifMachine: "hangup",
+  });
+  await provider.send({ ...call, region: "US" }, patience());
+  expect((await fake.seen()).at(-1)?.body).toMatchObject({ originator: "+15551112222" });
+});
+
 test("a country can have a sender of its own", async () => {
   await provider.send({ ...sms, to: "+14155552671" as E164, region: "US" }, patience());
   expect((await fake.seen()).at(-1)?.body).toMatchObject({ originator: "+15551112222", recipients: "14155552671" });

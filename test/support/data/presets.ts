@@ -5,44 +5,24 @@ import { createHash, createHmac, createPrivateKey, createPublicKey, sign } from 
 import { SignJWT } from "jose";
 import type { presetNames } from "../../../src/delivery/providers/http/preset.ts";
 import { publicUrl, sms } from "../../delivery/http/setup.ts";
+import {
+  basic,
+  formType,
+  jsonType,
+  manualsOfChannels,
+  twilioError,
+  twilioPost,
+  type PresetManual,
+} from "./channel-presets.ts";
 import type { ScriptedReply } from "../fakes/scripted-gateway.ts";
 
-type Refusal = "recipient" | "credentials" | "balance" | "content";
-
-export interface PresetManual {
-  readonly entry: object;
-  readonly secret: string;
-  readonly reportSecret: string;
-  /** What it is asked, but for the authority of the URL. */
-  readonly asked: object;
-  readonly taken: ScriptedReply;
-  readonly id?: string;
-  readonly refusals: readonly (readonly [reply: ScriptedReply, cause: Refusal])[];
-  readonly throttled: readonly ScriptedReply[];
-  /** A report that is signed, of this status. */
-  readonly report: (status: string, now: number) => Promise<SentReport> | SentReport;
-  readonly statuses: Readonly<Record<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED">>;
-}
-export interface SentReport {
-  readonly target: string;
-  readonly headers: Record<string, string>;
-  readonly body: string;
-}
-
 const { reference } = sms;
-const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`;
-export const jsonType = { "content-type": "application/json" };
-const formType = { "content-type": "application/x-www-form-urlencoded" };
 /** The secret in the path of reports that nobody signs. */
 export const path = "q7Zk2mV9xT4bR8nW3cY6pL";
 const edKey = createPrivateKey({
   key: Buffer.concat([Buffer.from("302e020100300506032b657004220420", "hex"), Buffer.alloc(32, 7)]),
   format: "der",
   type: "pkcs8",
-});
-const twilioError = (status: number, code: number): ScriptedReply => ({
-  status,
-  body: { code, message: `no: ${sms.to}`, more_info: `https://www.twilio.com/docs/errors/${code}`, status },
 });
 const vonageError = (status: number, type: string, title: string): ScriptedReply => ({
   status,
@@ -65,6 +45,7 @@ const infobipError = (status: number, messageId: string): ScriptedReply => ({
 });
 
 export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
+  ...manualsOfChannels,
   twilio: {
     entry: { from: "+15551234567", vars: { account_sid: "AC42" } },
     secret: "auth-token",
@@ -96,10 +77,7 @@ export const manuals: Record<(typeof presetNames)[number], PresetManual> = {
     report(status) {
       const target = `/webhooks/twilio?reference=${reference}`;
       const fields = { MessageStatus: status, MessageSid: "SM1", AccountSid: "AC42", To: sms.to, ErrorCode: "30003" };
-      const sorted = Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1));
-      const said = createHmac("sha1", "auth-token").update(publicUrl + target + sorted.flat().join(""));
-      const headers = { ...formType, "x-twilio-signature": said.digest("base64") };
-      return { target, headers, body: new URLSearchParams(fields).toString() };
+      return twilioPost(target, fields);
     },
     statuses: { sent: "ACCEPTED", delivered: "DELIVERED", undelivered: "UNDELIVERED", failed: "UNDELIVERED" },
   },

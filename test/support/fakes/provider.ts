@@ -51,6 +51,8 @@ export type Word =
       readonly behaviour: Behaviour;
       readonly reference: string;
       readonly took: boolean;
+      /** The path that was asked for. */
+      readonly path: string;
       readonly body: Record<string, unknown>;
       readonly headers: Record<string, unknown>;
     };
@@ -92,7 +94,15 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   >;
   const behaviour = script.shift() ?? standing;
   const took = behaviour.startsWith("accept");
-  tell({ kind: "request", behaviour, reference: String(body["reference"]), took, body, headers: request.headers });
+  tell({
+    kind: "request",
+    behaviour,
+    reference: String(body["reference"]),
+    took,
+    path: String(request.url),
+    body,
+    headers: request.headers,
+  });
   count += 1;
   act(behaviour, response, `m${count}`);
 }

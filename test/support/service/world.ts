@@ -150,6 +150,7 @@ export async function startWorld(
     OTP_PHONE_LIMITS: "1000@1s",
     OTP_KEY_LIMIT: "none",
     OTP_AUTH_FAILURE_LIMIT: "9999@1s",
+    OTP_VOICE_DAILY_CAP: "1000",
     // An answer tells what came of the message, however slow the machine is.
     OTP_SEND_WAIT_MS: "10000",
     ...env,

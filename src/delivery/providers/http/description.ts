@@ -14,23 +14,29 @@ function secretVariable(name: string): `OTP_${string}` {
 
 /** Describes a provider of the file. What sends and reads reports is loaded once it is made. */
 export function describeDeclared(declaration: Declaration): Description {
-  const { name, channel, auth, reports, from } = declaration;
+  const { name, channel, auth, reports, from, speech } = declaration;
   const [secret, reportSecret] = [auth?.secret, reports?.signature.secret];
+  const handshakeSecret = reports?.handshake?.secret;
   const variables = Object.fromEntries(
-    [...new Set([secret, reportSecret])]
+    [...new Set([secret, reportSecret, handshakeSecret])]
       .filter((each) => each !== undefined)
       .map((each) => [secretVariable(each), variableOf(declaration, each)]),
   );
   return {
     name,
     channels: [channel],
+    ...(channel === "voice" && speech === undefined ? { speaksUnasked: true } : {}),
     variables,
     ...(from === undefined ? {} : { senderText: from }),
     ...(reportSecret === undefined ? {} : { reportSecret: secretVariable(reportSecret) }),
     async create(values, { publicUrl, originators, now }: ProviderDependencies) {
       const valueOf = (each: string | undefined) => each && (values[secretVariable(each)] as string | undefined);
       const { createHttpProvider } = await import("./provider.ts");
-      const secrets = { secret: valueOf(secret), reportSecret: valueOf(reportSecret) };
+      const secrets = {
+        secret: valueOf(secret),
+        reportSecret: valueOf(reportSecret),
+        handshakeSecret: valueOf(handshakeSecret),
+      };
       return createHttpProvider({ declaration, ...secrets, publicUrl, originators, now });
     },
   };

@@ -18,7 +18,20 @@ export const builtInPlaceholders: ReadonlySet<string> = new Set([
   "locale",
   "country",
   "report_url",
+  "prompt",
+  "speech_url",
 ]);
+
+/** A value for where it stands in XML. Pure. */
+export function inXml(value: string): string {
+  const entities: Readonly<Record<string, string>> = { "&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos" };
+  return value.replace(/[&<>"']/g, (mark) => `&${entities[mark] ?? ""};`);
+}
+
+/** Whether a text of the file is XML, in which values are written as XML has them. Pure. */
+export function isXml(text: string): boolean {
+  return /^<[A-Za-z?]/.test(text);
+}
 
 /** The form of a placeholder's name. */
 export const placeholderName = /^[a-z][a-z0-9_]{0,31}$/;

@@ -6,7 +6,16 @@ import { readFileSync } from "node:fs";
 import { below } from "./pointer.ts";
 import { own, type Fault } from "./rules.ts";
 
-export const presetNames = ["twilio", "vonage", "infobip", "telnyx", "sms-gate", "kannel"] as const;
+export const presetNames = [
+  "twilio",
+  "twilio-voice",
+  "meta-whatsapp",
+  "vonage",
+  "infobip",
+  "telnyx",
+  "sms-gate",
+  "kannel",
+] as const;
 
 interface Preset {
   /** The names of `vars` that stand in the entry as `<name>`: fixed words, also where no placeholder may be. */

@@ -2,15 +2,15 @@
  * A provider that an operator has declared in OTP_HTTP_PROVIDERS_FILE.
  */
 import type { E164 } from "../../../otp/phone-number.ts";
-import type { Finding, OutgoingMessage, Provider } from "../../provider.ts";
+import type { Finding, OutgoingMessage, Provider, ReportRequest } from "../../provider.ts";
 import { reportPath } from "../../provider.ts";
 import { outcomeWithoutAnswer } from "../outcome.ts";
 import { needsBody, outcomeOf } from "./answer.ts";
 import { createCall } from "./call.ts";
 import { readReport } from "./report.ts";
-import { createRequests } from "./request.ts";
-import type { Declaration } from "./shape.ts";
-import { isGenuine } from "./signature.ts";
+import { createRequests, createSpeech, speechParameter } from "./request.ts";
+import type { Declaration, Reports } from "./shape.ts";
+import { isGenuine, isSame } from "./signature.ts";
 
 export interface HttpOptions {
   readonly declaration: Declaration;
@@ -18,6 +18,8 @@ export interface HttpOptions {
   readonly secret: string | undefined;
   /** What reports are checked with, where they are declared. */
   readonly reportSecret: string | undefined;
+  /** What a handshake brings, where one is declared. */
+  readonly handshakeSecret?: string | undefined;
   readonly publicUrl: string | undefined;
   /** Senders of single countries, by ISO 3166-1 alpha-2. */
   readonly originators: ReadonlyMap<string, string>;
@@ -26,15 +28,20 @@ export interface HttpOptions {
 }
 
 export function createHttpProvider(options: HttpOptions): Provider {
-  const { declaration, secret, reportSecret, publicUrl, originators, now } = options;
+  const { declaration, secret, reportSecret, handshakeSecret, publicUrl, originators, now } = options;
   const { name, reports } = declaration;
-  const requestOf = createRequests(declaration, { secret, originators, reportUrl: reportUrlOf(options) });
+  const fillings = { secret, originators, reportUrl: reportUrlOf(options) };
+  const requestOf = createRequests(declaration, fillings);
+  const speechOf = createSpeech(declaration, fillings);
   const call = createCall(declaration.url);
   const isReporting = reports !== undefined && reportSecret !== undefined;
   return {
     name,
 
     async send(sms, signal) {
+      if (speechOf !== undefined && fillings.reportUrl === undefined) {
+        return { kind: "refused", cause: "content", detail: "without OTP_PUBLIC_URL no call can ask what it says" };
+      }
       const request = requestOf(sms);
       if (request === undefined) {
         return { kind: "refused", cause: "content", detail: "a value has a control character, or dots for a path" };
@@ -50,7 +57,12 @@ export function createHttpProvider(options: HttpOptions): Provider {
           reportsBelow: reports.signature.kind === "path",
           async readReport(request) {
             const expected = { signature: reports.signature, secret: reportSecret, name, publicUrl };
-            return (await isGenuine(expected, request, now())) ? readReport(reports, request) : { kind: "forged" };
+            const challenge = challengeOf(reports, handshakeSecret, request);
+            if (challenge !== undefined) return { kind: "greeted", challenge };
+            if (!(await isGenuine(expected, request, now()))) return { kind: "forged" };
+            const asked = speechOf === undefined ? null : askedFor(request);
+            if (asked === null || speechOf === undefined) return readReport(reports, request);
+            return { kind: "asked", reference: asked, answer: speechOf };
           },
         }
       : {}),
@@ -59,6 +71,24 @@ export function createHttpProvider(options: HttpOptions): Provider {
       return [sampleFinding(options)];
     },
   };
+}
+
+/** What a gateway wants to hear again that has brought the handshake's secret. It was not asked by anybody else. */
+function challengeOf(
+  { handshake }: Reports,
+  expected: string | undefined,
+  { method, target }: ReportRequest,
+): string | undefined {
+  if (method !== "GET" || handshake === undefined || expected === undefined) return undefined;
+  const query = new URLSearchParams(target.split("?")[1] ?? "");
+  const find = (source: string) => query.get(source.replace(/^\?/, "")) ?? "";
+  const challenge = find(handshake.answer);
+  return isSame(find(handshake.token), expected) && /^[A-Za-z0-9_-]{1,200}$/.test(challenge) ? challenge : undefined;
+}
+
+/** The message whose call has had a key pressed; null for a request that does not ask for speech. */
+function askedFor({ target }: ReportRequest): string | null {
+  return new URLSearchParams(target.split("?")[1] ?? "").get(speechParameter);
 }
 
 /** Where this provider's reports come to, with the secret where that is in the path; undefined where none can come. */
@@ -72,6 +102,7 @@ const mask = "***";
 
 const sample: OutgoingMessage = {
   channel: "sms",
+  prompt: "Press any key.",
   to: "+31612345678" as E164,
   region: "NL",
   text: "123456 is your code",
@@ -86,7 +117,7 @@ function sampleFinding(options: HttpOptions): Finding {
   const { declaration, originators } = options;
   const masked = { ...options, secret: mask, reportSecret: options.reportSecret && mask };
   const requests = createRequests(declaration, { secret: mask, originators, reportUrl: reportUrlOf(masked) });
-  const request = requests(sample);
+  const request = requests({ ...sample, channel: declaration.channel });
   if (request === undefined) return { ok: false, sentence: `${declaration.name} cannot be asked: its URL is odd.` };
   const { method, url, headers, body } = request;
   const shown = Object.entries(headers).map(([name, value]) => {

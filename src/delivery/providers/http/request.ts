@@ -2,8 +2,8 @@
  * The request that hands a message to a declared provider. Every value is encoded for where it stands, so that none can leave
  * its place: a segment of the path stays one segment, a field one field, a text of JSON one text.
  */
-import type { OutgoingMessage } from "../../provider.ts";
-import { fill, partsOf, placeholdersIn } from "./placeholders.ts";
+import type { OutgoingMessage, Speech } from "../../provider.ts";
+import { fill, inXml, isXml, partsOf, placeholdersIn } from "./placeholders.ts";
 import type { Declaration } from "./shape.ts";
 
 export interface HttpRequest {
@@ -24,6 +24,27 @@ export interface Fillings {
 }
 
 type ValueOf = (placeholder: string) => string;
+
+/** Names, in the query of what asks for speech, whose. */
+export const speechParameter = "speak";
+
+/** Makes what makes the speech of a declaration; undefined where it declares none. */
+export function createSpeech(
+  { speech, from, vars }: Declaration,
+  { originators, reportUrl }: Omit<Fillings, "secret">,
+) {
+  if (speech === undefined) return undefined;
+  const { type, body } = speech;
+  const fillBody = fillerOf(body);
+  const ours = wellFormed(vars);
+  return (message: OutgoingMessage): Speech => {
+    const values = valuesOf(message, originators.get(message.region) ?? from ?? "", reportUrl);
+    const filled = fillBody((name) => ours.get(name) ?? values.get(name) ?? "");
+    return type === "xml"
+      ? { type: "text/xml", body: String(filled) }
+      : { type: "application/json", body: JSON.stringify(filled) };
+  };
+}
 
 /** Makes what makes the requests of a declaration. It gives undefined where a value may not be sent. */
 export function createRequests(declaration: Declaration, { secret, originators, reportUrl }: Fillings) {
@@ -102,6 +123,8 @@ function valuesOf(sms: OutgoingMessage, from: string, reportUrl = ""): Map<strin
     locale: sms.locale,
     country: sms.region,
     report_url: reportUrl,
+    prompt: sms.prompt ?? "",
+    speech_url: reportUrl === "" ? "" : `${reportUrl}?${speechParameter}=${sms.reference}`,
   };
   return wellFormed(values);
 }
@@ -124,7 +147,8 @@ function withoutReportUrl(value: unknown): unknown {
 function fillerOf(value: unknown): (valueOf: ValueOf) => unknown {
   if (typeof value === "string") {
     const parts = partsOf(value) ?? [];
-    return (valueOf) => fill(parts, valueOf);
+    const encode = isXml(value) ? inXml : undefined;
+    return (valueOf) => fill(parts, valueOf, encode);
   }
   if (Array.isArray(value)) {
     const items = value.map(fillerOf);

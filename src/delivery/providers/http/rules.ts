@@ -2,7 +2,7 @@
  * What holds between the parts of a declaration: which placeholders there are, where they may stand, and what goes with what. It
  * looks at the file as it is, so that these faults are told beside those of its shape.
  */
-import { builtInPlaceholders, partsOf, placeholdersIn } from "./placeholders.ts";
+import { builtInPlaceholders, isXml, partsOf, placeholdersIn } from "./placeholders.ts";
 import { below } from "./pointer.ts";
 
 /** What is wrong at a pointer, as the rest of a sentence. */
@@ -26,11 +26,14 @@ export function faultsBetween(entry: unknown, pointer: string): Fault[] {
   const content = own(entry, "content");
   const body = bodyTexts(own(entry, "body"), below(pointer, "body"), content);
   const url = own(entry, "url");
-  const placeholders =
+  const speech = speechTexts(own(entry, "speech"), below(pointer, "speech"));
+  const inRequest =
     typeof url === "string" ? [{ pointer: below(pointer, "url"), text: url }, ...body.texts] : body.texts;
   return [
     ...body.faults,
-    ...faultsOfPlaceholders(entry, pointer, placeholders),
+    ...speech.faults,
+    ...faultsOfPlaceholders(entry, pointer, [...inRequest, ...speech.texts]),
+    ...faultsOfSpeech(entry, pointer, inRequest),
     ...faultsOfMethod(entry, pointer),
     ...faultsOfAnswer(own(entry, "accepted"), below(pointer, "accepted")),
     ...itemsOf(own(entry, "refused")).flatMap((rule, i) => {
@@ -121,6 +124,60 @@ function faultsOfPlaceholders(entry: unknown, pointer: string, texts: readonly P
   return faults;
 }
 
+/** The texts of what a call says. */
+function speechTexts(speech: unknown, at: string): { texts: Placed[]; faults: Fault[] } {
+  const body = own(speech, "body");
+  const pointer = below(at, "body");
+  if (speech === undefined) return { texts: [], faults: [] };
+  if (own(speech, "type") !== "xml") return bodyTexts({ body }, at, "json");
+  if (typeof body === "string" && isXml(body)) return bodyTexts({ body }, at, "json");
+  return { texts: [], faults: [{ pointer, rest: "must be XML: a text that begins with a tag" }] };
+}
+
+/** A call that waits for a key asks for the code afterwards, and does not bring it along. */
+function faultsOfSpeech(entry: unknown, pointer: string, inRequest: readonly Placed[]): Fault[] {
+  const has = (name: string) => own(entry, name) !== undefined;
+  const at = below(pointer, "speech");
+  const faults: Fault[] = [];
+  const namesIn = ({ text }: Placed) => new Set(placeholdersIn(text));
+  if (!has("speech")) {
+    for (const one of inRequest) {
+      for (const name of ["prompt", "speech_url"]) {
+        if (namesIn(one).has(name))
+          faults.push({ pointer: one.pointer, rest: `has {${name}}, which goes with speech` });
+      }
+    }
+    return faults;
+  }
+  if (own(entry, "channel") !== "voice") faults.push({ pointer: at, rest: "is for the channel voice alone" });
+  const signature = own(own(entry, "reports"), "signature");
+  const over = itemsOf(own(signature, "over"));
+  if (!has("reports")) {
+    faults.push({ pointer: below(pointer, "reports"), rest: "is missing: speech is asked for where they come to" });
+  } else if (
+    own(signature, "kind") === "jwt-hs256" ||
+    (own(signature, "over") !== undefined && !over.includes("url"))
+  ) {
+    faults.push({
+      pointer: at,
+      rest: "needs reports whose signature is over the url: it says whose code is asked for",
+    });
+  }
+  for (const one of inRequest) {
+    const early = ["text", "code"].filter((name) => namesIn(one).has(name));
+    for (const name of early) {
+      faults.push({
+        pointer: one.pointer,
+        rest: `must not hold {${name}}: with speech it is said after a key was pressed`,
+      });
+    }
+  }
+  if (!inRequest.some((one) => namesIn(one).has("speech_url"))) {
+    faults.push({ pointer: below(pointer, "body"), rest: "must hold {speech_url}: nobody would ask for the speech" });
+  }
+  return faults;
+}
+
 function faultsOfMethod(entry: unknown, pointer: string): Fault[] {
   const isBodiless = own(entry, "method") === "GET" && own(entry, "content") !== "query";
   return isBodiless ? [{ pointer: below(pointer, "method"), rest: "GET goes with the content query alone" }] : [];
@@ -154,6 +211,12 @@ function faultsOfReports(reports: unknown, pointer: string): Fault[] {
   }
   if (timestamp === undefined && over.includes("timestamp")) {
     faults.push({ pointer: below(at, "timestamp"), rest: "is missing: it names the header that over has" });
+  }
+  for (const name of ["token", "answer"]) {
+    const source = own(own(reports, "handshake"), name);
+    if (typeof source === "string" && !source.startsWith("?")) {
+      faults.push({ pointer: below(below(pointer, "handshake"), name), rest: "must be in the query, such as ?token" });
+    }
   }
   for (const name of ["reference", "status", "id", "detail"]) {
     const source = own(reports, name);

@@ -181,8 +181,12 @@ const signature = byKind({
   path: known({ kind: v.literal("path"), secret }),
 });
 
+/** A request by which a gateway finds out whether reports have come to the right place: it brings a secret. */
+const handshake = known({ token: source, answer: source, secret });
+
 const reports = known({
   signature,
+  handshake: v.optional(handshake),
   each: v.optional(pointer),
   reference: source,
   status: source,
@@ -248,6 +252,8 @@ export const entryShape = known({
     [],
   ),
   reports: v.optional(reports),
+  // What is in a body of JSON, and that one of XML is a text: rules.ts.
+  speech: v.optional(known({ type: oneOf(["xml", "json"]), body: v.unknown() })),
 });
 
 export const fileShape = known({

@@ -132,6 +132,6 @@ function headerOf({ headers }: ReportRequest, name: string): string | undefined 
   return typeof value === "string" ? value : undefined;
 }
 
-function isSame(a: string, b: string): boolean {
+export function isSame(a: string, b: string): boolean {
   return timingSafeEqual(digest(a), digest(b));
 }

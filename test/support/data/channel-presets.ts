@@ -1,0 +1,162 @@
+/**
+ * What the manuals of presets for calls and for WhatsApp say, and what all manuals are made of.
+ */
+import { createHmac } from "node:crypto";
+import type { OutgoingMessage } from "../../../src/delivery/provider.ts";
+import { publicUrl, sms } from "../../delivery/http/setup.ts";
+import type { ScriptedReply } from "../fakes/scripted-gateway.ts";
+
+type Refusal = "recipient" | "credentials" | "balance" | "content";
+
+export interface PresetManual {
+  readonly entry: object;
+  /** What it is handed, where that is no SMS. */
+  readonly message?: OutgoingMessage;
+  readonly secret: string;
+  readonly reportSecret: string;
+  /** What it is asked, but for the authority of the URL. */
+  readonly asked: object;
+  readonly taken: ScriptedReply;
+  readonly id?: string;
+  readonly refusals: readonly (readonly [reply: ScriptedReply, cause: Refusal])[];
+  readonly throttled: readonly ScriptedReply[];
+  /** A report that is signed, of this status. */
+  readonly report: (status: string, now: number) => Promise<SentReport> | SentReport;
+  readonly statuses: Readonly<Record<string, "ACCEPTED" | "DELIVERED" | "UNDELIVERED">>;
+}
+export interface SentReport {
+  readonly target: string;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+const { reference } = sms;
+export const basic = (pair: string) => `Basic ${Buffer.from(pair).toString("base64")}`;
+export const jsonType = { "content-type": "application/json" };
+export const formType = { "content-type": "application/x-www-form-urlencoded" };
+
+export const twilioError = (status: number, code: number): ScriptedReply => ({
+  status,
+  body: { code, message: `no: ${sms.to}`, more_info: `https://www.twilio.com/docs/errors/${code}`, status },
+});
+
+/** A request of Twilio's, signed as its manual says. */
+export function twilioPost(target: string, fields: Readonly<Record<string, string>>): SentReport {
+  const sorted = Object.entries(fields).toSorted(([a], [b]) => (a < b ? -1 : 1));
+  const said = createHmac("sha1", "auth-token").update(publicUrl + target + sorted.flat().join(""));
+  const headers = { ...formType, "x-twilio-signature": said.digest("base64") };
+  return { target, headers, body: new URLSearchParams(fields).toString() };
+}
+
+const spokenCall: OutgoingMessage = {
+  ...sms,
+  channel: "voice",
+  locale: "nl-NL",
+  prompt: 'Dit is "A&B" <Acme>.',
+  text: "Je code is: één, twee, drie. vier, vijf, zes.",
+};
+const metaError = (status: number, code: number): ScriptedReply => ({
+  status,
+  body: { error: { message: `(#${code}) no: ${sms.to}`, type: "OAuthException", code, fbtrace_id: "A1" } },
+});
+
+export const manualsOfChannels = {
+  "twilio-voice": {
+    entry: { from: "+15551234567", vars: { account_sid: "AC42" } },
+    message: spokenCall,
+    secret: "auth-token",
+    reportSecret: "auth-token",
+    asked: {
+      method: "POST",
+      path: "/2010-04-01/Accounts/AC42/Calls.json",
+      headers: { authorization: basic("AC42:auth-token"), ...formType },
+      body: {
+        To: sms.to,
+        From: "+15551234567",
+        Timeout: "30",
+        Twiml: [
+          `<Response><Gather numDigits="1" timeout="15" action="${publicUrl}/webhooks/twilio-voice?speak=${reference}">`,
+          `<Say language="nl-NL">Dit is &quot;A&amp;B&quot; &lt;Acme&gt;.</Say></Gather></Response>`,
+        ].join(""),
+        StatusCallback: `${publicUrl}/webhooks/twilio-voice?reference=${reference}`,
+      },
+    },
+    taken: { status: 201, body: { sid: "CA1", status: "queued" } },
+    id: "CA1",
+    refusals: [
+      [twilioError(400, 21_211), "recipient"],
+      [twilioError(400, 13_224), "recipient"],
+      [twilioError(400, 21_215), "content"],
+      [twilioError(400, 21_210), "content"],
+      [twilioError(401, 20_003), "credentials"],
+      [twilioError(404, 20_404), "credentials"],
+    ],
+    throttled: [twilioError(429, 20_429)],
+    report(status) {
+      const target = `/webhooks/twilio-voice?reference=${reference}`;
+      return twilioPost(target, { CallStatus: status, CallSid: "CA1", AccountSid: "AC42", To: sms.to });
+    },
+    statuses: {
+      ringing: "ACCEPTED",
+      completed: "DELIVERED",
+      busy: "UNDELIVERED",
+      "no-answer": "UNDELIVERED",
+      failed: "UNDELIVERED",
+      canceled: "UNDELIVERED",
+    },
+  },
+  "meta-whatsapp": {
+    entry: { vars: { phone_number_id: "1059", template: "verify_code", language: "en_US" } },
+    message: { ...sms, channel: "whatsapp" },
+    secret: "EAAJ",
+    reportSecret: "app-secret",
+    asked: {
+      method: "POST",
+      path: "/v23.0/1059/messages",
+      headers: { authorization: "Bearer EAAJ", ...jsonType },
+      body: {
+        messaging_product: "whatsapp",
+        recipient_type: "individual",
+        to: "31612345678",
+        type: "template",
+        template: {
+          name: "verify_code",
+          language: { code: "en_US" },
+          components: [
+            { type: "body", parameters: [{ type: "text", text: sms.code }] },
+            { type: "button", sub_type: "url", index: "0", parameters: [{ type: "text", text: sms.code }] },
+          ],
+        },
+        biz_opaque_callback_data: reference,
+      },
+    },
+    taken: {
+      status: 200,
+      body: {
+        messaging_product: "whatsapp",
+        contacts: [{ input: "31612345678", wa_id: "31612345678" }],
+        messages: [{ id: "wamid.1" }],
+      },
+    },
+    id: "wamid.1",
+    refusals: [
+      [metaError(400, 131_026), "recipient"],
+      [metaError(400, 131_030), "recipient"],
+      [metaError(400, 131_042), "balance"],
+      [metaError(401, 190), "credentials"],
+      [metaError(403, 131_005), "credentials"],
+      [metaError(404, 132_001), "content"],
+      [metaError(400, 132_000), "content"],
+    ],
+    throttled: [metaError(429, 130_429), metaError(400, 131_056), metaError(400, 80_007)],
+    report(status) {
+      const said = { id: "wamid.1", status, recipient_id: "31612345678", biz_opaque_callback_data: reference };
+      const value = { messaging_product: "whatsapp", statuses: [{ ...said, errors: [{ code: 131_026 }] }] };
+      const body = JSON.stringify({ object: "whatsapp_business_account", entry: [{ id: "1", changes: [{ value }] }] });
+      const signed = createHmac("sha256", "app-secret").update(body).digest("hex");
+      const headers = { ...jsonType, "x-hub-signature-256": `sha256=${signed}` };
+      return { target: "/webhooks/meta-whatsapp", headers, body };
+    },
+    statuses: { sent: "ACCEPTED", delivered: "DELIVERED", read: "DELIVERED", failed: "UNDELIVERED" },
+  },
+} satisfies Record<string, PresetManual>;
