@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { parseDatabase, type Parsed } from "../config/config.ts";
 import { escapeHidden, hiddenCharacter } from "../otp/hidden-characters.ts";
 import { NoDatabase, requireDatabase } from "../store/existing.ts";
+import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore, type Database } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { createSystem, type Instant, type System } from "../system.ts";
@@ -63,6 +64,15 @@ function sentence(text: string): string {
 /** The text of a file that a variable or an option names. Throws where it cannot be read. */
 export function readText(path: string): string {
   return readFileSync(path, "utf8");
+}
+
+/** The text of a file that an option names; else ends the command with why it cannot be read. */
+export function readNamed(option: string, path: string): string {
+  try {
+    return readText(path);
+  } catch (error) {
+    throw new Unusable(`${option} names a file that ${fileTrouble(error) ?? "cannot be read"}.`);
+  }
 }
 
 /** The parsed value; else ends the command with all faults. */

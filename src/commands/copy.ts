@@ -5,9 +5,20 @@ import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
-import { fileTrouble } from "../store/file-trouble.ts";
 import { copyToPostgres, CopyInDoubt, type Copied } from "../store/move/copy.ts";
-import { flag, Misused, readText, say, sayError, table, timeOf, Unusable, valueOf, type Command } from "./command.ts";
+import {
+  flag,
+  Misused,
+  readNamed,
+  readText,
+  say,
+  sayError,
+  table,
+  timeOf,
+  Unusable,
+  valueOf,
+  type Command,
+} from "./command.ts";
 import { createProgressBar, showProgress } from "./progress.ts";
 
 export const copy: Command = {
@@ -57,18 +68,11 @@ async function run(args: string[]): Promise<void> {
 /** The URL of the target; else ends the command. The sentence does not repeat what was given. */
 function targetUrl(given: string | undefined, file: string | undefined): string {
   if ((given === undefined) === (file === undefined)) throw new Misused("Give one of --to and --to-file.");
-  const [option, text] = given === undefined ? ["--to-file", contentOf(file ?? "")] : ["--to", given];
+  const [option, text] =
+    given === undefined ? ["--to-file", readNamed("--to-file", file ?? "").trim()] : ["--to", given];
   const parsed = parseDatabase({ OTP_DATABASE_URL: text }, readText);
   if (!parsed.ok || parsed.value.kind !== "postgres") throw new Misused(`${option} ${targetShape}.`);
   return parsed.value.url;
-}
-
-function contentOf(path: string): string {
-  try {
-    return readText(path).trim();
-  } catch (error) {
-    throw new Unusable(`--to-file names a file that ${fileTrouble(error) ?? "cannot be read"}.`);
-  }
 }
 
 async function copyShowing(path: string, url: string): Promise<Copied> {

@@ -17,10 +17,21 @@ import { changedEntries } from "../config/named-entries.ts";
 import type { Config } from "../config/config.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { tenantsMax } from "../otp/tenant.ts";
-import { fileTrouble } from "../store/file-trouble.ts";
 import type { TenantDecided } from "../store/registry.ts";
 import type { Instant } from "../system.ts";
-import { flag, Misused, say, sayError, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import {
+  flag,
+  Misused,
+  readNamed,
+  say,
+  sayError,
+  single,
+  table,
+  timeOf,
+  Unusable,
+  withStore,
+  type Commands,
+} from "./command.ts";
 import { configuration, findTenant, noTenant, tenantName } from "./setup.ts";
 import { describeTenant, madeTime, stateOf, tenantAsJson } from "./tenant-report.ts";
 
@@ -195,7 +206,7 @@ function givenSettings(flags: Readonly<Record<string, unknown>>): TenantSettings
     const value = flags[flagOf(name)];
     if (value === undefined) continue;
     const text = [value as string | string[]].flat().join(",");
-    settings[name] = name === "texts" ? contentOf(text) : text;
+    settings[name] = name === "texts" ? readNamed("--texts", text) : text;
   }
   return settings;
 }
@@ -214,14 +225,6 @@ function withChanges(stored: TenantSettings, given: TenantSettings): Partial<Rec
 
 function textsFileIn(flags: Readonly<Record<string, unknown>>): string | undefined {
   return flags["texts"] as string | undefined;
-}
-
-function contentOf(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw new Unusable(`--texts names a file that ${fileTrouble(error) ?? "cannot be read"}.`);
-  }
 }
 
 function droppedSettings(text: string): SettingName[] {

@@ -8,7 +8,7 @@ import type { Instant } from "../../system.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { toMessage, type MessageRow } from "../rows/message.ts";
 import { bucketKey, limitBucketKey, toHistory, type BucketRow, type PhoneRow } from "../rows/phone.ts";
-import { toPrefix, type PrefixRow } from "../rows/prefix.ts";
+import { prefixKey, toPrefix, type PrefixRow } from "../rows/prefix.ts";
 import { toRecord, type RecordRow } from "../rows/record.ts";
 import { lifeMaxMs, toVerification, type VerificationRow } from "../rows/verification.ts";
 import type { PhoneRef, PrefixName } from "../store.ts";
@@ -18,7 +18,7 @@ import { BatchDays, type CountedRow, type Lots } from "./lots.ts";
 import type { Transaction } from "./connections.ts";
 import { statements as sql } from "./statements.ts";
 import { columns } from "./columns.ts";
-import { numberKey, PostgresUnitOfWork, prefixKey } from "./unit-of-work.ts";
+import { numberKey, PostgresUnitOfWork } from "./unit-of-work.ts";
 
 /** Locks and loads what acts declare, in two round trips. `clock` hears the database's time. */
 export async function load(

@@ -14,12 +14,12 @@ import { minuteOf, noGuesses, type Guesses } from "../../otp/spraying.ts";
 import { stateAt, type Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
+import { prefixKey } from "../rows/prefix.ts";
+import { keyOf } from "../rows/values.ts";
 import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
 import { ChangeSet } from "./change-set.ts";
 import type { BatchDays } from "./lots.ts";
 
-const keyOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
-export const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
 export const numberKey = ({ tenant, number }: ListedNumber) => `${tenant} ${number}`;
 const messageKey = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
 

@@ -1,11 +1,11 @@
 /**
  * What a batch of acts has changed, sent together with its commit.
  */
-import type { PhoneHistory } from "../../otp/policy.ts";
 import { decisionsMax } from "../../otp/pumping-guard.ts";
 import type { Verification } from "../../otp/verification.ts";
 import { eventValues } from "../rows/event.ts";
 import { messageValues } from "../rows/message.ts";
+import { historyValues } from "../rows/phone.ts";
 import { decisionValues, prefixValues } from "../rows/prefix.ts";
 import { recordValues } from "../rows/record.ts";
 import { verificationChanges, verificationValues } from "../rows/verification.ts";
@@ -79,10 +79,6 @@ function writeRarely(transaction: Transaction, unit: PostgresUnitOfWork): void {
     const [tenants = [], names = []] = columns(named(unit.decided).map(({ tenant, prefix }) => [tenant, prefix]));
     transaction.send(sql.trimPrefixDecisions, [tenants, names, decisionsMax]);
   }
-}
-
-function historyValues(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory, kid: number): Cell[] {
-  return [index, JSON.stringify(wrongCodes), JSON.stringify(refunds), kid];
 }
 
 const bytesOf = (name: string) => Buffer.from(name, "latin1");

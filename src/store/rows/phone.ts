@@ -19,6 +19,15 @@ export function toHistory(row: PhoneRow): PhoneHistory {
   };
 }
 
+/** The values of a history's row: index, wrong codes, refunds, and the master key that it is kept under. */
+export function historyValues(
+  index: Uint8Array,
+  { wrongCodes, refunds }: PhoneHistory,
+  kid: number,
+): (Uint8Array | string | number)[] {
+  return [index, JSON.stringify(wrongCodes), JSON.stringify(refunds), kid];
+}
+
 /** Joins what two master keys know of one phone. */
 export function mergeHistories(a: PhoneHistory, b: PhoneHistory): PhoneHistory {
   const byDay = new Map<number, number>();

@@ -9,6 +9,11 @@ import type { PrefixName } from "../store.ts";
 const phases: readonly PrefixRecord["phase"][] = ["open", "tripped", "half-open"];
 const kinds: readonly DecisionKind[] = ["passed", "tripped", "half-opened", "tripped-again", "closed", "unblocked"];
 
+/** What a map knows a prefix by. */
+export function prefixKey({ tenant, prefix }: PrefixName): string {
+  return `${tenant} ${prefix}`;
+}
+
 /** `matured` is how many have ended: the columns keep their first name. */
 export interface PrefixRow {
   tenant: string;

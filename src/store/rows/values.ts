@@ -18,6 +18,11 @@ export function idBytesOf(id: string): Buffer {
   return bytes;
 }
 
+/** What a map knows bytes by: one character for each. */
+export function keyOf(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
+}
+
 /** The word at a position. */
 export function at<T>(list: readonly T[], position: number): T {
   const value = list[position];

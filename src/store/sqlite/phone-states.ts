@@ -9,8 +9,15 @@
 import { isForgettable, type PhoneHistory } from "../../otp/policy.ts";
 import type { Instant } from "../../system.ts";
 import type { PhoneRows } from "../phone-rows.ts";
-import { phoneStateBytes, toHistory, toPhoneState, type HomeRow, type PhoneState } from "../rows/phone.ts";
-import { idText } from "../rows/values.ts";
+import {
+  historyValues,
+  phoneStateBytes,
+  toHistory,
+  toPhoneState,
+  type HomeRow,
+  type PhoneState,
+} from "../rows/phone.ts";
+import { idText, keyOf } from "../rows/values.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
 
@@ -41,7 +48,6 @@ const homesAtOnce = 500;
 /** What homes have to be written: by the verification's id, null where the phone has another home now. */
 export type Homes = Map<string, Uint8Array | null>;
 
-const keyOf = (bytes: Uint8Array) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");
 /** Beyond every bucket of an index. */
 const end = Uint8Array.of(0xff);
 
@@ -228,8 +234,4 @@ function placeOf(bucket: Uint8Array): number {
 
 function bucketOf(index: Uint8Array, place: number): Buffer {
   return Buffer.concat([index, Uint8Array.of(place)]);
-}
-
-function historyValues(index: Uint8Array, { wrongCodes, refunds }: PhoneHistory, kid: number): unknown[] {
-  return [index, JSON.stringify(wrongCodes), JSON.stringify(refunds), kid];
 }

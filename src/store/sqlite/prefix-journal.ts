@@ -6,7 +6,7 @@
  */
 import type { Instant } from "../../system.ts";
 import type { PrefixRecord } from "../../otp/pumping-guard.ts";
-import { prefixesBytes, prefixValues, toPrefixes, type NamedPrefix } from "../rows/prefix.ts";
+import { prefixesBytes, prefixKey, prefixValues, toPrefixes, type NamedPrefix } from "../rows/prefix.ts";
 import type { PrefixName } from "../store.ts";
 import type { Statements } from "./statements.ts";
 
@@ -23,8 +23,6 @@ interface Round {
   done: number;
   readonly lastId: number;
 }
-
-export const prefixKey = ({ tenant, prefix }: PrefixName) => `${tenant} ${prefix}`;
 
 export class PrefixJournal {
   readonly #sql: Statements;

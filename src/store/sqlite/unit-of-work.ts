@@ -16,14 +16,14 @@ import type { Instant } from "../../system.ts";
 import { eventValues } from "../rows/event.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
-import { decisionValues, toPrefix } from "../rows/prefix.ts";
+import { decisionValues, prefixKey, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
 import { messageKind, toDaily, toDestination } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
 import { PhoneStates } from "./phone-states.ts";
-import { PrefixJournal, prefixKey } from "./prefix-journal.ts";
+import { PrefixJournal } from "./prefix-journal.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
 
