@@ -1,12 +1,19 @@
 /**
- * Answers to requests over HTTP/2 that do not end, whose connection may break off at any moment.
+ * Requests over HTTP/2 that break off, at moments at which Node forgets them or ends the process.
  */
 import { once } from "node:events";
+import { rmSync, writeFileSync } from "node:fs";
 import { constants, createServer, type Http2ServerRequest } from "node:http2";
-import { type AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { connect as connectTls } from "node:tls";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { answerAtOnce } from "../../src/server/http/body.ts";
 import { flag, frame, framesIn, frameType, headerBlock, openRaw, preface, settings } from "../support/clients/raw.ts";
+import { lacks } from "../support/machine.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
+import { startOtpd, type Otpd } from "../support/processes/process.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 
 const requests: Http2ServerRequest[] = [];
 const server = createServer((request, response) => {
@@ -32,3 +39,51 @@ test("a stream is not told to close before its answer is taken: Node would forge
   expect(reset.payload.readUInt32BE(0)).toBe(constants.NGHTTP2_NO_ERROR);
   destroy();
 });
+
+function certificateIn(folder: string): Record<string, string> {
+  const { cert, key } = makeCertificate("broken-off");
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, key);
+  return { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile };
+}
+
+describe.each(["cleartext", ...(lacks("requests that break off over TLS", "openssl") ? [] : ["TLS"])])(
+  "in %s",
+  (by) => {
+    const folder = temporaryFolder();
+    let otpd: Otpd;
+    beforeAll(async () => {
+      otpd = await startOtpd(folder, by === "TLS" ? certificateIn(folder) : {});
+    });
+    afterAll(async () => {
+      await otpd.end();
+      rmSync(folder, { recursive: true, force: true });
+    });
+
+    test("a client that asks whether it may go on, and takes its request back, ends that request alone", async () => {
+      const port = Number(new URL(otpd.url).port);
+      const secured =
+        by === "TLS"
+          ? connectTls({ port, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["h2"] })
+          : undefined;
+      const { write, until, destroy } = await openRaw(port, secured);
+      const get = { ":method": "GET", ":scheme": "http", ":path": "/livez", ":authority": "otpd" };
+      const asking = headerBlock({ ...get, expect: "100-continue" });
+      write(
+        preface,
+        settings(),
+        frame(frameType.headers, flag.endHeaders, 1, asking),
+        frame(frameType.reset, 0, 1, Buffer.alloc(4)),
+        frame(frameType.headers, flag.endHeaders | flag.endStream, 3, headerBlock(get)),
+        frame(frameType.headers, flag.endHeaders | flag.endStream, 5, asking),
+      );
+      const streams = await until((bytes) => {
+        const ended = framesIn(bytes).filter(({ type, flags }) => type === frameType.data && flags & flag.endStream);
+        return ended.length === 2 ? ended.map(({ stream }) => stream) : undefined;
+      });
+      expect(new Set(streams)).toEqual(new Set([3, 5]));
+      destroy();
+    });
+  },
+);

@@ -87,7 +87,7 @@ export const boundsMutants: readonly Mutant[] = [
     name: "the stream of an answered page stays open",
     breaks: "requests without an end are held for as long as their client likes",
     place: "src/server/http/body.ts#answerAtOnce",
-    text: `  if (!stream.endAfterHeaders && !isGone(request)) stream.close(constants.NGHTTP2_NO_ERROR);`,
+    text: `  if (!stream.endAfterHeaders && !isGone(request)) closeOnceAnswered(stream);`,
     replacement: ``,
     suites,
   },

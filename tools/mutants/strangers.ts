@@ -303,4 +303,20 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: `if (stream.closed)`,
     suites: ["test/server/broken-off.test.ts"],
   },
+  {
+    name: "Node goes on for who asks",
+    breaks: "a stranger ends the process with two frames",
+    place: "src/server/listener/server.ts#cleartext",
+    text: `http2.on("checkContinue", telling(onRequest));`,
+    replacement: ``,
+    suites: ["test/server/broken-off.test.ts"],
+  },
+  {
+    name: "told to go on after it has gone",
+    breaks: "a stranger ends the process with two frames",
+    place: "src/server/listener/server.ts#telling",
+    text: `if (!isGone) response.writeContinue();`,
+    replacement: `response.writeContinue();`,
+    suites: ["test/server/broken-off.test.ts"],
+  },
 ];

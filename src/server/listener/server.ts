@@ -212,6 +212,15 @@ function refuseTunnel(_: Request, response: Response): void {
   response.end();
 }
 
+/** Tells a client to go on. On HTTP/2 Node's own way throws, and ends the process, where the client has gone by then. */
+function telling(onRequest: OnRequest): OnRequest {
+  return (request, response) => {
+    const isGone = "stream" in response && (response.stream.closed || response.stream.destroyed);
+    if (!isGone) response.writeContinue();
+    onRequest(request, response);
+  };
+}
+
 type OnRequest = (request: Request, response: Response, lasts?: () => void) => void;
 interface Listeners {
   readonly onRequest: OnRequest;
@@ -232,6 +241,7 @@ function cleartext(
   const http2 = createHttp2Server(http2Options(limits), onRequest);
   allowHalfClosed(http1);
   for (const server of [http1, http2]) server.on("checkExpectation", onExpectation);
+  http2.on("checkContinue", telling(onRequest));
   http2.on("connect", onConnect);
   http1.on("clientError", onUnreadable);
   watchSessions(http2);
@@ -274,6 +284,7 @@ function secure(
   watchSessions(server);
   allowHalfClosed(server);
   server.on("checkExpectation", onExpectation);
+  server.on("checkContinue", telling(onRequest));
   server.on("connect", (request: Request, response: Response) => {
     // HTTP/1 brings a socket instead of an answer; without a listener node destroys it.
     if ("stream" in request) onConnect(request, response);
