@@ -48,6 +48,8 @@ export interface Engine {
    * longest first.
    */
   readonly dueMessages: Statement;
+  /** Finds the messages of the verification `$1`, in the order of their copies. */
+  readonly messagesOf: Statement;
 
   /** Reads a prefix outside of any act; undefined where nothing is kept of it. */
   readPrefix(name: PrefixName): Promise<PrefixRecord | undefined>;

@@ -10,8 +10,7 @@ import { apply, countedPrefixOf, putDay } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";
 import { idBytes, idText } from "../rows/values.ts";
-import { messageColumns, toMessage, toOutbox, type MessageRow, type OutboxRow } from "../rows/message.ts";
-import { list } from "../statement.ts";
+import { toMessage, toOutbox, type MessageRow, type OutboxRow } from "../rows/message.ts";
 import { outboxCountMax, type Job, type PhoneOf, type Store } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
 import { refOf } from "./calls.ts";
@@ -21,10 +20,6 @@ const claimLooksMax = 32;
 const atDailyCap = "the daily cap on messages was reached";
 
 const sql = {
-  messages: {
-    name: "messages-of",
-    text: `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = $1 ORDER BY copy`,
-  },
   nextDue: { name: "next-due", text: `SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL` },
   /** What only waits for its provider's report is due at its deadline. */
   outbox: {
@@ -91,7 +86,7 @@ export function messageActs(engine: Engine) {
 
     async readMessages(id) {
       const bytes = idBytes(id);
-      return bytes === undefined ? [] : (await engine.query<MessageRow>(sql.messages, [bytes])).map(toMessage);
+      return bytes === undefined ? [] : (await engine.query<MessageRow>(engine.messagesOf, [bytes])).map(toMessage);
     },
     async nextDue() {
       const [row] = await engine.query<{ due: number | null }>(sql.nextDue, []);

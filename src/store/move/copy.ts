@@ -43,8 +43,8 @@ export const copiedTables = [
 ] as const;
 /** PostgreSQL has a clock of its own, the journal is folded into the prefixes before, and the mark of a copy (moved.ts) belongs to the file. */
 export const sqliteOnly = ["clock", "moved", "prefix_journal"];
-/** What is kept of phones moves out into rows of its own before, as PostgreSQL has it. */
-export const sqliteOnlyColumns = ["verifications.of_phone"];
+/** What is kept of phones moves out into rows of its own before, as PostgreSQL has it; and messages are ordered by another row's time. */
+export const sqliteOnlyColumns = ["verifications.of_phone", "messages.opened_ms"];
 /**
  * `daily_messages` follows the counters by itself, for instances of the version before them. Lots are what instances have in
  * hand, and a file has one.

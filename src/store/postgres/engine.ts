@@ -44,6 +44,7 @@ const pingSlot: Slot = { digest: Buffer.alloc(16), names: [] };
 export class PostgresEngine implements Engine {
   readonly dueEvents = sql.dueEvents;
   readonly dueMessages = sql.dueMessages;
+  readonly messagesOf = sql.messagesOf;
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;

@@ -270,6 +270,10 @@ export const statements = {
   // ---- by themselves ------------------------------------------------------------------------------------------------
   nudge: statement("nudge", `SELECT pg_notify($1, $2)`),
   /** Those whose verification another has locked are in its hand, and are passed over. */
+  messagesOf: statement(
+    "messages-of",
+    `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = $1 ORDER BY copy`,
+  ),
   dueMessages: statement(
     "due-messages",
     `SELECT m.verification_id, m.copy FROM messages AS m JOIN verifications AS v ON v.id = m.verification_id

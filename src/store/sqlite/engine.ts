@@ -15,7 +15,7 @@ import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import { journaled } from "./prefix-journal.ts";
-import { dueEvents, dueMessages, prepare, type Statements } from "./statements.ts";
+import { dueEvents, dueMessages, messagesOf, prepare, type Statements } from "./statements.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { longestDestination, SqliteUnitOfWork } from "./unit-of-work.ts";
@@ -46,6 +46,7 @@ export class SqliteEngine implements Engine {
   readonly #shared: SharedStatements;
   readonly dueEvents = dueEvents;
   readonly dueMessages = dueMessages;
+  readonly messagesOf = messagesOf;
 
   constructor({ db, system, lock, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
     this.#db = db;

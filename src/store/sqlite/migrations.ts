@@ -24,6 +24,7 @@ import { prefixJournal } from "./migrations/0014-prefix-journal.ts";
 import { bareSlots } from "./migrations/0015-bare-slots.ts";
 import { keyChannels } from "./migrations/0016-key-channels.ts";
 import { ofPhone } from "./migrations/0017-of-phone.ts";
+import { messagesByVerification } from "./migrations/0018-messages-by-verification.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -43,4 +44,5 @@ export const migrations: readonly Migration[] = [
   bareSlots,
   keyChannels,
   ofPhone,
+  messagesByVerification,
 ];

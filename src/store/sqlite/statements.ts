@@ -18,6 +18,15 @@ const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
 
 export type Statements = ReturnType<typeof prepare>;
 
+/** Whether a message is of the verification with an id, found by when that was opened. */
+const isOf = (id: string) =>
+  `opened_ms = (SELECT create_ms FROM verifications WHERE id = ${id}) AND verification_id = ${id}`;
+
+export const messagesOf = {
+  name: "messages-of",
+  text: `SELECT ${list(messageColumns)} FROM messages WHERE ${isOf("$1")} ORDER BY copy`,
+};
+
 export const dueMessages = {
   name: "due-messages",
   text: `SELECT verification_id, copy FROM messages WHERE due_ms <= $1 ORDER BY due_ms LIMIT $2`,
@@ -86,21 +95,19 @@ function verificationStatements(statement: Prepare) {
     updateVerification: statement(`UPDATE verifications SET ${changes} WHERE id = ?`),
     updateVerificationAndPhone: statement(`UPDATE verifications SET of_phone = ?, ${changes} WHERE id = ?`),
     updatePhone: statement(`UPDATE verifications SET of_phone = ? WHERE id = ?`),
-    outlived: statement<{ id: Uint8Array } & HomeRow>(
-      `SELECT id, phone_index, kid, of_phone FROM verifications
+    outlived: statement<{ id: Uint8Array; create_ms: number } & HomeRow>(
+      `SELECT id, create_ms, phone_index, kid, of_phone FROM verifications
        WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,
     ),
     deleteVerification: statement(`DELETE FROM verifications WHERE id = ?`),
-    message: statement<MessageRow>(
-      `SELECT ${list(messageColumns)} FROM messages WHERE verification_id = ? AND copy = ?`,
-    ),
+    message: statement<MessageRow>(`SELECT ${list(messageColumns)} FROM messages WHERE ${isOf("?")} AND copy = ?`),
     putMessages: manyRows(
       statement,
       `INSERT INTO messages`,
-      messageColumns,
-      `ON CONFLICT (verification_id, copy) DO UPDATE SET ${updates(messageColumns.slice(2))}`,
+      [...messageColumns, "opened_ms"],
+      `ON CONFLICT (opened_ms, verification_id, copy) DO UPDATE SET ${updates(messageColumns.slice(2))}`,
     ),
-    deleteMessages: statement(`DELETE FROM messages WHERE verification_id = ?`),
+    deleteMessages: statement(`DELETE FROM messages WHERE opened_ms = ? AND verification_id = ?`),
   };
 }
 

@@ -28,8 +28,8 @@ export function deleteForgettable(
 
   const ended = sql.outlived.all(horizon.endedMs, max);
   moveOut(sql, ended, horizon.now);
-  for (const { id } of ended) {
-    sql.deleteMessages.run(id);
+  for (const { id, create_ms } of ended) {
+    sql.deleteMessages.run(create_ms, id);
     sql.deleteVerification.run(id);
   }
   const guesses = sql.oldGuesses.all(horizon.minute, max);

@@ -52,7 +52,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   readonly #hasLists = new Recent<boolean>(recentTenantsMax);
   /** What is to be written of this batch. */
   readonly #changedDays = new Map<string, DailyCount & { readonly tenant: string }>();
-  readonly #changedMessages = new Map<string, Message>();
+  readonly #changedMessages = new Map<string, { readonly message: Message; readonly openedMs: Instant }>();
   readonly #changedVerifications = new Map<string, { readonly verification: Verification; readonly isNew: boolean }>();
   /** Whose those are. */
   readonly #changedPhones = new Set<string>();
@@ -106,7 +106,9 @@ export class SqliteUnitOfWork implements UnitOfWork {
   write(): void {
     this.#writeVerifications();
     this.#journal.write(this.now);
-    this.#sql.putMessages(Array.from(this.#changedMessages.values(), messageValues));
+    this.#sql.putMessages(
+      Array.from(this.#changedMessages.values(), ({ message, openedMs }) => [...messageValues(message), openedMs]),
+    );
     this.#changedMessages.clear();
     for (const { tenant, day, count, warned, warnedCap } of this.#changedDays.values()) {
       this.#sql.putCounter.run(tenant, day, messageKind, count, warned, warnedCap);
@@ -171,16 +173,19 @@ export class SqliteUnitOfWork implements UnitOfWork {
 
   message(verificationId: string, copy: number): Message | undefined {
     const key = messageKey(verificationId, copy);
-    const recent = this.#changedMessages.get(key) ?? this.#messages.get(key);
+    const recent = this.#changedMessages.get(key)?.message ?? this.#messages.get(key);
     if (recent !== undefined) return recent;
     const bytes = idBytes(verificationId);
-    const row = bytes === undefined ? undefined : this.#sql.message.get(bytes, copy);
+    const row = bytes === undefined ? undefined : this.#sql.message.get(bytes, bytes, copy);
     return row === undefined ? undefined : toMessage(row);
   }
 
   putMessage(message: Message): void {
     const key = messageKey(message.verificationId, message.copy);
-    this.#changedMessages.set(key, message);
+    const openedMs = this.verification(message.verificationId)?.createMs;
+    // It went with its verification.
+    if (openedMs === undefined) return;
+    this.#changedMessages.set(key, { message, openedMs });
     // What is due to nobody is settled but for its provider's report.
     if (message.dueMs === null) this.#messages.delete(key);
     else this.#messages.set(key, message);

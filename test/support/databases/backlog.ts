@@ -34,15 +34,15 @@ async function addVerifications(
     );
     const message = db.prepare(
       `INSERT INTO messages (verification_id, copy, delivery, calls, failures, maybe_sent, recipient_refused,
-         provider_index, due_ms, deadline_ms)
-       VALUES (?, 0, 2, 1, 0, 1, 0, 0, NULL, ?)`,
+         provider_index, due_ms, deadline_ms, opened_ms)
+       VALUES (?, 0, 2, 1, 0, 1, 0, 0, NULL, ?, ?)`,
     );
     const id = db.prepare<[], { id: Buffer }>("SELECT randomblob(16) AS id");
     db.transaction(() => {
       for (let i = 0; i < count; i += 1) {
         const made = id.get()?.id;
         verification.run(made, salt, state, beganMs, beganMs + 60_000, endMs);
-        message.run(made, beganMs);
+        message.run(made, beganMs, beganMs);
       }
     })();
   });
