@@ -151,7 +151,7 @@ describe("backup", () => {
     for (const [target, sentence] of [
       [file, `${file} exists, and no backup is written over.`],
       [path, `${path} exists, and no backup is written over.`],
-      [inFile, "is not there: a part of its path is a file."],
+      [inFile, `no file can be made in ${file}, which is not there: a part of its path is a file.`],
       [nowhere, `there is no folder ${join(folder, "missing")}.`],
     ] as const) {
       const { code, errors } = await otpd("backup", target);

@@ -9,6 +9,7 @@ import Sqlite, { type Database } from "better-sqlite3";
 import { closeSync, existsSync, fsyncSync, linkSync, mkdirSync, openSync, renameSync, rmSync } from "node:fs";
 import { dirname } from "node:path";
 import type { Instant } from "../../system.ts";
+import { fileTrouble } from "../file-trouble.ts";
 import { expirePending, type Expired } from "../move/expire-pending.ts";
 import { databaseFile, otherNames } from "./database-file.ts";
 import { LockHeld, lockFile } from "./file-lock.ts";
@@ -150,6 +151,10 @@ async function throughDraft<T>(target: string, source: string, make: (draft: str
   } catch (error) {
     if (!existsSync(dirname(target)))
       throw new BackupTrouble(`there is no folder ${dirname(target)}`, { cause: error });
+    const trouble = fileTrouble(error);
+    if (trouble !== undefined && !existsSync(draft)) {
+      throw new BackupTrouble(`no file can be made in ${dirname(target)}, which ${trouble}`, { cause: error });
+    }
     if (!(error instanceof Sqlite.SqliteError)) throw error;
     throw new BackupTrouble(
       error.code === "SQLITE_NOTADB"
@@ -158,7 +163,8 @@ async function throughDraft<T>(target: string, source: string, make: (draft: str
       { cause: error },
     );
   } finally {
-    for (const end of ["", "-journal", "-wal", "-shm"]) rmSync(draft + end, { force: true });
+    // Below what is no folder even rmSync fails, and would hide why.
+    for (const end of ["", "-journal", "-wal", "-shm"]) if (existsSync(draft + end)) rmSync(draft + end);
   }
 }
 
