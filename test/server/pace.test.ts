@@ -38,7 +38,7 @@ async function holdMany(count: number, ...first: (string | Uint8Array)[]): Promi
 }
 
 /** The most that came in one turn, from now until there are so many. */
-function mostInTurn(total: number, what: "asked" | "brought" = "asked"): Promise<number> {
+function mostInTurn(total: number, what: "asked" | "brought" | "pinged" = "asked"): Promise<number> {
   return new Promise((resolve) => {
     let seen = listener[what];
     let most = 0;
@@ -166,6 +166,16 @@ function ask(session: ClientHttp2Session): Promise<void> {
     stream.resume();
   });
 }
+
+test("100 PINGs on each of 100 connections at once make no long turn, and are all taken", async () => {
+  await listenWith();
+  const held = await holdMany(100, ...hello);
+  await whenAnswered(held);
+  const pings = Buffer.concat(Array.from({ length: 100 }, () => frame(frameType.ping, 0, 0, Buffer.alloc(8))));
+  for (const connection of held) connection.write(pings);
+  // Each costs 1 KiB of a turn's 256, and what one connection has sent comes on top.
+  expect(await mostInTurn(10_000, "pinged")).toBeLessThanOrEqual(256 + 100);
+});
 
 test("a body in 5,000 pieces of a byte costs a stranger his connection", async () => {
   await listenWith();

@@ -207,6 +207,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/line.test.ts"],
   },
   {
+    name: "a turn takes all PINGs that came",
+    breaks: "a few connections of PINGs make turns for which everybody waits",
+    place: "src/server/listener/connections.ts#upgraded.onControlFrame",
+    text: `pace.cost(connection, controlFrameBytes);`,
+    replacement: ``,
+    suites: ["test/server/pace.test.ts"],
+  },
+  {
     name: "a watch outlasts its client",
     breaks: "a stranger has us hold a connection and a watch for half an hour, with none of his own",
     place: "src/server/listener/farewells.ts#finish",

@@ -17,7 +17,7 @@ import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
 import { createCallTicks, type CallTicks } from "./call-ticks.ts";
 import { createConnection, moveTo, type Connection } from "./connection.ts";
-import { charge, chargePieces, creditCall, creditTick, isFlood } from "./credit.ts";
+import { charge, chargePieces, controlFrameBytes, creditCall, creditTick, isFlood } from "./credit.ts";
 import type { Request, Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
@@ -277,12 +277,13 @@ function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
   secure.once("close", () => forget(book, connection));
 }
 
-function upgraded({ bySocket, bySession }: Book, socket: Socket, session: ServerHttp2Session): void {
+function upgraded({ bySocket, bySession, pace }: Book, socket: Socket, session: ServerHttp2Session): void {
   const connection = bySocket.get(socket);
   if (connection === undefined) return;
   connection.session = session;
   bySession.set(session, connection);
   const onControlFrame = () => {
+    pace.cost(connection, controlFrameBytes);
     if (isFlood(connection)) cut(connection);
   };
   session.on("ping", onControlFrame);

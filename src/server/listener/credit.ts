@@ -9,7 +9,7 @@ const creditPerSecond = 16_384;
 /** A call's headers and body fit four times. */
 const creditPerCall = 65_536;
 /** A PING is 17 bytes to send, but it has to be answered. gRPC clients send some with every call, hardly any without. */
-const controlFrameBytes = 1_024;
+export const controlFrameBytes = 1_024;
 /** What is handed up by itself takes a few us however small it is. A call comes in a piece or a few. */
 const pieceBytes = 512;
 

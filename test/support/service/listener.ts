@@ -63,6 +63,8 @@ export interface Listener {
   readonly asked: number;
   /** How often a connection has brought something so far, as far as it is counted. */
   readonly brought: number;
+  /** PINGs that have come so far. */
+  readonly pinged: number;
   /** From now on acts hang, until `letGo`. */
   hang(): void;
   letGo(): void;
@@ -114,6 +116,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
   let answered = 0;
   let asked = 0;
   let brought = 0;
+  let pinged = 0;
   const waiters = new Set<() => void>();
   const changed = () => {
     for (const check of waiters) check();
@@ -193,6 +196,10 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
         },
         lasts,
       };
+    },
+    upgraded(socket, session) {
+      session.on("ping", () => (pinged += 1));
+      connections.upgraded(socket, session);
     },
     opened(socket, wire) {
       const isTaken = connections.opened(socket, wire);
@@ -279,6 +286,9 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     },
     get brought() {
       return brought;
+    },
+    get pinged() {
+      return pinged;
     },
     turnedAway,
     hang() {
