@@ -11,12 +11,16 @@ import { originCharsMax, originUnlisted } from "../../otp/origin.ts";
 import { answerAtOnce, discard } from "../http/body.ts";
 import { writeWhole } from "../http/response.ts";
 import type { Request, Response } from "../listener/exchange.ts";
-import { reasonOf, type Budget } from "./capacity.ts";
+import { reasonOf, type Budget, type Places } from "./capacity.ts";
 import { refuseForNow, refusalOfFault } from "./faults.ts";
-import type { Shared } from "./gateway.ts";
 import { rpcRows } from "./rpcs.ts";
+import type { TurnAway } from "./turn-away.ts";
 
-export interface CorsOptions extends Pick<Shared, "places" | "turnAway" | "shareOf"> {
+export interface CorsOptions {
+  readonly places: Places;
+  readonly turnAway: TurnAway;
+  /** Finds the address whose share a client's look-ups count in; undefined for one that many have. */
+  readonly shareOf: (request: Request) => string | undefined;
   /** Tells whether any active publishable key lists an origin; it may reject. */
   readonly listsOrigin: (origin: string) => Promise<boolean>;
   readonly pageCalls: Budget;
