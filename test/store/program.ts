@@ -1,8 +1,10 @@
 /**
- * A process of its own for tests of the database's files: `node program.ts <mode> <path> [count]`.
+ * A process of its own for tests of the database's files: `node program.ts <mode> <path> [count] [statement]`.
  *
  *   sequential   sends `count` codes one after the other, and says "ack" as each is acknowledged
  *   together     sends `count` codes at once, and says "ack" as each is acknowledged
+ *   round        counts at 300 prefixes, says "ack" for each, then once more at some while their rows are brought up to date;
+ *                kills itself as it has run the statement that begins with the last argument, for the `count`-th time
  *   hold         takes the write lock, says "held", and lets go when standard input ends
  *   open         for every path on standard input opens that database, writes, closes it, and says how it went
  */
@@ -11,9 +13,10 @@ import { writeSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
+import { createManualSystem } from "../support/service/system.ts";
 import { ann, createActs } from "./acts.ts";
 
-const [mode = "", path = "", count = "0"] = process.argv.slice(2);
+const [mode = "", path = "", count = "0", statement = ""] = process.argv.slice(2);
 
 // At once and not by a buffer: where "ack" stands in a trace of system calls matters.
 const say = (text: string) => void writeSync(1, `${text}\n`);
@@ -26,6 +29,36 @@ async function send(all: boolean): Promise<void> {
   if (all) await Promise.all(Array.from({ length: Number(count) }, one));
   else for (let i = 0; i < Number(count); i++) await one();
   await store.close();
+}
+
+async function round(): Promise<void> {
+  const system = createManualSystem();
+  const store = await openSqlite({ path, system, exclusive: true });
+  const add = (i: number) =>
+    store
+      .changePrefix({ tenant: "default", prefix: `+3161${i}` }, (record) => ({
+        record: { ...record, sent: record.sent + 1 },
+        decisions: [],
+      }))
+      .then(() => say("ack"));
+  await Promise.all(Array.from({ length: 300 }, (_, i) => add(i)));
+  system.advance(10_000);
+  killAfter(statement, Number(count));
+  for (let i = 0; i < 4; i++) await add(i);
+}
+
+/** Has the process killed as it has run a statement so often. */
+function killAfter(beginning: string, times: number): void {
+  const db = new Sqlite(":memory:");
+  const prepared = Object.getPrototypeOf(db.prepare("SELECT 1")) as { run: (...args: unknown[]) => unknown };
+  const { run } = prepared;
+  let left = times;
+  prepared.run = function killing(this: { readonly source: string }, ...args) {
+    const done = run.apply(this, args);
+    if (this.source.startsWith(beginning)) left -= 1;
+    if (left === 0) process.kill(process.pid, "SIGKILL");
+    return done;
+  };
 }
 
 async function hold(): Promise<void> {
@@ -53,6 +86,7 @@ async function open(): Promise<void> {
 const modes: Record<string, () => Promise<void>> = {
   sequential: () => send(false),
   together: () => send(true),
+  round,
   hold,
   open,
 };

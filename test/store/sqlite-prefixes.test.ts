@@ -144,6 +144,43 @@ describe("changes that are not in the prefixes' rows yet", () => {
     await store.close();
   });
 
+  test.each([
+    { where: "with some rows written and not committed", at: "INSERT OR REPLACE INTO prefixes", times: 2, kept: 0 },
+    { where: "between two of its batches", at: "COMMIT", times: 1, kept: 1 },
+    { where: "in a later batch", at: "INSERT OR REPLACE INTO prefixes", times: 12, kept: 0 },
+    {
+      where: "with all rows written and the journal cut, not committed",
+      at: "DELETE FROM prefix_journal",
+      times: 1,
+      kept: 0,
+    },
+    { where: "at its end", at: "COMMIT", times: 3, kept: 1 },
+  ])("are counted once where the process is killed in the round: $where", async ({ at, times, kept }) => {
+    const child = spawn(process.execPath, [program, "round", path, `${times}`, at], {
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    let said = "";
+    child.stdout.on("data", (chunk) => (said += String(chunk)));
+    const [, signal] = await once(child, "close");
+    expect(signal).toBe("SIGKILL");
+    const acknowledged = said.split("ack").length - 1;
+    expect(acknowledged).toBeGreaterThanOrEqual(300);
+    const store = await open();
+    const sum = async () => {
+      const sent = await Promise.all(Array.from({ length: 300 }, (_, i) => sentOf(store, i)));
+      return sent.reduce<number>((total, each) => total + (each ?? 0), 0);
+    };
+    // What was committed and not told is there as well.
+    expect(await sum()).toBe(acknowledged + kept);
+    system.advance(10_000);
+    for (let i = 0; i < 5; i += 1) await store.ping();
+    system.advance(10_000);
+    for (let i = 0; i < 5; i += 1) await store.ping();
+    expect(stored()).toEqual({ rows: acknowledged + kept, journal: 0 });
+    expect(await sum()).toBe(acknowledged + kept);
+    await store.close();
+  });
+
   test("are not lost with the process, wherever it is killed", async () => {
     const child = spawn(process.execPath, [program, "sequential", path, "1000000"], {
       stdio: ["ignore", "pipe", "inherit"],
