@@ -90,8 +90,8 @@ export const recentMutants: readonly Mutant[] = [
   {
     name: "a journal that is not read",
     breaks: "a crash takes what was counted at prefixes with it",
-    place: "src/store/sqlite/prefix-journal.ts##read",
-    text: `this.#waiting.set(prefixKey(entry.name), entry)`,
+    place: "src/store/sqlite/prefix-journal.ts#journaled",
+    text: `latest.set(prefixKey(entry.name), entry)`,
     replacement: `void entry`,
     suites: ["test/store/sqlite-prefixes.test.ts"],
   },

@@ -14,7 +14,6 @@ import { StoreUnavailable, type PhoneRef, type NamedDecision, type PrefixName, t
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
-import { journaled } from "./prefix-journal.ts";
 import { dueEvents, dueMessages, messagesOf, prepare, type Statements } from "./statements.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -124,8 +123,9 @@ export class SqliteEngine implements Engine {
 
   async readPrefix(name: PrefixName): Promise<PrefixRecord | undefined> {
     return this.#read(() => {
+      this.#forgetIfOthersWrote();
       const row = this.#sql.prefix.get(name.tenant, name.prefix);
-      return journaled(this.#sql, name) ?? (row && toPrefix(row));
+      return this.#unit.journaled(name) ?? (row && toPrefix(row));
     });
   }
 

@@ -93,28 +93,28 @@ export class PrefixJournal {
 
   #read(): Map<string, NamedPrefix> {
     if (this.#waiting !== undefined) return this.#waiting;
-    this.#waiting = new Map();
-    for (const { id, prefixes } of this.#sql.prefixChanges.all()) {
-      this.#lastId = id;
-      for (const entry of toPrefixes(prefixes)) this.#waiting.set(prefixKey(entry.name), entry);
-    }
-    return this.#waiting;
+    // Anew, and not from the last id on: once all rows were deleted, which another process may have done, ids begin again.
+    const { latest, lastId } = journaled(this.#sql);
+    this.#waiting = latest;
+    this.#lastId = lastId;
+    return latest;
   }
 }
 
-/** A prefix as the journal has it, outside of any act; undefined where its row says all. */
-export function journaled(sql: Statements, name: PrefixName): PrefixRecord | undefined {
-  const key = prefixKey(name);
-  return sql.prefixChanges
-    .all()
-    .flatMap(({ prefixes }) => toPrefixes(prefixes))
-    .findLast((entry) => prefixKey(entry.name) === key)?.record;
+/** What the journal says of each prefix last, by its key; and its last row. */
+function journaled(sql: Statements): { readonly latest: Map<string, NamedPrefix>; readonly lastId: number } {
+  const latest = new Map<string, NamedPrefix>();
+  let lastId = 0;
+  for (const { id, prefixes } of sql.prefixChanges.all()) {
+    lastId = id;
+    for (const entry of toPrefixes(prefixes)) latest.set(prefixKey(entry.name), entry);
+  }
+  return { latest, lastId };
 }
 
 /** Brings all rows up to date, within the transaction under way. */
 export function foldPrefixes(sql: Statements): void {
-  for (const { id, prefixes } of sql.prefixChanges.all()) {
-    sql.putPrefixes(toPrefixes(prefixes).map(({ name, record }) => prefixValues(name, record)));
-    sql.deletePrefixChanges.run(id);
-  }
+  const { latest, lastId } = journaled(sql);
+  sql.putPrefixes(Array.from(latest.values(), ({ name, record }) => prefixValues(name, record)));
+  sql.deletePrefixChanges.run(lastId);
 }

@@ -285,6 +285,11 @@ export class SqliteUnitOfWork implements UnitOfWork {
     return record;
   }
 
+  /** A prefix as the journal has it; undefined where its row says all. */
+  journaled(name: PrefixName): PrefixRecord | undefined {
+    return this.#journal.get(prefixKey(name));
+  }
+
   putPrefix(name: PrefixName, { record, decisions }: PrefixChange): void {
     this.#journal.put(name, record);
     this.#prefixes.set(prefixKey(name), record);
