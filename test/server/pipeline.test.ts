@@ -1,4 +1,5 @@
 /** How much of one connection's bytes is parsed before others have their turn. */
+import { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import { PassThrough } from "node:stream";
@@ -11,6 +12,11 @@ afterEach(() => void vi.useRealTimers());
 /** What a stream does within a turn. */
 async function endOfTurn(): Promise<void> {
   for (let i = 0; i < 20; i += 1) await new Promise<void>((resolve) => process.nextTick(resolve));
+}
+
+/** A request that has come by its head alone. */
+function requestOn(socket: PassThrough): IncomingMessage {
+  return Object.assign(new EventEmitter(), { socket, complete: false, headers: {} }) as unknown as IncomingMessage;
 }
 
 /** Has a connection bring this text at once, and tells the pieces that were parsed in each turn until all was. */
@@ -26,8 +32,7 @@ async function parse(text: string, hasBody: boolean): Promise<number[][]> {
   });
   const pipelines = createPipelines(16, { brought: () => {}, goOn: (_, run) => void setImmediate(run) });
   pipelines.take(socket as unknown as Socket);
-  if (hasBody)
-    pipelines.began({ socket: socket as unknown as Socket, complete: false, headers: {} } as IncomingMessage);
+  if (hasBody) pipelines.began(requestOn(socket));
   socket.write(text);
   const turns: number[][] = [];
   for (;;) {
@@ -53,4 +58,14 @@ test("of a body in chunks, each of which may be small, 4 KiB are parsed in a tur
   const text = "1\r\nx\r\n".repeat(10_000);
   const turns = await parse(text, true);
   expect(Math.max(...turns.map((pieces) => pieces.reduce((sum, bytes) => sum + bytes, 0)))).toBe(4_096);
+});
+
+test("a request that breaks off when nobody listens to it any more ends nothing else", () => {
+  const socket = new PassThrough();
+  socket.on("data", () => {});
+  const pipelines = createPipelines(16, { brought: () => {}, goOn: (_, run) => void setImmediate(run) });
+  pipelines.take(socket as unknown as Socket);
+  const request = requestOn(socket);
+  pipelines.began(request);
+  expect(() => request.emit("error", new Error("aborted"))).not.toThrow();
 });

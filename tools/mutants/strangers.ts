@@ -327,4 +327,12 @@ export const strangerMutants: readonly Mutant[] = [
     replacement: `response.writeContinue();`,
     suites: ["test/server/broken-off.test.ts"],
   },
+  {
+    name: "requests that nobody listens to",
+    breaks: "one that breaks off after its reader has left ends the process",
+    place: "src/server/listener/pipeline.ts#createPipeline",
+    text: `request.on("error", () => {});`,
+    replacement: ``,
+    suites: ["test/server/pipeline.test.ts"],
+  },
 ];

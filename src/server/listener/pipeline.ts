@@ -126,6 +126,8 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
 
   return {
     began(request) {
+      // One that breaks off after whoever listened has left would end the process.
+      request.on("error", () => {});
       underWay += 1;
       last = request;
       bodyBytesSeen = 0;
