@@ -11,6 +11,7 @@ import {
   createProviders,
   isDevelopment,
   openKeys,
+  openPricing,
   openTenants,
   openWatchedStore,
   type Base,
@@ -64,7 +65,8 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const tenants = await openTenants(config, telemetry, store);
     const phoneOf = phoneRefs(keys, tenants.tenantOf);
     const given = { config, system, telemetry, print, onFault };
-    const base: Base = { ...given, ...watched, ...providers, keys, tenants, phoneOf };
+    const pricing = openPricing(config, tenants, providers.providersOf);
+    const base: Base = { ...given, ...watched, ...providers, keys, tenants, phoneOf, ...pricing };
 
     worker = createMessageWorker(base, tracing);
     const recurring = createRecurring(base, worker, slotOf);

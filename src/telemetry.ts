@@ -49,8 +49,8 @@ export interface Telemetry {
   clockJump(jumpMs: number): void;
   /** A stage of the service's life, such as "listening". */
   lifecycle(event: string, fields?: Record<string, string | number>): void;
-  /** A tenant's messages of this UTC day have reached a share of its cap: once a day for each share. */
-  dailyShare(tenant: string, share: Share, cap: number | undefined): void;
+  /** A tenant has reached a share of a cap on its UTC day, in messages or in money: once a day for each share. */
+  dailyShare(tenant: string, share: Share, cap: number | string | undefined): void;
   warning(message: string): void;
   /** Resolves once all entries so far are written, or cannot be. */
   flush(): Promise<void>;

@@ -7,6 +7,7 @@ import { readFileSync, realpathSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../config/config.ts";
 import { readCertificate } from "../config/certificate.ts";
+import { pricedCount } from "../config/prices-file.ts";
 import { secretNames } from "../config/variables.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
@@ -17,8 +18,24 @@ const dayMs = 86_400_000;
 /** A certificate should be renewed so long before its end. */
 const renewMs = 30 * dayMs;
 
+/** Countries, channels and providers whose price is not known: their messages cost nothing in what is told of money. */
+function priceFindings({ prices, providers, policy: { allowedCountries } }: Config): Finding[] {
+  if (prices === undefined) return [];
+  const { all, missing } = pricedCount(prices, allowedCountries, providers);
+  if (missing.length === 0)
+    return [{ ok: true, sentence: `OTP_PRICES_FILE has a price in ${prices.currency} for all that may be sent.` }];
+  const first = missing.slice(0, 5).join(", ");
+  const sentence = `OTP_PRICES_FILE lacks ${missing.length} of ${all} prices of what may be sent, such as ${first}.`;
+  return [{ ok: false, isWarning: true, sentence }];
+}
+
 export function fileFindings(config: Config, now: Instant): Finding[] {
-  return [...certificateFindings(config, now), ...authorityFindings(config), ...modeFindings(config)];
+  return [
+    ...priceFindings(config),
+    ...certificateFindings(config, now),
+    ...authorityFindings(config),
+    ...modeFindings(config),
+  ];
 }
 
 function certificateFindings({ tls }: Config, now: Instant): Finding[] {

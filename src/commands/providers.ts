@@ -8,6 +8,7 @@ import type { OutgoingMessage, Provider } from "../delivery/provider.ts";
 import { defaultChannel, type Channel } from "../otp/channel.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
+import { dearest } from "../otp/prices.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import { referenceOf } from "../otp/provider-text.ts";
 import { showPhone } from "../service/phones.ts";
@@ -52,7 +53,9 @@ async function tryOut(args: string[]): Promise<void> {
     const [channel = defaultChannel] = describedAs(name, config.providerSettings.declared).channels ?? [];
     const { refusal } = await showPhone(options, id, parsed.value, [channel]);
     if (refusal !== undefined) throw new Unusable(sentenceOf(refusal));
-    const verdict = await spendTry(options);
+    const { region } = parsed.value;
+    const price = () => config.prices && dearest(config.prices, { country: region, channel: "sms" }, [name], 1);
+    const verdict = await spendTry({ ...options, region, price });
     if (!verdict.allowed) throw new Unusable(whyNot(verdict));
     const around = { now: () => system.now(), print: say };
     const provider = await makeProvider(name, config.providerSettings, around);
@@ -97,7 +100,7 @@ async function note({ logLevel }: Config, provider: string, phone: PhoneNumber, 
 function whyNot({ by, retryAfterMs }: Exclude<TryVerdict, { allowed: true }>): string {
   const minutes = Math.ceil(retryAfterMs / 60_000);
   const what =
-    by === "tries" ? `${tryLimit.burst} tries a day are made` : "the daily cap of the tenant default is reached";
+    by === "tries" ? `${tryLimit.burst} tries a day are made` : "a daily cap of the tenant default is reached";
   return `Nothing was sent: ${what}. The next may be made in ${minutes} min.`;
 }
 

@@ -103,6 +103,8 @@ const unset: Readonly<Partial<Record<SettingName, string>>> = {
   texts: "those that come with the service",
   countries: "all",
   daily_cap: "none",
+  country_caps: "none",
+  daily_spend_cap: "none",
   limits: "none",
   origins: "any",
 };

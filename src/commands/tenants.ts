@@ -47,6 +47,8 @@ const settingsHelp = `What is not set is the operator's, from the environment:
   --ttl-seconds N           lifetime of a code, 180 to 600
   --max-attempts N          wrong codes until the lock, 1 to 10
   --daily-cap N             SMS in a UTC day, at least 1 where OTP_DAILY_MESSAGE_CAP is set
+  --country-cap CC=N        messages in a UTC day to one country, such as NG=50; 0 for none at all; once for each
+  --daily-spend-cap AMOUNT  what its messages of a UTC day may cost, such as 250.00; needs OTP_PRICES_FILE
   --limit NAME=LIMITS       what sends may name in limit_keys, such as user=5@1h,20@24h; once for each
   --fraud-guard MODE        observe or enforce
   --audience TEXT           whom its receipts are for; its name unless given
@@ -67,7 +69,7 @@ ${settingsHelp}`,
 
 Changes what is given and leaves the rest. It counts from the next call on.
 ${settingsHelp}
-  --limit NAME=none         takes this limit out; the others stay
+  --limit NAME=none         takes this limit out, and --country-cap CC=none this cap; the others stay
   --unset LIST              settings to leave to the operator again, such as brand,countries`,
     run: change,
   },
@@ -109,10 +111,14 @@ Takes the tenant's keys again from the next call on.`,
 const flagOf = (name: SettingName) => flagsOfOne[name] ?? name.replaceAll("_", "-");
 
 /** Flags that are given once for each entry. */
-const flagsOfOne: Readonly<Partial<Record<SettingName, string>>> = { origins: "origin", limits: "limit" };
+const flagsOfOne: Readonly<Partial<Record<SettingName, string>>> = {
+  origins: "origin",
+  limits: "limit",
+  country_caps: "country-cap",
+};
 
 /** Settings of named entries: a change leaves the names that it does not give. */
-const namedSettings = ["limits"] as const satisfies readonly SettingName[];
+const namedSettings = ["limits", "country_caps"] as const satisfies readonly SettingName[];
 
 const settingOptions = Object.fromEntries(
   settingNames.map((name) => [flagOf(name), { type: "string" as const, multiple: flagsOfOne[name] !== undefined }]),

@@ -15,6 +15,7 @@ import {
 } from "../delivery/providers/list.ts";
 import { channels, type Channel } from "../otp/channel.ts";
 import type { Policy } from "../otp/policy.ts";
+import type { Prices } from "../otp/prices.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";
 import { parseTemplates } from "../otp/template/file.ts";
@@ -24,6 +25,7 @@ import { fileTrouble } from "../store/file-trouble.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
 import { readDeclared, readSecrets, type DeclaredProviders } from "./http-providers.ts";
+import { readPricesFile, unpriced } from "./prices-file.ts";
 import { collect, secretInFile, type Environment } from "./names.ts";
 import { providerVariables, variables, type Given } from "./variables.ts";
 
@@ -43,6 +45,8 @@ export interface Config {
   readonly providerSettings: ProviderSettings;
   readonly brand: string;
   readonly templates: Templates;
+  /** What messages cost; undefined where the operator has not said. */
+  readonly prices?: Prices | undefined;
   readonly sendWaitMs: number;
   /** Idle time of a connection that brought a valid key. */
   readonly idleMs: number;
@@ -126,16 +130,20 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
   // A list with several wrong entries gets one sentence.
   faults.push(...new Set((parsed.issues ?? []).map(({ path, message }) => `${String(path?.[0]?.key)} ${message}.`)));
   const texts = readTexts(values, readFile);
+  const priced = readPricesFile(env, readFile);
   const secrets = readSecrets(declared.descriptions, values);
   const providers = askedProviders(values);
   const unknown = faultsOfNames(providers, declared);
-  faults.push(...unknown, ...declared.faults, ...secrets.faults, ...texts.faults);
+  faults.push(...unknown, ...declared.faults, ...secrets.faults, ...texts.faults, ...priced.faults);
   faults.push(...faultsBetween(values, named, unknown.length === 0 ? providers : noProviders, declared.descriptions));
   warnings.push(...texts.warnings);
   if (!parsed.success || faults.length > 0) return { ok: false, faults, warnings };
   const given = parsed.output;
+  const policy = policyOf(given, priced.prices);
+  const lacking = policy.dailySpend && unpriced(priced.prices, policy.allowedCountries, providers);
+  if (lacking !== undefined) return { ok: false, faults: [`OTP_DAILY_SPEND_CAP ${lacking}.`], warnings };
   const { OTP_CHALLENGE_VERIFY_URL: verifyUrl, OTP_CHALLENGE_SECRET: botCheckSecret } = given;
-  const { OTP_ALLOWED_COUNTRIES: countryList, OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile } = given;
+  const { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile } = given;
   return {
     ok: true,
     warnings,
@@ -151,6 +159,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       providerSettings: settingsOf(given, secrets.values, declared.descriptions),
       brand: given.OTP_BRAND,
       templates: texts.templates,
+      prices: priced.prices,
       sendWaitMs: given.OTP_SEND_WAIT_MS,
       idleMs: given.OTP_IDLE_SECONDS * 1_000,
       connectionMaxAgeMs: given.OTP_CONNECTION_MAX_AGE_SECONDS * 1_000,
@@ -169,21 +178,28 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       demo: (given.OTP_DEMO ?? (sendsNothing({ environment: given.OTP_ENV, providers }) ? "on" : "off")) === "on",
       metrics: given.OTP_METRICS,
       logLevel: given.OTP_LOG_LEVEL,
-      policy: {
-        codeLength: given.OTP_CODE_LENGTH,
-        codeLengthMax: Math.max(given.OTP_CODE_LENGTH_MAX, given.OTP_CODE_LENGTH),
-        guessPolicy: given.OTP_GUESS_POLICY,
-        ttlMs: given.OTP_TTL_SECONDS * 1_000,
-        attemptsMax: given.OTP_MAX_ATTEMPTS,
-        resendGapsMs: given.OTP_RESEND_GAPS,
-        phoneLimits: given.OTP_PHONE_LIMITS,
-        allowedCountries: countryList === undefined || countryList === "*" ? undefined : new Set<string>(countryList),
-        fraudGuard: given.OTP_FRAUD_GUARD,
-        dailyMessagesMax: given.OTP_DAILY_MESSAGE_CAP || undefined,
-        dailyVoiceMax: given.OTP_VOICE_DAILY_CAP || undefined,
-        retentionMs: given.OTP_RETENTION_HOURS * hourMs,
-      },
+      policy,
     },
+  };
+}
+
+/** What an operator decides about every tenant's verifications. */
+function policyOf(given: Given, prices: Prices | undefined): Policy {
+  const { OTP_ALLOWED_COUNTRIES: countryList, OTP_DAILY_SPEND_CAP: spendMax } = given;
+  return {
+    codeLength: given.OTP_CODE_LENGTH,
+    codeLengthMax: Math.max(given.OTP_CODE_LENGTH_MAX, given.OTP_CODE_LENGTH),
+    guessPolicy: given.OTP_GUESS_POLICY,
+    ttlMs: given.OTP_TTL_SECONDS * 1_000,
+    attemptsMax: given.OTP_MAX_ATTEMPTS,
+    resendGapsMs: given.OTP_RESEND_GAPS,
+    phoneLimits: given.OTP_PHONE_LIMITS,
+    allowedCountries: countryList === undefined || countryList === "*" ? undefined : new Set<string>(countryList),
+    fraudGuard: given.OTP_FRAUD_GUARD,
+    dailyMessagesMax: given.OTP_DAILY_MESSAGE_CAP || undefined,
+    dailyVoiceMax: given.OTP_VOICE_DAILY_CAP || undefined,
+    retentionMs: given.OTP_RETENTION_HOURS * hourMs,
+    ...(spendMax === undefined ? {} : { dailySpend: { max: spendMax, currency: prices?.currency ?? "" } }),
   };
 }
 

@@ -8,6 +8,7 @@ import * as v from "valibot";
 import { parseOriginator } from "../delivery/providers/shapes.ts";
 import type { AddressRange } from "../delivery/public-address.ts";
 import { masterKeyBytes } from "../otp/key-ring.ts";
+import { parseMoney } from "../otp/prices.ts";
 import type { Limit } from "../otp/rate-limit.ts";
 import type { Database } from "../store/open.ts";
 
@@ -96,6 +97,17 @@ export function parseGapMs(text: string): number | undefined {
   return ms === undefined || ms < 1_000 || ms > 600_000 ? undefined : ms;
 }
 
+/** An amount of money, in millionths. */
+export const money = v.pipe(
+  v.string(),
+  v.rawTransform<string, number>(({ dataset, addIssue, NEVER }) => {
+    const amount = parseMoney(dataset.value);
+    if (amount !== undefined && amount > 0) return amount;
+    addIssue({ message: "must be a decimal of more than 0, with at most 6 places, such as 250.00" });
+    return NEVER;
+  }),
+);
+
 const countries = new Set<string>(getCountries());
 export function parseCountry(text: string): CountryCode | undefined {
   return countries.has(text.toUpperCase()) ? (text.toUpperCase() as CountryCode) : undefined;
@@ -115,6 +127,13 @@ export function parseCountryOriginator(text: string): [country: string, originat
   const [country = "", sender = ""] = text.split("=", 2);
   const [region, from] = [parseCountry(country), parseOriginator(sender)];
   return region === undefined || from === undefined ? undefined : [region, from];
+}
+
+/** A cap on the messages of a day to one country, such as NG=50. */
+export function parseCountryCap(text: string): [country: string, max: number] | undefined {
+  const [, country = "", max = ""] = /^([A-Za-z]{2})=(\d{1,9})$/.exec(text) ?? [];
+  const region = parseCountry(country);
+  return region === undefined || Number(max) > 100_000_000 ? undefined : [region, Number(max)];
 }
 
 /** A SQLite file or a PostgreSQL database. A wrong value is not repeated: it may hold a password. */

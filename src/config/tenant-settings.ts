@@ -9,10 +9,12 @@ import { parseOrigin } from "../otp/origin.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { parseWebOrigin } from "../otp/template/last-line.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
+import type { Prices } from "../otp/prices.ts";
 import type { Tenant, TenantRecord } from "../otp/tenant.ts";
 import type { Config } from "./config.ts";
 import { entriesOf } from "./named-entries.ts";
-import { listOf, parseLimit } from "./shapes.ts";
+import { unpriced, type ChannelProviders } from "./prices-file.ts";
+import { listOf, parseCountryCap, parseLimit } from "./shapes.ts";
 import { variables } from "./variables.ts";
 
 const { entries } = variables;
@@ -59,6 +61,10 @@ const shapes = v.object({
   ttl_seconds: v.optional(entries.OTP_TTL_SECONDS.wrapped),
   max_attempts: v.optional(entries.OTP_MAX_ATTEMPTS.wrapped),
   daily_cap: v.optional(entries.OTP_DAILY_MESSAGE_CAP.wrapped),
+  country_caps: v.optional(
+    listOf(parseCountryCap, 1, 300, "NG=50,KE=0 (messages in a UTC day); none takes a country out"),
+  ),
+  daily_spend_cap: v.optional(entries.OTP_DAILY_SPEND_CAP.wrapped),
   limits: v.optional(namedLimits),
   fraud_guard: v.optional(entries.OTP_FRAUD_GUARD.wrapped),
   audience: v.optional(audience),
@@ -80,6 +86,8 @@ export const settingVariables: Readonly<Record<SettingName, keyof typeof entries
   ttl_seconds: "OTP_TTL_SECONDS",
   max_attempts: "OTP_MAX_ATTEMPTS",
   daily_cap: "OTP_DAILY_MESSAGE_CAP",
+  country_caps: undefined,
+  daily_spend_cap: "OTP_DAILY_SPEND_CAP",
   limits: undefined,
   fraud_guard: "OTP_FRAUD_GUARD",
   audience: undefined,
@@ -92,7 +100,11 @@ export const settingNames = Object.keys(settingVariables) as readonly SettingNam
 export type TenantSettings = Readonly<Partial<Record<SettingName, string>>>;
 
 /** What a tenant without settings has. */
-export type Operator = Pick<Config, "policy" | "brand" | "templates">;
+export type Operator = Pick<Config, "policy" | "brand" | "templates"> &
+  Partial<{
+    readonly prices: Prices | undefined;
+    readonly providers: ChannelProviders;
+  }>;
 
 /** A fault of a setting: the rest of a sentence that begins with its name, without its full stop. */
 export interface SettingFault {
@@ -164,7 +176,9 @@ export function readTenant(
   if (own.daily_cap === 0 && operator.policy.dailyMessagesMax !== undefined) {
     faults.push({ setting: "daily_cap", rest: "must be at least 1, since OTP_DAILY_MESSAGE_CAP is set" });
   }
-  const countries = own.countries;
+  const spending = spendingOf(own, operator);
+  faults.push(...spending.faults);
+  const { countries } = spending;
   const tenant: Tenant = {
     id: record.id,
     brand,
@@ -183,15 +197,33 @@ export function readTenant(
       fraudGuard: own.fraud_guard ?? operator.policy.fraudGuard,
       phoneLimits: own.phone_limits ?? operator.policy.phoneLimits,
       dailyMessagesMax: own.daily_cap || operator.policy.dailyMessagesMax,
-      allowedCountries:
-        countries === undefined
-          ? operator.policy.allowedCountries
-          : countries === "*"
-            ? undefined
-            : new Set<string>(countries),
+      ...(own.country_caps === undefined ? {} : { countryCaps: new Map(own.country_caps) }),
+      ...(spending.cap === undefined ? {} : { dailySpend: spending.cap }),
+      allowedCountries: countries,
     },
   };
   return { tenant, faults };
+}
+
+/**
+ * The countries that a tenant sends to and its cap on money. Under a cap all of them need a price: countries that lack one are
+ * not the tenant's, and a cap of its own that lacks one is refused before it is kept.
+ */
+function spendingOf(own: Values, { policy, prices, providers = {} }: Operator) {
+  const wanted =
+    own.countries === undefined
+      ? policy.allowedCountries
+      : own.countries === "*"
+        ? undefined
+        : new Set<string>(own.countries);
+  const ownCap = own.daily_spend_cap;
+  const cap = ownCap === undefined ? policy.dailySpend : { max: ownCap, currency: prices?.currency ?? "" };
+  const lacking = cap && unpriced(prices, wanted, providers);
+  if (lacking === undefined) return { countries: wanted, cap, faults: [] };
+  const setting = ownCap === undefined ? "countries" : "daily_spend_cap";
+  const rest = ownCap === undefined ? `under a daily spend cap ${lacking}` : lacking;
+  // What has no price is refused under a cap, whatever the list of countries says.
+  return { countries: ownCap === undefined ? policy.allowedCountries : wanted, cap, faults: [{ setting, rest }] };
 }
 
 /**

@@ -15,6 +15,7 @@ import {
   parseMasterKey,
   parseCountryOriginator,
   databaseUrl,
+  money,
   visible,
 } from "./shapes.ts";
 import { providers } from "../delivery/providers/list.ts";
@@ -82,6 +83,8 @@ export const variables = v.object({
   ),
   OTP_FRAUD_GUARD: v.optional(oneOf(["observe", "enforce"]), "observe"),
   OTP_DAILY_MESSAGE_CAP: v.optional(integer(0, 100_000_000)),
+  OTP_DAILY_SPEND_CAP: v.optional(money),
+  OTP_PRICES_FILE: v.optional(v.string()),
   OTP_SEND_WAIT_MS: v.optional(integer(0, 10_000, " ms"), "2000"),
   OTP_IDLE_SECONDS: v.optional(integer(60, 86_400, " seconds"), "1800"),
   OTP_CONNECTION_MAX_AGE_SECONDS: v.optional(integer(0, 86_400, " seconds"), "0"),

@@ -4,9 +4,10 @@
  * least once: see otp/message.ts.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { dailyMaxOf, type Share } from "../otp/daily-cap.ts";
-import { isDone } from "../otp/message.ts";
+import { isDone, type Message } from "../otp/message.ts";
 import { decideGiveUp, type Settled, type SettleView } from "../otp/settlement.ts";
+import { capsOf, type PriceOf, type Shares } from "../otp/spending.ts";
+import type { Verification } from "../otp/verification.ts";
 import type { Job } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { createDispatcher, type DispatcherOptions } from "./dispatcher.ts";
@@ -18,8 +19,10 @@ export interface WorkerOptions extends DispatcherOptions {
   readonly refreshTenants: () => Promise<void>;
   /** Provider calls at once; 256 unless given. */
   readonly callsMax?: number;
-  /** Called once a tenant and day when a share of its daily cap is reached. */
-  readonly onDailyShare: (tenant: string, share: Share) => void;
+  /** Tells what a message may cost; absent without prices. */
+  readonly priceOf?: PriceOf | undefined;
+  /** Called with each message that is claimed; shares of caps that were reached are in it once a tenant and day. */
+  readonly onShares: (tenant: string, shares: Shares) => void;
   /** Called with a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
 }
@@ -58,14 +61,17 @@ export function createWorker(options: WorkerOptions): Worker {
   });
   const dispatcher = createDispatcher(options, poller);
   const queue = createJobQueue({ runningMax: callsMax, run, runLate, begin: poller.begin });
-  const capOf = (tenant: string) => dailyMaxOf(tenant, tenantOf(tenant).policy);
+  const billOf = (verification: Verification, { channel }: Message) => ({
+    caps: capsOf(verification.tenant, verification.region, tenantOf(verification.tenant).policy),
+    price: () => options.priceOf?.(verification, channel),
+  });
   const decideLate = (view: SettleView) => decideGiveUp(view, tenantOf(view.verification.tenant).policy);
 
   async function claim(): Promise<void> {
     await refreshTenants();
-    const jobs = await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, capOf);
+    const jobs = await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, billOf);
     for (const job of jobs) {
-      if (job.share !== undefined) options.onDailyShare(job.verification.tenant, job.share);
+      options.onShares(job.verification.tenant, job);
       take(job);
     }
   }

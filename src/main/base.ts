@@ -14,7 +14,9 @@ import { createReadiness, type Readiness } from "../observe/readiness.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import { channels, type Channel } from "../otp/channel.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
+import { createCostOf, createPricing, type CostOf } from "../otp/pricing.ts";
 import { isTrip } from "../otp/pumping-guard.ts";
+import type { PriceOf } from "../otp/spending.ts";
 import { createTenants, type Tenants } from "../service/tenants.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore } from "../store/open.ts";
@@ -47,6 +49,9 @@ export interface Base extends WatchedStore, Providers, Pick<Dependencies, "syste
   readonly keys: KeyRing;
   readonly tenants: Tenants;
   readonly phoneOf: PhoneOf;
+  /** What tells the cost of messages; both undefined without prices. */
+  readonly costOf: CostOf | undefined;
+  readonly priceOf: PriceOf | undefined;
   /** Makes the logger of faults in one part of the service. */
   readonly onFault: (where: string) => (error: unknown) => void;
 }
@@ -166,6 +171,17 @@ export async function openTenants(config: Config, telemetry: Telemetry, store: S
   });
   await tenants.refresh();
   return tenants;
+}
+
+/** Tells what messages may cost, where the operator has said what each provider takes. */
+export function openPricing(
+  { prices }: Config,
+  { tenantOf }: Tenants,
+  providersOf: Providers["providersOf"],
+): Pick<Base, "costOf" | "priceOf"> {
+  if (prices === undefined) return { costOf: undefined, priceOf: undefined };
+  const costOf = createCostOf({ prices, tenantOf });
+  return { costOf, priceOf: createPricing(costOf, (channel) => providersOf(channel).map(({ name }) => name)) };
 }
 
 /** Runs a part of the start that one variable decides. Its error begins with the variable. */

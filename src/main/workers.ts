@@ -6,8 +6,10 @@ import { createPost } from "../delivery/post.ts";
 import { eventAddresses } from "../delivery/public-address.ts";
 import { createWorker, type Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
-import type { Share } from "../otp/daily-cap.ts";
 import type { SlotOf } from "../otp/idempotency.ts";
+import { moneyText } from "../otp/prices.ts";
+import { isSandbox } from "../otp/sandbox.ts";
+import type { Shares } from "../otp/spending.ts";
 import { createSprayingWatch } from "../service/spraying-watch.ts";
 import { createUpkeep } from "../store/upkeep.ts";
 import type { Recurring } from "../system.ts";
@@ -16,14 +18,21 @@ import { isDevelopment, type Base } from "./base.ts";
 /** Calls and posts under way have so long at a stop. */
 const workerGraceMs = 3_000;
 
-/** Tells operators that a share of a tenant's daily cap is reached. */
-export function shareTeller({ telemetry, tenants: { tenantOf } }: Base): (tenant: string, share: Share) => void {
-  return (tenant, share) => telemetry.dailyShare(tenant, share, tenantOf(tenant).policy.dailyMessagesMax);
+/** Tells operators of shares of a tenant's caps that are reached. */
+export function shareTeller({ telemetry, tenants: { tenantOf } }: Base): (tenant: string, shares: Shares) => void {
+  return (tenant, { share, spendShare }) => {
+    if (share !== undefined) telemetry.dailyShare(tenant, share, tenantOf(tenant).policy.dailyMessagesMax);
+    if (spendShare === undefined) return;
+    const { dailySpend } = tenantOf(tenant).policy;
+    const cap = dailySpend && `${moneyText(dailySpend.max)} ${dailySpend.currency}`;
+    telemetry.dailyShare(tenant, spendShare, cap);
+  };
 }
 
 /** The worker that hands messages to providers. */
 export function createMessageWorker(base: Base, tracing: Tracing): Worker {
-  const { telemetry, metrics, tenants } = base;
+  const { telemetry, metrics, tenants, costOf } = base;
+  const { prices } = base.config;
   return createWorker({
     ...base,
     system: tracing.system(base.system),
@@ -32,8 +41,13 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
     onCall(provider, outcome, durationMs, job, startMs) {
       telemetry.providerCall(provider, outcome, durationMs, job.message.channel);
       metrics?.providerCall(provider, outcome, durationMs, job, startMs);
+      const mayBeSent = outcome.kind === "accepted" || outcome.kind === "ambiguous";
+      if (mayBeSent && prices !== undefined && !isSandbox(job.verification.tenant)) {
+        const cost = costOf?.(job.verification, job.message.channel, [provider]);
+        if (cost !== undefined) metrics?.cost(provider, job.message.channel, prices.currency, cost);
+      }
     },
-    onDailyShare: shareTeller(base),
+    onShares: shareTeller(base),
     onFault: base.onFault("worker"),
   });
 }

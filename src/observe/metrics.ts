@@ -49,6 +49,8 @@ export interface Metrics {
   verifyDecided(decided: VerifyResult, tenant: string): void;
   /** A provider was called, at `startMs`. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant): void;
+  /** A provider has a message, or may have it, which costs so many millionths of a currency. */
+  cost(provider: string, channel: Channel, currency: string, amount: number): void;
   /** A batch of acts was committed, or has failed. */
   batch(acts: number, durationMs: number, isDurable: boolean): void;
   /** An event was posted to an endpoint, or could not be. */
@@ -84,6 +86,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const providers = providerMetrics(registry);
   const store = storeMetrics(registry);
   const events = eventMetrics(registry);
+  const costs = counters(registry, {
+    name: "otp_cost_total",
+    help: "What messages cost that providers have taken or may have, by the prices file, in units of its currency.",
+    labels: ["provider", "channel", "currency"],
+  });
   const readGauges = gaugesOf(registry, options);
   return {
     ...calls,
@@ -95,6 +102,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       providers.called(provider, outcome, durationMs, job, startMs);
       if (outcome.kind === "accepted" || outcome.kind === "ambiguous") handedOver(provider, outcome, job);
     },
+    cost: (provider, channel, currency, amount) => costs(provider, channel, currency).add(amount / 1e6),
     async render() {
       for (const { name, channel } of options.providers) providers.begin(name, channel);
       await readGauges();

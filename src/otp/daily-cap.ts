@@ -1,13 +1,11 @@
 /**
- * The daily cap: how many messages of a tenant may go on a provider's bill in one UTC day. Every message is counted when it
- * is owed, in the transaction that owes it. A further call for a message that may have reached the phone is another SMS, and
- * is counted when it is claimed; so is one that was counted on a day that is over. A message that is proven never to have
- * left is taken out of the count while the day lasts.
+ * The daily cap: how much of a tenant's may go on a provider's bill in one UTC day, as one count; spending.ts has which counts
+ * there are. Every message is counted when it is owed, in the transaction that owes it. A further call for a message that may
+ * have reached the phone is another SMS, and is counted when it is claimed; so is one that was counted on a day that is over.
+ * A message that is proven never to have left is taken out of the count while the day lasts.
  */
 import type { Instant } from "../system.ts";
-import type { Message } from "./message.ts";
-import { dayMs, dayOf, type Policy } from "./policy.ts";
-import { isSandbox } from "./sandbox.ts";
+import { dayMs, dayOf } from "./policy.ts";
 
 /** A share of the cap, in percent, that operators are warned of. */
 export type Share = 80 | 100;
@@ -16,7 +14,7 @@ export type Share = 80 | 100;
 export interface DailyCount {
   /** The UTC day's number since the epoch. */
   readonly day: number;
-  /** Messages counted. */
+  /** What is counted: messages, or millionths of a currency. */
   readonly count: number;
   /** The highest share that was warned of; 0 for none. */
   readonly warned: Share | 0;
@@ -26,32 +24,26 @@ export interface DailyCount {
 
 /** What came of counting a message; at the cap it is not counted. `share` is to be warned of once what is written is durable. */
 export type Counting =
-  | { readonly counted: true; readonly day: number | null; readonly daily?: DailyCount; readonly share?: Share }
+  | { readonly counted: true; readonly daily: DailyCount; readonly share?: Share }
   | { readonly counted: false; readonly retryAfterMs: number; readonly daily?: DailyCount; readonly share?: Share };
-
-/** The cap that holds for a tenant; undefined for none. Nothing leaves the sandbox, so nothing of it counts. Pure. */
-export function dailyMaxOf(tenant: string, policy: Policy): number | undefined {
-  return isSandbox(tenant) ? undefined : policy.dailyMessagesMax;
-}
 
 /** A day of which nothing is kept yet. Pure. */
 export function newDay(now: Instant): DailyCount {
   return { day: dayOf(now), count: 0, warned: 0, warnedCap: 0 };
 }
 
-/** Counts a message if the cap has room for it; without a cap (`max` undefined) nothing is counted. Pure. */
-export function countMessage(daily: DailyCount | undefined, max: number | undefined, now: Instant): Counting {
-  if (max === undefined) return { counted: true, day: null };
+/** Counts an amount if the cap has room for all of it. Pure. */
+export function countMessage(daily: DailyCount | undefined, max: number, now: Instant, amount = 1): Counting {
   if (daily === undefined || daily.day !== dayOf(now)) throw new Error("under a cap the view has the day's count");
-  const isLeft = daily.count < max;
-  const count = isLeft ? daily.count + 1 : daily.count;
-  const share = shareOf(count, max);
+  const isLeft = daily.count + amount <= max;
+  const count = isLeft ? daily.count + amount : daily.count;
+  const share = isLeft ? shareOf(count, max) : 100;
   const isNew = share > warnedOf(daily, max);
   const noted: DailyCount = isNew
     ? { day: daily.day, count, warned: share, warnedCap: Math.max(max, daily.warnedCap) }
     : { ...daily, count };
   const reached = isNew && share !== 0 ? { share } : {};
-  if (isLeft) return { counted: true, day: daily.day, daily: noted, ...reached };
+  if (isLeft) return { counted: true, daily: noted, ...reached };
   // At the cap nothing is left to write, unless the cap was lowered below what is counted and nobody was warned.
   return {
     counted: false,
@@ -70,43 +62,30 @@ function warnedOf({ warned, warnedCap }: DailyCount, max: number): Share | 0 {
 
 /** The count that is the next to be warned of, or the cap: below it a message is counted, and that is all. Pure. */
 export function nextNotable(daily: DailyCount, max: number): number {
-  return warnedOf(daily, max) === 0 ? Math.ceil((max * 80) / 100) : max;
+  return warnedOf(daily, max) === 0 ? Math.ceil((max * 4) / 5) : max;
 }
 
-/** A share of the daily cap that was reached just now. */
+/** What is counted of a day, each by itself: messages, those to one country, and millionths of the prices' currency. */
+export type CountKind = "messages" | `country:${string}` | "spend";
+
+/** A tenant's counts of one day, by what they count. */
+export type Days = ReadonlyMap<CountKind, DailyCount>;
+
+/** A share of a cap that was reached just now. */
 export interface SpendWarning {
   readonly share: Share;
+  /** Messages; or millionths, where there is a currency. */
   readonly cap: number;
+  readonly currency?: string;
 }
 
-/** What it adds to the writes of a decision that a message was counted, or was not. Pure. */
-export function dailyOf(
-  { daily, share }: Counting,
-  cap: number | undefined,
-): { daily?: DailyCount; warned?: SpendWarning } {
-  if (daily === undefined) return {};
-  return share === undefined || cap === undefined ? { daily } : { daily, warned: { share, cap } };
-}
-
-/** True for a message that is in the count of today, which it leaves if it is never sent. Pure. */
-export function isCountedToday(message: Message, now: Instant): boolean {
-  return message.countedDay === dayOf(now);
-}
-
-/** The day without one of the messages that it counted. Pure. */
-export function uncounted(daily: DailyCount): DailyCount {
-  return { ...daily, count: Math.max(0, daily.count - 1) };
-}
-
-/**
- * True if the next call for a message that is about to be claimed is counted already. That of a waiting one is, unless its
- * calls so far used it up; one that was in another worker's hand may have been sent. Pure.
- */
-export function isNextCallCounted(message: Message, now: Instant): boolean {
-  return message.delivery === "QUEUED" && message.countedDay === dayOf(now);
+/** The day without an amount that it counted. Pure. */
+export function uncounted(daily: DailyCount, amount: number): DailyCount {
+  return { ...daily, count: Math.max(0, daily.count - amount) };
 }
 
 function shareOf(count: number, max: number): Share | 0 {
   if (count >= max) return 100;
-  return count * 100 >= max * 80 ? 80 : 0;
+  // Of money there may be so much that a hundred times it is no whole number any more.
+  return count * 5 >= max * 4 ? 80 : 0;
 }

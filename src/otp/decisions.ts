@@ -95,7 +95,7 @@ export type SendResult =
 export function decideSend(
   view: SendView,
   facts: Result<SendFacts>,
-  { claim, policy, limited, limitKeys = [] }: SendTerms,
+  { claim, policy, limited, limitKeys = [], priceOf }: SendTerms,
 ): Decided<SendResult> {
   const { result: door } = decideAdmission(view, facts, claim, policy);
   if (door.kind !== "admitted") return nothing(door);
@@ -110,8 +110,6 @@ export function decideSend(
     : nextDigits(view, phone, policy);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
-  const spent = spendFor({ ...view, phone }, facts.value.tenant, policy, limitKeys);
-  if (!spent.allowed) return spent.decided;
 
   const { phone: number, ...kept } = facts.value;
   const opened: Verification = {
@@ -132,8 +130,10 @@ export function decideSend(
     log: emptyLog,
   };
   const verification = withNote(opened, { kind: "send", outcome: opened.channel }, now);
-  const message = owedMessage(verification, verification.channel, now, spent.day);
-  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, share: spent.share };
+  const spent = spendFor({ ...view, phone }, verification, verification.channel, { policy, limitKeys, priceOf });
+  if (!spent.allowed) return spent.decided;
+  const message = owedMessage(verification, verification.channel, now, spent.taken);
+  const owed: Owed = { verification, message, now, tatsMs: spent.tatsMs, ...spent.shares };
   return {
     writes: {
       verification,

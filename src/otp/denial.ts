@@ -3,10 +3,10 @@
  * nothing of any of them.
  */
 import type { Instant } from "../system.ts";
-import { dailyOf, type Counting } from "./daily-cap.ts";
 import type { spendNamed } from "./named-limit.ts";
 import type { Policy } from "./policy.ts";
 import type { Judgment } from "./pumping-guard.ts";
+import type { Counted } from "./spending.ts";
 import { refused } from "./standing.ts";
 import { nothing } from "./writes.ts";
 
@@ -32,8 +32,7 @@ export function prefixRefused(judgment: Judgment | undefined, policy: Policy) {
   return { writes: { prefix: judgment.change }, result };
 }
 
-/** Refuses for the daily cap. Nothing is spent. */
-export function spendLimited(counting: Extract<Counting, { counted: false }>, cap: number | undefined) {
-  const result = { ...refused("SPEND_LIMIT", { retryAfterMs: counting.retryAfterMs }), share: counting.share };
-  return { writes: dailyOf(counting, cap), result };
+/** Refuses for a cap of the day. Nothing is spent. */
+export function spendLimited({ refusal, writes, share, spendShare }: Extract<Counted, { counted: false }>) {
+  return { writes, result: { kind: "refused", refusal, share, spendShare } as const };
 }

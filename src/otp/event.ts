@@ -9,6 +9,7 @@ import { digest } from "./key-ring.ts";
 import type { Message } from "./message.ts";
 import { maskPhone, type E164 } from "./phone-number.ts";
 import { dayMs } from "./policy.ts";
+import { moneyText } from "./prices.ts";
 import type { PrefixDecision } from "./pumping-guard.ts";
 import { isSandbox, realTenantOf } from "./sandbox.ts";
 import { terminalReason } from "./state.ts";
@@ -119,14 +120,17 @@ export function fraudEvent(tenant: string, prefix: string, decision: PrefixDecis
   };
 }
 
-/** The event of a share of the daily cap that was reached. `day` is the UTC day's number since the epoch. Pure. */
-export function spendEvent(tenant: string, day: number, { share, cap }: SpendWarning, now: Instant): OwedEvent {
+/** The event of a share of a cap that was reached. `day` is the UTC day's number since the epoch. Pure. */
+export function spendEvent(tenant: string, day: number, warning: SpendWarning, now: Instant): OwedEvent {
+  const { share, cap, currency } = warning;
+  const ofMoney = currency === undefined ? [] : [currency];
+  const what = currency === undefined ? { cap } : { cap_amount: moneyText(cap), currency };
   return {
-    id: eventId("spend.warning", tenant, `${day}`, `${share}`, `${cap}`),
+    id: eventId("spend.warning", tenant, `${day}`, `${share}`, `${cap}`, ...ofMoney),
     tenant,
     type: "spend.warning",
     createMs: now,
-    facts: { tenant, share_percent: share, cap, day: new Date(day * dayMs).toISOString().slice(0, 10) },
+    facts: { tenant, share_percent: share, ...what, day: new Date(day * dayMs).toISOString().slice(0, 10) },
     phone: null,
   };
 }

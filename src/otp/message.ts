@@ -36,6 +36,10 @@ export interface Message {
   readonly deadlineMs: Instant;
   /** The UTC day on which the daily cap has counted its next call, or the one under way; null for none. */
   readonly countedDay: number | null;
+  /** The same of its country's cap. */
+  readonly countryDay: number | null;
+  /** What it has reserved of a UTC day under the cap on money, in millionths, likewise. */
+  readonly reserved: { readonly day: number; readonly amount: number } | null;
   /** The provider that took it, or answered last. */
   readonly provider: string | null;
   /** What the provider that took it calls it, as far as that is known; null again once another has answered in vain. */
@@ -97,16 +101,21 @@ const putOffMsMax = 15_000;
 export const retryDelayMs = 500;
 
 /** What is known of a message when it is made. */
-export interface MessageFacts extends Pick<
-  Message,
-  "verificationId" | "copy" | "channel" | "deadlineMs" | "countedDay"
-> {
+export interface MessageFacts
+  extends
+    Pick<Message, "verificationId" | "copy" | "channel" | "deadlineMs" | "countedDay">,
+    Partial<Pick<Message, "countryDay" | "reserved">> {
   readonly now: Instant;
 }
+
+/** What a call has taken of its day is spent once the call may have sent the text. */
+const usedUp = { countedDay: null, countryDay: null, reserved: null } as const;
 
 /** A new message, claimed by the process that creates it: it goes straight to that process's worker. Pure. */
 export function newMessage({ now, ...facts }: MessageFacts): Message {
   return {
+    countryDay: null,
+    reserved: null,
     ...facts,
     delivery: "SENDING",
     calls: 1,
@@ -178,7 +187,7 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
       delivery: forward(message.delivery, outcome.delivery ?? "ACCEPTED"),
       maybeSent: true,
       dueMs: null,
-      countedDay: null,
+      ...usedUp,
       provider,
       providerMessageId: providerName(outcome.providerMessageId),
     };
@@ -225,7 +234,7 @@ export function report(
 
 /** An undelivered message, due at the next provider; or left undelivered when there is none, no call or no time. */
 function failOver(message: Message, providers: number, now: Instant): Message {
-  const inVain = { ...message, failures: message.failures + 1, dueMs: null, countedDay: null };
+  const inVain = { ...message, failures: message.failures + 1, dueMs: null, ...usedUp };
   const other = message.providerIndex + 1;
   const goesOn = inVain.failures < failuresMax && other < providers && now < message.deadlineMs;
   return goesOn ? { ...inVain, delivery: "QUEUED", providerIndex: other, dueMs: now } : inVain;
@@ -242,7 +251,7 @@ function failed(message: Message, outcome: Exclude<SendOutcome, { kind: "accepte
     ...message,
     failures: message.failures + 1,
     maybeSent: message.maybeSent || outcome.kind === "ambiguous",
-    countedDay: outcome.kind === "ambiguous" ? null : message.countedDay,
+    ...(outcome.kind === "ambiguous" ? usedUp : {}),
     recipientRefused: message.recipientRefused && outcome.kind === "refused" && outcome.cause === "recipient",
     provider,
     providerMessageId: null,

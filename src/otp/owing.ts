@@ -4,7 +4,6 @@
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
-import { countMessage, dailyMaxOf, dailyOf, type Share } from "./daily-cap.ts";
 import { limitReached, rateLimited, spendLimited } from "./denial.ts";
 import type { IdempotencyClaim } from "./idempotency.ts";
 import { newMessage, type Message } from "./message.ts";
@@ -14,6 +13,7 @@ import type { Policy } from "./policy.ts";
 import type { Judgment, PrefixRecord } from "./pumping-guard.ts";
 import { spendAll } from "./rate-limit.ts";
 import type { Refusal } from "./reason.ts";
+import { capsOf, countAll, type PriceOf, type Shares, type Taken } from "./spending.ts";
 import type { CallView } from "./standing.ts";
 import type { Verification } from "./verification.ts";
 import type { Decided, PhoneView, Writes } from "./writes.ts";
@@ -26,22 +26,22 @@ export interface SendTerms {
   readonly limited?: Refusal | undefined;
   /** The tenant's limits that the send names. */
   readonly limitKeys?: readonly LimitKey[];
+  /** Needed under a cap on money. */
+  readonly priceOf?: PriceOf | undefined;
 }
 
-/** A message that is owed from now on, in its worker's hand. `share` of the daily cap is to be warned of. */
-export interface Owed {
+/** A message that is owed from now on, in its worker's hand. Shares of caps that it reached are to be warned of. */
+export interface Owed extends Shares {
   readonly verification: Verification;
   readonly message: Message;
   readonly now: Instant;
   /** The TATs of the phone's buckets, this message spent. */
   readonly tatsMs: readonly Instant[];
-  readonly share?: Share | undefined;
 }
 
-export interface Refused {
+export interface Refused extends Shares {
   readonly kind: "refused";
   readonly refusal: Refusal;
-  readonly share?: Share | undefined;
 }
 
 /** Whether the guard judges a send: not one to a number that the operator allows. */
@@ -53,49 +53,50 @@ export function prefixChangeOf(judgment: Judgment | undefined): Pick<Writes, "pr
   return judgment === undefined ? {} : { prefix: judgment.change };
 }
 
-/** What a message spends: of its phone's limits, of those that its send names, and of the daily cap. */
+/** What a message spends: of its phone's limits, of those that its send names, and of the caps of its tenant's day. */
 export type Spending =
   | {
       readonly allowed: true;
       /** The TATs of the phone's buckets, this message spent. */
       readonly tatsMs: readonly Instant[];
-      readonly day: number | null;
-      readonly share: Share | undefined;
-      readonly writes: Pick<Writes, "tats" | "limitTats" | "daily" | "warned">;
+      readonly taken: Taken;
+      readonly shares: Shares;
+      readonly writes: Pick<Writes, "tats" | "limitTats" | "days" | "warned">;
     }
   /** Nothing is spent. */
   | { readonly allowed: false; readonly decided: Decided<Refused> };
 
 /**
- * Spends what one message of a tenant costs, or says why it may not be. In order: the phone's limits, those that are named,
- * the daily cap. Pure.
+ * Spends what the next message of a verification costs, or says why it may not be. In order: the phone's limits, those that are
+ * named, the caps of the day. Pure.
  */
 export function spendFor(
-  { now, phone, daily }: Pick<CallView, "now" | "daily"> & { readonly phone: PhoneView },
-  tenant: string,
-  policy: Policy,
-  limitKeys: readonly LimitKey[] = [],
+  { now, phone, days }: Pick<CallView, "now" | "days"> & { readonly phone: PhoneView },
+  verification: Verification,
+  channel: Channel,
+  { policy, limitKeys = [], priceOf }: Pick<SendTerms, "policy" | "limitKeys" | "priceOf">,
 ): Spending {
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return { allowed: false, decided: rateLimited(spent) };
   const named = spendNamed(limitKeys, phone.limitTats ?? [], now);
   if (!named.allowed) return { allowed: false, decided: limitReached(named) };
-  const cap = dailyMaxOf(tenant, policy);
-  const counting = countMessage(daily, cap, now);
-  if (!counting.counted) return { allowed: false, decided: spendLimited(counting, cap) };
+  const caps = capsOf(verification.tenant, verification.region, policy);
+  const counted = countAll(days, { caps, price: () => priceOf?.(verification, channel) }, now);
+  if (!counted.counted) return { allowed: false, decided: spendLimited(counted) };
   const { tatsMs } = spent;
-  const { day, share } = counting;
+  const { taken, share, spendShare } = counted;
   const limitTats = limitKeys.length === 0 ? {} : { limitTats: named.tats };
-  return { allowed: true, tatsMs, day, share, writes: { tats: tatsMs, ...limitTats, ...dailyOf(counting, cap) } };
+  const writes = { tats: tatsMs, ...limitTats, ...counted.writes };
+  return { allowed: true, tatsMs, taken, shares: { share, spendShare }, writes };
 }
 
-/** The latest message of a verification, by a channel, counted under the daily cap on `day`. Pure. */
+/** The latest message of a verification, by a channel, with what it has taken of the day. Pure. */
 export function owedMessage(
   { id, resends, expireMs }: Verification,
   channel: Channel,
   now: Instant,
-  day: number | null,
+  taken: Taken,
 ): Message {
   const deadlineMs = expireMs - policies.sendLifeMinMs;
-  return newMessage({ verificationId: id, copy: resends, channel, now, deadlineMs, countedDay: day });
+  return newMessage({ verificationId: id, copy: resends, channel, now, deadlineMs, ...taken });
 }

@@ -13,6 +13,14 @@ import type { GuardMode } from "./pumping-guard.ts";
 import { spendableFrom, spendAll, type Limit } from "./rate-limit.ts";
 import { stateAt, type Verification } from "./verification.ts";
 
+/** A cap on money. */
+export interface DailySpend {
+  /** In millionths, 1 or more. */
+  readonly max: number;
+  /** ISO 4217. */
+  readonly currency: string;
+}
+
 export interface Policy {
   /** Digits of a code as long as nothing speaks for more: 6 to 10. */
   readonly codeLength: number;
@@ -36,6 +44,10 @@ export interface Policy {
   readonly dailyMessagesMax: number | undefined;
   /** Calls of a tenant in one UTC day; undefined for no cap. */
   readonly dailyVoiceMax?: number | undefined;
+  /** The same of its messages to some countries, 0 to 100 000 000 each. */
+  readonly countryCaps?: ReadonlyMap<string, number> | undefined;
+  /** What a tenant's messages of one UTC day may cost, and in which currency, or undefined for no cap. */
+  readonly dailySpend?: DailySpend | undefined;
   /** How long a terminal verification stays readable, 24 to 2160 hours in milliseconds. */
   readonly retentionMs: number;
 }

@@ -36,7 +36,7 @@ export type ResendResult = ({ readonly kind: "resent" } & Owed) | Replay | Refus
 export function decideResend(
   view: UpdateView,
   facts: ResendFacts,
-  { claim, policy, limited }: SendTerms,
+  { claim, policy, limited, priceOf }: SendTerms,
 ): Decided<ResendResult> {
   const standing = standingOf(view, claim);
   if (standing.kind !== "pending") return decidedBy(standing);
@@ -52,8 +52,6 @@ export function decideResend(
   const stopped = prefixRefused(judgment, policy);
   if (stopped !== undefined) return stopped;
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
-  const spent = spendFor({ ...view, phone }, verification.tenant, policy);
-  if (!spent.allowed) return spent.decided;
 
   const resends = verification.resends + 1;
   const nextResendMs = now + (policy.resendGapsMs[resends] ?? 0);
@@ -62,7 +60,9 @@ export function decideResend(
     { kind: "resend", outcome: channel.value },
     now,
   );
-  const message = owedMessage(resent, channel.value, now, spent.day);
+  const spent = spendFor({ ...view, phone }, resent, channel.value, { policy, priceOf });
+  if (!spent.allowed) return spent.decided;
+  const message = owedMessage(resent, channel.value, now, spent.taken);
   return {
     writes: {
       verification: resent,
@@ -71,7 +71,7 @@ export function decideResend(
       ...prefixChangeOf(judgment),
       ...recordOf(claim, resent.id, null, now),
     },
-    result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, share: spent.share },
+    result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, ...spent.shares },
   };
 }
 

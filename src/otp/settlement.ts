@@ -4,7 +4,6 @@
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
-import { uncounted, type DailyCount } from "./daily-cap.ts";
 import { callOutcome, type CallOutcome } from "./log.ts";
 import {
   forward,
@@ -16,9 +15,11 @@ import {
   type Message,
   type Report,
 } from "./message.ts";
+import type { Days } from "./daily-cap.ts";
 import { limitsFor, type Policy } from "./policy.ts";
 import { providerName } from "./provider-text.ts";
 import { giveBackAll } from "./rate-limit.ts";
+import { givenBack, nothingTaken, withGivenBack } from "./spending.ts";
 import { end, stateAt, withNote, type Verification } from "./verification.ts";
 import { nothing, type Decided, type PhoneView } from "./writes.ts";
 
@@ -27,8 +28,8 @@ export interface SettleView {
   readonly message: Message;
   readonly verification: Verification;
   readonly phone: PhoneView;
-  /** The day that the message is counted on; undefined when it is on none, or on one that is over. */
-  readonly daily?: DailyCount | undefined;
+  /** The counts of today that the message is in; undefined when it is in none. */
+  readonly days?: Days | undefined;
 }
 
 /** A message and its verification after a provider's answer was noted. */
@@ -81,7 +82,7 @@ function noted<View extends SettleView>(view: View, outcome: CallOutcome, provid
 
 /** The message as it has become, and what follows from that for its verification and its phone. */
 function concluded(
-  { now, verification, phone, daily: day }: SettleView,
+  { now, verification, phone, message: before, days }: SettleView,
   message: Message,
   policy: Policy,
 ): Decided<Settled> {
@@ -97,14 +98,13 @@ function concluded(
   // A success gives back all messages that the verification still counts, so this one would come back twice.
   const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
   const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
-  const daily = day === undefined ? undefined : uncounted(day);
-  const uncountedMessage: Message = { ...message, countedDay: null };
+  const uncountedMessage: Message = { ...message, ...nothingTaken };
   return {
     writes: {
       message: uncountedMessage,
       verification: withdrawn,
       ...(comesBackOtherwise ? {} : { tats }),
-      ...(daily === undefined ? {} : { daily }),
+      ...(days === undefined ? {} : { days: withGivenBack(days, givenBack(before, verification.region, now)) }),
     },
     result: { message: uncountedMessage, verification: withdrawn },
   };

@@ -3,7 +3,7 @@
  * call with the same Idempotency-Key was answered, whether there is such a verification, and whether it is still pending.
  */
 import type { Instant } from "../system.ts";
-import type { DailyCount } from "./daily-cap.ts";
+import type { Days } from "./daily-cap.ts";
 import type { Verdict } from "./destination.ts";
 import { precedentOf, type IdempotencyClaim, type IdempotencyRecord, type StoredAnswer } from "./idempotency.ts";
 import type { PrefixRecord } from "./pumping-guard.ts";
@@ -40,8 +40,8 @@ export interface CallView {
   readonly prefix?: PrefixRecord | undefined;
   /** For a send or resend: what the longest entry of the lists says of the number; undefined when there is none. */
   readonly verdict?: Verdict | undefined;
-  /** For a send or resend: the tenant's day; present under a daily cap. */
-  readonly daily?: DailyCount | undefined;
+  /** For a send or resend: the tenant's day, as far as it is under caps. */
+  readonly days?: Days | undefined;
 }
 
 /** What a send is shown beside that. */

@@ -3,7 +3,7 @@
  * as one transaction.
  */
 import type { Instant } from "../system.ts";
-import type { DailyCount, SpendWarning } from "./daily-cap.ts";
+import type { Days, SpendWarning } from "./daily-cap.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import type { Message } from "./message.ts";
 import type { LimitTats } from "./named-limit.ts";
@@ -27,10 +27,10 @@ export interface Writes {
   readonly record?: IdempotencyRecord;
   /** A code that was compared, for its tenant's count. */
   readonly guess?: { readonly tenant: string; readonly isRight: boolean };
-  /** The tenant's day under the daily cap. */
-  readonly daily?: DailyCount;
-  /** The share of the daily cap that was reached with it. */
-  readonly warned?: SpendWarning;
+  /** The tenant's counts of the day that changed. */
+  readonly days?: Days;
+  /** The shares of caps that were reached with them. */
+  readonly warned?: readonly SpendWarning[];
 }
 
 /** A decision: what to write, and what to answer. */

@@ -4,9 +4,9 @@
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Channel } from "../otp/channel.ts";
-import type { Share } from "../otp/daily-cap.ts";
 import { resendsLeft, type Policy } from "../otp/policy.ts";
 import { ok, type Refusal, type Result } from "../otp/reason.ts";
+import type { PriceOf, Shares } from "../otp/spending.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import type { Replay } from "../otp/standing.ts";
 import type { Verification } from "../otp/verification.ts";
@@ -24,8 +24,10 @@ export interface ActTools {
   readonly handOver: HandOver;
   /** The channels that a provider is configured for. */
   readonly channelsOn: readonly Channel[];
-  /** Called once a tenant and day when a share of its daily cap is reached. */
-  readonly onDailyShare: (tenant: string, share: Share) => void;
+  /** Tells what a message may cost; absent without prices. */
+  readonly priceOf?: PriceOf | undefined;
+  /** Called with the outcome of each send and resend; shares of caps that were reached are in it once a tenant and day. */
+  readonly onShares: (tenant: string, shares: Shares) => void;
 }
 
 /** The claim of a call, if it has an Idempotency-Key. `fields` are the request's, in a fixed order. */

@@ -1,12 +1,12 @@
 /**
  * Tries of a provider: an operator has one fixed text sent, to see what a gateway makes of it. Each costs what a message does,
- * so it counts under the daily cap of the tenant `default`, and there are few of them.
+ * so it counts under the caps of the tenant `default`, and there are few of them.
  */
-import { countMessage, dailyMaxOf, dailyOf } from "../otp/daily-cap.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { phoneIndex } from "../otp/phone-number.ts";
 import { dayMs, type Policy } from "../otp/policy.ts";
 import { spendAll, type Limit } from "../otp/rate-limit.ts";
+import { capsOf, countAll, type Bill } from "../otp/spending.ts";
 import { nothing, type Decided } from "../otp/writes.ts";
 import type { SendView } from "../otp/standing.ts";
 import type { Store } from "../store/store.ts";
@@ -29,22 +29,30 @@ export function spendTry({
   store,
   keys,
   policy,
+  region,
+  price,
 }: {
   store: Store;
   keys: KeyRing;
   policy: Policy;
+  /** The country that it goes to. */
+  region: string;
+  /** What it may cost, in millionths. */
+  price: Bill["price"];
 }): Promise<TryVerdict> {
   const indexes = keys.all.map((key) => phoneIndex(key, defaultTenant, triesOf));
   const phone = { indexes, kid: keys.current.kid, knownUser: false, buckets: 1 };
-  const max = dailyMaxOf(defaultTenant, policy);
-  const scope = { tenant: defaultTenant, slot: undefined, phone, dailyMax: max };
-  return store.openVerification(scope, (view) => decideTry(view, max));
+  const bill = { caps: capsOf(defaultTenant, region, policy), price };
+  const scope = { tenant: defaultTenant, slot: undefined, phone, caps: bill.caps };
+  return store.openVerification(scope, (view) => decideTry(view, bill));
 }
 
-function decideTry(view: SendView, max: number | undefined): Decided<TryVerdict> {
+function decideTry(view: SendView, bill: Bill): Decided<TryVerdict> {
   const spending = spendAll([tryLimit], view.phone?.tats ?? [], view.now);
   if (!spending.allowed) return nothing({ allowed: false, by: "tries", retryAfterMs: spending.retryAfterMs });
-  const counting = countMessage(view.daily, max, view.now);
-  if (!counting.counted) return nothing({ allowed: false, by: "daily-cap", retryAfterMs: counting.retryAfterMs });
-  return { writes: { tats: spending.tatsMs, ...dailyOf(counting, max) }, result: { allowed: true } };
+  const counted = countAll(view.days, bill, view.now);
+  if (!counted.counted) {
+    return nothing({ allowed: false, by: "daily-cap", retryAfterMs: counted.refusal.retryAfterMs ?? 0 });
+  }
+  return { writes: { tats: spending.tatsMs, ...counted.writes }, result: { allowed: true } };
 }

@@ -2,10 +2,10 @@
  * Resend: the same code is owed once more.
  */
 import { channelName, channelsFor } from "../otp/channel.ts";
-import { dailyMaxOf } from "../otp/daily-cap.ts";
 import { listedNumber } from "../otp/destination.ts";
 import { openPhone, readNumber, type E164 } from "../otp/phone-number.ts";
 import { decideResend } from "../otp/resending.ts";
+import { capsOf } from "../otp/spending.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { UpdateScope } from "../store/store.ts";
 import { answer, claimOf, policyOf, replaySent, scopeOf, type ActTools } from "./act.ts";
@@ -13,7 +13,7 @@ import type { Answer, Caller, ResendCommand, Sent } from "./calls.ts";
 import { keptIfSpent } from "./call-limits.ts";
 
 export async function resend(tools: ActTools, caller: Caller, { id, channel }: ResendCommand): Promise<Answer<Sent>> {
-  const { store, keys, channelsOn } = tools;
+  const { store, keys, channelsOn, priceOf } = tools;
   const { tenant, permit } = caller;
   const asked = channel === "" ? undefined : channelName(channel);
   // Without a channel it is the request of those who know of none.
@@ -24,18 +24,18 @@ export async function resend(tools: ActTools, caller: Caller, { id, channel }: R
     ...scopeOf(tools, caller, id, claim),
     withPrefix: true,
     numberOf: (v) => listedNumber(v.tenant, phoneOf(v)),
-    dailyMax: dailyMaxOf(tenant, policy),
+    capsOf: ({ region }) => capsOf(tenant, region, policy),
   };
   const facts = {
     channel: asked,
     offered: channelsFor(channelsOn, caller.channels),
     numberOf: (v: Verification) => readNumber(phoneOf(v)),
   };
-  const terms = { claim, policy, limited: permit?.refusal };
+  const terms = { claim, policy, limited: permit?.refusal, priceOf };
   const deciding = store.updateVerification(scope, (view) => decideResend(view, facts, terms));
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);
-  if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
+  tools.onShares(tenant, decided);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
   return tools.handOver(decided, { claim });
 }

@@ -3,7 +3,6 @@
  */
 import { channelName, channelRefused, channelsFor, findChannel } from "../otp/channel.ts";
 import { saltBytes } from "../otp/code.ts";
-import { dailyMaxOf } from "../otp/daily-cap.ts";
 import { decideSend, type SendFacts } from "../otp/decisions.ts";
 import { admitNumber, listedNumber } from "../otp/destination.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
@@ -12,6 +11,7 @@ import { parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Result } from "../otp/reason.ts";
 import { isSandbox } from "../otp/sandbox.ts";
+import { capsOf } from "../otp/spending.ts";
 import { canonicalBind } from "../otp/verification.ts";
 import type { OpenScope, PhoneRef } from "../store/store.ts";
 import { answer, claimOf, replaySent, type ActTools } from "./act.ts";
@@ -28,7 +28,7 @@ export interface SendTools extends ActTools {
 }
 
 export async function send(tools: SendTools, caller: Caller, command: SendCommand): Promise<Answer<Sent>> {
-  const { store, tenantOf, keys } = tools;
+  const { store, tenantOf, keys, priceOf } = tools;
   const { tenant, isPublishable, address, permit, idempotencyKey } = caller;
   const botGate = isPublishable ? tools.botGate : undefined;
   const named = limitKeysOf(keys, tenantOf(tenant), command.limitKeys ?? {});
@@ -48,16 +48,16 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
       ? { ...phoneRefOf(keys, policy, facts.value), limits: limitRefs(limitKeys), hasWebhooks }
       : undefined,
     number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
-    dailyMax: facts.ok ? dailyMaxOf(tenant, policy) : undefined,
+    caps: facts.ok ? capsOf(tenant, facts.value.phone.region, policy) : undefined,
   };
   const limited = permit?.refusal;
-  const terms = { claim, policy, limited, limitKeys };
+  const terms = { claim, policy, limited, limitKeys, priceOf };
   const open = () => store.openVerification(scope, (view) => decideSend(view, facts, terms));
   const gated = { tenant, address, facts, claim, policy, token: command.challengeToken, limited };
   const deciding = botGate === undefined ? open() : botGate(gated, open);
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);
-  if (decided.share !== undefined) tools.onDailyShare(tenant, decided.share);
+  tools.onShares(tenant, decided);
   if (decided.kind === "refused") {
     const { refusal } = decided;
     if (refusal.reason === "PHONE_RATE_LIMITED" && facts.ok && !isSandbox(tenant)) {

@@ -2,6 +2,7 @@
  * The one place where a decision becomes changes, for every database.
  */
 import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
+import { dayOf } from "../otp/policy.ts";
 import { isTrip, recordOutcome, type PrefixChange } from "../otp/pumping-guard.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Decided, Writes } from "../otp/writes.ts";
@@ -38,15 +39,14 @@ export function apply<R>(
   if (ref?.hasWebhooks === true) {
     for (const event of eventsOf(writes, { verification: before, message, now: unit.now })) unit.owe(event);
   }
-  putDay(unit, tenant, writes);
+  putDays(unit, tenant, writes);
   return result;
 }
 
-/** Writes a tenant's day, and the event of a share of its cap that was reached. */
-export function putDay(unit: UnitOfWork, tenant: string, { daily, warned }: Pick<Writes, "daily" | "warned">): void {
-  if (daily === undefined) return;
-  unit.putDay(tenant, daily);
-  if (warned !== undefined) unit.owe(spendEvent(tenant, daily.day, warned, unit.now));
+/** Writes counts of a tenant's day, and the events of shares of its caps that were reached. */
+export function putDays(unit: UnitOfWork, tenant: string, writes: Pick<Writes, "days" | "warned">): void {
+  for (const [kind, daily] of writes.days ?? []) unit.putDay(tenant, kind, daily);
+  for (const warning of writes.warned ?? []) unit.owe(spendEvent(tenant, dayOf(unit.now), warning, unit.now));
 }
 
 /** Writes a change to a prefix, and the event of a trip. */

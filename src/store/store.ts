@@ -21,11 +21,11 @@
  *
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
-import type { Share } from "../otp/daily-cap.ts";
 import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView } from "../otp/standing.ts";
+import type { Bill, Cap, Shares } from "../otp/spending.ts";
 import type { Guesses } from "../otp/spraying.ts";
 import type { UpdateView } from "../otp/standing.ts";
 import type { GuardMode, PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
@@ -114,8 +114,8 @@ export interface OpenScope {
   readonly phone: PhoneRef | undefined;
   /** The number to look up in the tenant's lists; undefined where no list is asked. */
   readonly number?: string | undefined;
-  /** The tenant's daily cap: under one the view is to hold the tenant's day. */
-  readonly dailyMax?: number | undefined;
+  /** The caps that it is counted under: the view is to hold their counts. */
+  readonly caps?: readonly Cap[] | undefined;
 }
 
 export interface UpdateScope {
@@ -127,18 +127,19 @@ export interface UpdateScope {
   readonly withPrefix?: boolean;
   /** Tells the number to look up in the tenant's lists. Pure. */
   readonly numberOf?: (verification: Verification) => string | undefined;
-  /** The tenant's daily cap: under one the view is to hold the tenant's day. */
-  readonly dailyMax?: number | undefined;
+  /** Tells the caps that it is counted under: the view is to hold their counts. Pure. */
+  readonly capsOf?: (verification: Verification) => readonly Cap[];
 }
 
-/** A message in hand: claimed, and to be settled before its lease (`message.dueMs`) ends. */
-export interface Job {
+/**
+ * A message in hand: claimed, and to be settled before its lease (`message.dueMs`) ends. Shares of caps that it reached are
+ * there where operators have not been warned of them yet.
+ */
+export interface Job extends Shares {
   readonly message: Message;
   readonly verification: Verification;
   /** When it was claimed. */
   readonly now: Instant;
-  /** The share of the daily cap that it reached, where operators have not been warned of it yet. */
-  readonly share?: Share | undefined;
 }
 
 /** The messages that are still to be handed to a provider. */
@@ -242,14 +243,14 @@ export interface Store {
   /**
    * Claims up to `max` messages that are due, each for one worker alone. `decideLate` decides instead about those past
    * their deadline, those whose verification is no longer pending, and those that find no room under their tenant's daily
-   * cap (otp/daily-cap.ts), whose detail says so. It must leave them not due. `dailyMaxOf` tells a tenant's cap, undefined
-   * for none. Both are pure.
+   * cap (otp/daily-cap.ts), whose detail says so. It must leave them not due. `billOf` tells what a message is
+   * counted by. Both are pure.
    */
   claimMessages(
     max: number,
     phoneOf: PhoneOf,
     decideLate: (view: SettleView) => Decided<unknown>,
-    dailyMaxOf: (tenant: string) => number | undefined,
+    billOf: (verification: Verification, message: Message) => Bill,
   ): Promise<Job[]>;
 
   /** Gives claimed messages back unsent, due at once. One that is no longer claimed by this very claim is left alone. */

@@ -2,7 +2,7 @@
  * What an act declares and what it works on. The acts of acts.ts are written once, against these two shapes; a database
  * (engine.ts) supplies the unit of work.
  */
-import type { DailyCount } from "../otp/daily-cap.ts";
+import type { DailyCount, CountKind } from "../otp/daily-cap.ts";
 import type { Verdict } from "../otp/destination.ts";
 import type { OwedEvent } from "../otp/event.ts";
 import type { IdempotencyRecord, Slot } from "../otp/idempotency.ts";
@@ -42,11 +42,11 @@ export interface UnitOfWork extends PhoneRows {
   verdict(tenant: string, number: string): Verdict | undefined;
 
   /**
-   * A tenant's messages of today, at least as many as there are: what an instance has taken for itself in advance (a lot, on
-   * PostgreSQL) counts as used. Exact where the next message is to be warned of or refused.
+   * A count of a tenant's today. Of its messages at least as many as there are: what an instance has taken for itself in advance
+   * (a lot, on PostgreSQL) counts as used. Exact where the next message is to be warned of or refused.
    */
-  day(tenant: string): DailyCount;
-  putDay(tenant: string, day: DailyCount): void;
+  day(tenant: string, kind: CountKind): DailyCount;
+  putDay(tenant: string, kind: CountKind, day: DailyCount): void;
 
   prefix(name: PrefixName): PrefixRecord;
   /** Its decisions go to `StoreWatchers.onPrefix` once they are durable. */
@@ -72,16 +72,17 @@ export interface Act<T> {
   /** The number that it asks the lists about. */
   number?(unit: UnitOfWork): ListedNumber | undefined;
   prefix?(unit: UnitOfWork): PrefixName | undefined;
-  /** What it does with a tenant's day. */
-  daily?(unit: UnitOfWork): DayUse | undefined;
+  /** What it does with a tenant's day, each count once. */
+  daily?(unit: UnitOfWork): readonly DayUse[];
   /** Pure but for what it does to the unit; may be run again on a fresh one. */
   run(unit: UnitOfWork): T;
 }
 
-/** What an act does with a tenant's day. */
+/** What an act does with a count of a tenant's day. */
 export interface DayUse {
   readonly tenant: string;
-  /** The cap under which it may count one message; undefined where it can only give one back. */
+  readonly kind: CountKind;
+  /** The cap under which it may count a message; undefined where it can only give one back. */
   readonly max: number | undefined;
 }
 

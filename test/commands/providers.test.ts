@@ -106,12 +106,13 @@ describe("providers try", () => {
   });
 });
 
+const toNetherlands = { region: "NL", price: () => undefined };
 const policyOf = (dailyMessagesMax: number): Policy => ({ ...configOf({}).policy, dailyMessagesMax });
 
 test("at the daily cap of the tenant default nothing is tried, and each try counts under it", async () => {
   const system = createManualSystem();
   const store = await openSqlite({ path: join(folder, "tries.db"), system, exclusive: false });
-  const options = { store, keys: createKeyRing([Buffer.alloc(32, 1)]), policy: policyOf(2) };
+  const options = { store, keys: createKeyRing([Buffer.alloc(32, 1)]), policy: policyOf(2), ...toNetherlands };
   expect([await spendTry(options), await spendTry(options)]).toEqual([{ allowed: true }, { allowed: true }]);
   expect(await spendTry(options)).toEqual({ allowed: false, by: "daily-cap", retryAfterMs: 12 * 3_600_000 });
   system.advance(12 * 3_600_000);
@@ -124,7 +125,8 @@ test("there are ten tries at once and ten a day, whatever the key was before", a
   const store = await openSqlite({ path: join(folder, "tries.db"), system, exclusive: false });
   const policy = policyOf(1_000);
   const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
-  const spend = async (ring = createKeyRing([older])) => (await spendTry({ store, keys: ring, policy })).allowed;
+  const spend = async (ring = createKeyRing([older])) =>
+    (await spendTry({ store, keys: ring, policy, ...toNetherlands })).allowed;
   for (let i = 0; i < tryLimit.burst; i++) expect(await spend()).toBe(true);
   expect(await spend()).toBe(false);
   expect(await spend(createKeyRing([newer, older]))).toBe(false);

@@ -63,6 +63,8 @@ code_length_max  8                     default
 ttl_seconds      600                   default
 max_attempts     5                     default
 daily_cap        none                  default
+country_caps     none                  default
+daily_spend_cap  none                  default
 limits           none                  default
 fraud_guard      observe               default
 audience         ${name.padEnd(20)}  default

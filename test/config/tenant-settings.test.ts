@@ -177,9 +177,9 @@ describe("a record", () => {
   });
 });
 
-test("every setting but limits, audience and origins stands in for a variable of the operator's", () => {
+test("every setting but country caps, limits, audience and origins stands in for a variable of the operator's", () => {
   const own = settingNames.filter((name) => settingVariables[name] === undefined);
-  expect(own).toEqual(["limits", "audience", "origins"]);
+  expect(own).toEqual(["country_caps", "limits", "audience", "origins"]);
 });
 
 test("a brand outside GSM-7 and a dear text are warned of", () => {

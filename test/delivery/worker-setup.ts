@@ -111,7 +111,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       callsMax: placesMax,
       phoneOf: acts.phoneOf,
       onCall: (provider, outcome) => void calls.push(`${provider} ${outcome.kind}`),
-      onDailyShare: () => {},
+      onShares: () => {},
       onFault: (error) => void faults.push(error),
     });
     workers.push(worker);

@@ -3,7 +3,7 @@
  * scrape has, with labels that they have and values that these can take, and the document leaves none out.
  */
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { reasons } from "../../src/otp/reason.ts";
@@ -12,11 +12,12 @@ import { parseExposition, scrape, type Exposition } from "../support/readers/exp
 import { wrongCode } from "../support/data/phones.ts";
 import { readQuery, type Query } from "../support/readers/promql.ts";
 import { surfaces, type Rpc, type Surface } from "../support/clients/surfaces.ts";
-import { startWorld, type World } from "../support/service/world.ts";
+import { startWorld, temporaryFolder, type World } from "../support/service/world.ts";
 
 const docs = join(import.meta.dirname, "../../docs");
 const read = (path: string) => readFileSync(join(docs, path), "utf8");
 
+let folder: string;
 let world: World;
 let text: string;
 /** Before anything happened, and after a little of it. */
@@ -26,7 +27,10 @@ let scraped: Exposition;
 const labelsOf = new Map<string, Map<string, Set<string>>>();
 
 beforeAll(async () => {
-  world = await startWorld();
+  folder = temporaryFolder();
+  const prices = join(folder, "prices.json");
+  writeFileSync(prices, JSON.stringify({ currency: "EUR", prices: [{ country: "*", per_segment: "0.0825" }] }));
+  world = await startWorld({ OTP_PRICES_FILE: prices });
   fresh = await scrape(world.url);
   const [rest] = surfaces as readonly [Surface];
   const call = (rpc: Rpc, message: Record<string, string>) => rest.call(world.url, rpc, message, { key: world.key });
@@ -45,7 +49,10 @@ beforeAll(async () => {
     for (const [label, value] of Object.entries(labels)) known.set(label, (known.get(label) ?? new Set()).add(value));
   }
 });
-afterAll(() => world.stop());
+afterAll(async () => {
+  await world.stop();
+  rmSync(folder, { recursive: true, force: true });
+});
 
 /** What a scrape adds by itself. */
 const ofPrometheus = new Set(["job", "instance"]);
@@ -209,6 +216,12 @@ describe("docs/metrics.md", () => {
       });
     expect(Object.fromEntries(rows)).toEqual(Object.fromEntries(there));
     expect(rows).toHaveLength(there.length);
+  });
+
+  test("has what two messages cost", () => {
+    const costs = scraped.samples.filter(({ name }) => name === "otp_cost_total");
+    expect(costs).toMatchObject([{ labels: { provider: "test", channel: "sms", currency: "EUR" } }]);
+    expect(costs[0]?.value).toBeCloseTo(0.165, 9);
   });
 
   test("names what comes with them, and queries, that there are", () => {

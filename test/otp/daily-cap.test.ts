@@ -2,13 +2,14 @@
  * The daily cap: which messages count on a UTC day, which leave the count, and when operators are warned.
  */
 import { describe, expect, test } from "vitest";
-import { dailyMaxOf, isNextCallCounted, countMessage, type DailyCount } from "../../src/otp/daily-cap.ts";
+import { countMessage, type DailyCount, type Days } from "../../src/otp/daily-cap.ts";
 import { decideSend } from "../../src/otp/decisions.ts";
 import { decideResend } from "../../src/otp/resending.ts";
-import { claim as claimed, settle, unclaim, type SendOutcome } from "../../src/otp/message.ts";
+import { claim as claimed, settle, unclaim, type Message, type SendOutcome } from "../../src/otp/message.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { decideSettle } from "../../src/otp/settlement.ts";
+import { capsOf, countAll, takenForNextCall } from "../../src/otp/spending.ts";
 import {
   claim,
   dayMs,
@@ -31,6 +32,9 @@ const dailyOf = (count: number, warned: number = 0, warnedCap = warned === 0 ? 0
   warned: warned as DailyCount["warned"],
   warnedCap,
 });
+const daysOf = (daily: DailyCount): Days => new Map([["messages", daily]]);
+const isNextCallCounted = (message: Message, now: number) =>
+  takenForNextCall(message).countedDay === Math.floor(now / dayMs);
 const capped: Policy = { ...policy, dailyMessagesMax: 10 };
 
 describe("a message under the cap", () => {
@@ -52,7 +56,6 @@ describe("a message under the cap", () => {
     const counting = countMessage(dailyOf(count, warned), max, testEpochMs);
     expect(counting).toEqual({
       counted: true,
-      day,
       daily: dailyOf(countAfter, warnedAfter, warnedAfter === 0 ? 0 : max),
       ...(share === undefined ? {} : { share }),
     });
@@ -107,8 +110,14 @@ describe("a message under the cap", () => {
   });
 
   test("is not asked for without a cap or in the sandbox, and is never taken unseen", () => {
-    expect(countMessage(undefined, undefined, testEpochMs)).toEqual({ counted: true, day: null });
-    expect([dailyMaxOf("default", capped), dailyMaxOf("default+test", capped)]).toEqual([10, undefined]);
+    const free = { caps: [], price: () => undefined };
+    expect(countAll(undefined, free, testEpochMs)).toMatchObject({
+      counted: true,
+      taken: { countedDay: null },
+      writes: {},
+    });
+    expect(capsOf("default", "NL", capped)).toEqual([{ kind: "messages", max: 10 }]);
+    expect(capsOf("default+test", "NL", capped)).toEqual([]);
     expect(() => countMessage(undefined, 10, testEpochMs)).toThrow(/count/);
     expect(() => countMessage(dailyOf(0), 10, midnight)).toThrow(/count/);
   });
@@ -118,13 +127,13 @@ describe("a send and a resend", () => {
   const verification = verificationOf();
   const due = testEpochMs + 30 * secondMs;
   const send = (daily: DailyCount, phone = freshPhone, rules = capped) =>
-    decideSend({ now: testEpochMs, phone, daily }, ok(sendFacts), { claim, policy: rules });
+    decideSend({ now: testEpochMs, phone, days: daysOf(daily) }, ok(sendFacts), { claim, policy: rules });
   const resend = (daily: DailyCount, phone = freshPhone) =>
-    decideResend({ now: due, verification, phone, daily }, sameChannel, { claim, policy: capped });
+    decideResend({ now: due, verification, phone, days: daysOf(daily) }, sameChannel, { claim, policy: capped });
 
   test("count the message they owe", () => {
     for (const { writes, result } of [send(dailyOf(7)), resend(dailyOf(7))]) {
-      expect(writes.daily).toEqual(dailyOf(8, 80));
+      expect(writes.days).toEqual(daysOf(dailyOf(8, 80)));
       expect(writes.message?.countedDay).toBe(day);
       expect(result).toMatchObject({ share: 80 });
     }
@@ -143,12 +152,12 @@ describe("a send and a resend", () => {
   test("are refused for the phone's limits first, and then count nothing", () => {
     const full = exhaustedPhone(due).view;
     expect(send(dailyOf(10, 100), full).result).toMatchObject({ refusal: { reason: "PHONE_RATE_LIMITED" } });
-    expect(resend(dailyOf(9), full).writes).not.toHaveProperty("daily");
+    expect(resend(dailyOf(9), full).writes).not.toHaveProperty("days");
   });
 
   test("take none without a cap", () => {
     const { writes } = send(dailyOf(3), freshPhone, policy);
-    expect([writes.daily, writes.message?.countedDay]).toEqual([undefined, null]);
+    expect([writes.days, writes.message?.countedDay]).toEqual([undefined, null]);
   });
 });
 
@@ -156,7 +165,7 @@ describe("a message that a provider answered", () => {
   const inHand = messageOf({ countedDay: day });
   const answered = (outcome: SendOutcome, daily: DailyCount | undefined, now = testEpochMs) =>
     decideSettle(
-      { now, message: inHand, verification: verificationOf(), phone: freshPhone, daily },
+      { now, message: inHand, verification: verificationOf(), phone: freshPhone, days: daily && daysOf(daily) },
       { outcome, provider: "one", providers: 1 },
       capped,
     );
@@ -164,9 +173,9 @@ describe("a message that a provider answered", () => {
   test("leaves the count when it is proven never to have left, once, while its day lasts", () => {
     const refused: SendOutcome = { kind: "refused", cause: "recipient", detail: "no" };
     const { writes } = answered(refused, dailyOf(4, 80));
-    expect([writes.daily, writes.message?.countedDay]).toEqual([dailyOf(3, 80), null]);
+    expect([writes.days, writes.message?.countedDay]).toEqual([daysOf(dailyOf(3, 80)), null]);
     // The store hands the day in only while it is the message's own.
-    expect(answered(refused, undefined, midnight).writes).not.toHaveProperty("daily");
+    expect(answered(refused, undefined, midnight).writes).not.toHaveProperty("days");
   });
 
   test.each<[SendOutcome, number | null]>([
@@ -177,7 +186,7 @@ describe("a message that a provider answered", () => {
     [{ kind: "throttled", detail: "slow" }, day],
   ])("%j keeps the count, and leaves day %s to its next call", (outcome, countedDay) => {
     const { writes } = answered(outcome, dailyOf(4));
-    expect([writes.daily, writes.message?.countedDay]).toEqual([undefined, countedDay]);
+    expect([writes.days, writes.message?.countedDay]).toEqual([undefined, countedDay]);
   });
 });
 

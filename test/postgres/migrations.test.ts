@@ -96,7 +96,9 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   await read(`DROP INDEX idempotency_bare`);
   await read(`DROP TABLE counters, counter_lots`);
   await read(`DROP FUNCTION follow_counters, follow_daily_messages CASCADE`);
-  await read(`ALTER TABLE messages DROP COLUMN channel`);
+  await read(
+    `ALTER TABLE messages DROP COLUMN channel, DROP COLUMN country_day, DROP COLUMN reserved_day, DROP COLUMN reserved`,
+  );
   await read(`ALTER TABLE verifications DROP COLUMN channel`);
   await read(`ALTER TABLE verifications DROP COLUMN log`);
   await read(`ALTER TABLE api_keys DROP COLUMN channels`);

@@ -1,18 +1,30 @@
 /**
  * Races, run from another process over 50 connections and every surface at once: the limits hold however many ask.
  */
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { rowOf, stateNumbers } from "../support/databases/rows.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces } from "../support/clients/surfaces.ts";
 import { fireVolley, tally, type Shot } from "../support/clients/volley.ts";
-import { startWorld, type World } from "../support/service/world.ts";
+import { runHere } from "../support/service/command-line.ts";
+import { startWorld, temporaryFolder, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeEach(async () => {
   world = await startWorld({ OTP_PHONE_LIMITS: "100@1m" });
 });
 afterEach(() => world.stop());
+
+/** Runs a command that succeeds, beside the server. */
+async function otpd(...args: string[]): Promise<void> {
+  const { database } = world;
+  vi.stubEnv("OTP_DATABASE_URL", database.kind === "postgres" ? database.url : `file:${database.path}`);
+  const { code, errors } = await runHere(args);
+  vi.unstubAllEnvs();
+  if (code !== 0) throw new Error(errors);
+}
 
 const connections = 50;
 const volley = (shots: readonly Shot[], key = world.key) => fireVolley({ url: world.url, key, connections, shots });
@@ -94,6 +106,32 @@ test("of 1,000 sends at once to as many phones, the day's cap of 137 go out, and
   expect(world.network.received).toHaveLength(137);
   const warned = world.observed.filter(({ event }) => event === "dailyShare").map((observed) => observed.with[1]);
   expect(warned).toEqual([80, 100]);
+});
+
+test("of 1,000 sends at once to as many phones, their country's cap of 137 go out, and to another country the next", async () => {
+  await otpd("tenants", "set", "default", "--country-cap", "NL=137");
+  const phones = Array.from({ length: 1_000 }, newPhone);
+  const hits = await volley(phones.map((phone) => ({ rpc: "SendOtp", message: { phone } })));
+  expect(tally(hits)).toEqual({ OK: 137, SPEND_LIMIT: 863 });
+  expect(world.network.received).toHaveLength(137);
+  const { value } = await connectByFetch.call(world.url, "SendOtp", { phone: "+4915123456789" }, { key: world.key });
+  expect(value?.["state"]).toBe("STATE_PENDING");
+});
+
+test("of 1,000 sends at once to as many phones, those go out that a cap on money pays for", async () => {
+  await world.stop();
+  const prices = join(temporaryFolder(), "prices.json");
+  writeFileSync(prices, JSON.stringify({ currency: "EUR", prices: [{ country: "*", per_segment: "0.0730" }] }));
+  // 137 times 7.3 cents are 10.001.
+  world = await startWorld({ OTP_PRICES_FILE: prices, OTP_DAILY_SPEND_CAP: "10.05" });
+  const hits = await volley(Array.from({ length: 1_000 }, () => ({ rpc: "SendOtp", message: { phone: newPhone() } })));
+  expect(tally(hits)).toEqual({ OK: 137, SPEND_LIMIT: 863 });
+  expect(world.network.received).toHaveLength(137);
+  const warned = world.observed.filter(({ event }) => event === "dailyShare").map((observed) => observed.with);
+  expect(warned).toEqual([
+    ["default", 80, "10.05 EUR"],
+    ["default", 100, "10.05 EUR"],
+  ]);
 });
 
 test("of 100 resends at once one goes out", async () => {

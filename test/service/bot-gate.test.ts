@@ -37,7 +37,7 @@ beforeAll(async () => {
     sendWaitMs: 0,
     channelsOn: ["sms"],
     issuer: "otpd",
-    onDailyShare: () => {},
+    onShares: () => {},
     botCheck: createBotCheck(settings, () => {}),
   });
 });

@@ -99,7 +99,7 @@ async function play(steps: readonly Step[], present: readonly Name[]): Promise<M
     sendWaitMs: 0,
     channelsOn: ["sms"],
     issuer: "otpd",
-    onDailyShare: () => {},
+    onShares: () => {},
   });
   const opened: Record<Name, string[]> = { acme: [], bolt: [] };
   const answers = new Map<number, string>();

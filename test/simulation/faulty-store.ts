@@ -62,7 +62,7 @@ export function createFaultyStore(
     },
   };
   /** What is given up while messages are claimed is a settlement like any other. */
-  const claimMessages: Store["claimMessages"] = (max, phoneOf, decideLate, dailyMaxOf) =>
+  const claimMessages: Store["claimMessages"] = (max, phoneOf, decideLate, billOf) =>
     through("claimMessages", async () => {
       const settled: unknown[] = [];
       const heard = (view: SettleView) => {
@@ -70,7 +70,7 @@ export function createFaultyStore(
         settled.push(decided.result);
         return decided;
       };
-      const jobs = await store.claimMessages(max, phoneOf, heard, dailyMaxOf);
+      const jobs = await store.claimMessages(max, phoneOf, heard, billOf);
       for (const result of settled) onDone("settleMessage", result);
       return jobs;
     }) as Promise<Job[]>;

@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { createWorker } from "../../src/delivery/worker.ts";
 import { slotsUnder } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
+import type { Shares } from "../../src/otp/spending.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { phoneRefs } from "../../src/service/phone-refs.ts";
 import { createVerifications, type Verifications } from "../../src/service/verifications.ts";
@@ -159,7 +160,9 @@ export class World {
     const tenantOf = ofOneMind(policy);
     const phoneOf = phoneRefs(keys, tenantOf);
     const common = { store, system, keys, tenantOf };
-    const onDailyShare = (_tenant: string, share: number) => this.invariants.bill.warned(share, system.now());
+    const onShares = (_tenant: string, { share }: Shares) => {
+      if (share !== undefined) this.invariants.bill.warned(share, system.now());
+    };
     const refreshTenants = async () => {};
     // Few places, so that a crowd has to wait for them.
     const worker = createWorker({
@@ -169,7 +172,7 @@ export class World {
       phoneOf,
       refreshTenants,
       onCall,
-      onDailyShare,
+      onShares,
       onFault,
     });
     const upkeep = createUpkeep({ store, system, phoneOf, slotOf: slotsUnder(keys) }, policy.retentionMs, onFault);
@@ -182,7 +185,7 @@ export class World {
         sendWaitMs: this.sendWaitMs,
         channelsOn: ["sms"],
         issuer: "otpd",
-        onDailyShare,
+        onShares,
       }),
       end: async () => {
         isAlive = false;

@@ -13,6 +13,7 @@ import { openPhone, phoneIndex, sealPhone, type E164 } from "../../src/otp/phone
 import type { Policy } from "../../src/otp/policy.ts";
 import { prefixOf } from "../../src/otp/pumping-guard.ts";
 import { ok } from "../../src/otp/reason.ts";
+import { capsOf, type PriceOf } from "../../src/otp/spending.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
 import { decideCancel, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
@@ -53,6 +54,8 @@ export interface SendOptions {
   readonly tenant?: string;
   readonly knownUser?: boolean;
   readonly channel?: Channel;
+  /** The country of the phone; the Netherlands unless given. */
+  readonly region?: string;
   readonly claim?: IdempotencyClaim;
   /** The limits that the send names. */
   readonly limitKeys?: readonly LimitKey[];
@@ -90,6 +93,7 @@ export function createActs(
   keys = ringOf(1),
   policy = testPolicy,
   hasWebhooks = false,
+  priceOf?: PriceOf,
 ): Acts {
   const plain = ofOneMind(policy);
   const tenantOf = (id: string) => ({ ...plain(id), hasWebhooks });
@@ -110,7 +114,7 @@ export function createActs(
 
   function factsOf(
     phone: E164,
-    { tenant = "default", knownUser = false, channel = "sms" }: SendOptions = {},
+    { tenant = "default", knownUser = false, channel = "sms", region = "NL" }: SendOptions = {},
   ): SendFacts {
     const id = Buffer.from(system.randomBytes(16)).toString("base64url");
     return {
@@ -120,7 +124,7 @@ export function createActs(
       kid: keys.current.kid,
       // A Buffer, as databases give bytes back, so that a row equals what it was made from.
       salt: Buffer.from(system.randomBytes(16)),
-      phone: { e164: phone, region: "NL", kind: "mobile" },
+      phone: { e164: phone, region, kind: "mobile" },
       phoneIndex: phoneIndex(keys.current, tenant, phone),
       phoneBox: sealPhone(keys.current, id, phone),
       locale: "en",
@@ -138,22 +142,27 @@ export function createActs(
     const { tenant } = facts;
     const { claim, limitKeys = [] } = options;
     const limits = limitKeys.map(({ indexes, limits: each }) => ({ indexes, buckets: each.length }));
-    const scope = { tenant, slot: claim?.slot, phone: { ...refOf(phone, options), limits }, number: phone, dailyMax };
-    return store.openVerification(scope, (view) => decideSend(view, ok(facts), { claim, policy, limitKeys }));
+    const scope = {
+      tenant,
+      slot: claim?.slot,
+      phone: { ...refOf(phone, options), limits },
+      number: phone,
+      caps: capsOf(tenant, facts.phone.region, policy),
+    };
+    return store.openVerification(scope, (view) => decideSend(view, ok(facts), { claim, policy, limitKeys, priceOf }));
   }
 
-  const dailyMax = policy.dailyMessagesMax;
   const scopeOf = ({ tenant, id }: Verification) => ({ tenant, id, slot: undefined, phoneOf });
   const resendScopeOf = (v: Verification) => ({
     ...scopeOf(v),
     withPrefix: true,
     numberOf: ({ kid, id, phoneBox }: Verification) => openPhone(keys, kid, id, phoneBox),
-    dailyMax,
+    capsOf: (found: Verification) => capsOf(found.tenant, found.region, policy),
   });
 
   function resend(verification: Verification) {
     return store.updateVerification(resendScopeOf(verification), (view) =>
-      decideResend(view, sameChannel, { claim: undefined, policy }),
+      decideResend(view, sameChannel, { claim: undefined, policy, priceOf }),
     );
   }
 
@@ -201,7 +210,10 @@ export function createActs(
     },
     claim(max = 10, from = store) {
       const decideLate = (view: SettleView) => decideGiveUp(view, policy);
-      return from.claimMessages(max, phoneOf, decideLate, () => policy.dailyMessagesMax);
+      return from.claimMessages(max, phoneOf, decideLate, (v, { channel }) => ({
+        caps: capsOf(v.tenant, v.region, policy),
+        price: () => priceOf?.(v, channel),
+      }));
     },
     async read({ tenant, id }) {
       const found = await store.readVerification(tenant, id);

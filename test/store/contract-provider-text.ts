@@ -41,7 +41,7 @@ async function deliver({ store, acts, system }: StoreFixture, job: Job, outcome:
     providersOf: () => [network],
     phoneOf: acts.phoneOf,
     onCall: () => {},
-    onDailyShare: () => {},
+    onShares: () => {},
     onFault: (error) => void faults.push(error),
   });
   await worker.deliver(job, 0);

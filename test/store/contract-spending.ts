@@ -310,8 +310,16 @@ export function destinationCases(withStore: WithStore): void {
         system.advance(leaseMs);
         const [claimed] = await acts.claim(10);
         expect([job.message.countedDay, claimed?.message.countedDay, claimed?.share]).toEqual([null, null, undefined]);
-        const scope = { tenant: "default", slot: undefined, phone: undefined, dailyMax: max };
-        const daily = await store.openVerification(scope, (view) => ({ writes: {}, result: view.daily }));
+        const scope = {
+          tenant: "default",
+          slot: undefined,
+          phone: undefined,
+          caps: [{ kind: "messages", max }] as const,
+        };
+        const daily = await store.openVerification(scope, (view) => ({
+          writes: {},
+          result: view.days?.get("messages"),
+        }));
         expect(daily).toEqual({ day: Math.floor(system.now() / dayMs), count: 0, warned: 0, warnedCap: 0 });
       }),
     );

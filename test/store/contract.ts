@@ -7,6 +7,7 @@ import type { Store } from "../../src/store/store.ts";
 import type { ManualSystem } from "../support/service/system.ts";
 import { createActs, type Acts } from "./acts.ts";
 import { botPassCases } from "./contract-bot-pass.ts";
+import { capCases } from "./contract-caps.ts";
 import { decisionCases } from "./contract-decisions.ts";
 import { endpointCases } from "./contract-endpoints.ts";
 import { eventCases } from "./contract-events.ts";
@@ -92,6 +93,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     prefixCases(withStore);
     destinationCases(withStore);
     limitCases(withStore);
+    capCases(withStore);
     eventCases(withStore);
     endpointCases(withStore);
   });

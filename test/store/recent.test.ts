@@ -34,12 +34,14 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
+const capsOf = () => [{ kind: "messages", max: 1_000 }] as const;
+
 /** What acts find: each part as the next decision sees it. */
 async function seen({ message, verification }: Job) {
   const scope = { tenant: "default", id: verification.id, slot: undefined, phoneOf: acts.phoneOf };
-  const update = await store.updateVerification({ ...scope, withPrefix: true, dailyMax: 1_000 }, (view) => ({
+  const update = await store.updateVerification({ ...scope, withPrefix: true, capsOf }, (view) => ({
     writes: {},
-    result: { attempts: view.verification?.attempts, sent: view.prefix?.sent, day: view.daily?.count },
+    result: { attempts: view.verification?.attempts, sent: view.prefix?.sent, day: view.days?.get("messages")?.count },
   }));
   const calls = await store.settleMessage(message, acts.phoneOf, (view) => ({
     writes: {},
@@ -164,23 +166,21 @@ test.each([
   const job = await acts.send(ann);
   const before = await seen(job);
   const scope = { tenant: "default", id: job.verification.id, slot: undefined, phoneOf: acts.phoneOf };
-  const failing = store.updateVerification(
-    { ...scope, withPrefix: true, dailyMax: 1_000 },
-    ({ verification, daily }) => {
-      if (verification === undefined || daily === undefined) throw new Error("there is one");
-      const message = { ...job.message, calls: 2 };
-      return {
-        writes: {
-          verification: { ...verification, attempts: 4 },
-          message,
-          prefix: { record: { ...newPrefix, sent: 20 }, decisions: [] },
-          // No database takes a count that is no number, and it is written last.
-          daily: { ...daily, count: Number.NaN },
-        },
-        result: undefined,
-      };
-    },
-  );
+  const failing = store.updateVerification({ ...scope, withPrefix: true, capsOf }, ({ verification, days }) => {
+    const daily = days?.get("messages");
+    if (verification === undefined || daily === undefined) throw new Error("there is one");
+    const message = { ...job.message, calls: 2 };
+    return {
+      writes: {
+        verification: { ...verification, attempts: 4 },
+        message,
+        prefix: { record: { ...newPrefix, sent: 20 }, decisions: [] },
+        // No database takes a count that is no number, and it is written last.
+        days: new Map([["messages", { ...daily, count: Number.NaN }]]),
+      },
+      result: undefined,
+    };
+  });
   const pings = Array.from({ length: neighbours }, () => seen(job));
   await expect(failing).rejects.toThrow("NOT NULL");
   for (const found of await Promise.all(pings)) expect(found).toEqual(before);

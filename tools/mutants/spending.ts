@@ -27,11 +27,10 @@ export const spendingMutants: readonly Mutant[] = [
     name: "limit spent though refused",
     breaks: "a user whom the phone's limits or the cap refused has no sends left of his own",
     place: "src/otp/owing.ts#spendFor",
-    text: `if (!counting.counted) return { allowed: false, decided: spendLimited(counting, cap) };`,
-    replacement: `if (!counting.counted) {
-      const spending = spendLimited(counting, cap);
-      const decided = { ...spending, writes: { ...spending.writes, limitTats: named.tats } };
-      return { allowed: false, decided };
+    text: `if (!counted.counted) return { allowed: false, decided: spendLimited(counted) };`,
+    replacement: `if (!counted.counted) {
+      const { writes, result } = spendLimited(counted);
+      return { allowed: false, decided: { result, writes: { ...writes, limitTats: named.tats } } };
     }`,
     suites: store,
   },
@@ -168,29 +167,71 @@ export const spendingMutants: readonly Mutant[] = [
     name: "one message over the cap",
     breaks: "the bill of a day is not what the operator said",
     place: "src/otp/daily-cap.ts#countMessage",
-    text: `const isLeft = daily.count < max;`,
-    replacement: `const isLeft = daily.count <= max;`,
+    text: `const isLeft = daily.count + amount <= max;`,
+    replacement: `const isLeft = daily.count + amount <= max + 1;`,
+  },
+  {
+    name: "country cap off by one",
+    breaks: "one message more goes to a country than the operator said, and one to a country that is closed",
+    place: "src/otp/spending.ts#capsOf",
+    text: `[{ kind: countryKind(region), max: countryMax }]`,
+    replacement: `[{ kind: countryKind(region), max: countryMax + 1 }]`,
+    suites: store,
+  },
+  {
+    name: "reserved money given back twice",
+    breaks: "a message that never left lets two others through, and the bill is over the cap",
+    place: "src/otp/settlement.ts#concluded",
+    text: `const uncountedMessage: Message = { ...message, ...nothingTaken };`,
+    replacement: `const uncountedMessage: Message = { ...message, ...nothingTaken, reserved: before.reserved };
+  if (days !== undefined) days = withGivenBack(days, givenBack(before, verification.region, now));`,
+    suites: store,
+  },
+  {
+    name: "another amount given back than was reserved",
+    breaks: "a price that changes takes the bill over the cap on money",
+    place: "src/otp/spending.ts#givenBack",
+    text: `back.set("spend", message.reserved.amount);`,
+    replacement: `back.set("spend", message.reserved.amount + 1);`,
+    suites: store,
+  },
+  {
+    name: "sent without a price",
+    breaks: "what nobody knows the price of goes on the bill under a cap on money",
+    place: "src/otp/spending.ts#countAll",
+    text: `if (amount === undefined) return`,
+    replacement: `if (amount === undefined) continue;
+    if (amount < 0) return`,
+    suites: store,
+  },
+  {
+    name: "counts of a country not locked",
+    breaks: "each instance counts a country's messages by itself, and money too",
+    place: "src/store/postgres/load.ts#dayLock",
+    text: `return kind === "messages" ? digest("day", tenant) : digest("day", tenant, kind);`,
+    replacement: `return kind === "messages" ? digest("day", tenant) : digest("day", tenant, kind, String(Math.random()));`,
+    suites: ["test/postgres/caps.test.ts"],
   },
   {
     name: "a call after a crash is free",
     breaks: "SMS that were sent twice are counted once",
-    place: "src/otp/daily-cap.ts#isNextCallCounted",
-    text: `return message.delivery === "QUEUED" && message.countedDay === dayOf(now);`,
-    replacement: `return message.countedDay === dayOf(now);`,
+    place: "src/otp/spending.ts#takenForNextCall",
+    text: `return delivery === "QUEUED" ? { countedDay, countryDay, reserved } : nothingTaken;`,
+    replacement: `return delivery !== "ACCEPTED" ? { countedDay, countryDay, reserved } : nothingTaken;`,
   },
   {
     name: "a call after a lost answer is free",
     breaks: "a provider that loses its answers takes the bill over the cap",
     place: "src/otp/message.ts#failed",
-    text: `countedDay: outcome.kind === "ambiguous" ? null : message.countedDay,`,
-    replacement: `countedDay: message.countedDay,`,
+    text: `...(outcome.kind === "ambiguous" ? usedUp : {}),`,
+    replacement: ``,
   },
   {
     name: "worker without a cap",
     breaks: "second calls are on the bill and not in the count",
     place: "src/delivery/worker.ts#claim",
-    text: `store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, capOf)`,
-    replacement: `store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, () => undefined)`,
+    text: `store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, billOf)`,
+    replacement: `store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, () => ({ caps: [], price: () => 0 }))`,
   },
   {
     name: "warned at every send",

@@ -3,6 +3,7 @@
  */
 import type { CallView } from "../../otp/standing.ts";
 import { latestOf } from "../../otp/idempotency.ts";
+import type { Cap } from "../../otp/spending.ts";
 import type { Verification } from "../../otp/verification.ts";
 import { apply, countedPrefixOf } from "../apply.ts";
 import type { Engine } from "../engine.ts";
@@ -11,7 +12,7 @@ import { idBytes } from "../rows/values.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";
 import { list } from "../statement.ts";
 import type { OpenScope, PhoneOf, PhoneRef, PrefixName, Store } from "../store.ts";
-import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
+import type { DayUse, ListedNumber, UnitOfWork } from "../unit-of-work.ts";
 
 const findById = {
   name: "find-verification",
@@ -28,9 +29,14 @@ export function callActs(engine: Engine) {
         phone: () => phone,
         prefix: () => phone?.prefix?.name(),
         number: () => listed(tenant, scope.number),
-        daily: () => (scope.dailyMax === undefined ? undefined : { tenant, max: scope.dailyMax }),
+        daily: () => usesOf(tenant, scope.caps),
         run(unit) {
-          const view = viewOf(unit, scope, phone, phone?.prefix?.name(), scope.number);
+          const view = viewOf(unit, scope, {
+            ref: phone,
+            prefix: phone?.prefix?.name(),
+            number: scope.number,
+            caps: scope.caps,
+          });
           const recorded = view.record && unit.verification(view.record.verificationId);
           const guesses = view.phone && unit.guesses(tenant);
           return apply(unit, { tenant, phone }, decide({ ...view, recorded, guesses }));
@@ -44,6 +50,7 @@ export function callActs(engine: Engine) {
         const found = unit.verification(id);
         return found?.tenant === tenant ? found : undefined;
       };
+      const capsFor = (found: Verification | undefined) => found && scope.capsOf?.(found);
       const numberOf = (found: Verification | undefined) => found && scope.numberOf?.(found);
       return engine.perform({
         slot,
@@ -51,13 +58,14 @@ export function callActs(engine: Engine) {
         phone: (unit) => refOf(find(unit), phoneOf),
         prefix: (unit) => countedPrefixOf(unit.verification(id), phoneOf),
         number: (unit) => listed(tenant, numberOf(find(unit))),
-        daily: () => (scope.dailyMax === undefined ? undefined : { tenant, max: scope.dailyMax }),
+        daily: (unit) => usesOf(tenant, capsFor(find(unit))),
         run(unit) {
           const verification = find(unit);
           const ref = refOf(verification, phoneOf);
           const isCounted = scope.withPrefix === true && verification?.tally !== "none";
           const name = isCounted ? ref?.prefix?.name() : undefined;
-          const view = viewOf(unit, scope, ref, name, numberOf(verification));
+          const caps = capsFor(verification);
+          const view = viewOf(unit, scope, { ref, prefix: name, number: numberOf(verification), caps });
           return apply(unit, { tenant, phone: ref, verification }, decide({ ...view, verification }));
         },
       });
@@ -72,13 +80,23 @@ export function callActs(engine: Engine) {
   } satisfies Partial<Store>;
 }
 
+/** What a call's view is to hold. */
+interface Asked {
+  readonly ref: PhoneRef | undefined;
+  readonly prefix: PrefixName | undefined;
+  readonly number: string | undefined;
+  readonly caps: readonly Cap[] | undefined;
+}
+
+function usesOf(tenant: string, caps: readonly Cap[] = []): DayUse[] {
+  return caps.map(({ kind, max }) => ({ tenant, kind, max }));
+}
+
 /** What the decision of any call sees, of what its scope asks for. */
 function viewOf(
   unit: UnitOfWork,
-  { tenant, slot, dailyMax }: Pick<OpenScope, "tenant" | "slot" | "dailyMax">,
-  ref: PhoneRef | undefined,
-  prefix: PrefixName | undefined,
-  number: string | undefined,
+  { tenant, slot }: Pick<OpenScope, "tenant" | "slot">,
+  { ref, prefix, number, caps }: Asked,
 ): CallView {
   return {
     now: unit.now,
@@ -86,7 +104,7 @@ function viewOf(
     phone: ref && viewPhone(unit, ref),
     prefix: prefix && unit.prefix(prefix),
     verdict: number === undefined ? undefined : unit.verdict(tenant, number),
-    daily: dailyMax === undefined ? undefined : unit.day(tenant),
+    days: caps && new Map(caps.map(({ kind }) => [kind, unit.day(tenant, kind)])),
   };
 }
 

@@ -1,18 +1,19 @@
 /**
  * The acts on messages: workers claim them, give them back, and settle them.
  */
-import { countMessage, dailyOf, isCountedToday, isNextCallCounted, type Counting } from "../../otp/daily-cap.ts";
 import { claim, giveUp, isInHand, unclaim, type Message } from "../../otp/message.ts";
 import type { SettleView } from "../../otp/settlement.ts";
-import { stateAt } from "../../otp/verification.ts";
+import type { CountKind, Days } from "../../otp/daily-cap.ts";
+import { countAll, givenBack, kindsOf, takenForNextCall, type Bill } from "../../otp/spending.ts";
+import { stateAt, type Verification } from "../../otp/verification.ts";
 import type { Decided } from "../../otp/writes.ts";
-import { apply, countedPrefixOf, putDay } from "../apply.ts";
+import { apply, countedPrefixOf, putDays } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { toMessage, toOutbox, type MessageRow, type OutboxRow } from "../rows/message.ts";
 import { outboxCountMax, type Job, type PhoneOf, type Store } from "../store.ts";
-import type { UnitOfWork } from "../unit-of-work.ts";
+import type { DayUse, UnitOfWork } from "../unit-of-work.ts";
 import { refOf } from "./calls.ts";
 
 /** Looks at the outbox for one claim. */
@@ -32,7 +33,7 @@ const sql = {
 
 export function messageActs(engine: Engine) {
   return {
-    async claimMessages(max, phoneOf, decideLate, dailyMaxOf) {
+    async claimMessages(max, phoneOf, decideLate, billOf) {
       const jobs: Job[] = [];
       // Other workers look at the same messages at the same moment, and one of them is first with each.
       for (let looks = 0; looks < claimLooksMax && jobs.length < max; looks++) {
@@ -42,7 +43,7 @@ export function messageActs(engine: Engine) {
         ]);
         if (due.length === 0) break;
         const claims = due.map(({ verification_id, copy }) =>
-          claimMessage(engine, { verificationId: idText(verification_id), copy }, { phoneOf, decideLate, dailyMaxOf }),
+          claimMessage(engine, { verificationId: idText(verification_id), copy }, { phoneOf, decideLate, billOf }),
         );
         const claimed = await Promise.all(claims);
         jobs.push(...claimed.filter((job) => job !== undefined));
@@ -69,12 +70,7 @@ export function messageActs(engine: Engine) {
     settleMessage({ verificationId, copy }, phoneOf, decide) {
       return engine.perform({
         ...ofMessages(verificationId, phoneOf),
-        daily(unit) {
-          // It may leave the count of its day.
-          const countedDay = unit.message(verificationId, copy)?.countedDay ?? null;
-          const tenant = countedDay === null ? undefined : unit.verification(verificationId)?.tenant;
-          return tenant === undefined ? undefined : { tenant, max: undefined };
-        },
+        daily: (unit) => usesOf(unit, { verificationId, copy }),
         run(unit) {
           const message = unit.message(verificationId, copy);
           const verification = unit.verification(verificationId);
@@ -103,7 +99,7 @@ export function messageActs(engine: Engine) {
 interface ClaimRules {
   readonly phoneOf: PhoneOf;
   readonly decideLate: (view: SettleView) => Decided<unknown>;
-  readonly dailyMaxOf: (tenant: string) => number | undefined;
+  readonly billOf: (verification: Verification, message: Message) => Bill;
 }
 
 type MessageName = Pick<Message, "verificationId" | "copy">;
@@ -112,14 +108,11 @@ type MessageName = Pick<Message, "verificationId" | "copy">;
 function claimMessage(
   engine: Engine,
   { verificationId, copy }: MessageName,
-  { phoneOf, decideLate, dailyMaxOf }: ClaimRules,
+  { phoneOf, decideLate, billOf }: ClaimRules,
 ): Promise<Job | undefined> {
   return engine.perform<Job | undefined>({
     ...ofMessages(verificationId, phoneOf),
-    daily(unit) {
-      const tenant = unit.verification(verificationId)?.tenant;
-      return tenant === undefined ? undefined : { tenant, max: dailyMaxOf(tenant) };
-    },
+    daily: (unit) => usesOf(unit, { verificationId, copy }, billOf),
     run(unit) {
       const { now } = unit;
       const message = unit.message(verificationId, copy);
@@ -133,15 +126,16 @@ function claimMessage(
       let late = message;
       if (stateAt(verification, now) === "PENDING" && now < message.deadlineMs) {
         const { tenant } = verification;
-        const cap = dailyMaxOf(tenant);
-        const counting = countingFor(unit, message, tenant, cap);
-        putDay(unit, tenant, dailyOf(counting, cap));
-        if (counting.counted) {
-          const claimed = { ...claim(message, now), countedDay: counting.day };
+        const bill = billOf(verification, message);
+        const days: Days = new Map(bill.caps.map(({ kind }) => [kind, unit.day(tenant, kind)]));
+        const counted = countAll(days, bill, now, takenForNextCall(message));
+        putDays(unit, tenant, counted.writes);
+        if (counted.counted) {
+          const claimed = { ...claim(message, now), ...counted.taken };
           unit.putMessage(claimed);
-          return { message: claimed, verification, now, share: counting.share };
+          return { message: claimed, verification, now, share: counted.share, spendShare: counted.spendShare };
         }
-        late = { ...message, detail: atDailyCap };
+        late = { ...message, detail: counted.refusal.message ?? atDailyCap };
       }
       settle(unit, { message: late, verification }, phoneOf, decideLate);
       return undefined;
@@ -168,13 +162,24 @@ function settle<R>(
 ): R {
   const { now } = unit;
   const ref = phoneOf(verification);
-  const daily = isCountedToday(message, now) ? unit.day(verification.tenant) : undefined;
-  const decided = decide({ now, message, verification, phone: viewPhone(unit, ref), daily });
+  const back = givenBack(message, verification.region, now);
+  const days = new Map([...back.keys()].map((kind) => [kind, unit.day(verification.tenant, kind)] as const));
+  const view = { now, message, verification, phone: viewPhone(unit, ref), ...(days.size === 0 ? {} : { days }) };
+  const decided = decide(view);
   return apply(unit, { tenant: verification.tenant, phone: ref, verification, message }, decided);
 }
 
-/** Counts a message's next call under the daily cap, unless it is counted already. */
-function countingFor(unit: UnitOfWork, message: Message, tenant: string, cap: number | undefined): Counting {
-  if (isNextCallCounted(message, unit.now)) return { counted: true, day: message.countedDay };
-  return countMessage(cap === undefined ? undefined : unit.day(tenant), cap, unit.now);
+/** The counts that a message may be taken into, and those that it may leave. */
+function usesOf(unit: UnitOfWork, name: MessageName, billOf?: ClaimRules["billOf"]): DayUse[] {
+  const [verification, message] = [
+    unit.verification(name.verificationId),
+    unit.message(name.verificationId, name.copy),
+  ];
+  if (verification === undefined || message === undefined) return [];
+  const { tenant, region } = verification;
+  const maxes = new Map<CountKind, number | undefined>();
+  // The day may turn until it is decided, so whatever day it is in.
+  for (const kind of kindsOf(message, region)) maxes.set(kind, undefined);
+  for (const { kind, max } of billOf?.(verification, message).caps ?? []) maxes.set(kind, max);
+  return [...maxes].map(([kind, max]) => ({ tenant, kind, max }));
 }

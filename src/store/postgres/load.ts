@@ -14,7 +14,7 @@ import { lifeMaxMs, toVerification, type VerificationRow } from "../rows/verific
 import type { PhoneRef, PrefixName } from "../store.ts";
 import type { Act, ListedNumber } from "../unit-of-work.ts";
 import type { StoreClock } from "./clock.ts";
-import { BatchDays, type CountedRow, type Lots } from "./lots.ts";
+import { BatchDays, type CountedRow, type CountName, type Lots } from "./lots.ts";
 import type { Transaction } from "./connections.ts";
 import { statements as sql } from "./statements.ts";
 import { columns } from "./columns.ts";
@@ -71,7 +71,7 @@ async function loadBelongings(
   const keys = [
     ...lockKeys([...phones.indexes, ...phones.limits]),
     ...lockKeys(prefixes.map(prefixLock)),
-    ...lockKeys(days.locked().map((tenant) => digest("day", tenant))),
+    ...lockKeys(days.locked().map(dayLock)),
   ];
   if (keys.length > 0) transaction.send(sql.lock, [keys]);
   const rows = days.keys();
@@ -99,8 +99,7 @@ async function loadBelongings(
   for (const row of found.longestDestinations ?? []) unit.loadVerdict(row, row.verdict);
   loadFound(unit, phones, found);
   unit.counting = days;
-  for (const { tenant, seen } of await days.load(transaction, found.counters ?? [], unit.now))
-    unit.loadDay(tenant, seen);
+  for (const count of await days.load(transaction, found.counters ?? [], unit.now)) unit.loadDay(count, count.seen);
 }
 
 /** What one statement has read: rows of each kind, null for none. Those of bytes tell which, from 1 on. */
@@ -177,6 +176,11 @@ function pairOf<T>(thing: T | undefined, keyOf: (thing: T) => string): [string, 
 /** Each prefix once. */
 export function named(list: readonly (PrefixName | undefined)[]): PrefixName[] {
   return [...new Map(list.flatMap((name) => pairOf(name, prefixKey))).values()];
+}
+
+/** A version before kinds locked the day of a tenant, which is that of its messages. */
+function dayLock({ tenant, kind }: CountName): Buffer {
+  return kind === "messages" ? digest("day", tenant) : digest("day", tenant, kind);
 }
 
 function prefixLock({ tenant, prefix }: PrefixName): Buffer {

@@ -1,4 +1,7 @@
 /**
+ * The counts of tenants' days. Those of messages go by lots; those of countries and of money by their rows, which a batch locks:
+ * their caps are near, and an amount may be larger than a lot.
+ *
  * Lots: messages of tenants' days that an instance takes in advance, so that its sends need not wait for those of others. A
  * row of `counters` counts what is used and what is in lots; a row of `counter_lots` says how much of a lot is unused. What a
  * batch uses leaves its lot in the batch's own transaction. So a lot is worth at any moment what its row says, whether its
@@ -7,10 +10,10 @@
  * A lot never reaches the next count that is to be warned of or refused (`nextNotable`). Those are counted in the row, where
  * all is known.
  */
-import { newDay, nextNotable, type DailyCount } from "../../otp/daily-cap.ts";
+import { newDay, nextNotable, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
 import { dayOf } from "../../otp/policy.ts";
 import type { Instant } from "../../system.ts";
-import { messageKind, toDaily, type CounterRow } from "../rows/tenant.ts";
+import { toDaily, type CounterRow } from "../rows/tenant.ts";
 import type { DayUse } from "../unit-of-work.ts";
 import type { Cell } from "./columns.ts";
 import type { Transaction } from "./connections.ts";
@@ -20,6 +23,9 @@ import { statements as sql } from "./statements.ts";
 const unitsMax = 512;
 /** A lot is at most such a part of the room there is, so that the others find some too. */
 const roomParts = 8;
+
+/** The count that lots are of. */
+const messageKind: CountKind = "messages";
 
 /** The day has turned while a batch was loaded: its lots are of yesterday, and it is to be run again. */
 export class DayTurned extends Error {}
@@ -36,11 +42,21 @@ interface Lot {
 }
 
 /** A row of the day, with what of it is in lots. */
-export type CountedRow = CounterRow & { readonly tenant: string; readonly in_lots: number; readonly in_hand: number };
-
-/** What a batch does with the day of one tenant. */
-interface Use {
+export type CountedRow = CounterRow & {
   readonly tenant: string;
+  readonly kind: CountKind;
+  readonly in_lots: number;
+  readonly in_hand: number;
+};
+
+/** The name of a count. */
+export interface CountName {
+  readonly tenant: string;
+  readonly kind: CountKind;
+}
+
+/** What a batch does with a count of one tenant. */
+interface Use extends CountName {
   /** Messages that it counts, at most, and gives back. */
   wants: number;
   backs: number;
@@ -54,16 +70,10 @@ interface Use {
 
 /** What a batch has found, as its acts see it first, and how what they make of it is written. */
 type Found =
-  | { readonly by: "lot"; readonly tenant: string; readonly seen: DailyCount; readonly lot: Lot | undefined }
+  | (CountName & { readonly by: "lot"; readonly seen: DailyCount; readonly lot: Lot | undefined })
   /** `seen` is of a lot that is new or larger, of so many units; so many are in the row then. */
-  | {
-      readonly by: "new lot";
-      readonly tenant: string;
-      readonly seen: DailyCount;
-      readonly lot: Lot;
-      readonly count: number;
-    }
-  | { readonly by: "row"; readonly tenant: string; readonly seen: DailyCount; readonly isEmptied: boolean };
+  | (CountName & { readonly by: "new lot"; readonly seen: DailyCount; readonly lot: Lot; readonly count: number })
+  | (CountName & { readonly by: "row"; readonly seen: DailyCount; readonly isEmptied: boolean });
 
 /** The lots of one holder. An instance is as many holders as it has batches under way, so that they do not wait for each other. */
 export class Lots {
@@ -97,32 +107,34 @@ export class BatchDays {
   constructor(lots: Lots, uses: readonly DayUse[], now: Instant) {
     this.#lots = lots;
     this.#day = dayOf(now);
-    const byTenant = new Map<string, Use>();
-    for (const { tenant, max } of uses) {
-      const use = byTenant.get(tenant) ?? { tenant, wants: 0, backs: 0, max, lot: lots.find(tenant), isOfRow: false };
-      byTenant.set(tenant, use);
+    const byName = new Map<string, Use>();
+    for (const { tenant, kind, max } of uses) {
+      const name = `${tenant} ${kind}`;
+      const lot = kind === messageKind ? lots.find(tenant) : undefined;
+      const use = byName.get(name) ?? { tenant, kind, wants: 0, backs: 0, max, lot, isOfRow: kind !== messageKind };
+      byName.set(name, use);
       use.backs += 1;
       if (max === undefined) continue;
       use.max = use.wants === 0 || use.max === max ? max : undefined;
       use.wants += 1;
     }
-    const all = [...byTenant.values()].toSorted((a, b) => (a.tenant < b.tenant ? -1 : 1));
+    const all = [...byName].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, use]) => use);
     for (const use of all) if (!isEnough(use, this.#day)) use.lot = undefined;
     // A use of a row may take back others' lots. A batch that holds those may not wait for a lot that another has taken back.
-    const needsRow = all.some(({ wants, lot }) => wants > 0 && lot === undefined);
+    const needsRow = all.some(({ kind, wants, lot }) => kind === messageKind && wants > 0 && lot === undefined);
     if (needsRow) for (const use of all) [use.lot, use.isOfRow] = [undefined, true];
     this.#uses = all;
   }
 
-  /** The tenants whose rows are to be locked. */
-  locked(): string[] {
-    return this.#uses.filter(({ isOfRow }) => isOfRow).map(({ tenant }) => tenant);
+  /** The counts whose rows are to be locked. */
+  locked(): CountName[] {
+    return this.#uses.filter(({ isOfRow }) => isOfRow);
   }
 
   /** The keys of their rows. A batch that is begun at midnight may be decided on the other side of it. */
   keys(): Cell[][] {
     const days = [this.#day, this.#day + 1];
-    return this.locked().flatMap((tenant) => days.map((day) => [tenant, day, messageKind, this.#lots.holder]));
+    return this.locked().flatMap(({ tenant, kind }) => days.map((day) => [tenant, day, kind, this.#lots.holder]));
   }
 
   /** Takes new lots where there is room for them, and takes all back where there is not. */
@@ -135,7 +147,7 @@ export class BatchDays {
         this.#found.push(foundInHand(use, now));
         continue;
       }
-      const row = today.find(({ tenant }) => tenant === use.tenant);
+      const row = today.find(({ tenant, kind }) => tenant === use.tenant && kind === use.kind);
       const daily = row === undefined ? newDay(now) : toDaily(row);
       const lot = newLot(use, daily, row?.in_hand ?? 0);
       if (lot !== undefined || use.wants === 0 || row === undefined || row.in_lots === 0) {
@@ -150,7 +162,7 @@ export class BatchDays {
   }
 
   /** What is to be written, by statement, given what acts have made of each day. */
-  writes(dayOfTenant: (tenant: string) => DailyCount): Record<"putCounters" | "putLots" | "changeLots", Cell[][]> {
+  writes(dayOfCount: (name: CountName) => DailyCount): Record<"putCounters" | "putLots" | "changeLots", Cell[][]> {
     const written: Record<"putCounters" | "putLots" | "changeLots", Cell[][]> = {
       putCounters: [],
       putLots: [],
@@ -158,11 +170,11 @@ export class BatchDays {
     };
     const { holder } = this.#lots;
     for (const found of this.#found) {
-      const { tenant, seen } = found;
-      const daily = dayOfTenant(tenant);
+      const { tenant, kind, seen } = found;
+      const daily = dayOfCount(found);
       const used = daily.count - seen.count;
-      const row = (count: number) => [tenant, seen.day, messageKind, count, daily.warned, daily.warnedCap];
-      const lot = (units: number) => [tenant, seen.day, messageKind, holder, units];
+      const row = (count: number) => [tenant, seen.day, kind, count, daily.warned, daily.warnedCap];
+      const lot = (units: number) => [tenant, seen.day, kind, holder, units];
       if (found.by === "row") {
         if (found.isEmptied || daily !== seen) written.putCounters.push(row(daily.count));
       } else if (found.by === "new lot") {
@@ -174,9 +186,11 @@ export class BatchDays {
   }
 
   /** Notes what is left of the lots, once the batch is durable. */
-  committed(dayOfTenant: (tenant: string) => DailyCount): void {
-    for (const { tenant, seen, ...found } of this.#found) {
-      const used = dayOfTenant(tenant).count - seen.count;
+  committed(dayOfCount: (name: CountName) => DailyCount): void {
+    for (const found of this.#found) {
+      const { tenant, kind, seen } = found;
+      if (kind !== messageKind) continue;
+      const used = dayOfCount(found).count - seen.count;
       if (found.by === "row") this.#lots.know(tenant, undefined);
       else if (found.lot !== undefined) this.#lots.know(tenant, { ...found.lot, units: found.lot.units - used });
     }
@@ -187,26 +201,26 @@ function isEnough({ wants, max, lot }: Use, day: number): boolean {
   return lot !== undefined && lot.day === day && (wants === 0 || (lot.max === max && lot.units >= wants));
 }
 
-function foundInHand({ tenant, backs, lot }: Use, now: Instant): Found {
+function foundInHand({ tenant, kind, backs, lot }: Use, now: Instant): Found {
   // What only gives back needs no lot: what it gives is its lot, should it have none.
   const seen = lot === undefined ? { ...newDay(now), count: backs } : seenWith(lot);
-  return { by: "lot", tenant, seen, lot };
+  return { by: "lot", tenant, kind, seen, lot };
 }
 
 function foundInRow(
-  { tenant }: Use,
+  { tenant, kind }: Use,
   daily: DailyCount,
   lot: Lot | undefined,
   inHand: number,
   isEmptied: boolean,
 ): Found {
-  if (lot === undefined) return { by: "row", tenant, seen: daily, isEmptied };
-  return { by: "new lot", tenant, seen: seenWith(lot), lot, count: daily.count + lot.units - inHand };
+  if (lot === undefined) return { by: "row", tenant, kind, seen: daily, isEmptied };
+  return { by: "new lot", tenant, kind, seen: seenWith(lot), lot, count: daily.count + lot.units - inHand };
 }
 
 /** A lot for a use, with what is in hand; undefined where the room that the day has left is too small for one. */
-function newLot({ wants, max }: Use, daily: DailyCount, inHand: number): Lot | undefined {
-  if (max === undefined || wants === 0) return undefined;
+function newLot({ kind, wants, max }: Use, daily: DailyCount, inHand: number): Lot | undefined {
+  if (kind !== messageKind || max === undefined || wants === 0) return undefined;
   const below = nextNotable(daily, max);
   const room = below - 1 - daily.count;
   // What is in hand is within the count. Under a lower cap it may be beyond that.

@@ -22,6 +22,7 @@ import { counters } from "./migrations/0005-counters.ts";
 import { lots } from "./migrations/0006-lots.ts";
 import { bareSlots } from "./migrations/0007-bare-slots.ts";
 import { keyChannels } from "./migrations/0008-key-channels.ts";
+import { spending } from "./migrations/0009-spending.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -32,4 +33,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   lots,
   bareSlots,
   keyChannels,
+  spending,
 ];

@@ -64,7 +64,7 @@ const belongings = {
   counters: statement(
     "counters",
     `SELECT c.* FROM ${unnest(["text", "bigint", "text", "text"])} AS u (tenant, day, kind, holder) CROSS JOIN LATERAL (
-       SELECT tenant, day, count, warned, warned_cap,
+       SELECT tenant, day, kind, count, warned, warned_cap,
          (SELECT coalesce(sum(units), 0)::bigint FROM counter_lots AS l
           WHERE l.tenant = u.tenant AND l.day = u.day AND l.kind = u.kind) AS in_lots,
          (SELECT coalesce(sum(units), 0)::bigint FROM counter_lots AS l

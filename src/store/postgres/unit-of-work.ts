@@ -3,7 +3,7 @@
  * acts run one after the other, and each sees what those before it have changed; then all changes are written at once
  * (batches.ts).
  */
-import { newDay, type DailyCount } from "../../otp/daily-cap.ts";
+import { newDay, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
 import type { Verdict } from "../../otp/destination.ts";
 import type { OwedEvent } from "../../otp/event.ts";
 import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
@@ -18,7 +18,7 @@ import { prefixKey } from "../rows/prefix.ts";
 import { keyOf } from "../rows/values.ts";
 import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
 import { ChangeSet } from "./change-set.ts";
-import type { BatchDays } from "./lots.ts";
+import type { BatchDays, CountName } from "./lots.ts";
 
 export const numberKey = ({ tenant, number }: ListedNumber) => `${tenant} ${number}`;
 const messageKey = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
@@ -58,7 +58,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly buckets = new ChangeSet<Bucket>();
   readonly histories = new ChangeSet<StoredHistory>();
   readonly prefixes = new ChangeSet<NamedPrefix>();
-  /** Days of tenants under a cap, by tenant, and how they are counted. */
+  /** Counts of tenants under a cap, by kind and tenant, and how they are counted. */
   readonly #days = new Map<string, DailyCount>();
   counting: BatchDays | undefined;
   readonly events: OwedEvent[] = [];
@@ -95,8 +95,8 @@ export class PostgresUnitOfWork implements UnitOfWork {
   loadVerdict(of: ListedNumber, verdict: Verdict): void {
     this.#verdicts.set(numberKey(of), verdict);
   }
-  loadDay(tenant: string, daily: DailyCount): void {
-    this.#days.set(tenant, daily);
+  loadDay({ tenant, kind }: CountName, daily: DailyCount): void {
+    this.#days.set(`${kind} ${tenant}`, daily);
   }
   loadPrefix(name: PrefixName, record: PrefixRecord): void {
     this.prefixes.load(prefixKey(name), { name, record });
@@ -187,16 +187,16 @@ export class PostgresUnitOfWork implements UnitOfWork {
     return this.#verdicts.get(numberKey({ tenant, number }));
   }
 
-  day(tenant: string): DailyCount {
-    return this.#days.get(tenant) ?? newDay(this.now);
+  day(tenant: string, kind: CountKind): DailyCount {
+    return this.#days.get(`${kind} ${tenant}`) ?? newDay(this.now);
   }
   /** Once it is durable: notes what is left of the lots that it counted in. */
   countedUp(): void {
-    this.counting?.committed((tenant) => this.day(tenant));
+    this.counting?.committed(({ tenant, kind }) => this.day(tenant, kind));
   }
-  putDay(tenant: string, daily: DailyCount): void {
+  putDay(tenant: string, kind: CountKind, daily: DailyCount): void {
     this.changesMade += 1;
-    this.#days.set(tenant, daily);
+    this.#days.set(`${kind} ${tenant}`, daily);
   }
 
   prefix(name: PrefixName): PrefixRecord {

@@ -20,7 +20,7 @@ import type { PostgresUnitOfWork } from "./unit-of-work.ts";
 const togetherMin = 3;
 
 export function write(transaction: Transaction, unit: PostgresUnitOfWork): void {
-  const days = unit.counting?.writes((tenant) => unit.day(tenant));
+  const days = unit.counting?.writes(({ tenant, kind }) => unit.day(tenant, kind));
   // Before all else: who takes a lot back waits for who uses it, and then for the rows that both of them write.
   if (days !== undefined && days.changeLots.length > 0) changeLots(transaction, days.changeLots);
   const parts = partsOf(unit, days);

@@ -37,6 +37,9 @@ export interface MessageRow {
   provider_message_id: string | null;
   detail: string | null;
   channel: number;
+  country_day: number | null;
+  reserved_day: number | null;
+  reserved: number | null;
 }
 
 export const messageColumns = [
@@ -55,6 +58,9 @@ export const messageColumns = [
   "provider_message_id",
   "detail",
   "channel",
+  "country_day",
+  "reserved_day",
+  "reserved",
 ] as const satisfies (keyof MessageRow)[];
 
 export interface OutboxRow {
@@ -80,6 +86,8 @@ export function toMessage(row: MessageRow): Message {
     dueMs: row.due_ms,
     deadlineMs: row.deadline_ms,
     countedDay: row.place_day,
+    countryDay: row.country_day,
+    reserved: row.reserved_day === null ? null : { day: row.reserved_day, amount: row.reserved ?? 0 },
     provider: row.provider,
     providerMessageId: row.provider_message_id,
     detail: row.detail,
@@ -104,5 +112,8 @@ export function messageValues(m: Message): (string | number | Uint8Array | null)
     m.providerMessageId,
     m.detail,
     channels.indexOf(m.channel),
+    m.countryDay,
+    m.reserved?.day ?? null,
+    m.reserved?.amount ?? null,
   ];
 }

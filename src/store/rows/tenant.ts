@@ -49,9 +49,6 @@ export function toDestination({ tenant, prefix, verdict, note, create_ms: create
   return { tenant, prefix, verdict, note, createMs };
 }
 
-/** What a counter of a tenant's day counts. Each kind is a row of its own. */
-export const messageKind = "messages";
-
 export interface CounterRow {
   day: number;
   count: number;

@@ -25,6 +25,7 @@ import { bareSlots } from "./migrations/0015-bare-slots.ts";
 import { keyChannels } from "./migrations/0016-key-channels.ts";
 import { ofPhone } from "./migrations/0017-of-phone.ts";
 import { messagesByVerification } from "./migrations/0018-messages-by-verification.ts";
+import { spending } from "./migrations/0019-spending.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -45,4 +46,5 @@ export const migrations: readonly Migration[] = [
   keyChannels,
   ofPhone,
   messagesByVerification,
+  spending,
 ];

@@ -3,7 +3,7 @@
  * batch commits: what many acts change once, and many rows with one statement. What the last moments have read or written
  * is remembered (recent.ts).
  */
-import { newDay, type DailyCount } from "../../otp/daily-cap.ts";
+import { newDay, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
 import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../../otp/destination.ts";
 import type { OwedEvent } from "../../otp/event.ts";
 import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
@@ -18,7 +18,7 @@ import { idBytes, idText } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
 import { decisionValues, prefixKey, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
-import { messageKind, toDaily, toDestination } from "../rows/tenant.ts";
+import { toDaily, toDestination } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
@@ -34,7 +34,7 @@ const recentPrefixesMax = 4_096;
 const recentTenantsMax = 256;
 
 const none: readonly NamedDecision[] = [];
-const dayKey = (tenant: string, { day }: DailyCount) => `${day} ${tenant}`;
+const dayKey = (tenant: string, kind: CountKind, day?: DailyCount) => `${day?.day} ${kind} ${tenant}`;
 const messageKey = (verificationId: string, copy: number) => `${verificationId}/${copy}`;
 
 export class SqliteUnitOfWork implements UnitOfWork {
@@ -51,7 +51,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   readonly #guesses = new Recent<{ readonly oldest: number; readonly guesses: Guesses }>(recentTenantsMax);
   readonly #hasLists = new Recent<boolean>(recentTenantsMax);
   /** What is to be written of this batch. */
-  readonly #changedDays = new Map<string, DailyCount & { readonly tenant: string }>();
+  readonly #changedDays = new Map<string, DailyCount & { readonly tenant: string; readonly kind: CountKind }>();
   readonly #changedMessages = new Map<string, { readonly message: Message; readonly openedMs: Instant }>();
   readonly #changedVerifications = new Map<string, { readonly verification: Verification; readonly isNew: boolean }>();
   /** Whose those are. */
@@ -110,8 +110,8 @@ export class SqliteUnitOfWork implements UnitOfWork {
       Array.from(this.#changedMessages.values(), ({ message, openedMs }) => [...messageValues(message), openedMs]),
     );
     this.#changedMessages.clear();
-    for (const { tenant, day, count, warned, warnedCap } of this.#changedDays.values()) {
-      this.#sql.putCounter.run(tenant, day, messageKind, count, warned, warnedCap);
+    for (const { tenant, kind, day, count, warned, warnedCap } of this.#changedDays.values()) {
+      this.#sql.putCounter.run(tenant, day, kind, count, warned, warnedCap);
     }
     this.#changedDays.clear();
     for (const { tenant, minute, wrong, right } of this.#compared.values()) {
@@ -261,19 +261,19 @@ export class SqliteUnitOfWork implements UnitOfWork {
     return hasLists ? longestDestination(this.#sql, tenant, number)?.verdict : undefined;
   }
 
-  day(tenant: string): DailyCount {
+  day(tenant: string, kind: CountKind): DailyCount {
     const today = newDay(this.now);
-    const recent = this.#changedDays.get(dayKey(tenant, today)) ?? this.#days.get(tenant);
+    const recent = this.#changedDays.get(dayKey(tenant, kind, today)) ?? this.#days.get(dayKey(tenant, kind));
     if (recent?.day === today.day) return recent;
-    const row = this.#sql.counter.get(tenant, today.day, messageKind);
+    const row = this.#sql.counter.get(tenant, today.day, kind);
     const daily = row === undefined ? today : toDaily(row);
-    this.#days.set(tenant, daily);
+    this.#days.set(dayKey(tenant, kind), daily);
     return daily;
   }
 
-  putDay(tenant: string, daily: DailyCount): void {
-    this.#changedDays.set(dayKey(tenant, daily), { tenant, ...daily });
-    this.#days.set(tenant, daily);
+  putDay(tenant: string, kind: CountKind, daily: DailyCount): void {
+    this.#changedDays.set(dayKey(tenant, kind, daily), { tenant, kind, ...daily });
+    this.#days.set(dayKey(tenant, kind), daily);
   }
 
   prefix(name: PrefixName): PrefixRecord {

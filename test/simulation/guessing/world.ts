@@ -78,7 +78,7 @@ export class World {
       sendWaitMs: 0,
       channelsOn: ["sms"],
       issuer: "otpd",
-      onDailyShare: () => {},
+      onShares: () => {},
     });
   }
 

@@ -4,6 +4,7 @@
  * product knows nothing of it. Its phone network is the process that started it: an SMS counts as sent once that one
  * has it, and it alone says what became of it. Started by crashable.ts.
  */
+import { readFileSync } from "node:fs";
 import { ServerResponse } from "node:http";
 import type { Provider } from "../../../src/delivery/provider.ts";
 import { startService } from "../../../src/main.ts";
@@ -123,8 +124,8 @@ function wrap(store: Store): Store {
       tell({ kind: "settled" });
       return settled;
     },
-    async claimMessages(max, phoneOf, decideLate, dailyMaxOf) {
-      const jobs = await store.claimMessages(max, phoneOf, decideLate, dailyMaxOf);
+    async claimMessages(max, phoneOf, decideLate, billOf) {
+      const jobs = await store.claimMessages(max, phoneOf, decideLate, billOf);
       if (jobs.length > 0) reach("claim.after");
       return jobs;
     },
@@ -153,7 +154,7 @@ process.on("message", obey);
 process.on("disconnect", () => process.exit());
 
 const own = Object.entries(process.env).filter(([name, value]) => name.startsWith("OTP_") && value !== undefined);
-const config = configOf(Object.fromEntries(own));
+const config = configOf(Object.fromEntries(own), (path) => readFileSync(path, "utf8"));
 const service = await startService(config, {
   system,
   telemetry: createTelemetry(config.logLevel, "test"),

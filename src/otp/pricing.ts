@@ -1,0 +1,45 @@
+/**
+ * What the next message of a verification may cost at most: of the providers that may be asked for it the dearest, for as many
+ * segments as its text can take.
+ */
+import type { Channel } from "./channel.ts";
+import type { Code } from "./code.ts";
+import { dearest, type Prices } from "./prices.ts";
+import { Secret } from "./secret.ts";
+import type { PriceOf } from "./spending.ts";
+import { measure } from "./template/encoding.ts";
+import { minutesMax, renderText } from "./template/template.ts";
+import type { Tenant, TenantOf } from "./tenant.ts";
+import type { Verification } from "./verification.ts";
+
+export interface CostOptions {
+  readonly prices: Prices;
+  readonly tenantOf: TenantOf;
+}
+
+/** Tells what the next message of a verification costs at most with any of some providers, in millionths. Pure. */
+export type CostOf = (verification: Verification, channel: Channel, providers: readonly string[]) => number | undefined;
+
+export function createCostOf({ prices, tenantOf }: CostOptions): CostOf {
+  return (verification, channel, providers) => {
+    const segments = channel === "sms" ? segmentsOf(verification, tenantOf(verification.tenant)) : 1;
+    return dearest(prices, { country: verification.region, channel }, providers, segments);
+  };
+}
+
+/** `providersOf` tells the names of the providers that a channel's messages may go to. */
+export function createPricing(costOf: CostOf, providersOf: (channel: Channel) => readonly string[]): PriceOf {
+  return (verification, channel) => costOf(verification, channel, providersOf(channel));
+}
+
+/** The segments that an SMS of a verification takes at most. A code has one width, whatever it is. Pure. */
+function segmentsOf(verification: Verification, { templates, brand }: Tenant): number {
+  const template = templates.templateFor(verification);
+  const { purpose, webOrigin, appHash, digits } = verification;
+  const code = new Secret("0".repeat(digits)) as Code;
+  // How many minutes it says is known when it is sent; some texts are longer with fewer.
+  const texts = Array.from({ length: minutesMax }, (_, i) =>
+    renderText(template, { code, brand, purpose, lifeLeftMs: (i + 1) * 60_000, webOrigin, appHash }),
+  );
+  return Math.max(...new Set(texts.map((text) => measure(text).segments)));
+}

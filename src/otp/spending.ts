@@ -1,0 +1,168 @@
+/**
+ * What a message takes of its tenant's UTC day: a place under the daily cap, one under its country's cap, and its price under
+ * the cap on money. It takes all of them or none, in the transaction that owes it, and notes what it took; a message that is
+ * proven never to have left gives exactly that back, while the day lasts (daily-cap.ts has the rules of one count).
+ */
+import type { Instant } from "../system.ts";
+import type { Channel } from "./channel.ts";
+import {
+  countMessage,
+  uncounted,
+  type CountKind,
+  type DailyCount,
+  type Days,
+  type Share,
+  type SpendWarning,
+} from "./daily-cap.ts";
+import type { Message } from "./message.ts";
+import { dayMs, dayOf, type Policy } from "./policy.ts";
+import { refuse, type Refusal } from "./reason.ts";
+import { isSandbox } from "./sandbox.ts";
+import type { Verification } from "./verification.ts";
+import type { Writes } from "./writes.ts";
+
+/** A cap on a tenant's day. */
+export interface Cap {
+  readonly kind: CountKind;
+  readonly max: number;
+  /** Of money: which. */
+  readonly currency?: string;
+}
+
+/** What a message has taken of a day: the counts that it is in, for its next call or the one under way. */
+export type Taken = Pick<Message, "countedDay" | "countryDay" | "reserved">;
+
+export const nothingTaken: Taken = { countedDay: null, countryDay: null, reserved: null };
+
+export const countryKind = (region: string): CountKind => `country:${region}`;
+
+/** The caps that hold for a tenant's messages to a country. Nothing leaves the sandbox, so nothing of it counts. Pure. */
+export function capsOf(tenant: string, region: string, policy: Policy): readonly Cap[] {
+  if (isSandbox(tenant)) return [];
+  const { dailyMessagesMax, dailySpend } = policy;
+  const countryMax = policy.countryCaps?.get(region);
+  return [
+    ...(dailyMessagesMax === undefined ? [] : [{ kind: "messages" as const, max: dailyMessagesMax }]),
+    ...(countryMax === undefined ? [] : [{ kind: countryKind(region), max: countryMax }]),
+    ...(dailySpend === undefined ? [] : [{ kind: "spend" as const, ...dailySpend }]),
+  ];
+}
+
+/** Shares of caps that were reached, which operators are warned of. */
+export interface Shares {
+  /** Of the daily cap. */
+  readonly share?: Share | undefined;
+  /** Of the cap on money. */
+  readonly spendShare?: Share | undefined;
+}
+
+/** What came of counting a message. Refused, it takes nothing; what is written then is that operators were warned. */
+export type Counted = Shares & {
+  readonly writes: Pick<Writes, "days" | "warned">;
+} & ({ readonly counted: true; readonly taken: Taken } | { readonly counted: false; readonly refusal: Refusal });
+
+/** Tells what the next message of a verification may cost at most, in millionths; undefined where that is not known. Pure. */
+export type PriceOf = (verification: Verification, channel: Channel) => number | undefined;
+
+/** What a message is counted by. */
+export interface Bill {
+  readonly caps: readonly Cap[];
+  /** What it may cost at most, in millionths; undefined where that is not known. Asked only under a cap on money. */
+  readonly price: () => number | undefined;
+}
+
+export const freeOfCharge: Bill = { caps: [], price: () => 0 };
+
+/** Counts a message under every cap of its bill, or under none; `before` is what it has taken already. Pure. */
+export function countAll(days: Days | undefined, { caps, price }: Bill, now: Instant, before = nothingTaken): Counted {
+  const counts = new Map<CountKind, DailyCount>();
+  const warned: SpendWarning[] = [];
+  const shares: { share?: Share; spendShare?: Share } = {};
+  let taken = before;
+  for (const { kind, max, currency } of caps) {
+    if (isTaken(before, kind, now)) continue;
+    const amount = kind === "spend" ? price() : 1;
+    // Of what nobody knows the price of, nobody can say that it fits.
+    if (amount === undefined) return { counted: false, refusal: spendLimit(kind, nextDayMs(now)), writes: {} };
+    const counting = countMessage(days?.get(kind), max, now, amount);
+    const isWarned = counting.share !== undefined && !kind.startsWith("country:");
+    if (isWarned) {
+      warned.push({ share: counting.share, cap: max, ...(currency === undefined ? {} : { currency }) });
+      shares[kind === "spend" ? "spendShare" : "share"] = counting.share;
+    }
+    if (!counting.counted) {
+      // A country's refusals write nothing: nobody is warned of them.
+      const noted = isWarned && counting.daily !== undefined ? { days: new Map([[kind, counting.daily]]) } : {};
+      const told = isWarned ? warned.slice(-1) : [];
+      const own = kind === "spend" ? "spendShare" : "share";
+      return {
+        counted: false,
+        refusal: spendLimit(kind, counting.retryAfterMs),
+        writes: { ...noted, ...(told.length === 0 ? {} : { warned: told }) },
+        ...(isWarned ? { [own]: counting.share } : {}),
+      };
+    }
+    if (counting.daily !== undefined) counts.set(kind, counting.daily);
+    taken = { ...taken, ...takenOf(kind, dayOf(now), amount) };
+  }
+  const writes = { ...(counts.size === 0 ? {} : { days: counts }), ...(warned.length === 0 ? {} : { warned }) };
+  return { counted: true, taken, writes, ...shares };
+}
+
+function takenOf(kind: CountKind, day: number, amount: number): Partial<Taken> {
+  if (kind === "messages") return { countedDay: day };
+  return kind === "spend" ? { reserved: { day, amount } } : { countryDay: day };
+}
+
+function isTaken({ countedDay, countryDay, reserved }: Taken, kind: CountKind, now: Instant): boolean {
+  const day = kind === "messages" ? countedDay : kind === "spend" ? reserved?.day : countryDay;
+  return day === dayOf(now);
+}
+
+/**
+ * What a message that is about to be claimed has taken for its next call. That of a waiting one is counted, unless its calls
+ * so far used it up; one that was in another worker's hand may have been sent, and is counted anew. Pure.
+ */
+export function takenForNextCall({ delivery, countedDay, countryDay, reserved }: Message): Taken {
+  return delivery === "QUEUED" ? { countedDay, countryDay, reserved } : nothingTaken;
+}
+
+/** The counts that a message is in, of whatever day. Pure. */
+export function kindsOf({ countedDay, countryDay, reserved }: Taken, region: string): CountKind[] {
+  return [
+    ...(countedDay === null ? [] : ["messages" as const]),
+    ...(countryDay === null ? [] : [countryKind(region)]),
+    ...(reserved === null ? [] : ["spend" as const]),
+  ];
+}
+
+/** What a message may give back of a day that is not over, by what it is in. Pure. */
+export function givenBack(message: Taken, region: string, now: Instant): ReadonlyMap<CountKind, number> {
+  const back = new Map<CountKind, number>();
+  if (isTaken(message, "messages", now)) back.set("messages", 1);
+  if (isTaken(message, countryKind(region), now)) back.set(countryKind(region), 1);
+  if (message.reserved !== null && isTaken(message, "spend", now)) back.set("spend", message.reserved.amount);
+  return back;
+}
+
+/** The days without what a message gives back. Pure. */
+export function withGivenBack(days: Days, back: ReadonlyMap<CountKind, number>): Days {
+  return new Map([...days].map(([kind, daily]) => [kind, uncounted(daily, back.get(kind) ?? 0)]));
+}
+
+function nextDayMs(now: Instant): number {
+  return (dayOf(now) + 1) * dayMs - now;
+}
+
+/** SPEND_LIMIT, which says of whose cap it is. */
+function spendLimit(kind: CountKind, retryAfterMs: number): Refusal {
+  if (kind === "messages") return refuse("SPEND_LIMIT", { retryAfterMs }).refusal;
+  if (kind === "spend") {
+    const message = "The daily cap on what messages cost is reached.";
+    return refuse("SPEND_LIMIT", { retryAfterMs, message, metadata: { cap: "spend" } }).refusal;
+  }
+  const country = kind.slice("country:".length);
+  const message = "The daily cap on messages to this country is reached.";
+  return refuse("SPEND_LIMIT", { field: "phone", retryAfterMs, message, metadata: { cap: "country", country } })
+    .refusal;
+}
