@@ -19,16 +19,20 @@ import { counts } from "./sections/counts.ts";
 import { look } from "./sections/rest.ts";
 import { measureRound, ratioOf, type Round } from "./drive/measure.ts";
 import { pendingPhone, userPhone } from "./drive/phones.ts";
+import { multiplyInto } from "./drive/preload-postgres.ts";
 import { census, multiply, postpone, trim } from "./drive/preload.ts";
+import { sendReal } from "./drive/real-sends.ts";
 import {
   grpcTarget,
   noopTarget,
+  prepare,
   prepareSqlite,
   sendOver,
   startService,
   type Place,
   type Prepared,
 } from "./drive/targets.ts";
+import { startPostgres } from "../../test/support/databases/postgres.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "otpd-bench-test-"));
 const file = (name: string) => join(folder, `${name}.db`);
@@ -83,6 +87,25 @@ describe("many pending verifications", () => {
     inDatabase(grown, (db) => db.exec("CREATE TABLE novelties AS SELECT id FROM verifications"));
     expect(() => multiply(grown, file("more-grown"), sends, 2 * sends)).toThrow("novelties grows with sends unseen");
   });
+});
+
+test("pending verifications on PostgreSQL are multiplied with all their rows, which still belong together", async () => {
+  const postgres = await startPostgres();
+  const [from, to] = [await postgres.createDatabase(), await postgres.createDatabase()];
+  const real = await prepare(from);
+  await prepare(to);
+  await sendReal(place, real, { connections: 2, realSends: sends });
+  expect(await multiplyInto(postgres, from, to, 3)).toBe(3 * sends);
+  const [found] = await postgres.run(
+    `SELECT count(DISTINCT v.id)::int AS ids, count(DISTINCT phone_index)::int AS phones, count(m.copy)::int AS messages,
+       count(i.slot)::int AS records, count(*) FILTER (WHERE v.expire_ms < ${Date.now() + 80_000_000})::int AS ending,
+       (SELECT count(*)::int FROM buckets WHERE substr(bucket, 1, 16) IN (SELECT phone_index FROM verifications)) AS buckets
+     FROM verifications AS v JOIN messages AS m ON m.verification_id = v.id JOIN idempotency AS i ON i.verification_id = v.id`,
+    to,
+  );
+  const all = 3 * sends;
+  expect(found).toEqual({ ids: all, phones: all, messages: all, records: all, ending: 0, buckets: 2 * all });
+  await postgres.stop();
 });
 
 describe("an open loop", () => {

@@ -13,12 +13,19 @@ export interface Preloaded extends Prepared {
   readonly count: number;
 }
 
-/** Makes one, each send with an Idempotency-Key. Tells one of their ids. */
-export async function makeReal(
-  place: Place,
-  { connections, realSends }: Pick<Effort, "connections" | "realSends">,
-): Promise<{ real: Preloaded; id: string }> {
+type Sends = Pick<Effort, "connections" | "realSends">;
+
+/** Makes one. Tells one of the verifications' ids. */
+export async function makeReal(place: Place, effort: Sends): Promise<{ real: Preloaded; id: string }> {
   const prepared = await prepareSqlite(place, "real");
+  const id = await sendReal(place, prepared, effort);
+  const path = prepared.url.slice("file:".length);
+  postpone(path);
+  return { real: { ...prepared, path, count: effort.realSends }, id };
+}
+
+/** Makes the sends on a database, each with an Idempotency-Key. Tells one of their ids. */
+export async function sendReal(place: Place, prepared: Prepared, { connections, realSends }: Sends): Promise<string> {
   const server = await startService(place, prepared);
   let sent = 0;
   let id = "";
@@ -33,7 +40,5 @@ export async function makeReal(
     }),
   );
   await server.stop();
-  const path = prepared.url.slice("file:".length);
-  postpone(path);
-  return { real: { ...prepared, path, count: realSends }, id };
+  return id;
 }

@@ -11,9 +11,11 @@ import { makeReal, type Preloaded } from "../drive/real-sends.ts";
 import { measureRound, median, medianOf, ratioOf, sendTimes, takeTurns } from "../drive/measure.ts";
 import { census, multiply, trim, type Census } from "../drive/preload.ts";
 import { residentBytes } from "../drive/processes.ts";
+import type { Without } from "./compare.ts";
+import { growthOnPostgres } from "./growth-postgres.ts";
 import { prepareSqlite, sqliteTarget, type Place, type Prepared, type Target } from "../drive/targets.ts";
 
-export async function growth(place: Place, effort: Effort): Promise<Findings> {
+export async function growth(place: Place, effort: Effort, without: Pick<Without, "postgres">): Promise<Findings> {
   const empty = await prepareSqlite(place, "empty");
   const { real, id } = await makeReal(place, effort);
   const sizes = effort.sizes.map((count) => {
@@ -21,6 +23,7 @@ export async function growth(place: Place, effort: Effort): Promise<Findings> {
     multiply(real.path, path, real.count, count);
     return { path, count, key: real.key, url: `file:${path}` };
   });
+  const onPostgres = without.postgres ? undefined : await growthOnPostgres(place, effort);
   const disk = diskTable(census(real.path), real.count);
   const { table, ratio, heap } = await costs(place, effort, sizes);
   const most = sizes.at(-1) as Preloaded;
@@ -35,8 +38,14 @@ export async function growth(place: Place, effort: Effort): Promise<Findings> {
     }),
   };
   return {
-    tables: [table, disk.table, keptTable(disk.bytesOf), startTable],
-    figures: { growth: ratio, ...disk.figures, heap, start: median(started[1] ?? []) / 1_000 },
+    tables: [table, ...(onPostgres ? [onPostgres.table] : []), disk.table, keptTable(disk.bytesOf), startTable],
+    figures: {
+      growth: ratio,
+      ...(onPostgres ? { growthPostgres: onPostgres.ratio } : {}),
+      ...disk.figures,
+      heap,
+      start: median(started[1] ?? []) / 1_000,
+    },
   };
 }
 
