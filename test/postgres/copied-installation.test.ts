@@ -7,7 +7,7 @@ import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from "vitest";
-import { copiedTables } from "../../src/store/move/copy.ts";
+import { copiedTables, sqliteOnlyColumns } from "../../src/store/move/copy.ts";
 import type { Database } from "../../src/store/open.ts";
 import { lacks } from "../support/machine.ts";
 import { addEnded } from "../support/databases/backlog.ts";
@@ -33,6 +33,7 @@ async function rowsOf(database: Database, table: string): Promise<string[]> {
     .map((row) =>
       JSON.stringify(
         Object.entries(row)
+          .filter(([name]) => !sqliteOnlyColumns.includes(`${table}.${name}`))
           .map(([name, cell]) => `${name} ${text(cell)}`)
           .toSorted(),
       ),

@@ -152,6 +152,7 @@ describe.each(surfaces)("over $name", (surface) => {
       attempts_remaining: 5,
       provider: "test",
       delivery_detail: "",
+      messages: [{ channel: "sms", delivery: "DELIVERY_ACCEPTED", provider: "test", detail: "" }],
     };
     expect((await call("GetOtp", { request_id: id })).value).toEqual(pending);
     const verify = { request_id: id, code, purpose: "login", bind: { amount: "10" } };
