@@ -14,6 +14,7 @@ import {
   type ProviderSettings,
 } from "../delivery/providers/list.ts";
 import { channels, type Channel } from "../otp/channel.ts";
+import type { FallbackPlan } from "../otp/fallback.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Prices } from "../otp/prices.ts";
 import type { Limit } from "../otp/rate-limit.ts";
@@ -42,6 +43,8 @@ export interface Config {
   readonly leakedKeys: readonly Uint8Array[];
   /** Those of each channel, in the order they are tried; a channel without any is not on. */
   readonly providers: ProviderNames;
+  /** How a send goes on that does not say it; undefined where it does not. */
+  readonly fallback: FallbackPlan | undefined;
   readonly providerSettings: ProviderSettings;
   readonly brand: string;
   readonly templates: Templates;
@@ -156,6 +159,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       masterKeys: given.OTP_MASTER_KEY?.map(({ bytes }) => bytes),
       leakedKeys: (given.OTP_MASTER_KEY ?? []).filter(({ isLeaked }) => isLeaked).map(({ bytes }) => bytes),
       providers,
+      fallback: given.OTP_FALLBACK,
       providerSettings: settingsOf(given, secrets.values, declared.descriptions),
       brand: given.OTP_BRAND,
       templates: texts.templates,
@@ -255,6 +259,10 @@ function faultsBetween(
   // A cap that does not parse has a fault of its own.
   if (isProduction && (read("OTP_DAILY_MESSAGE_CAP") === 0 || !named.has("OTP_DAILY_MESSAGE_CAP"))) {
     faults.push("OTP_DAILY_MESSAGE_CAP is required in production: how many SMS a day you would pay for, such as 5000.");
+  }
+  for (const channel of providers === noProviders ? [] : (read("OTP_FALLBACK")?.channels ?? [])) {
+    if (providers[channel].length > 0) continue;
+    faults.push(`OTP_FALLBACK names ${channel}, which is not on: ${providerVariable[channel]} is not set.`);
   }
   faults.push(...faultsOfProviders(providers, declared, named));
   if (read("OTP_VOICE_UNATTENDED") === "off") faults.push(...faultsOfUnattended(providers.voice, declared));

@@ -7,6 +7,7 @@ import { isIP } from "node:net";
 import * as v from "valibot";
 import { parseOriginator } from "../delivery/providers/shapes.ts";
 import type { AddressRange } from "../delivery/public-address.ts";
+import { parseFallback, type FallbackPlan } from "../otp/fallback.ts";
 import { masterKeyBytes } from "../otp/key-ring.ts";
 import { parseMoney } from "../otp/prices.ts";
 import type { Limit } from "../otp/rate-limit.ts";
@@ -96,6 +97,20 @@ export function parseGapMs(text: string): number | undefined {
   const ms = parseDurationMs(text);
   return ms === undefined || ms < 1_000 || ms > 600_000 ? undefined : ms;
 }
+
+/** An order of channels and a wait, such as whatsapp>sms@30s. */
+export const fallbackOrder = v.pipe(
+  v.string(),
+  v.rawTransform<string, FallbackPlan>(({ dataset, addIssue, NEVER }) => {
+    const parsed = parseFallback(dataset.value, parseDurationMs);
+    if (parsed !== undefined) return parsed;
+    addIssue({
+      message:
+        "must be channels in their order and a wait, such as whatsapp>sms@30s (two channels or more, 15s to 120s)",
+    });
+    return NEVER;
+  }),
+);
 
 /** An amount of money, in millionths. */
 export const money = v.pipe(

@@ -10,10 +10,11 @@ import { capsOf, type PriceOf, type Shares } from "../otp/spending.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Job } from "../store/store.ts";
 import type { System } from "../system.ts";
+import { claimFallbacks, type FallbackTools } from "./fallbacks.ts";
 import { createDispatcher, type DispatcherOptions } from "./dispatcher.ts";
 import { createPoller } from "./poller.ts";
 
-export interface WorkerOptions extends DispatcherOptions {
+export interface WorkerOptions extends DispatcherOptions, Pick<FallbackTools, "channelsOn"> {
   readonly system: System;
   /** Brings what `tenantOf` knows up to date; asked before messages are claimed from the outbox. */
   readonly refreshTenants: () => Promise<void>;
@@ -23,6 +24,8 @@ export interface WorkerOptions extends DispatcherOptions {
   readonly priceOf?: PriceOf | undefined;
   /** Called with each message that is claimed; shares of caps that were reached are in it once a tenant and day. */
   readonly onShares: (tenant: string, shares: Shares) => void;
+  /** Called with each message that is owed by fallback and committed. */
+  readonly onFallback?: ((job: Job) => void) | undefined;
   /** Called with a fault of the worker's own. */
   readonly onFault: (error: unknown) => void;
 }
@@ -70,7 +73,9 @@ export function createWorker(options: WorkerOptions): Worker {
   async function claim(): Promise<void> {
     await refreshTenants();
     const jobs = await store.claimMessages(Math.min(queue.free(), callsMax), phoneOf, decideLate, billOf);
-    for (const job of jobs) {
+    const owed = await claimFallbacks(options, Math.min(queue.free() - jobs.length, callsMax));
+    for (const job of owed) options.onFallback?.(job);
+    for (const job of [...jobs, ...owed]) {
       options.onShares(job.verification.tenant, job);
       take(job);
     }
@@ -82,6 +87,8 @@ export function createWorker(options: WorkerOptions): Worker {
 
   async function run(job: Job): Promise<void> {
     const settled = await dispatcher.dispatch(job);
+    const fallbackMs = settled?.verification.fallback?.dueMs ?? null;
+    if (fallbackMs !== null) poller.pollIn(fallbackMs - store.now());
     if (settled === undefined || isDone(settled.message)) listeners.tell(job, settled);
     else poller.pollIn((settled.message.dueMs ?? 0) - store.now());
   }

@@ -68,6 +68,7 @@ function createActs(base: Base, worker: Worker): Verifications {
     sendWaitMs: config.sendWaitMs,
     issuer: config.providerSettings.publicUrl ?? ownName,
     botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
+    fallbackOrder: config.fallback,
     onShares: shareTeller(base),
     onVerify: metrics?.verifyDecided,
     // Whoever tries his own number again and again meets that limit first, and has to read how to go on.

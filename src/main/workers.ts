@@ -48,6 +48,7 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
       }
     },
     onShares: shareTeller(base),
+    onFallback: metrics?.sent,
     onFault: base.onFault("worker"),
   });
 }

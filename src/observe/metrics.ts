@@ -157,7 +157,7 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
 function verificationMetrics(registry: Registry, { store, providers }: MetricsOptions) {
   const sends = counters(registry, {
     name: "otp_sends_total",
-    help: "Messages that were asked for and committed, by the phone's country and by whether it is the first of its verification or a resend, and by channel.",
+    help: "Messages that were asked for and committed, by the phone's country and by whether it is the first of its verification, a fallback or a resend, and by channel.",
     labels: ["country", "kind", "channel"],
   });
   const checks = counters(registry, {
@@ -202,7 +202,7 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
   return {
     sent({ message, verification }: Job): void {
       if (isSandbox(verification.tenant)) return;
-      sends(countryOf(verification), message.copy === 0 ? "first" : "resend", message.channel).add();
+      sends(countryOf(verification), kindOf(message.copy, verification), message.channel).add();
     },
     verifyDecided(decided: VerifyResult, tenant: string): void {
       if (decided.kind === "replay" || isSandbox(tenant)) return;
@@ -355,4 +355,10 @@ function sharedProcessMetrics(): Registry {
     }
   }
   return processMetrics;
+}
+
+/** What a message is among those of its verification: fallbacks come before resends. */
+function kindOf(copy: number, { fallback }: Verification): "first" | "fallback" | "resend" {
+  if (copy === 0) return "first";
+  return copy <= (fallback?.owed ?? 0) ? "fallback" : "resend";
 }

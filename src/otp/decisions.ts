@@ -9,11 +9,12 @@ import { passOf } from "./bot-pass.ts";
 import type { Channel } from "./channel.ts";
 import { codesMatch, deriveCode, parseCode, whyNoCode } from "./code.ts";
 import { prefixRefused } from "./denial.ts";
-import { refusalOf } from "./destination.ts";
+import { refusalOf, type Verdict } from "./destination.ts";
+import { newFallback, type FallbackPlan } from "./fallback.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { emptyLog } from "./log.ts";
-import { openPhone, type PhoneNumber } from "./phone-number.ts";
+import { objectionTo, openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
 import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed, type Refused, type SendTerms } from "./owing.ts";
@@ -33,7 +34,7 @@ import {
   type UpdateView,
 } from "./standing.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
-import { end, withNote, type Verification } from "./verification.ts";
+import { end, messagesSpent, withNote, type Verification } from "./verification.ts";
 import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
 import { terminalReason } from "./state.ts";
 
@@ -56,6 +57,8 @@ export interface SendFacts {
   readonly webOrigin: WebOrigin | undefined;
   readonly appHash: AndroidAppHash | undefined;
   readonly knownUser: boolean;
+  /** The channels to go on to, and when. */
+  readonly fallback: FallbackPlan;
 }
 
 /** A send that is admitted may have passed the bot check before: `passUntilMs`. */
@@ -77,7 +80,9 @@ export function decideAdmission(
   const precedent = claim && precedentFor(view, claim, view.recorded);
   if (precedent !== undefined) return nothing(precedent);
   if (!facts.ok) return nothing({ kind: "refused", refusal: facts.refusal });
-  const refusal = refusalOf(facts.value.tenant, facts.value, view.verdict, policy);
+  const { tenant, phone } = facts.value;
+  const [channel] = routeOf(facts.value, view.verdict);
+  const refusal = refusalOf(tenant, { phone, channel }, view.verdict, policy);
   if (refusal !== undefined) return nothing({ kind: "refused", refusal });
   return nothing({ kind: "admitted", passUntilMs: claim && passOf(claim, view.record, view.now) });
 }
@@ -112,8 +117,11 @@ export function decideSend(
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
 
   const { phone: number, ...kept } = facts.value;
+  const [channel, ...others] = routeOf(facts.value, view.verdict);
   const opened: Verification = {
     ...kept,
+    channel,
+    fallback: newFallback({ ...kept.fallback, channels: others }, now),
     region: number.region,
     // A send that would have been refused does not count: a guard that observes sees what one that enforces would.
     tally: judgment?.kind === "admitted" ? judgment.tally : "none",
@@ -144,6 +152,17 @@ export function decideSend(
     },
     result: { kind: "opened", ...owed, passUntilMs: door.passUntilMs },
   };
+}
+
+/** The channels that a send goes by in their order, without those that do not suit its number unless all do not. */
+function routeOf(
+  { tenant, phone, channel, fallback }: SendFacts,
+  verdict: Verdict | undefined,
+): readonly [Channel, ...Channel[]] {
+  if (isSandbox(tenant) || verdict === "allow") return [channel, ...fallback.channels];
+  const isSuited = (each: Channel) => objectionTo(phone, each) === undefined;
+  const [first = channel, ...others] = [channel, ...fallback.channels].filter(isSuited);
+  return [first, ...others];
 }
 
 /** Digits of the next code, by the phone's own history and by spraying at its tenant. */
@@ -203,7 +222,7 @@ export function decideVerify(
     const [refunds, history] = policies.withRefunds(
       policies.forgive(phone.history, verification.attempts),
       now,
-      1 + verification.resends,
+      messagesSpent(verification),
     );
     return {
       writes: {

@@ -19,6 +19,7 @@ export type CallOutcome =
 export interface Outcomes {
   readonly send: Channel;
   readonly resend: Channel;
+  readonly fallback: Channel;
   readonly call: CallOutcome;
   /** What a provider said later. */
   readonly report: "ACCEPTED" | "DELIVERED" | "UNDELIVERED";
@@ -60,7 +61,7 @@ export const emptyLog: Log = { entries: [], omitted: 0 };
 export function withEntry({ entries, omitted }: Log, entry: LogEntry): Log {
   if (entries.length < entriesMax) return { entries: [...entries, entry], omitted };
   const half = entriesMax / 2;
-  const left = entries.findIndex((each, i) => i >= half && each.kind !== "resend");
+  const left = entries.findIndex((each, i) => i >= half && each.kind !== "resend" && each.kind !== "fallback");
   return { entries: [...entries.toSpliced(left < 0 ? half : left, 1), entry], omitted: Math.min(255, omitted + 1) };
 }
 

@@ -15,7 +15,7 @@ import { spendAll } from "./rate-limit.ts";
 import type { Refusal } from "./reason.ts";
 import { capsOf, countAll, type PriceOf, type Shares, type Taken } from "./spending.ts";
 import type { CallView } from "./standing.ts";
-import type { Verification } from "./verification.ts";
+import { latestCopy, type Verification } from "./verification.ts";
 import type { Decided, PhoneView, Writes } from "./writes.ts";
 
 /** What a send is decided by, beside what is asked. */
@@ -91,12 +91,8 @@ export function spendFor(
 }
 
 /** The latest message of a verification, by a channel, with what it has taken of the day. Pure. */
-export function owedMessage(
-  { id, resends, expireMs }: Verification,
-  channel: Channel,
-  now: Instant,
-  taken: Taken,
-): Message {
+export function owedMessage(verification: Verification, channel: Channel, now: Instant, taken: Taken): Message {
+  const { id, expireMs } = verification;
   const deadlineMs = expireMs - policies.sendLifeMinMs;
-  return newMessage({ verificationId: id, copy: resends, channel, now, deadlineMs, ...taken });
+  return newMessage({ verificationId: id, copy: latestCopy(verification), channel, now, deadlineMs, ...taken });
 }

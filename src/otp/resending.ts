@@ -4,6 +4,7 @@
 import { channelRefused, findChannel, type Channel } from "./channel.ts";
 import { prefixRefused } from "./denial.ts";
 import { blocked } from "./destination.ts";
+import { withoutNext } from "./fallback.ts";
 import { recordOf } from "./idempotency.ts";
 import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed, type Refused, type SendTerms } from "./owing.ts";
 import { objectionTo, type PhoneNumber } from "./phone-number.ts";
@@ -31,7 +32,8 @@ export type ResendResult = ({ readonly kind: "resent" } & Owed) | Replay | Refus
  * Decides a resend. In order: idempotency, REQUEST_NOT_FOUND, the terminal state's reason, expiry, the channel and whether
  * it suits the phone, RESENDS_EXHAUSTED (also when the next one would come too late), RESEND_TOO_SOON, DESTINATION_BLOCKED
  * (by an entry made since), the prefix, `limited` as in `decideSend`, the phone's limits, the daily cap. Gaps and resends
- * count for the verification, over all channels. Never extends the lifetime, never resets attempts.
+ * count for the verification, over all channels. It ends the plan to fall back: who asks for a message decides how it goes
+ * on. Never extends the lifetime, never resets attempts.
  */
 export function decideResend(
   view: UpdateView,
@@ -56,7 +58,7 @@ export function decideResend(
   const resends = verification.resends + 1;
   const nextResendMs = now + (policy.resendGapsMs[resends] ?? 0);
   const resent = withNote(
-    { ...verification, resends, delivery: "SENDING", nextResendMs },
+    { ...verification, resends, delivery: "SENDING", nextResendMs, fallback: withoutNext(verification.fallback) },
     { kind: "resend", outcome: channel.value },
     now,
   );

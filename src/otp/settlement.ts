@@ -4,6 +4,7 @@
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
+import { hastened } from "./fallback.ts";
 import { callOutcome, type CallOutcome } from "./log.ts";
 import {
   forward,
@@ -20,7 +21,7 @@ import { limitsFor, type Policy } from "./policy.ts";
 import { providerName } from "./provider-text.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import { givenBack, nothingTaken, withGivenBack } from "./spending.ts";
-import { end, stateAt, withNote, type Verification } from "./verification.ts";
+import { end, isAllUnsent, latestCopy, stateAt, withNote, type Verification } from "./verification.ts";
 import { nothing, type Decided, type PhoneView } from "./writes.ts";
 
 export interface SettleView {
@@ -40,8 +41,8 @@ export interface Settled {
 
 /**
  * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it is the
- * only one of its verification, there is no code out there to wait for: the verification becomes FAILED. A resend that
- * never left does not count. It leaves the count of the daily cap, too, while the day lasts.
+ * only one of its verification, there is no code out there to wait for: the verification becomes FAILED, or goes on by its
+ * next channel at once. A resend that never left does not count. It leaves the count of the daily cap, too, while the day lasts.
  */
 export function decideSettle(view: SettleView, call: EndedCall, policy: Policy): Decided<Settled> {
   const { now, verification } = view;
@@ -51,7 +52,8 @@ export function decideSettle(view: SettleView, call: EndedCall, policy: Policy):
   const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
   if (!isInHand && call.outcome.kind !== "accepted") return nothing({ message: view.message, verification });
   const pending = stateAt(verification, now) === "PENDING";
-  const answered = settle(view.message, call, now);
+  const providers = isSuperseded(view) ? 0 : call.providers;
+  const answered = settle(view.message, { ...call, providers }, now);
   // Nothing is sent after a terminal state.
   const message =
     pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
@@ -87,14 +89,15 @@ function concluded(
   policy: Policy,
 ): Decided<Settled> {
   const pending = stateAt(verification, now) === "PENDING";
-  const latest = message.copy === verification.resends;
+  const latest = message.copy === latestCopy(verification);
   const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
-  if (!isProvenUnsent(message))
-    return { writes: { message, verification: moved }, result: { message, verification: moved } };
+  if (!isProvenUnsent(message)) {
+    const goesOn = pending && latest ? goneOn(moved, message, now) : moved;
+    return { writes: { message, verification: goesOn }, result: { message, verification: goesOn } };
+  }
 
   // With a later copy under way or arrived, an earlier one that never left changes nothing.
-  const withdrawn =
-    !pending || !latest ? moved : message.copy === 0 ? end(moved, "FAILED", now) : withoutResend(moved, now);
+  const withdrawn = !pending || !latest ? moved : withoutLatest(moved, message.copy, now);
   // A success gives back all messages that the verification still counts, so this one would come back twice.
   const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
   const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
@@ -128,7 +131,8 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const providers = facts.providersOf(message.channel);
   const holder = message.delivery === "QUEUED" ? undefined : providers[message.providerIndex];
   const isFromHolder = holder === facts.provider && isSameMessage;
-  const reported = report(message, { ...facts, isFromHolder, providers: providers.length }, now);
+  const others = isSuperseded(view) ? 0 : providers.length;
+  const reported = report(message, { ...facts, isFromHolder, providers: others }, now);
   if (reported === message) return nothing({ message, verification });
   // Its answer may be out still, or lost: what it says shows that it has the message.
   const held: Message = { ...reported, provider: facts.provider, providerMessageId: reportedId ?? knownId };
@@ -136,11 +140,35 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const settled: Message = isOver ? { ...held, delivery: facts.delivery, dueMs: null } : held;
   const note = { kind: "report", outcome: facts.delivery, provider: facts.provider, copy: message.copy } as const;
   const heard = withNote(verification, note, now);
-  const shown = settled.copy === verification.resends ? { ...heard, delivery: settled.delivery } : heard;
+  const latest = settled.copy === latestCopy(verification);
+  const moved = latest ? { ...heard, delivery: settled.delivery } : heard;
+  const shown = latest && !isOver ? goneOn(moved, settled, now) : moved;
   return { writes: { message: settled, verification: shown }, result: { message: settled, verification: shown } };
 }
 
-/** A resend that never left does not count, and may be asked for again at once. */
-function withoutResend(verification: Verification, now: Instant): Verification {
-  return { ...verification, resends: verification.resends - 1, nextResendMs: now };
+/** Whether the next channel has taken the message's place: then it goes to no other provider. */
+function isSuperseded({ verification, message }: Pick<SettleView, "verification" | "message">): boolean {
+  return verification.fallback !== null && message.copy < latestCopy(verification);
+}
+
+/** A verification whose latest message was reported undelivered, with no provider left: its next channel's turn has come. */
+function goneOn(verification: Verification, { delivery, dueMs }: Message, now: Instant): Verification {
+  if (delivery !== "UNDELIVERED" || dueMs !== null || verification.fallback === null) return verification;
+  return { ...verification, fallback: hastened(verification.fallback, now) };
+}
+
+/**
+ * A pending verification whose latest message never left. Its next channel's turn has come, if there is one; with nothing
+ * sent and nothing to come it is FAILED. A resend does not count then, and may be asked for again at once.
+ */
+function withoutLatest(verification: Verification, copy: number, now: Instant): Verification {
+  const { resends, fallback } = verification;
+  const isOfResend = copy > (fallback?.owed ?? 0);
+  const left: Verification = isOfResend
+    ? { ...verification, resends: resends - 1, nextResendMs: now }
+    : { ...verification, fallback: fallback && { ...fallback, unsent: [...fallback.unsent, copy] } };
+  if (left.fallback === null) return isOfResend ? left : end(left, "FAILED", now);
+  if (isAllUnsent(left)) return end(left, "FAILED", now);
+  if (left.fallback.dueMs === null) return { ...left, nextResendMs: now };
+  return { ...left, delivery: "QUEUED", fallback: hastened(left.fallback, now) };
 }

@@ -4,6 +4,7 @@
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
+import { withoutNext, type Fallback } from "./fallback.ts";
 import { withEntry, type Happening, type Log, type LogEntry } from "./log.ts";
 import type { Delivery } from "./message.ts";
 import type { Tally } from "./pumping-guard.ts";
@@ -55,6 +56,8 @@ export interface Verification {
   /** When it reached its terminal state, or null. */
   readonly endMs: Instant | null;
   readonly log: Log;
+  /** By which channels it goes on; null for one that was asked for by a single channel. */
+  readonly fallback: Fallback | null;
 }
 
 /** The state at a moment: a pending verification has expired from its expireMs on, whether a sweep has noted it or not. */
@@ -64,7 +67,8 @@ export function stateAt(verification: Verification, now: Instant): State {
 
 /** A verification brought to its end: the salt goes with the state. Pure. */
 export function end(verification: Verification, state: Exclude<State, "PENDING">, now: Instant): Verification {
-  return withNote({ ...verification, state, salt: null, endMs: now }, { kind: "end", outcome: state }, now);
+  const fallback = withoutNext(verification.fallback);
+  return withNote({ ...verification, state, salt: null, endMs: now, fallback }, { kind: "end", outcome: state }, now);
 }
 
 /** What is noted: what of it is not said is about no provider, and the latest message. */
@@ -73,19 +77,41 @@ type NoteOf<H extends Happening> = Pick<H, "kind" | "outcome"> & Partial<Pick<H,
 
 /** A verification with something noted that happened to it. Pure. */
 export function withNote(verification: Verification, note: Note, now: Instant): Verification {
-  const { kind, outcome, copy = verification.resends, provider = null } = note;
+  const { kind, outcome, copy = latestCopy(verification), provider = null } = note;
   const offsetMs = Math.max(0, now - verification.createMs);
   const entry = { kind, outcome, copy: Math.min(15, copy), provider, offsetMs } as LogEntry;
   return { ...verification, log: withEntry(verification.log, entry) };
 }
 
-/** The channels that the messages of a verification were owed by, in the order in which each came up first. Pure. */
-export function channelsUsed({ log, resends, channel }: Verification): readonly Channel[] {
+/** The copy of the latest message: those owed by fallback come before those of resends, since a resend ends the plan. Pure. */
+export function latestCopy({ resends, fallback }: Pick<Verification, "resends" | "fallback">): number {
+  return resends + (fallback?.owed ?? 0);
+}
+
+/** How many messages a verification has spent and not got back: what a success gives back. Pure. */
+export function messagesSpent(verification: Verification): number {
+  return 1 + latestCopy(verification) - (verification.fallback?.unsent.length ?? 0);
+}
+
+/** True once nothing of a verification that fell back has left, and nothing of it is owed any more. Pure. */
+export function isAllUnsent({ resends, fallback }: Pick<Verification, "resends" | "fallback">): boolean {
+  return fallback !== null && fallback.dueMs === null && resends === 0 && fallback.unsent.length === 1 + fallback.owed;
+}
+
+/**
+ * The channels that the messages of a verification were owed by, in the order in which each came up first; those
+ * of messages that are proven never to have left are left out. Pure.
+ */
+export function channelsUsed(verification: Verification): readonly Channel[] {
+  const { log, channel, fallback } = verification;
   const byCopy = new Map<number, Channel>([[0, channel]]);
-  for (const entry of log.entries) if (entry.kind === "resend") byCopy.set(entry.copy, entry.outcome);
+  for (const entry of log.entries) {
+    if (entry.kind === "resend" || entry.kind === "fallback") byCopy.set(entry.copy, entry.outcome);
+  }
   // A resend that never left is taken back, and its copy is the next one's.
-  const used = [...byCopy].filter(([copy]) => copy <= resends).toSorted(([a], [b]) => a - b);
-  return [...new Set(used.map(([, each]) => each))];
+  const owed = [...byCopy].filter(([copy]) => copy <= latestCopy(verification)).toSorted(([a], [b]) => a - b);
+  const left = owed.filter(([copy]) => fallback?.unsent.includes(copy) !== true);
+  return [...new Set((left.length > 0 ? left : owed).map(([, each]) => each))];
 }
 
 /** A pending verification whose time is over, brought to EXPIRED as of that time. Pure. */

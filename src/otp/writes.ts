@@ -17,6 +17,8 @@ export interface Writes {
   readonly verification?: Verification;
   /** A new message, or the new form of the loaded one. */
   readonly message?: Message;
+  /** The message before a new one, given up for it. */
+  readonly earlier?: Message;
   /** The TATs of the phone's buckets, one per phone limit in the policy's order. */
   readonly tats?: readonly Instant[];
   readonly history?: PhoneHistory;

@@ -27,6 +27,14 @@ export interface Caller {
   readonly permit?: Permit;
 }
 
+/** How a send asks to go on, should its code not be verified. */
+export interface FallbackAsked {
+  /** Names of channels in one spelling (`channelName`), in their order; undefined for those of the operator's order. */
+  readonly channels: readonly string[] | undefined;
+  /** The wait before each, 15 000 to 120 000; undefined for the operator's. */
+  readonly afterMs: number | undefined;
+}
+
 export interface SendCommand {
   readonly phone: string;
   readonly channel: string;
@@ -39,6 +47,8 @@ export interface SendCommand {
   readonly appHash: AndroidAppHash | undefined;
   /** Whose the tenant's named limits are, by their names. */
   readonly limitKeys?: Readonly<Record<string, string>>;
+  /** The channels to go on to; absent for the operator's order. */
+  readonly fallback?: FallbackAsked;
   /** The bot check's token from the browser; empty where there is none. */
   readonly challengeToken: Secret;
 }

@@ -62,7 +62,9 @@ export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }:
     const { verification } = job;
     onOwed?.(job);
     const settled = await deliver(job, sendWaitMs);
-    if (settled !== undefined && isProvenUnsent(settled.message)) {
+    // By another channel the code may be on its way yet.
+    const isNextOwed = (settled?.verification.fallback?.dueMs ?? null) !== null;
+    if (settled !== undefined && isProvenUnsent(settled.message) && !isNextOwed) {
       const { refusal } = settled.message.recipientRefused
         ? refuse("PHONE_UNREACHABLE", { field: "phone" })
         : refuse("DELIVERY_FAILED", {

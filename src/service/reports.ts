@@ -28,7 +28,8 @@ export function createTakeReport(options: ReportsOptions) {
       const settled = await store.settleMessage({ verificationId: id, copy }, phoneOf, (view) =>
         decideReport(view, facts),
       );
-      if (settled?.message.delivery === "QUEUED") nudge();
+      const isNextOwed = (settled?.verification.fallback?.dueMs ?? null) !== null;
+      if (settled?.message.delivery === "QUEUED" || isNextOwed) nudge();
     }
   };
 }

@@ -1,10 +1,11 @@
 /**
  * Send: a code is owed to a phone.
  */
-import { channelName, channelRefused, channelsFor, findChannel } from "../otp/channel.ts";
+import { channelName, channelRefused, channelsFor, findChannel, type Channel } from "../otp/channel.ts";
 import { saltBytes } from "../otp/code.ts";
 import { decideSend, type SendFacts } from "../otp/decisions.ts";
 import { admitNumber, listedNumber } from "../otp/destination.ts";
+import { channelsAfter, fallbackMsDefault, type FallbackPlan } from "../otp/fallback.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { limitKeysOf, type LimitKey } from "../otp/named-limit.ts";
 import { parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
@@ -16,13 +17,15 @@ import { canonicalBind } from "../otp/verification.ts";
 import type { OpenScope, PhoneRef } from "../store/store.ts";
 import { answer, claimOf, replaySent, type ActTools } from "./act.ts";
 import type { BotGate } from "./bot-gate.ts";
-import type { Answer, Caller, SendCommand, Sent } from "./calls.ts";
+import type { Answer, Caller, FallbackAsked, SendCommand, Sent } from "./calls.ts";
 import { bucketsOf, prefixRef } from "./phone-refs.ts";
 import { keptIfSpent } from "./call-limits.ts";
 
 export interface SendTools extends ActTools {
   /** For the sends of pages; absent without a bot check. */
   readonly botGate: BotGate | undefined;
+  /** The operator's order; absent where there is none. */
+  readonly fallbackOrder?: FallbackPlan | undefined;
   /** Called for each send to a real phone that is PHONE_RATE_LIMITED. */
   readonly onLimited?: ((phone: E164, tenant: string) => void) | undefined;
 }
@@ -71,7 +74,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
 
 /** Checks the form of a send: origin, channel, phone. Then draws and derives all that takes randomness or a key. */
 function admit(
-  { tenantOf, channelsOn, system, keys }: SendTools,
+  { tenantOf, channelsOn, fallbackOrder, system, keys }: SendTools,
   caller: Caller,
   command: SendCommand,
 ): Result<SendFacts> {
@@ -83,6 +86,8 @@ function admit(
   const offered = channelsFor(channelsOn, caller.channels);
   const channel = findChannel(channelName(command.channel), offered);
   if (channel === undefined) return { ok: false, refusal: channelRefused(offered) };
+  const fallback = planOf(command.fallback, channel, offered, fallbackOrder);
+  if (!fallback.ok) return fallback;
   const phone = admitNumber(tenant, parsePhoneNumber(command.phone));
   if (!phone.ok) return phone;
   const { e164, region } = phone.value;
@@ -104,7 +109,26 @@ function admit(
     webOrigin,
     appHash,
     knownUser,
+    fallback: fallback.value,
   });
+}
+
+/** Where a send goes on: by the channels that it names, else by those that come after its own in the operator's order. */
+function planOf(
+  { channels: named, afterMs }: FallbackAsked = { channels: undefined, afterMs: undefined },
+  channel: Channel,
+  offered: readonly Channel[],
+  order: FallbackPlan | undefined,
+): Result<FallbackPlan> {
+  const wait = afterMs ?? order?.afterMs ?? fallbackMsDefault;
+  if (named === undefined) {
+    const others = order === undefined ? [] : channelsAfter(channel, order);
+    return ok({ channels: others.filter((each) => offered.includes(each)), afterMs: wait });
+  }
+  const found = named.map((name) => findChannel(name, offered));
+  const channels = found.filter((each) => each !== undefined);
+  if (channels.length < found.length) return { ok: false, refusal: channelRefused(offered, "fallback_channels") };
+  return ok({ channels, afterMs: wait });
 }
 
 /** Where the phone of a new verification is kept: under every master key, the current one first. */
@@ -136,5 +160,9 @@ function fieldsOf(command: SendCommand): string[] {
   const fields = [phone, channel, locale, purpose, canonicalBind(bind), String(knownUser), webOrigin, appHash];
   // Fields that came later are there with their names, and only where they are given: a first call may be an older server's.
   const named = canonicalBind(limitKeys);
-  return named === "" ? fields : [...fields, "limit_keys", named];
+  if (named !== "") fields.push("limit_keys", named);
+  const { channels, afterMs } = command.fallback ?? {};
+  if (channels !== undefined) fields.push("fallback_channels", channels.join(","));
+  if (afterMs !== undefined) fields.push("fallback_after", String(afterMs));
+  return fields;
 }

@@ -36,7 +36,7 @@ export interface Verifications {
 export interface VerificationsOptions
   extends
     Omit<ActTools, "phoneOf" | "handOver">,
-    Pick<SendTools, "onLimited">,
+    Pick<SendTools, "onLimited" | "fallbackOrder">,
     Pick<VerifyTools, "issuer" | "onVerify">,
     Pick<HandOverOptions, "deliver" | "sendWaitMs" | "onOwed"> {
   /** Checks the tokens of browsers, if the operator has set that up. */

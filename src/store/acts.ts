@@ -8,6 +8,7 @@ import { callActs } from "./acts/calls.ts";
 import { destinationActs } from "./acts/destinations.ts";
 import { endpointActs } from "./acts/endpoints.ts";
 import { eventActs } from "./acts/events.ts";
+import { fallbackActs } from "./acts/fallbacks.ts";
 import { masterKeyActs } from "./acts/master-keys.ts";
 import { messageActs } from "./acts/messages.ts";
 import { phoneActs } from "./acts/phones.ts";
@@ -22,6 +23,7 @@ export function createStore(engine: Engine): Store {
   return {
     ...callActs(engine),
     ...messageActs(engine),
+    ...fallbackActs(engine),
     ...recordActs(engine),
     ...phoneActs(engine),
     ...prefixActs(engine),

@@ -27,6 +27,7 @@ export function apply<R>(
     if (before === undefined) unit.insertVerification(after);
     else unit.updateVerification(after);
   }
+  if (writes.earlier !== undefined) unit.putMessage(writes.earlier);
   if (writes.message !== undefined) unit.putMessage(writes.message);
   if (ref !== undefined) putPhone(unit, ref, writes);
   if (writes.guess !== undefined) unit.countGuess(writes.guess);

@@ -50,6 +50,8 @@ export interface Engine {
   readonly dueMessages: Statement;
   /** Finds the messages of the verification `$1`, in the order of their copies. */
   readonly messagesOf: Statement;
+  /** The same for verifications whose next message is owed by fallback. */
+  readonly dueFallbacks: Statement;
 
   /** Reads a prefix outside of any act; undefined where nothing is kept of it. */
   readPrefix(name: PrefixName): Promise<PrefixRecord | undefined>;

@@ -32,6 +32,7 @@ import type { GuardMode, PrefixChange, PrefixDecision, PrefixRecord } from "../o
 import type { Verification } from "../otp/verification.ts";
 import type { Decided, PhoneView } from "../otp/writes.ts";
 import type { Instant } from "../system.ts";
+import type { FallbackRules } from "./acts/fallbacks.ts";
 import type { EventStore } from "./events.ts";
 import type { Registry } from "./registry.ts";
 
@@ -263,7 +264,13 @@ export interface Store {
     decide: (view: SettleView) => Decided<R>,
   ): Promise<R | undefined>;
 
-  /** When the next message is due, or undefined when none is. */
+  /**
+   * Decides up to `max` fallbacks that are due, each for one worker alone, and claims the messages that come of them. A
+   * decision must leave its verification not due.
+   */
+  claimFallbacks(max: number, rules: FallbackRules): Promise<Job[]>;
+
+  /** When the next message or fallback is due, or undefined when none is. */
   nextDue(): Promise<Instant | undefined>;
 
   /** Reads how much there is in the outbox, outside any decision. */

@@ -7,6 +7,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as turn } from "node:timers/promises";
 import type { Provider } from "../../src/delivery/provider.ts";
+import { channels } from "../../src/otp/channel.ts";
 import { createWorker, type Worker } from "../../src/delivery/worker.ts";
 import type { Message, SendOutcome } from "../../src/otp/message.ts";
 import type { Verification } from "../../src/otp/verification.ts";
@@ -106,6 +107,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       system,
       keys: acts.keys,
       tenantOf: ofOneMind(acts.policy),
+      channelsOn: channels,
       refreshTenants: async () => {},
       providersOf: (channel) => (channel === "sms" ? providers : []),
       callsMax: placesMax,

@@ -169,6 +169,7 @@ export class World {
       ...common,
       callsMax: 64,
       providersOf: () => providers,
+      channelsOn: ["sms"],
       phoneOf,
       refreshTenants,
       onCall,

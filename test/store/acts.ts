@@ -2,10 +2,11 @@
  * The acts of the service brought down to what a test of the store needs: the real rules on a store, without the doors
  * around them.
  */
-import { sameChannel } from "../support/data/examples.ts";
+import { noFallback, sameChannel } from "../support/data/examples.ts";
 import { ofOneMind } from "../support/service/tenants.ts";
 import type { Channel } from "../../src/otp/channel.ts";
 import { deriveCode } from "../../src/otp/code.ts";
+import type { FallbackPlan } from "../../src/otp/fallback.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
 import type { LimitKey } from "../../src/otp/named-limit.ts";
@@ -54,6 +55,7 @@ export interface SendOptions {
   readonly tenant?: string;
   readonly knownUser?: boolean;
   readonly channel?: Channel;
+  readonly fallback?: FallbackPlan;
   /** The country of the phone; the Netherlands unless given. */
   readonly region?: string;
   readonly claim?: IdempotencyClaim;
@@ -114,7 +116,7 @@ export function createActs(
 
   function factsOf(
     phone: E164,
-    { tenant = "default", knownUser = false, channel = "sms", region = "NL" }: SendOptions = {},
+    { tenant = "default", knownUser = false, channel = "sms", region = "NL", fallback = noFallback }: SendOptions = {},
   ): SendFacts {
     const id = Buffer.from(system.randomBytes(16)).toString("base64url");
     return {
@@ -134,6 +136,7 @@ export function createActs(
       webOrigin: "https://shop.example" as WebOrigin,
       appHash: undefined,
       knownUser,
+      fallback,
     };
   }
 

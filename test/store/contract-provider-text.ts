@@ -37,6 +37,7 @@ async function deliver({ store, acts, system }: StoreFixture, job: Job, outcome:
     system,
     keys: acts.keys,
     tenantOf: ofOneMind(acts.policy),
+    channelsOn: ["sms"],
     refreshTenants: async () => {},
     providersOf: () => [network],
     phoneOf: acts.phoneOf,

@@ -13,6 +13,7 @@ import { endpointCases } from "./contract-endpoints.ts";
 import { eventCases } from "./contract-events.ts";
 import { guessCases } from "./contract-guesses.ts";
 import { limitCases } from "./contract-limits.ts";
+import { fallbackCases } from "./contract-fallback.ts";
 import { logCases } from "./contract-log.ts";
 import { outboxCases } from "./contract-outbox.ts";
 import { tenantCases } from "./contract-tenants.ts";
@@ -84,6 +85,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     recordCases(withStore);
     botPassCases(withStore);
     outboxCases(withStore);
+    fallbackCases(withStore);
     logCases(withStore);
     providerTextCases(withStore);
     upkeepCases(withStore);

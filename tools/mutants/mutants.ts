@@ -11,6 +11,7 @@ import { boundsMutants } from "./bounds.ts";
 import { channelMutants } from "./channels.ts";
 import { copyMutants } from "./copy.ts";
 import { declaredMutants } from "./declared.ts";
+import { fallbackMutants } from "./fallback.ts";
 import { grpcMutants } from "./grpc.ts";
 import { postgresMutants } from "./postgres.ts";
 import { pumpingMutants } from "./pumping.ts";
@@ -183,8 +184,8 @@ export const mutants: readonly Mutant[] = [
     name: "salt kept at terminal",
     breaks: "a thief of database and key reads codes of the past",
     place: "src/otp/verification.ts#end",
-    text: `{ ...verification, state, salt: null, endMs: now }`,
-    replacement: `{ ...verification, state, endMs: now }`,
+    text: `{ ...verification, state, salt: null, endMs: now, fallback }`,
+    replacement: `{ ...verification, state, endMs: now, fallback }`,
   },
   {
     name: "history forgiven wholly on success",
@@ -366,6 +367,7 @@ export const mutants: readonly Mutant[] = [
   ...boundsMutants,
   ...copyMutants,
   ...declaredMutants,
+  ...fallbackMutants,
   ...grpcMutants,
   ...postgresMutants,
   ...recentMutants,

@@ -201,5 +201,7 @@ const boolScalar = 8;
 
 function typeOf(kind: string, scalar: number | undefined): string {
   if (kind === "map") return "an object of strings";
+  if (kind === "list") return "a list of strings";
+  if (scalar === ScalarType.INT32) return "a whole number";
   return scalar === boolScalar ? "true or false" : "a string";
 }

@@ -15,6 +15,8 @@ import {
   type SendOtpResponseSchema,
 } from "../../../gen/otp/v1/otp_service_pb.ts";
 import { channelsNamed, isPublishable, type ApiKey } from "../../otp/api-key.ts";
+import { channelName } from "../../otp/channel.ts";
+import { fallbackMsMax, fallbackMsMin } from "../../otp/fallback.ts";
 import { isLimitName, limitField, limitKeysMax, limitValueCharsMax } from "../../otp/named-limit.ts";
 import { judgeWebOrigin } from "../../otp/origin.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
@@ -22,7 +24,7 @@ import { invalid, ok, refuse, type Result } from "../../otp/reason.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
 import { Secret } from "../../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin } from "../../otp/template/last-line.ts";
-import type { Answer, Caller, Sent } from "../../service/calls.ts";
+import type { Answer, Caller, FallbackAsked, Sent } from "../../service/calls.ts";
 import type { Verifications } from "../../service/verifications.ts";
 import { canonicalAddress } from "../http/client-address.ts";
 import type { Authorize } from "./authorize.ts";
@@ -77,9 +79,12 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
       if (unfit !== undefined) return unfit;
       const named = judgeWebOrigin(key, webOrigin.value);
       if (!named.ok) return named;
+      const fallback = readFallback(request, channel);
+      if (!fallback.ok) return fallback;
       const challengeToken = new Secret(request.challengeToken);
       const lastLine = { webOrigin: webOrigin.value, appHash: appHash.value };
-      return ok({ phone, channel, locale, purpose, bind, knownUser, limitKeys, challengeToken, ...lastLine });
+      const asked = { phone, channel, locale, purpose, bind, knownUser, limitKeys, challengeToken, ...lastLine };
+      return ok(fallback.value === undefined ? asked : { ...asked, fallback: fallback.value });
     },
     act: (verifications, caller, command) => verifications.send(caller, command),
     write: sentMessage,
@@ -191,6 +196,30 @@ function atMost(field: string, value: string, charsMax: number, text?: TextShape
 function lastLineShape(webOrigin: string, androidAppHash: string): Refused | undefined {
   if (webOrigin === "" || androidAppHash === "") return undefined;
   return invalid("android_app_hash", "web_origin and android_app_hash both want the last line; give one of them.");
+}
+
+/** How a send goes on; undefined where it leaves that to the operator. */
+function readFallback(
+  {
+    fallbackChannels,
+    fallbackAfterSeconds,
+    noFallback,
+  }: Pick<Request<"sendOtp">, "fallbackChannels" | "fallbackAfterSeconds" | "noFallback">,
+  channel: string,
+): Result<FallbackAsked | undefined> {
+  const field = "fallback_channels";
+  const names = fallbackChannels.map(channelName);
+  if (noFallback && names.length > 0) return invalid("no_fallback", `no_fallback leaves no room for ${field}.`);
+  if (fallbackChannels.includes("")) return invalid(field, `${field} has an empty name.`);
+  if (names.includes(channelName(channel))) return invalid(field, `${field} names the channel of the send itself.`);
+  if (new Set(names).size < names.length) return invalid(field, `${field} names a channel twice.`);
+  const afterMs = fallbackAfterSeconds === 0 ? undefined : fallbackAfterSeconds * 1000;
+  if (afterMs !== undefined && (afterMs < fallbackMsMin || afterMs > fallbackMsMax)) {
+    return invalid("fallback_after_seconds", "fallback_after_seconds must be 15 to 120, or 0.");
+  }
+  if (noFallback) return ok({ channels: [], afterMs });
+  if (names.length === 0 && afterMs === undefined) return ok(undefined);
+  return ok({ channels: names.length === 0 ? undefined : names, afterMs });
 }
 
 /** A stranger must not get into the lane that is kept free of strangers. */

@@ -112,6 +112,6 @@ export function refOf(verification: Verification | undefined, phoneOf: PhoneOf):
   return verification && phoneOf(verification);
 }
 
-function listed(tenant: string, number: string | undefined): ListedNumber | undefined {
+export function listed(tenant: string, number: string | undefined): ListedNumber | undefined {
   return number === undefined ? undefined : { tenant, number };
 }

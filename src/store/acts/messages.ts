@@ -21,7 +21,13 @@ const claimLooksMax = 32;
 const atDailyCap = "the daily cap on messages was reached";
 
 const sql = {
-  nextDue: { name: "next-due", text: `SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL` },
+  nextDue: {
+    name: "next-due",
+    text: `SELECT min(due) AS due FROM (
+        SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL
+        UNION ALL SELECT min(fallback_ms) FROM verifications WHERE fallback_ms IS NOT NULL
+      ) AS soonest`,
+  },
   /** What only waits for its provider's report is due at its deadline. */
   outbox: {
     name: "outbox",

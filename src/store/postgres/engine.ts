@@ -45,6 +45,7 @@ export class PostgresEngine implements Engine {
   readonly dueEvents = sql.dueEvents;
   readonly dueMessages = sql.dueMessages;
   readonly messagesOf = sql.messagesOf;
+  readonly dueFallbacks = sql.dueFallbacks;
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;

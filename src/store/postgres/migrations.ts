@@ -23,6 +23,7 @@ import { lots } from "./migrations/0006-lots.ts";
 import { bareSlots } from "./migrations/0007-bare-slots.ts";
 import { keyChannels } from "./migrations/0008-key-channels.ts";
 import { spending } from "./migrations/0009-spending.ts";
+import { fallback } from "./migrations/0010-fallback.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -34,4 +35,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   bareSlots,
   keyChannels,
   spending,
+  fallback,
 ];

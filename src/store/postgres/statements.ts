@@ -20,8 +20,19 @@ function typesOf(columns: readonly string[], { bytes = [], texts }: { bytes?: st
 }
 const verificationTypes = typesOf(verificationColumns, {
   bytes: ["id", "salt", "phone_index", "phone_box", "log"],
-  texts: ["tenant", "key_id", "region", "locale", "purpose", "bind", "web_origin", "app_hash"],
+  texts: ["tenant", "key_id", "region", "locale", "purpose", "bind", "web_origin", "app_hash", "fallback"],
 });
+/** Those of `verificationChanges`. */
+const changeTypes = [
+  "bytea",
+  ...Array<string>(4).fill("smallint"),
+  "bigint",
+  "bigint",
+  "bytea",
+  "text",
+  "bigint",
+  "bytea",
+];
 const messageTypes = typesOf(messageColumns, {
   bytes: ["verification_id"],
   texts: ["provider", "provider_message_id", "detail"],
@@ -102,9 +113,10 @@ const writes = {
   updateVerifications: statement(
     "update-verifications",
     `UPDATE verifications AS v SET salt = u.salt, state = u.state, delivery = u.delivery, attempts = u.attempts,
-       resends = u.resends, next_resend_ms = u.next_resend_ms, end_ms = u.end_ms, log = u.log
-     FROM ${unnest(["bytea", "smallint", "smallint", "smallint", "smallint", "bigint", "bigint", "bytea", "bytea"])}
-       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, log, id)
+       resends = u.resends, next_resend_ms = u.next_resend_ms, end_ms = u.end_ms, log = u.log,
+       fallback = u.fallback, fallback_ms = u.fallback_ms
+     FROM ${unnest(changeTypes)}
+       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, log, fallback, fallback_ms, id)
      WHERE v.id = u.id`,
   ),
   putMessages: statement(
@@ -278,6 +290,10 @@ export const statements = {
     "due-messages",
     `SELECT m.verification_id, m.copy FROM messages AS m JOIN verifications AS v ON v.id = m.verification_id
      WHERE m.due_ms <= $1 ORDER BY m.due_ms LIMIT $2 FOR UPDATE OF v SKIP LOCKED`,
+  ),
+  dueFallbacks: statement(
+    "due-fallbacks",
+    `SELECT id FROM verifications WHERE fallback_ms <= $1 ORDER BY fallback_ms LIMIT $2 FOR UPDATE SKIP LOCKED`,
   ),
   outlived: statement(
     "outlived",

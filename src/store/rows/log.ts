@@ -23,12 +23,14 @@ const kinds = [
   "end",
   "posted",
   "dropped",
+  "fallback",
 ] as const satisfies (keyof Outcomes)[];
 
 /** Stored by position: append only. */
 const outcomes: { readonly [Kind in keyof Outcomes]: readonly Outcomes[Kind][] } = {
   send: channels,
   resend: channels,
+  fallback: channels,
   call: [
     "accepted",
     "delivered",

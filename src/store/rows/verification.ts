@@ -1,7 +1,8 @@
 /**
  * Between a verification and its row.
  */
-import { channels } from "../../otp/channel.ts";
+import { channels, type Channel } from "../../otp/channel.ts";
+import type { Fallback } from "../../otp/fallback.ts";
 import { type Tally } from "../../otp/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
 import type { Verification } from "../../otp/verification.ts";
@@ -46,6 +47,8 @@ export interface VerificationRow {
   end_ms: number | null;
   channel: number;
   log: Uint8Array | null;
+  fallback: string | null;
+  fallback_ms: number | null;
 }
 
 export const verificationColumns = [
@@ -76,6 +79,8 @@ export const verificationColumns = [
   "end_ms",
   "channel",
   "log",
+  "fallback",
+  "fallback_ms",
 ] as const satisfies (keyof VerificationRow)[];
 
 export function toVerification(row: VerificationRow): Verification {
@@ -107,6 +112,7 @@ export function toVerification(row: VerificationRow): Verification {
     expireMs: row.expire_ms,
     endMs: row.end_ms,
     log: toLog(row.log),
+    fallback: toFallback(row.fallback, row.fallback_ms),
   };
 }
 
@@ -140,13 +146,41 @@ export function verificationValues(v: Verification): (string | number | Uint8Arr
     v.endMs,
     channels.indexOf(v.channel),
     logBytes(v.log),
+    fallbackText(v.fallback),
+    v.fallback?.dueMs ?? null,
   ];
 }
 
 /** What changes in a verification's life, and its id last: the values of the one UPDATE. */
 export function verificationChanges(v: Verification): (string | number | Uint8Array | null)[] {
-  const [state, delivery] = [states.indexOf(v.state), deliveries.indexOf(v.delivery)];
-  return [v.salt, state, delivery, v.attempts, v.resends, v.nextResendMs, v.endMs, logBytes(v.log), idBytesOf(v.id)];
+  return [
+    v.salt,
+    states.indexOf(v.state),
+    deliveries.indexOf(v.delivery),
+    v.attempts,
+    v.resends,
+    v.nextResendMs,
+    v.endMs,
+    logBytes(v.log),
+    fallbackText(v.fallback),
+    v.fallback?.dueMs ?? null,
+    idBytesOf(v.id),
+  ];
+}
+
+/** What is kept of a plan beside its time: `[afterMs, owed, unsent, channels]`. */
+type StoredFallback = [afterMs: number, owed: number, unsent: readonly number[], channels: readonly Channel[]];
+
+function fallbackText(fallback: Fallback | null): string | null {
+  if (fallback === null) return null;
+  const { afterMs, owed, unsent, channels: left } = fallback;
+  return JSON.stringify([afterMs, owed, unsent, left] satisfies StoredFallback);
+}
+
+function toFallback(text: string | null, dueMs: number | null): Fallback | null {
+  if (text === null) return null;
+  const [afterMs, owed, unsent, left] = JSON.parse(text) as StoredFallback;
+  return { channels: left, afterMs, dueMs, owed, unsent };
 }
 
 /** No verification lives longer than this, so an older one of a phone cannot be open. */

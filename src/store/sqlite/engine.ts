@@ -14,7 +14,7 @@ import { StoreUnavailable, type PhoneRef, type NamedDecision, type PrefixName, t
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
-import { dueEvents, dueMessages, messagesOf, prepare, type Statements } from "./statements.ts";
+import { dueEvents, dueFallbacks, dueMessages, messagesOf, prepare, type Statements } from "./statements.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { longestDestination, SqliteUnitOfWork } from "./unit-of-work.ts";
@@ -46,6 +46,7 @@ export class SqliteEngine implements Engine {
   readonly dueEvents = dueEvents;
   readonly dueMessages = dueMessages;
   readonly messagesOf = messagesOf;
+  readonly dueFallbacks = dueFallbacks;
 
   constructor({ db, system, lock, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
     this.#db = db;

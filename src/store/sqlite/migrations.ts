@@ -26,6 +26,7 @@ import { keyChannels } from "./migrations/0016-key-channels.ts";
 import { ofPhone } from "./migrations/0017-of-phone.ts";
 import { messagesByVerification } from "./migrations/0018-messages-by-verification.ts";
 import { spending } from "./migrations/0019-spending.ts";
+import { fallback } from "./migrations/0020-fallback.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -47,4 +48,5 @@ export const migrations: readonly Migration[] = [
   ofPhone,
   messagesByVerification,
   spending,
+  fallback,
 ];

@@ -32,6 +32,11 @@ export const dueMessages = {
   text: `SELECT verification_id, copy FROM messages WHERE due_ms <= $1 ORDER BY due_ms LIMIT $2`,
 };
 
+export const dueFallbacks = {
+  name: "due-fallbacks",
+  text: `SELECT id FROM verifications WHERE fallback_ms <= $1 ORDER BY fallback_ms LIMIT $2`,
+};
+
 /** From one endpoint that something waits for to the next, so that a long backlog costs no more than a short one. */
 export const dueEvents = {
   name: "due-events",
@@ -86,7 +91,8 @@ export function prepare(db: Database) {
 }
 
 /** What changes in a verification's life, in the order of `verificationChanges`. */
-const changes = "salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?, log = ?";
+const changes = `salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?, log = ?,
+  fallback = ?, fallback_ms = ?`;
 
 function verificationStatements(statement: Prepare) {
   return {

@@ -5,6 +5,7 @@
 import { channels } from "../../../src/otp/channel.ts";
 import { emptyLog, type Log, type LogEntry } from "../../../src/otp/log.ts";
 import { deriveCode } from "../../../src/otp/code.ts";
+import type { FallbackPlan } from "../../../src/otp/fallback.ts";
 import type { SendFacts } from "../../../src/otp/decisions.ts";
 import { idempotencyClaim, newRecord, type IdempotencyClaim } from "../../../src/otp/idempotency.ts";
 import { createKeyRing } from "../../../src/otp/key-ring.ts";
@@ -64,6 +65,9 @@ export const sameChannel: ResendFacts = { channel: undefined, offered: channels,
 const id = "q83vEjRWeJCrze8SNFZ4kA";
 const salt = Uint8Array.from({ length: 16 }, (_, i) => i * 17);
 
+/** A send that stays with its channel. */
+export const noFallback: FallbackPlan = { channels: [], afterMs: 30_000 };
+
 /** A send that passed the door. */
 export const sendFacts: SendFacts = {
   id,
@@ -81,6 +85,7 @@ export const sendFacts: SendFacts = {
   webOrigin: undefined,
   appHash: undefined,
   knownUser: false,
+  fallback: noFallback,
 };
 
 /** A pending verification, opened at the test epoch. */
@@ -101,6 +106,7 @@ export function verificationOf(changes: Partial<Verification> = {}): Verificatio
     expireMs: testEpochMs + policy.ttlMs,
     endMs: null,
     log: emptyLog,
+    fallback: null,
     ...changes,
   };
 }

@@ -38,6 +38,35 @@ export function createQuietSystem(): ManualSystem {
   return { ...system, after: (ms, act) => (ms < 500 ? system.after(ms, act) : () => {}) };
 }
 
+/** A system whose waits end once its clock has been moved past them, or in real time where that comes first. */
+export function createSteppedSystem(): ManualSystem {
+  const system = createManualSystem();
+  const waits = new Set<{ readonly atMs: Instant; readonly end: () => void }>();
+  return {
+    ...system,
+    after(ms, act) {
+      const cancel = () => {
+        waits.delete(wait);
+        cancelReal();
+      };
+      const end = () => {
+        cancel();
+        act();
+      };
+      const wait = { atMs: system.now() + ms, end };
+      waits.add(wait);
+      const cancelReal = system.after(ms, end);
+      return cancel;
+    },
+    advance(ms) {
+      system.advance(ms);
+      // Those that the ends of these begin are for later.
+      const over = [...waits].filter(({ atMs }) => atMs <= system.now());
+      for (const { end } of over) end();
+    },
+  };
+}
+
 /** mulberry32: numbers in [0, 1) that depend on the seed alone. */
 export function seededRandom(seed: number): () => number {
   let state = seed >>> 0;

@@ -69,6 +69,9 @@ export function fieldSchema(field: DescField): JsonObject {
   if (field.fieldKind === "list" && field.listKind === "message") {
     return { type: "array", description, items: refTo(field.message.name), ...entryLimit(description) };
   }
+  if (field.fieldKind === "list" && field.listKind === "scalar" && field.scalar === ScalarType.STRING) {
+    return { type: "array", description, items: { type: "string" }, ...entryLimit(description) };
+  }
   const scalar = field.fieldKind === "scalar" ? field.scalar : undefined;
   if (scalar === ScalarType.BOOL) return { type: "boolean", description };
   if (scalar === ScalarType.INT32) return { type: "integer", format: "int32", description, ...range(description) };

@@ -1,0 +1,36 @@
+/**
+ * Fallbacks: takes the verifications whose next channel's turn has come, and claims the message of each that owes one.
+ */
+import type { Channel } from "../otp/channel.ts";
+import { listedNumber } from "../otp/destination.ts";
+import { decideFallback } from "../otp/falling-back.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import { openPhone } from "../otp/phone-number.ts";
+import { capsOf, type PriceOf } from "../otp/spending.ts";
+import type { TenantOf } from "../otp/tenant.ts";
+import type { Job, PhoneOf, Store } from "../store/store.ts";
+
+export interface FallbackTools {
+  readonly store: Pick<Store, "claimFallbacks">;
+  readonly keys: KeyRing;
+  readonly tenantOf: TenantOf;
+  readonly phoneOf: PhoneOf;
+  /** The channels that a provider is configured for. */
+  readonly channelsOn: readonly Channel[];
+  /** Tells what a message may cost; absent without prices. */
+  readonly priceOf?: PriceOf | undefined;
+}
+
+/** Claims up to `max` messages that are owed by fallback. */
+export function claimFallbacks(
+  { store, keys, tenantOf, phoneOf, channelsOn, priceOf }: FallbackTools,
+  max: number,
+): Promise<Job[]> {
+  const policyOf = (tenant: string) => tenantOf(tenant).policy;
+  return store.claimFallbacks(max, {
+    phoneOf,
+    numberOf: ({ tenant, kid, id, phoneBox }) => listedNumber(tenant, openPhone(keys, kid, id, phoneBox)),
+    capsOf: ({ tenant, region }) => capsOf(tenant, region, policyOf(tenant)),
+    decide: (view) => decideFallback(view, { policy: policyOf(view.verification.tenant), channelsOn, priceOf }),
+  });
+}

@@ -1,0 +1,134 @@
+/**
+ * The decision about a fallback that is due: the same code is owed by the next channel, as a resend would be, or no more is
+ * owed by fallback. It costs what a resend costs, and is none of those that the user may ask for.
+ */
+import type { Channel } from "./channel.ts";
+import { withoutNext, type Fallback } from "./fallback.ts";
+import { failuresMax, giveUp, isProvenUnsent, type Message } from "./message.ts";
+import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed } from "./owing.ts";
+import { limitsFor, sendLifeMinMs, type Policy } from "./policy.ts";
+import { prefixRefused } from "./denial.ts";
+import { judgeResend } from "./pumping-guard.ts";
+import { giveBackAll } from "./rate-limit.ts";
+import { givenBack, nothingTaken, withGivenBack, type PriceOf } from "./spending.ts";
+import type { CallView } from "./standing.ts";
+import type { Instant } from "../system.ts";
+import { end, isAllUnsent, latestCopy, stateAt, withNote, type Verification } from "./verification.ts";
+import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
+
+export interface FallbackView extends CallView {
+  readonly verification: Verification;
+  /** The latest message that is owed. */
+  readonly message: Message | undefined;
+  readonly phone: PhoneView;
+}
+
+export interface FallbackTerms {
+  readonly policy: Policy;
+  /** The channels that a provider is configured for. */
+  readonly channelsOn: readonly Channel[];
+  /** Needed under a cap on money. */
+  readonly priceOf?: PriceOf | undefined;
+}
+
+/** How soon to look again while a call of the channel before is under way. It takes 5 s at most. */
+const lookAgainMs = 1_000;
+
+/**
+ * Decides a fallback that is due. Undefined where none is owed: it is not due any more; a call of the message before it is
+ * under way, whose end is waited for; or nothing more is owed by fallback, since the verification has ended or has less than
+ * a minute to live, no channel that is left is on, or a list, the prefix, the phone's limits or the daily cap refuse it. A
+ * message that still waits to be called for again is given up for it: never two calls at once.
+ */
+export function decideFallback(view: FallbackView, terms: FallbackTerms): Decided<Owed | undefined> {
+  const { now, verification, message } = view;
+  const { fallback } = verification;
+  if (fallback === null || fallback.dueMs === null || fallback.dueMs > now) return nothing(undefined);
+  if (stateAt(verification, now) !== "PENDING") return dropped(verification, now);
+  const [channel, ...rest] = fallback.channels.filter((each) => terms.channelsOn.includes(each));
+  const isTooLate = now >= verification.expireMs - sendLifeMinMs;
+  if (channel === undefined || isTooLate || view.verdict === "block") return dropped(verification, now);
+  if (message !== undefined && isUnderWay(message, now)) {
+    const later = { ...fallback, dueMs: now + lookAgainMs };
+    return { writes: { verification: { ...verification, fallback: later } }, result: undefined };
+  }
+  return owedNext(view, { ...fallback, channels: rest }, channel, terms);
+}
+
+/** Owes the message of the next channel, if the prefix, the limits and the cap let it. */
+function owedNext(
+  view: FallbackView,
+  fallback: Fallback,
+  channel: Channel,
+  { policy, priceOf }: FallbackTerms,
+): Decided<Owed | undefined> {
+  const { now, verification } = view;
+  const judgment = isJudged(view) ? judgeResend(view.prefix, now) : undefined;
+  const stopped = prefixRefused(judgment, policy);
+  if (stopped !== undefined) return dropped(verification, now, stopped.writes);
+  const before = givenUpFor(view, policy);
+  const spent = spendFor({ ...view, ...before.budget }, verification, channel, { policy, priceOf });
+  // Nothing is given up for what is refused: the message before it goes on.
+  if (!spent.allowed) return dropped(verification, now);
+  const next: Fallback = {
+    ...fallback,
+    dueMs: fallback.channels.length === 0 ? null : now + fallback.afterMs,
+    owed: fallback.owed + 1,
+    unsent: before.isUnsent ? [...fallback.unsent, latestCopy(verification)] : fallback.unsent,
+  };
+  const nextResendMs = now + (policy.resendGapsMs[verification.resends] ?? 0);
+  const owing = withNote(
+    { ...verification, delivery: "SENDING", nextResendMs, fallback: next },
+    { kind: "fallback", outcome: channel, copy: latestCopy({ ...verification, fallback: next }) },
+    now,
+  );
+  const days = new Map([...(before.writes.days ?? []), ...(spent.writes.days ?? [])]);
+  const message = owedMessage(owing, channel, now, spent.taken);
+  return {
+    writes: { verification: owing, message, ...before.writes, ...spent.writes, days, ...prefixChangeOf(judgment) },
+    result: { verification: owing, message, now, tatsMs: spent.tatsMs, ...spent.shares },
+  };
+}
+
+/** Owes nothing more by fallback. Where no message has left, and none is under way, there is no code to wait for. */
+function dropped(verification: Verification, now: Instant, writes: Writes = {}): Decided<undefined> {
+  const left = { ...verification, fallback: withoutNext(verification.fallback) };
+  const isOver = stateAt(verification, now) === "PENDING" && isAllUnsent(left);
+  return { writes: { ...writes, verification: isOver ? end(left, "FAILED", now) : left }, result: undefined };
+}
+
+/** True while the message is in a worker's hand, and its call not settled. */
+function isUnderWay({ delivery, dueMs, deadlineMs, calls, failures }: Message, now: Instant): boolean {
+  if (dueMs === null || delivery === "QUEUED" || dueMs <= now) return false;
+  // What has been called for in vain waits for a report until its deadline.
+  return dueMs !== deadlineMs || (calls > failures && failures < failuresMax);
+}
+
+interface GivenUp {
+  /** True where it is proven never to have left, so that its budget pays for the next. */
+  readonly isUnsent: boolean;
+  readonly budget: Pick<FallbackView, "phone" | "days">;
+  readonly writes: Pick<Writes, "earlier" | "days">;
+}
+
+/** The message before, given up if it still waits to be called for: the next channel takes its place. */
+function givenUpFor({ now, message, phone, days, verification }: FallbackView, policy: Policy): GivenUp {
+  const isWaiting = message !== undefined && message.dueMs !== null && !isAwaitingReport(message, now);
+  if (!isWaiting) return { isUnsent: false, budget: { phone, days }, writes: {} };
+  const earlier = giveUp(message);
+  if (!isProvenUnsent(earlier)) return { isUnsent: false, budget: { phone, days }, writes: { earlier } };
+  const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
+  const back = givenBack(message, verification.region, now);
+  const left = days && withGivenBack(days, back);
+  const changed = new Map([...(left ?? [])].filter(([kind]) => back.has(kind)));
+  return {
+    isUnsent: true,
+    budget: { phone: { ...phone, tats }, days: left },
+    writes: { earlier: { ...earlier, ...nothingTaken }, days: changed },
+  };
+}
+
+/** True for a message that is in nobody's hand and not called for again, but may be reported on. */
+function isAwaitingReport({ delivery, dueMs }: Message, now: Instant): boolean {
+  return delivery !== "QUEUED" && dueMs !== null && dueMs > now;
+}

@@ -1,0 +1,89 @@
+/**
+ * The store's contract: fallbacks. What is due is found by its time, decided once however many ask, and kept like all else.
+ */
+import { describe, expect, test } from "vitest";
+import { channels } from "../../src/otp/channel.ts";
+import { decideFallback } from "../../src/otp/falling-back.ts";
+import { capsOf } from "../../src/otp/spending.ts";
+import type { Store } from "../../src/store/store.ts";
+import { ann, ben, type Acts } from "./acts.ts";
+import type { WithStore } from "./contract.ts";
+
+const afterMs = 20_000;
+const fallback = { channels: ["voice", "whatsapp"], afterMs } as const;
+
+function claim(store: Store, { phoneOf, policy }: Acts, max = 100) {
+  return store.claimFallbacks(max, {
+    phoneOf,
+    numberOf: () => undefined,
+    capsOf: ({ tenant, region }) => capsOf(tenant, region, policy),
+    decide: (view) => decideFallback(view, { policy, channelsOn: channels }),
+  });
+}
+
+export function fallbackCases(withStore: WithStore): void {
+  describe("a fallback", () => {
+    test(
+      "is due at its time, owes a message and is kept with what is left of its plan",
+      withStore(async ({ store, acts, system, reopen }) => {
+        const { verification, message } = await acts.send(ann, { fallback });
+        const settled = { ...message, delivery: "ACCEPTED", maybeSent: true, dueMs: null } as const;
+        await store.settleMessage(message, acts.phoneOf, () => ({ writes: { message: settled }, result: undefined }));
+        const openedMs = system.now();
+        expect(await store.nextDue()).toBe(openedMs + afterMs);
+        system.advance(afterMs - 1);
+        expect(await claim(store, acts)).toEqual([]);
+        system.advance(1);
+        const [job, ...others] = await claim(store, acts);
+        expect(others).toEqual([]);
+        expect(job?.message).toMatchObject({ verificationId: verification.id, copy: 1, channel: "voice" });
+        expect(await claim(store, acts)).toEqual([]);
+        const again = await reopen();
+        const kept = await again.readVerification("default", verification.id);
+        expect(kept).toEqual(job?.verification);
+        expect(kept?.fallback).toEqual({
+          channels: ["whatsapp"],
+          afterMs,
+          dueMs: openedMs + 2 * afterMs,
+          owed: 1,
+          unsent: [],
+        });
+        expect(await again.readMessages(verification.id)).toEqual([settled, job?.message]);
+      }),
+    );
+
+    test(
+      "is decided for one worker alone, however many ask at once",
+      withStore(async ({ store, acts, system, beside }) => {
+        const sent = await Promise.all(
+          Array.from({ length: 40 }, (_, i) => acts.send(i % 2 === 0 ? ann : ben, { fallback })),
+        );
+        // Past the leases: whoever had the messages is gone.
+        system.advance(30_000);
+        const other = await beside();
+        const found = [];
+        for (let round = 0; round < 40 && found.length < sent.length; round++) {
+          const claims = Array.from({ length: 8 }, (_, i) => claim(i % 2 === 0 ? store : other, acts, 9));
+          found.push(...(await Promise.all(claims)).flat());
+        }
+        const ids = found.map(({ message }) => message.verificationId);
+        expect(ids.toSorted()).toEqual(sent.map(({ verification }) => verification.id).toSorted());
+        expect(await claim(other, acts)).toEqual([]);
+      }),
+    );
+
+    test(
+      "is not due any more once its verification has ended, or was resent",
+      withStore(async ({ store, acts, system }) => {
+        const [canceled, resent] = [await acts.send(ann, { fallback }), await acts.send(ben, { fallback })];
+        await acts.cancel(canceled.verification);
+        system.advance(40_000);
+        await acts.resend(resent.verification);
+        expect(await claim(store, acts)).toEqual([]);
+        for (const { verification } of [canceled, resent]) {
+          expect((await acts.read(verification)).fallback).toMatchObject({ channels: [], dueMs: null });
+        }
+      }),
+    );
+  });
+}

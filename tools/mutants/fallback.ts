@@ -1,0 +1,114 @@
+/**
+ * Mistakes about falling back: a message too many, too early or too late, and one that nobody pays for.
+ */
+import type { Mutant } from "./mutants.ts";
+
+const rules = ["test/otp/fallback.test.ts"];
+const service = ["test/server/fallback.test.ts"];
+
+export const fallbackMutants: readonly Mutant[] = [
+  {
+    name: "a fallback beside a call",
+    breaks: "two calls for one verification are under way at once",
+    place: "src/otp/falling-back.ts#decideFallback",
+    text: `message !== undefined && isUnderWay(message, now)`,
+    replacement: `message === undefined`,
+    suites: rules,
+  },
+  {
+    name: "a fallback in the last minute",
+    breaks: "a code arrives when it is hardly good any more",
+    place: "src/otp/falling-back.ts#decideFallback",
+    text: `channel === undefined || isTooLate ||`,
+    replacement: `channel === undefined ||`,
+    suites: rules,
+  },
+  {
+    name: "a fallback to a blocked number",
+    breaks: "an operator's list does not hold for what goes out by itself",
+    place: "src/otp/falling-back.ts#decideFallback",
+    text: ` || view.verdict === "block"`,
+    replacement: ``,
+    suites: rules,
+  },
+  {
+    name: "a fallback for free",
+    breaks: "one send costs three messages of the phone's limits' one",
+    place: "src/otp/falling-back.ts#owedNext",
+    text: `...before.writes, ...spent.writes,`,
+    replacement: `...before.writes,`,
+    suites: rules,
+  },
+  {
+    name: "a retry beside a fallback",
+    breaks: "the message before is called for again while the next is",
+    place: "src/otp/falling-back.ts#givenUpFor",
+    text: `message.dueMs !== null && !isAwaitingReport(message, now)`,
+    replacement: `message.dueMs === null && !isAwaitingReport(message, now)`,
+    suites: rules,
+  },
+  {
+    name: "a failure before the last channel",
+    breaks: "a verification has FAILED whose code is on its way",
+    place: "src/otp/settlement.ts#withoutLatest",
+    text: `if (left.fallback === null) return`,
+    replacement: `if (!isOfResend) return`,
+    suites: rules,
+  },
+  {
+    name: "a fallback after a resend",
+    breaks: "the user who asked for a message gets a second one",
+    place: "src/otp/resending.ts#decideResend",
+    text: `, fallback: withoutNext(verification.fallback) }`,
+    replacement: ` }`,
+    suites: rules,
+  },
+  {
+    name: "a fallback after the end",
+    breaks: "the time of the next message outlives its verification",
+    place: "src/otp/verification.ts#end",
+    text: `withoutNext(verification.fallback)`,
+    replacement: `verification.fallback`,
+    suites: rules,
+  },
+  {
+    name: "two channels at once by a late report",
+    breaks: "a report on the message before has it sent by another provider beside the next",
+    place: "src/otp/settlement.ts#decideReport",
+    text: `isSuperseded(view) ? 0 : providers.length`,
+    replacement: `providers.length`,
+    suites: rules,
+  },
+  {
+    name: "a fallback by any channel",
+    breaks: "a web page has its visitors called, though its key is for SMS",
+    place: "src/service/send.ts#planOf",
+    text: `others.filter((each) => offered.includes(each))`,
+    replacement: `others`,
+    suites: service,
+  },
+  {
+    name: "a fallback that is asked for, by any channel",
+    breaks: "a web page has its visitors called, though its key is for SMS",
+    place: "src/service/send.ts#planOf",
+    text: `findChannel(name, offered)`,
+    replacement: `(findChannel(name, offered) ?? findChannel(name, ["sms", "voice", "whatsapp"]))`,
+    suites: service,
+  },
+  {
+    name: "more given back than was spent",
+    breaks: "what never left is given back twice, and a phone gets more than its limit",
+    place: "src/otp/verification.ts#messagesSpent",
+    text: ` - (verification.fallback?.unsent.length ?? 0)`,
+    replacement: ``,
+    suites: rules,
+  },
+  {
+    name: "a fallback for each worker",
+    breaks: "every instance sends the next message once more",
+    place: "src/store/acts/fallbacks.ts#claimFallback",
+    text: `dueMs === null || dueMs > unit.now`,
+    replacement: `dueMs === null`,
+    suites: ["test/store/sqlite.test.ts"],
+  },
+];
