@@ -39,8 +39,10 @@ export const spendingMutants: readonly Mutant[] = [
     breaks: "a send that is refused uses up the other limits that it names",
     place: "src/otp/named-limit.ts#spendNamed",
     text: `if (!isCorrected) return { allowed: false, refusal };`,
-    replacement: ``,
-    suites: store,
+    replacement: `if (!isCorrected) {
+    return { allowed: false, refusal, tats: spendings.map((each, i) => each.tatsMs ?? tats[i] ?? []) };
+  }`,
+    suites: ["test/otp/named-limit.test.ts"],
   },
   {
     name: "limits reset by a rotation",
