@@ -5,7 +5,7 @@ import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
 import { describedAs, makeProvider, missingVariables, providerNames } from "../delivery/providers/list.ts";
 import type { OutgoingMessage, Provider } from "../delivery/provider.ts";
-import { defaultChannel, type Channel } from "../otp/channel.ts";
+import { channelName, channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { dearest } from "../otp/prices.ts";
@@ -24,20 +24,25 @@ const text = "This is a test of otpd. You need not do anything.";
 export const providerCommands: Commands = {
   "providers try": {
     summary: "send one fixed text by a provider, and tell what came of it",
-    help: `Usage: otpd providers try NAME PHONE [--json]
+    help: `Usage: otpd providers try NAME PHONE [--channel CHANNEL] [--json]
 
 Sends "${text}" to PHONE, once, and says what the
 provider's answer means. NAME is a provider of OTP_PROVIDERS, or one of OTP_HTTP_PROVIDERS_FILE that OTP_PROVIDERS need not
 name yet. PHONE is in international form, such as +31612345678, and one that the tenant default may send to. A try counts
 under its daily cap, there are ${tryLimit.burst} of them a day, and each is logged. The exit code is 0 if the message was taken.
 
-  --json   print {"provider","outcome","cause","detail","provider_message_id","retry_after_seconds"}`,
+  --channel CHANNEL   how it goes, of ${channels.join(", ")}; the provider's first unless given
+  --json              print {"provider","outcome","cause","detail","provider_message_id","retry_after_seconds"}`,
     run: tryOut,
   },
 };
 
 async function tryOut(args: string[]): Promise<void> {
-  const { values, positionals } = parseArgs({ args, options: { json: flag }, allowPositionals: true });
+  const { values, positionals } = parseArgs({
+    args,
+    options: { channel: { type: "string" }, json: flag },
+    allowPositionals: true,
+  });
   const [name, typed, ...more] = positionals;
   if (name === undefined || typed === undefined || more.length > 0) {
     throw new Misused("Give a provider and one phone in international form.");
@@ -50,12 +55,12 @@ async function tryOut(args: string[]): Promise<void> {
     const keys = keyRingOf(config);
     const { id, policy } = await tenantAsRead(store, "default", config);
     const options = { store, keys, policy };
-    const [channel = defaultChannel] = describedAs(name, config.providerSettings.declared).channels ?? [];
+    const channel = channelOf(config, name, values.channel);
     const { refusal } = await showPhone(options, id, parsed.value, [channel]);
     if (refusal !== undefined) throw new Unusable(sentenceOf(refusal));
     const { region } = parsed.value;
-    const price = () => config.prices && dearest(config.prices, { country: region, channel: "sms" }, [name], 1);
-    const verdict = await spendTry({ ...options, region, price });
+    const price = () => config.prices && dearest(config.prices, { country: region, channel }, [name], 1);
+    const verdict = await spendTry({ ...options, region, channel, price });
     if (!verdict.allowed) throw new Unusable(whyNot(verdict));
     const around = { now: () => system.now(), print: say };
     const provider = await makeProvider(name, config.providerSettings, around);
@@ -68,6 +73,14 @@ async function tryOut(args: string[]): Promise<void> {
   });
 }
 
+/** How a try goes. Ends the command where the provider takes no such messages. */
+function channelOf({ providerSettings: { declared } }: Config, name: string, asked: string | undefined): Channel {
+  const { channels: taken = [defaultChannel] } = describedAs(name, declared);
+  const channel = asked === undefined ? taken[0] : findChannel(channelName(asked), taken);
+  if (channel === undefined) throw new Unusable(`${name} takes no such messages: it takes ${taken.join(", ")}.`);
+  return channel;
+}
+
 /** Ends the command unless there is such a provider with all that it needs. */
 function checkProvider({ providerSettings: settings }: Config, name: string): void {
   const known = [...providerNames, ...settings.declared.map((each) => each.name)];
@@ -78,7 +91,7 @@ function checkProvider({ providerSettings: settings }: Config, name: string): vo
 }
 
 function messageTo({ e164, region }: PhoneNumber, channel: Channel, reference: string): OutgoingMessage {
-  const fixed = { channel, text, code: "000000", locale: "en", validitySeconds: 600 } as const;
+  const fixed = { channel, text, prompt: text, code: "000000", locale: "en", validitySeconds: 600 } as const;
   return { ...fixed, to: e164, region, reference };
 }
 

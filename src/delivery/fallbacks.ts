@@ -30,7 +30,8 @@ export function claimFallbacks(
   return store.claimFallbacks(max, {
     phoneOf,
     numberOf: ({ tenant, kid, id, phoneBox }) => listedNumber(tenant, openPhone(keys, kid, id, phoneBox)),
-    capsOf: ({ tenant, region }) => capsOf(tenant, region, policyOf(tenant)),
+    // Whichever channel is next: a call is counted by all that a message is, and more.
+    capsOf: ({ tenant, region }) => capsOf(tenant, { region, channel: "voice" }, policyOf(tenant)),
     decide: (view) => decideFallback(view, { policy: policyOf(view.verification.tenant), channelsOn, priceOf }),
   });
 }

@@ -65,7 +65,7 @@ export function createWorker(options: WorkerOptions): Worker {
   const dispatcher = createDispatcher(options, poller);
   const queue = createJobQueue({ runningMax: callsMax, run, runLate, begin: poller.begin });
   const billOf = (verification: Verification, { channel }: Message) => ({
-    caps: capsOf(verification.tenant, verification.region, tenantOf(verification.tenant).policy),
+    caps: capsOf(verification.tenant, { region: verification.region, channel }, tenantOf(verification.tenant).policy),
     price: () => options.priceOf?.(verification, channel),
   });
   const decideLate = (view: SettleView) => decideGiveUp(view, tenantOf(view.verification.tenant).policy);

@@ -3,6 +3,7 @@
  * more for a metric. So this process remembers for a while what it handed over. Only what it cannot know (another instance
  * sent it, or it was restarted) is read, after the answer.
  */
+import type { Channel } from "../otp/channel.ts";
 import type { Message } from "../otp/message.ts";
 
 /** Verifications in each of the two maps: 5 MB at most. */
@@ -10,24 +11,33 @@ const mapMax = 16_384;
 /** Reads at once. Beyond that the provider stays unknown: a metric must not keep the database busy. */
 const readsMax = 4;
 
+/** Who had a message, and how it went. */
+export interface Holder {
+  readonly provider: string;
+  readonly channel: Channel;
+}
+
 export interface Conversions {
   /** A provider has taken a verification's message. */
-  handedOver(verificationId: string, provider: string): void;
+  handedOver(verificationId: string, holder: Holder): void;
   /** Calls `use`, at once or later, with the provider that had the message; undefined where that is not known. */
-  providerOf(verificationId: string, use: (provider: string | undefined) => void): void;
+  holderOf(verificationId: string, use: (holder: Holder | undefined) => void): void;
 }
 
 export function createConversions(readMessages: (verificationId: string) => Promise<readonly Message[]>): Conversions {
-  let young = new Map<string, string>();
-  let old = new Map<string, string>();
+  let young = new Map<string, Holder>();
+  let old = new Map<string, Holder>();
   let reads = 0;
 
-  async function read(verificationId: string): Promise<string | undefined> {
+  async function read(verificationId: string): Promise<Holder | undefined> {
     if (reads >= readsMax) return undefined;
     reads += 1;
     try {
       const messages = await readMessages(verificationId);
-      return messages.findLast(({ provider }) => provider !== null)?.provider ?? undefined;
+      const latest = messages.findLast(({ provider }) => provider !== null);
+      return latest === undefined || latest.provider === null
+        ? undefined
+        : { provider: latest.provider, channel: latest.channel };
     } catch {
       return undefined;
     } finally {
@@ -36,14 +46,14 @@ export function createConversions(readMessages: (verificationId: string) => Prom
   }
 
   return {
-    handedOver(verificationId, provider) {
+    handedOver(verificationId, holder) {
       if (young.size >= mapMax) {
         old = young;
         young = new Map();
       }
-      young.set(verificationId, provider);
+      young.set(verificationId, holder);
     },
-    providerOf(verificationId, use) {
+    holderOf(verificationId, use) {
       const known = young.get(verificationId) ?? old.get(verificationId);
       if (known === undefined) void read(verificationId).then(use);
       else use(known);

@@ -172,13 +172,13 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
   });
   const verified = counters(registry, {
     name: "otp_verified_total",
-    help: "Verifications that were verified, by country and by the provider that had the message.",
-    labels: ["country", "provider"],
+    help: "Verifications that were verified, by country, and by the provider and the channel that had the message.",
+    labels: ["country", "provider", "channel"],
   });
   const timeToVerify = histograms(registry, {
     name: "otp_time_to_verify_seconds",
-    help: "From a send to its right code, by country and provider.",
-    labels: ["country", "provider"],
+    help: "From a send to its right code, by country, provider and channel.",
+    labels: ["country", "provider", "channel"],
     // A person looks at the phone, types, or asks for another one.
     bounds: [5, 10, 20, 30, 60, 120, 300],
   });
@@ -192,10 +192,11 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
 
   function onVerified(verification: Verification): void {
     const { id, endMs, createMs } = verification;
-    conversions.providerOf(id, (name) => {
-      const [country, provider] = [countryOf(verification), nameOf(name)];
-      verified(country, provider).add();
-      timeToVerify(country, provider).observe(((endMs ?? createMs) - createMs) / 1_000);
+    conversions.holderOf(id, (holder) => {
+      const [country, provider] = [countryOf(verification), nameOf(holder?.provider)];
+      const channel = holder?.channel ?? verification.channel;
+      verified(country, provider, channel).add();
+      timeToVerify(country, provider, channel).observe(((endMs ?? createMs) - createMs) / 1_000);
     });
   }
 
@@ -211,11 +212,11 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
     },
     /** A provider has a message, or may have it. */
     handedOver(provider: string, { kind }: SendOutcome, { message, verification }: Job): void {
-      conversions.handedOver(verification.id, provider);
+      conversions.handedOver(verification.id, { provider, channel: message.channel });
       if (message.copy > 0 || kind !== "accepted") return;
       handedOver(countryOf(verification), provider, message.channel).add();
       // Without a series, codes of which none is typed would be no conversion instead of one of 0.
-      verified(countryOf(verification), provider);
+      verified(countryOf(verification), provider, message.channel);
     },
   };
 }

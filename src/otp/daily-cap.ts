@@ -66,7 +66,7 @@ export function nextNotable(daily: DailyCount, max: number): number {
 }
 
 /** What is counted of a day, each by itself: messages, those to one country, and millionths of the prices' currency. */
-export type CountKind = "messages" | `country:${string}` | "spend";
+export type CountKind = "messages" | "calls" | `country:${string}` | "spend";
 
 /** A tenant's counts of one day, by what they count. */
 export type Days = ReadonlyMap<CountKind, DailyCount>;

@@ -80,7 +80,7 @@ export function spendFor(
   if (!spent.allowed) return { allowed: false, decided: rateLimited(spent) };
   const named = spendNamed(limitKeys, phone.limitTats ?? [], now);
   if (!named.allowed) return { allowed: false, decided: limitReached(named) };
-  const caps = capsOf(verification.tenant, verification.region, policy);
+  const caps = capsOf(verification.tenant, { region: verification.region, channel }, policy);
   const counted = countAll(days, { caps, price: () => priceOf?.(verification, channel) }, now);
   if (!counted.counted) return { allowed: false, decided: spendLimited(counted) };
   const { tatsMs } = spent;

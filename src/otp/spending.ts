@@ -36,13 +36,23 @@ export const nothingTaken: Taken = { countedDay: null, countryDay: null, reserve
 
 export const countryKind = (region: string): CountKind => `country:${region}`;
 
-/** The caps that hold for a tenant's messages to a country. Nothing leaves the sandbox, so nothing of it counts. Pure. */
-export function capsOf(tenant: string, region: string, policy: Policy): readonly Cap[] {
+/** Where a message goes, and how. */
+export interface Way {
+  readonly region: string;
+  readonly channel: Channel;
+}
+
+/**
+ * The caps that hold for a tenant's messages to a country by a channel. Nothing leaves the sandbox, so nothing of it counts.
+ * Pure.
+ */
+export function capsOf(tenant: string, { region, channel }: Way, policy: Policy): readonly Cap[] {
   if (isSandbox(tenant)) return [];
-  const { dailyMessagesMax, dailySpend } = policy;
+  const { dailyMessagesMax, dailySpend, dailyVoiceMax: callsMax } = policy;
   const countryMax = policy.countryCaps?.get(region);
   return [
     ...(dailyMessagesMax === undefined ? [] : [{ kind: "messages" as const, max: dailyMessagesMax }]),
+    ...(callsMax === undefined || channel !== "voice" ? [] : [{ kind: "calls" as const, max: callsMax }]),
     ...(countryMax === undefined ? [] : [{ kind: countryKind(region), max: countryMax }]),
     ...(dailySpend === undefined ? [] : [{ kind: "spend" as const, ...dailySpend }]),
   ];
@@ -85,13 +95,13 @@ export function countAll(days: Days | undefined, { caps, price }: Bill, now: Ins
     // Of what nobody knows the price of, nobody can say that it fits.
     if (amount === undefined) return { counted: false, refusal: spendLimit(kind, nextDayMs(now)), writes: {} };
     const counting = countMessage(days?.get(kind), max, now, amount);
-    const isWarned = counting.share !== undefined && !kind.startsWith("country:");
+    const isWarned = counting.share !== undefined && (kind === "messages" || kind === "spend");
     if (isWarned) {
       warned.push({ share: counting.share, cap: max, ...(currency === undefined ? {} : { currency }) });
       shares[kind === "spend" ? "spendShare" : "share"] = counting.share;
     }
     if (!counting.counted) {
-      // A country's refusals write nothing: nobody is warned of them.
+      // Refusals of a country's cap, or of that on calls, write nothing: nobody is warned of them.
       const noted = isWarned && counting.daily !== undefined ? { days: new Map([[kind, counting.daily]]) } : {};
       const told = isWarned ? warned.slice(-1) : [];
       const own = kind === "spend" ? "spendShare" : "share";
@@ -110,12 +120,13 @@ export function countAll(days: Days | undefined, { caps, price }: Bill, now: Ins
 }
 
 function takenOf(kind: CountKind, day: number, amount: number): Partial<Taken> {
-  if (kind === "messages") return { countedDay: day };
+  // A call is in the count of calls if it is in any.
+  if (kind === "messages" || kind === "calls") return { countedDay: day };
   return kind === "spend" ? { reserved: { day, amount } } : { countryDay: day };
 }
 
 function isTaken({ countedDay, countryDay, reserved }: Taken, kind: CountKind, now: Instant): boolean {
-  const day = kind === "messages" ? countedDay : kind === "spend" ? reserved?.day : countryDay;
+  const day = kind === "messages" || kind === "calls" ? countedDay : kind === "spend" ? reserved?.day : countryDay;
   return day === dayOf(now);
 }
 
@@ -127,19 +138,24 @@ export function takenForNextCall({ delivery, countedDay, countryDay, reserved }:
   return delivery === "QUEUED" ? { countedDay, countryDay, reserved } : nothingTaken;
 }
 
+/** A message, as far as the counts are told by it. */
+type Counting = Taken & Pick<Message, "channel">;
+
 /** The counts that a message is in, of whatever day. Pure. */
-export function kindsOf({ countedDay, countryDay, reserved }: Taken, region: string): CountKind[] {
+export function kindsOf({ countedDay, countryDay, reserved, channel }: Counting, region: string): CountKind[] {
   return [
     ...(countedDay === null ? [] : ["messages" as const]),
+    ...(countedDay === null || channel !== "voice" ? [] : ["calls" as const]),
     ...(countryDay === null ? [] : [countryKind(region)]),
     ...(reserved === null ? [] : ["spend" as const]),
   ];
 }
 
 /** What a message may give back of a day that is not over, by what it is in. Pure. */
-export function givenBack(message: Taken, region: string, now: Instant): ReadonlyMap<CountKind, number> {
+export function givenBack(message: Counting, region: string, now: Instant): ReadonlyMap<CountKind, number> {
   const back = new Map<CountKind, number>();
   if (isTaken(message, "messages", now)) back.set("messages", 1);
+  if (message.channel === "voice" && isTaken(message, "calls", now)) back.set("calls", 1);
   if (isTaken(message, countryKind(region), now)) back.set(countryKind(region), 1);
   if (message.reserved !== null && isTaken(message, "spend", now)) back.set("spend", message.reserved.amount);
   return back;
@@ -160,6 +176,10 @@ function spendLimit(kind: CountKind, retryAfterMs: number): Refusal {
   if (kind === "spend") {
     const message = "The daily cap on what messages cost is reached.";
     return refuse("SPEND_LIMIT", { retryAfterMs, message, metadata: { cap: "spend" } }).refusal;
+  }
+  if (kind === "calls") {
+    const message = "The daily cap on calls is reached. Other channels may have room.";
+    return refuse("SPEND_LIMIT", { retryAfterMs, message, metadata: { cap: "calls" } }).refusal;
   }
   const country = kind.slice("country:".length);
   const message = "The daily cap on messages to this country is reached.";

@@ -2,6 +2,7 @@
  * Tries of a provider: an operator has one fixed text sent, to see what a gateway makes of it. Each costs what a message does,
  * so it counts under the caps of the tenant `default`, and there are few of them.
  */
+import type { Channel } from "../otp/channel.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { phoneIndex } from "../otp/phone-number.ts";
 import { dayMs, type Policy } from "../otp/policy.ts";
@@ -30,6 +31,7 @@ export function spendTry({
   keys,
   policy,
   region,
+  channel,
   price,
 }: {
   store: Store;
@@ -37,12 +39,13 @@ export function spendTry({
   policy: Policy;
   /** The country that it goes to. */
   region: string;
+  channel: Channel;
   /** What it may cost, in millionths. */
   price: Bill["price"];
 }): Promise<TryVerdict> {
   const indexes = keys.all.map((key) => phoneIndex(key, defaultTenant, triesOf));
   const phone = { indexes, kid: keys.current.kid, knownUser: false, buckets: 1 };
-  const bill = { caps: capsOf(defaultTenant, region, policy), price };
+  const bill = { caps: capsOf(defaultTenant, { region, channel }, policy), price };
   const scope = { tenant: defaultTenant, slot: undefined, phone, caps: bill.caps };
   return store.openVerification(scope, (view) => decideTry(view, bill));
 }

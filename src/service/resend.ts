@@ -1,7 +1,7 @@
 /**
  * Resend: the same code is owed once more.
  */
-import { channelName, channelsFor } from "../otp/channel.ts";
+import { channelName, channels, channelsFor, findChannel } from "../otp/channel.ts";
 import { listedNumber } from "../otp/destination.ts";
 import { openPhone, readNumber, type E164 } from "../otp/phone-number.ts";
 import { decideResend } from "../otp/resending.ts";
@@ -24,7 +24,8 @@ export async function resend(tools: ActTools, caller: Caller, { id, channel }: R
     ...scopeOf(tools, caller, id, claim),
     withPrefix: true,
     numberOf: (v) => listedNumber(v.tenant, phoneOf(v)),
-    capsOf: ({ region }) => capsOf(tenant, region, policy),
+    capsOf: ({ region, channel: own }) =>
+      capsOf(tenant, { region, channel: findChannel(asked ?? own, channels) ?? own }, policy),
   };
   const facts = {
     channel: asked,

@@ -51,7 +51,9 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
       ? { ...phoneRefOf(keys, policy, facts.value), limits: limitRefs(limitKeys), hasWebhooks }
       : undefined,
     number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
-    caps: facts.ok ? capsOf(tenant, facts.value.phone.region, policy) : undefined,
+    caps: facts.ok
+      ? capsOf(tenant, { region: facts.value.phone.region, channel: facts.value.channel }, policy)
+      : undefined,
   };
   const limited = permit?.refusal;
   const terms = { claim, policy, limited, limitKeys, priceOf };

@@ -106,7 +106,7 @@ describe("providers try", () => {
   });
 });
 
-const toNetherlands = { region: "NL", price: () => undefined };
+const toNetherlands = { region: "NL", channel: "sms", price: () => undefined } as const;
 const policyOf = (dailyMessagesMax: number): Policy => ({ ...configOf({}).policy, dailyMessagesMax });
 
 test("at the daily cap of the tenant default nothing is tried, and each try counts under it", async () => {

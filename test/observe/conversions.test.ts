@@ -11,7 +11,7 @@ const message = (provider: string | null): Message => ({
 });
 
 function ask(conversions: ReturnType<typeof createConversions>, id: string): Promise<string | undefined> {
-  return new Promise((resolve) => conversions.providerOf(id, resolve));
+  return new Promise((resolve) => conversions.holderOf(id, (holder) => resolve(holder?.provider)));
 }
 
 test("what was handed over here is known without a read, the latest provider first", async () => {
@@ -20,10 +20,18 @@ test("what was handed over here is known without a read, the latest provider fir
     reads += 1;
     return [];
   });
-  conversions.handedOver("a", "one");
-  conversions.handedOver("a", "two");
+  conversions.handedOver("a", { provider: "one", channel: "sms" });
+  conversions.handedOver("a", { provider: "two", channel: "sms" });
   expect(await ask(conversions, "a")).toBe("two");
   expect(reads).toBe(0);
+});
+
+test("how it went is known with it, remembered or read", async () => {
+  const conversions = createConversions(async () => [{ ...message("one"), channel: "whatsapp" }]);
+  conversions.handedOver("a", { provider: "one", channel: "voice" });
+  const channelOf = (id: string) =>
+    new Promise((resolve) => conversions.holderOf(id, (holder) => resolve(holder?.channel)));
+  expect([await channelOf("a"), await channelOf("b")]).toEqual(["voice", "whatsapp"]);
 });
 
 test("what another process handed over is read: the last message that a provider had", async () => {
@@ -55,7 +63,7 @@ test("at most 4 reads are under way; the rest is nobody's at once", async () => 
 
 test("at least the latest 16,384 are remembered, and no more than twice as many", async () => {
   const conversions = createConversions(async () => []);
-  for (let i = 0; i < 100_000; i += 1) conversions.handedOver(`${i}`, "one");
+  for (let i = 0; i < 100_000; i += 1) conversions.handedOver(`${i}`, { provider: "one", channel: "sms" });
   const known = await Promise.all(Array.from({ length: 100_000 }, (_, i) => ask(conversions, `${i}`)));
   const count = known.filter((provider) => provider === "one").length;
   expect(count).toBeGreaterThanOrEqual(16_384);

@@ -119,17 +119,17 @@ describe("after the scenario", () => {
 
   test("conversion is verified over handed over, by country and provider", () => {
     expect(growth("otp_handed_over_total")).toEqual({ "NL test sms": 2, "BE test sms": 1 });
-    expect(growth("otp_verified_total")).toEqual({ "NL test": 2 });
+    expect(growth("otp_verified_total")).toEqual({ "NL test sms": 2 });
   });
 
   test("where no code was typed yet the conversion is 0, and not none", () => {
-    expect(after.value("otp_verified_total", { country: "BE", provider: "test" })).toBe(0);
+    expect(after.value("otp_verified_total", { country: "BE", provider: "test", channel: "sms" })).toBe(0);
   });
 
   test("the time to verify runs from the send to the right code", () => {
-    expect(growth("otp_time_to_verify_seconds_sum")).toEqual({ "NL test": 90 });
+    expect(growth("otp_time_to_verify_seconds_sum")).toEqual({ "NL test sms": 90 });
     const upTo = (le: string) =>
-      after.value("otp_time_to_verify_seconds_bucket", { le, country: "NL", provider: "test" });
+      after.value("otp_time_to_verify_seconds_bucket", { le, country: "NL", provider: "test", channel: "sms" });
     expect(["10", "20", "60", "120", "+Inf"].map(upTo)).toEqual([0, 1, 1, 2, 2]);
   });
 

@@ -116,8 +116,15 @@ describe("a message under the cap", () => {
       taken: { countedDay: null },
       writes: {},
     });
-    expect(capsOf("default", "NL", capped)).toEqual([{ kind: "messages", max: 10 }]);
-    expect(capsOf("default+test", "NL", capped)).toEqual([]);
+    const way = { region: "NL", channel: "voice" } as const;
+    expect(capsOf("default", way, capped)).toEqual([{ kind: "messages", max: 10 }]);
+    expect(capsOf("default+test", way, { ...capped, dailyVoiceMax: 3 })).toEqual([]);
+    const calls = { ...capped, dailyVoiceMax: 3 };
+    expect(capsOf("default", way, calls)).toEqual([
+      { kind: "messages", max: 10 },
+      { kind: "calls", max: 3 },
+    ]);
+    expect(capsOf("default", { ...way, channel: "sms" }, calls)).toEqual([{ kind: "messages", max: 10 }]);
     expect(() => countMessage(undefined, 10, testEpochMs)).toThrow(/count/);
     expect(() => countMessage(dailyOf(0), 10, midnight)).toThrow(/count/);
   });

@@ -25,7 +25,7 @@ test.each([
   async (by, dailyMessagesMax, most) => {
     const { stores, keys } = await openTwo();
     const policy = { ...configOf({}).policy, dailyMessagesMax };
-    const where = { region: "NL", price: () => undefined };
+    const where = { region: "NL", channel: "sms", price: () => undefined } as const;
     const tries = Array.from({ length: 20 }, (_, i) =>
       spendTry({ store: stores[i % 2] ?? stores[0], keys, policy, ...where }),
     );

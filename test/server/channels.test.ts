@@ -215,3 +215,34 @@ test("limits and guesses count a phone over all channels", async () => {
     await own.stop();
   }
 });
+
+test("calls have a daily cap of their own, which a call that never left gives back", async () => {
+  const line = createPhoneNetwork("line");
+  const own = await startWorld({ OTP_VOICE_DAILY_CAP: "2", OTP_RESEND_GAPS: "1s" }, undefined, { voice: [line] });
+  try {
+    const [rest] = surfaces;
+    const call = async (rpc: Rpc, message: Message) => {
+      const outcome = await rest?.call(own.url, rpc, message, { key: own.key });
+      if (outcome === undefined) throw new Error("no surface");
+      return outcome;
+    };
+    const send = (channel: Channel) => call("SendOtp", { phone: newPhone(), channel });
+    const { value } = await send("sms");
+    expect((await send("voice")).value).toMatchObject({ state: "STATE_PENDING" });
+    line.script.push({ kind: "refused", cause: "recipient", detail: "nobody" });
+    expect((await send("voice")).reason).toBe("PHONE_UNREACHABLE");
+    expect((await send("voice")).value).toMatchObject({ state: "STATE_PENDING" });
+    const refused = await send("voice");
+    expect([refused.reason, refused.message]).toEqual([
+      "SPEND_LIMIT",
+      "The daily cap on calls is reached. Other channels may have room.",
+    ]);
+    own.system.advance(1_000);
+    const request_id = String(value?.["request_id"]);
+    expect((await call("ResendOtp", { request_id, channel: "voice" })).reason).toBe("SPEND_LIMIT");
+    expect((await call("ResendOtp", { request_id })).value).toMatchObject({ state: "STATE_PENDING" });
+    expect(line.received).toHaveLength(3);
+  } finally {
+    await own.stop();
+  }
+});

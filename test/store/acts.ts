@@ -150,7 +150,7 @@ export function createActs(
       slot: claim?.slot,
       phone: { ...refOf(phone, options), limits },
       number: phone,
-      caps: capsOf(tenant, facts.phone.region, policy),
+      caps: capsOf(tenant, { region: facts.phone.region, channel: facts.channel }, policy),
     };
     return store.openVerification(scope, (view) => decideSend(view, ok(facts), { claim, policy, limitKeys, priceOf }));
   }
@@ -160,7 +160,7 @@ export function createActs(
     ...scopeOf(v),
     withPrefix: true,
     numberOf: ({ kid, id, phoneBox }: Verification) => openPhone(keys, kid, id, phoneBox),
-    capsOf: (found: Verification) => capsOf(found.tenant, found.region, policy),
+    capsOf: (found: Verification) => capsOf(found.tenant, found, policy),
   });
 
   function resend(verification: Verification) {
@@ -214,7 +214,7 @@ export function createActs(
     claim(max = 10, from = store) {
       const decideLate = (view: SettleView) => decideGiveUp(view, policy);
       return from.claimMessages(max, phoneOf, decideLate, (v, { channel }) => ({
-        caps: capsOf(v.tenant, v.region, policy),
+        caps: capsOf(v.tenant, { region: v.region, channel }, policy),
         price: () => priceOf?.(v, channel),
       }));
     },

@@ -16,7 +16,7 @@ function claim(store: Store, { phoneOf, policy }: Acts, max = 100) {
   return store.claimFallbacks(max, {
     phoneOf,
     numberOf: () => undefined,
-    capsOf: ({ tenant, region }) => capsOf(tenant, region, policy),
+    capsOf: ({ tenant, region }) => capsOf(tenant, { region, channel: "voice" }, policy),
     decide: (view) => decideFallback(view, { policy, channelsOn: channels }),
   });
 }

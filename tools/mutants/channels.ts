@@ -70,7 +70,7 @@ export const channelMutants: readonly Mutant[] = [
     place: "src/delivery/speak.ts#createSpeak",
     text: `if (stateAt(verification, now) !== "PENDING") continue;`,
     replacement: ``,
-    suites: speech,
+    suites: ["test/delivery/speak.test.ts"],
   },
   {
     name: "speech for anybody",
@@ -103,5 +103,13 @@ export const channelMutants: readonly Mutant[] = [
     text: `describedAs(name, declared).speaksUnasked === true`,
     replacement: `describedAs(name, declared).speaksUnasked !== true`,
     suites: ["test/config/channels.test.ts"],
+  },
+  {
+    name: "calls without a cap of their own",
+    breaks: "a day of calls costs ten times what the operator thought of",
+    place: "src/otp/spending.ts#capsOf",
+    text: `callsMax === undefined || channel !== "voice" ? []`,
+    replacement: `callsMax === undefined || channel !== "sms" ? []`,
+    suites: service,
   },
 ];

@@ -4,7 +4,7 @@
 import type { CountKind } from "../../otp/daily-cap.ts";
 import type { FallbackView } from "../../otp/falling-back.ts";
 import type { Owed } from "../../otp/owing.ts";
-import { kindsOf, nothingTaken, type Cap } from "../../otp/spending.ts";
+import { kindsOf, type Cap } from "../../otp/spending.ts";
 import { latestCopy, type Verification } from "../../otp/verification.ts";
 import type { Decided } from "../../otp/writes.ts";
 import { apply, countedPrefixOf } from "../apply.ts";
@@ -84,7 +84,7 @@ function usesOf(unit: UnitOfWork, verification: Verification, caps: readonly Cap
   const message = unit.message(id, latestCopy(verification));
   const maxes = new Map<CountKind, number | undefined>();
   // The day may turn until it is decided, so whatever day it is in.
-  for (const kind of kindsOf(message ?? nothingTaken, region)) maxes.set(kind, undefined);
+  for (const kind of message === undefined ? [] : kindsOf(message, region)) maxes.set(kind, undefined);
   for (const { kind, max } of caps) maxes.set(kind, max);
   return [...maxes].map(([kind, max]) => ({ tenant, kind, max }));
 }
