@@ -12,7 +12,7 @@ import { parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Result } from "../otp/reason.ts";
 import { isSandbox } from "../otp/sandbox.ts";
-import { capsOf } from "../otp/spending.ts";
+import { capsOf, type Cap } from "../otp/spending.ts";
 import { canonicalBind } from "../otp/verification.ts";
 import type { OpenScope, PhoneRef } from "../store/store.ts";
 import { answer, claimOf, replaySent, type ActTools } from "./act.ts";
@@ -51,9 +51,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
       ? { ...phoneRefOf(keys, policy, facts.value), limits: limitRefs(limitKeys), hasWebhooks }
       : undefined,
     number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
-    caps: facts.ok
-      ? capsOf(tenant, { region: facts.value.phone.region, channel: facts.value.channel }, policy)
-      : undefined,
+    caps: facts.ok ? capsFor(facts.value, policy) : undefined,
   };
   const limited = permit?.refusal;
   const terms = { claim, policy, limited, limitKeys, priceOf };
@@ -72,6 +70,12 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
   }
   const isAskedAnew = botGate !== undefined && claim === undefined;
   return tools.handOver(decided, { claim, isAskedAnew });
+}
+
+/** The caps that its message may be counted under. Where its channel does not suit the number, the next one is the first. */
+function capsFor({ tenant, phone: { region }, channel, fallback }: SendFacts, policy: Policy): readonly Cap[] {
+  const mayCall = channel === "voice" || fallback.channels.includes("voice");
+  return capsOf(tenant, { region, channel: mayCall ? "voice" : channel }, policy);
 }
 
 /** Checks the form of a send: origin, channel, phone. Then draws and derives all that takes randomness or a key. */
