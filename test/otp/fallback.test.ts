@@ -10,7 +10,7 @@ import { giveBackAll, spendAll } from "../../src/otp/rate-limit.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { decideResend } from "../../src/otp/resending.ts";
 import { decideReport, decideSettle } from "../../src/otp/settlement.ts";
-import { channelsUsed, type Verification } from "../../src/otp/verification.ts";
+import { channelsUsed, end, type Verification } from "../../src/otp/verification.ts";
 import type { PhoneView } from "../../src/otp/writes.ts";
 import {
   endedAs,
@@ -314,6 +314,10 @@ test.each<[what: string, fallback: Fallback | null, count: number]>([
   );
   expect(writes.tats).toEqual(giveBackAll(policy.phoneLimits, phoneAfter(3).tats, now, count));
   expect(writes.verification?.fallback?.dueMs ?? null).toBeNull();
+});
+
+test("the end of a verification is the end of its plan", () => {
+  expect(end(falling(), "CANCELED", now).fallback).toEqual(spent);
 });
 
 test("the channels used are those by which something may have left", () => {

@@ -74,11 +74,19 @@ export function createFaultyStore(
       for (const result of settled) onDone("settleMessage", result);
       return jobs;
     }) as Promise<Job[]>;
+  /** Each message that is claimed by it is owed by it. */
+  const claimFallbacks: Store["claimFallbacks"] = (max, rules) =>
+    through("claimFallbacks", async () => {
+      const jobs = await store.claimFallbacks(max, rules);
+      for (const job of jobs) onDone("claimFallbacks", { kind: "fell back", ...job });
+      return jobs;
+    }) as Promise<Job[]>;
   const acts = store as unknown as Record<string, (...args: unknown[]) => Promise<unknown>>;
   return new Proxy(own, {
     get(_, name: string) {
       if (name in own) return own[name as keyof typeof own];
       if (name === "claimMessages") return claimMessages;
+      if (name === "claimFallbacks") return claimFallbacks;
       return (...args: unknown[]) => through(name as keyof Store, async () => acts[name]?.apply(store, args));
     },
   }) as FaultyStore;

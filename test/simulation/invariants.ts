@@ -7,9 +7,10 @@
  * a salt stands for.
  */
 import { deriveCode } from "../../src/otp/code.ts";
+import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import { putOffMs, type Message, type SendOutcome } from "../../src/otp/message.ts";
 import { openPhone } from "../../src/otp/phone-number.ts";
-import { stateAt, type Verification } from "../../src/otp/verification.ts";
+import { latestCopy, messagesSpent, stateAt, type Verification } from "../../src/otp/verification.ts";
 import { toMessage, type MessageRow } from "../../src/store/rows/message.ts";
 import { list } from "../../src/store/statement.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../../src/store/rows/verification.ts";
@@ -17,37 +18,11 @@ import { idBytes } from "../../src/store/rows/values.ts";
 import type { Store } from "../../src/store/store.ts";
 import { Bill } from "./bill.ts";
 import { Budget } from "./budget.ts";
+import type { Known } from "./known.ts";
 import { histories, tatSum } from "./phones.ts";
 import { inspectPrefixes } from "./prefixes.ts";
 import { hold, Violation } from "./violation.ts";
 import type { World } from "./world.ts";
-
-/** What is known of a verification. */
-interface Known {
-  readonly phone: string;
-  readonly lane: string;
-  readonly code: string;
-  /** As it was opened. */
-  readonly first: Verification;
-  /** As the database held it at the last look. */
-  last: Verification;
-  /** Guesses that were told to be compared, and those of which no answer came. */
-  sure: number;
-  maybe: number;
-  successes: number;
-  isVerified: boolean;
-  /** Attempts left, as callers were told. */
-  readonly leftSeen: Set<number>;
-  /** Messages opened, which of them were proven unsent, and how many resends were taken back for it. */
-  messages: number;
-  readonly copies: Map<number, "owed" | "unsent">;
-  withdrawn: number;
-  /** Provider calls made. */
-  calls: number;
-  readonly disturbancesBefore: number;
-  /** Provider calls not yet over, and what had gone wrong when they began. */
-  inFlight: number[];
-}
 
 /** A message is carried to its end within its deadline, the lease of a dead worker and a look or two. */
 const settleSlackMs = 30_000 + 6_000;
@@ -68,6 +43,8 @@ export class Invariants {
   #healthySinceMs = 0;
   #disturbances = 0;
   #smsCount = 0;
+  /** Messages owed by fallback. */
+  fallbacks = 0;
   #violation: Violation | undefined;
 
   constructor(world: World) {
@@ -87,8 +64,14 @@ export class Invariants {
       if (done?.verification === undefined) return;
       const { kind, verification: v, message } = done;
       if (kind === "opened") this.#open(v, now);
-      if (message !== undefined && (kind === "opened" || kind === "resent")) {
+      if (message !== undefined && (kind === "opened" || kind === "resent" || kind === "fell back")) {
         const known = this.#knownOf(v.id);
+        // What was given up for the next channel, and had never left, has paid for it.
+        for (const copy of kind === "fell back" ? (v.fallback?.unsent ?? []) : []) {
+          if (known.copies.get(copy) !== "unsent") this.budget.unsent(known.lane, now);
+          known.copies.set(copy, "unsent");
+        }
+        if (kind === "fell back") this.fallbacks += 1;
         known.messages += 1;
         hold(known.copies.get(message.copy) !== "owed", "I7", "a message that may be under way is replaced");
         known.copies.set(message.copy, "owed");
@@ -98,7 +81,7 @@ export class Invariants {
         const known = this.#knownOf(v.id);
         const { phone, lane } = known;
         known.isVerified = true;
-        this.budget.verified(phone, lane, now, 1 + v.resends);
+        this.budget.verified(phone, lane, now, messagesSpent(v));
       }
       if (act === "settleMessage" && message !== undefined) this.#settled(v, message, now);
     });
@@ -112,10 +95,11 @@ export class Invariants {
     known.copies.set(message.copy, "unsent");
     // Past its time it has ended, whether a sweep has noted it or not.
     const state = stateAt(v, now);
-    const isWithdrawn = v.state === "PENDING" && message.copy === v.resends + 1;
+    const isWithdrawn = message.copy === latestCopy(v) + 1;
     if (isWithdrawn) known.withdrawn += 1;
+    const isBack = v.state === "PENDING" && v.fallback?.unsent.includes(message.copy) === true;
     // What the verification still counts comes back with its success, and no earlier.
-    if (isWithdrawn || (state !== "PENDING" && state !== "VERIFIED")) this.budget.unsent(known.lane, now);
+    if (isWithdrawn || isBack || (state !== "PENDING" && state !== "VERIFIED")) this.budget.unsent(known.lane, now);
   }
 
   #open(v: Verification, now: number): void {
@@ -149,13 +133,15 @@ export class Invariants {
   }
 
   /** Hears of a provider call as it begins; returns what is to be told of its end. */
-  onProviderCall(sms: { to: string; text: string }, provider: string): (outcome?: SendOutcome) => void {
+  onProviderCall(sms: OutgoingMessage, provider: string): (outcome?: SendOutcome) => void {
     this.#smsCount += 1;
     this.#world.note("sms", sms.to, provider);
     let over = (_outcome?: SendOutcome) => {};
     this.#catching(() => {
       const unsent = this.bill.called(this.#world.now());
-      const code = /^\d{6,10}/.exec(sms.text)?.[0] ?? "";
+      const { code } = sms;
+      // A call speaks it digit by digit.
+      hold(sms.channel === "voice" || sms.text.startsWith(code), "I8", "a message says its code");
       const ids = [...(this.#byCode.get(`${sms.to} ${code}`) ?? [])];
       hold(ids.length > 0, "I8", "every SMS carries the code of a verification of its phone");
       // Two live verifications of one phone may share a code; then any of them may be the one.
@@ -164,7 +150,9 @@ export class Invariants {
       const known = this.#knownOf(ids[faults.indexOf(undefined)] ?? "");
       const { disturbances } = this.#world;
       const together = known.inFlight.filter((before) => before === disturbances).length + 1;
-      hold(together <= known.messages, "I8", "no message is in two calls at once while its lease lasts");
+      // A resend may be asked for while a call is under way; a channel takes its turn once the one before is over.
+      const callsAtOnce = known.messages - (this.#read(ids[faults.indexOf(undefined)] ?? "")?.fallback?.owed ?? 0);
+      hold(together <= callsAtOnce, "I8", `${together} calls at once, of ${known.messages} messages`);
       known.calls += 1;
       const callsMax = 2 * known.messages + 3 * (disturbances - known.disturbancesBefore);
       hold(known.calls <= callsMax, "I8", `${known.calls} calls for ${known.messages} messages`);
@@ -302,7 +290,7 @@ export class Invariants {
     for (const [id, v] of verifications) {
       const known = this.#knownOf(id);
       hold(copies.get(id) === known.copies.size, "I7", "every committed message is in the outbox");
-      const resends = known.messages - 1 - known.withdrawn;
+      const resends = known.messages - 1 - known.withdrawn - (v.fallback?.owed ?? 0);
       hold(v.resends === resends, "I7", `${v.resends} resends are counted of ${resends}`);
     }
   }

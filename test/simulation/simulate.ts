@@ -14,6 +14,7 @@ export interface Report {
   readonly answerCounts: ReadonlyMap<string, number>;
   readonly verifications: number;
   readonly smsCount: number;
+  readonly fallbacks: number;
   readonly jumps: number;
   readonly crashes: number;
 }
@@ -52,6 +53,7 @@ export async function simulate(seed: number, length: Length = shortLength): Prom
       answerCounts: callers.answerCounts,
       verifications: world.invariants.known.size,
       smsCount: world.invariants.smsCount,
+      fallbacks: world.invariants.fallbacks,
       jumps: world.jumps.length,
       crashes: world.crashes,
     };

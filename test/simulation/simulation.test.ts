@@ -12,7 +12,7 @@
  * | I5 | PENDING leaves once; a terminal state never changes and answers its reason; FAILED only when nothing can have left | invariants, steps |
  * | I6 | terminal: no salt; past its time: none within 60 s | invariants |
  * | I7 | what was committed is in the database, its message in the outbox, and that ends by its deadline | invariants |
- * | I8 | every SMS carries its verification's one code; never two calls at once under one lease; an accepted message is not sent again; at most two answered calls a message, beside those that a provider has put off | invariants |
+ * | I8 | every message carries its verification's one code; never two calls at once under one lease, nor by two channels of a fallback; an accepted message is not sent again; at most two answered calls a message, beside those that a provider has put off | invariants |
  * | I9 | no provider call with under 60 s of life, none after a terminal state | invariants |
  * | I10 | in any window W at most `burst + floor(W / interval)` SMS per phone and lane, and what was given back; at most ten a day are | budget |
  * | I11 | a denied call changes nothing | steps |
@@ -56,6 +56,7 @@ describe("the simulation", () => {
       expect(sum(({ crashes }) => crashes)).toBeGreaterThan(seeds);
       expect(sum(({ jumps }) => jumps)).toBeGreaterThan(seeds / 2);
       expect(sum(({ smsCount }) => smsCount)).toBeGreaterThan(10 * seeds);
+      expect(sum(({ fallbacks }) => fallbacks)).toBeGreaterThan(seeds);
     });
 
     test("is the same event by event when a seed is run again", async () => {

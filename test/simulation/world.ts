@@ -8,7 +8,10 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import { createWorker } from "../../src/delivery/worker.ts";
+import { channels } from "../../src/otp/channel.ts";
+import type { FallbackPlan } from "../../src/otp/fallback.ts";
 import { slotsUnder } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
 import type { Shares } from "../../src/otp/spending.ts";
@@ -73,11 +76,21 @@ export function drawPolicy(chance: Chance): Policy {
   };
 }
 
+const fallbacks: readonly FallbackPlan[] = [
+  // None.
+  { channels: [], afterMs: 15_000 },
+  { channels: ["sms", "voice"], afterMs: 15_000 },
+  { channels: ["sms", "whatsapp", "voice"], afterMs: 15_000 },
+  { channels: ["sms", "voice", "whatsapp"], afterMs: 60_000 },
+];
+
 export class World {
   readonly machine = new Machine();
   readonly faults: Faults = { refused: 0, unheard: 0 };
   readonly providers: readonly ScriptedProvider[];
   readonly sendWaitMs: number;
+  /** The operator's order of channels; they share the providers. */
+  readonly fallback: FallbackPlan | undefined;
   readonly invariants: Invariants;
   /** Beside the service, as a second process would read. */
   readonly db: Database;
@@ -100,16 +113,20 @@ export class World {
   #lastActed: { readonly now: number; readonly monotonicMs: number } | undefined;
   readonly #trace = createHash("sha256");
 
-  constructor(seed: number, options: { policy?: Partial<Policy>; providers?: number; sendWaitMs?: number } = {}) {
+  constructor(
+    seed: number,
+    options: { policy?: Partial<Policy>; providers?: number; sendWaitMs?: number; fallback?: FallbackPlan } = {},
+  ) {
     const chance = new Chance(seed * 4 + 1);
     this.#randomness = new Chance(seed * 4 + 2);
     this.#storeChance = new Chance(seed * 4 + 3);
     this.policy = { ...drawPolicy(chance), ...options.policy };
     this.masterKeys = [chance.bytes(32)];
     this.keys = createKeyRing(this.masterKeys);
+    this.fallback = options.fallback ?? new Chance(seed * 4 + 2000).pick(fallbacks);
     this.sendWaitMs = options.sendWaitMs ?? chance.pick([0, 2_000, 2_000]);
     const events = {
-      onCall: (sms: { to: string; text: string }, provider: string) => this.invariants.onProviderCall(sms, provider),
+      onCall: (sms: OutgoingMessage, provider: string) => this.invariants.onProviderCall(sms, provider),
       after: (ms: number, act: () => void) => this.machine.after(ms, act),
     };
     const names = ["first", "second"].slice(0, options.providers ?? chance.pick([1, 1, 2]));
@@ -169,7 +186,7 @@ export class World {
       ...common,
       callsMax: 64,
       providersOf: () => providers,
-      channelsOn: ["sms"],
+      channelsOn: channels,
       phoneOf,
       refreshTenants,
       onCall,
@@ -184,7 +201,8 @@ export class World {
         ...common,
         deliver: worker.deliver,
         sendWaitMs: this.sendWaitMs,
-        channelsOn: ["sms"],
+        channelsOn: channels,
+        fallbackOrder: this.fallback,
         issuer: "otpd",
         onShares,
       }),
