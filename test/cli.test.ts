@@ -63,6 +63,7 @@ describe("keys", () => {
       name: "",
       scopes: ["send", "verify", "read", "cancel"],
       origins: [],
+      channels: null,
       app: false,
       expire_time: null,
     });
@@ -104,6 +105,7 @@ describe("keys", () => {
       name: "listed",
       scopes: ["read"],
       origins: [],
+      channels: null,
       app: false,
       state: "active",
       create_time: expect.stringMatching(/^\d{4}-.*Z$/) as string,
@@ -111,8 +113,8 @@ describe("keys", () => {
       last_use_time: null,
     });
     const { output } = await runOtpd(folder, ["keys", "list"]);
-    expect(output).toMatch(/^ID +KIND +TENANT +NAME +STATE +SCOPES +LAST USED +EXPIRES +ORIGINS\n/);
-    expect(output).toMatch(new RegExp(`^${id} +live +default +listed +active +read +never +never +-$`, "m"));
+    expect(output).toMatch(/^ID +KIND +TENANT +NAME +STATE +SCOPES +LAST USED +EXPIRES +CHANNELS +ORIGINS\n/);
+    expect(output).toMatch(new RegExp(`^${id} +live +default +listed +active +read +never +never +- +-$`, "m"));
     const secret = key.slice(-38);
     expect(output + JSON.stringify(await listKeys())).not.toContain(secret);
   });

@@ -51,7 +51,7 @@ describe.each(surfaces)("over $name", (surface) => {
     const iat = Math.floor(world.system.now() / 1000);
     const { payload } = await read(value?.["receipt"]);
     const { request_id: id } = verify;
-    const who = { iss: issuer, aud: "default", sub: id, phone };
+    const who = { iss: issuer, aud: "default", sub: id, phone, channels: ["sms"] };
     expect(payload).toEqual({ ...who, purpose: "payment", bind, iat, exp: iat + 300, jti: id });
     world.system.advance(301_000);
     await expect(read(value?.["receipt"])).rejects.toThrow('"exp" claim timestamp check failed');

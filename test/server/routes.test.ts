@@ -78,6 +78,7 @@ describe.each(wires)("over %s", (_, wire) => {
           "delivery_detail",
           "expire_time",
           "expires_in_seconds",
+          "messages",
           "next_resend_time",
           "phone",
           "provider",

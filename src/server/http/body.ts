@@ -96,6 +96,11 @@ export function isGone(request: Request): boolean {
   return "stream" in request ? request.stream.closed || request.stream.destroyed : request.destroyed;
 }
 
+/** True once a client sends no more on HTTP/1: it may only wait for its answer, or have left. On HTTP/2 it takes its request back. */
+export function hasEndedItsSide(request: Request): boolean {
+  return !("stream" in request) && request.socket.readableEnded;
+}
+
 /**
  * Lets a client finish what it is sending, within bounds, so that it gets to read the answer. On HTTP/1 the listener's
  * own time limit for a request still holds; on HTTP/2 the stream is closed once the answer is out.

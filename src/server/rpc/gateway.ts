@@ -13,7 +13,7 @@ import { hasKey, isPublishable } from "../../otp/api-key.ts";
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import { invalid, refuse, type Refusal } from "../../otp/reason.ts";
 import type { System } from "../../system.ts";
-import { abandon, discard, isGone, readBody } from "../http/body.ts";
+import { abandon, discard, hasEndedItsSide, isGone, readBody } from "../http/body.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
 import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
@@ -226,6 +226,7 @@ async function serveCall(way: Way, request: Request, response: Response, routed:
       ? perform(way, request, response, routed, entry)
       : traced(call, request.headers, () => perform(way, request, response, routed, entry)));
     if (answer === undefined) return;
+    if (hasEndedItsSide(request)) call.isCanceled = true;
     write(response, answer, call.id);
     onCall(call, answer.status, system.now() - startMs);
     // It is for its client to take the answer now.
