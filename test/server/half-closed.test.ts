@@ -84,7 +84,7 @@ describe.each(ways)("over %s", (_, version) => {
   });
 
   test("an answer that takes its time comes too", async () => {
-    await listen();
+    await listen({ endedMs: 600_000 });
     listener.hang();
     const connection = await open();
     connection.end(call);
@@ -125,8 +125,18 @@ describe.each(ways)("over %s", (_, version) => {
   };
   const streamOne = (bytes: Buffer) => framesIn(bytes).filter(({ stream }) => stream === 1);
 
+  test("one that takes longer than the client is waited for is given up", async () => {
+    await listen({ endedMs: 0 });
+    listener.hang();
+    const connection = await open();
+    connection.end(call);
+    expect(statuses(await connection.closed)).toEqual([]);
+    await listener.answered(1);
+    await listener.open(0);
+  });
+
   test("what was asked over HTTP/2 is answered", async () => {
-    await listen();
+    await listen({ endedMs: 600_000 });
     listener.hang();
     const connection = await endOnHttp2(callFrames(listener.port, 1, testKey));
     await listener.hanging(1);

@@ -33,6 +33,8 @@ export interface ConnectionLimits {
   /** Without a call under way, never having brought a valid key. */
   readonly strangerIdleMs: number;
   /** Without a call under way, having brought a valid key. */
+  /** For how long a client that has ended its side of a connection is still answered. */
+  readonly endedMs: number;
   readonly idleMs: number;
   /** In any case, gracefully; 0 for never. Up to a tenth more, so that connections opened together do not end together. */
   readonly maxAgeMs: number;
@@ -201,6 +203,7 @@ function onTick(book: Book): void {
     const { callsUnderWay, activeTick, lastTick } = connection;
     charge(connection);
     if (isNoise(book, connection)) cut(connection);
+    else if (connection.socket.readableEnded && hasWaited(limits, connection)) close(connection);
     else if (callsUnderWay === 0 && book.tick - activeTick > allowedTicks(limits, connection)) close(connection);
     else if (book.tick >= lastTick) retire(connection, { must: book.tick >= lastTick + quietTicks });
     creditTick(connection, limits.tickMs);
@@ -215,6 +218,15 @@ function onTick(book: Book): void {
  */
 function isNoise({ limits }: Book, { credit, hasBroughtKey, socket }: Connection): boolean {
   return credit < 0 && !hasBroughtKey && !limits.isProxy(socket.remoteAddress);
+}
+
+/**
+ * Whether a client that has ended its side has had the time in which it is still answered. Most of them have left, and what they
+ * asked for is not to hold the place of who is there.
+ */
+function hasWaited(limits: ConnectionLimits, connection: Connection): boolean {
+  connection.ticksEnded += 1;
+  return connection.ticksEnded > inTicks(limits, limits.endedMs);
 }
 
 /** How long a connection may be without a call under way. */

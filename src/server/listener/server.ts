@@ -81,6 +81,7 @@ export const serverLimits: ServerLimits = {
 export const connectionLimits: Omit<ConnectionLimits, "idleMs" | "maxAgeMs" | "connectionsMax"> = {
   halfOpenMs: 15_000,
   strangerIdleMs: 60_000,
+  endedMs: 1_000,
   // The body's 15 s, the call's own 15 s, and as long again for an answer of a few hundred bytes.
   callMs: 45_000,
   // A TLS handshake and the first call, by a phone in the countryside.
