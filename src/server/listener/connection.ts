@@ -28,8 +28,8 @@ export interface Connection {
   hasBroughtRequest: boolean;
   hasBroughtKey: boolean;
   isRetiring: boolean;
-  /** Since its client has ended its side. */
-  ticksEnded: number;
+  /** At which its client ended its side; infinite before. */
+  endedTick: number;
   /** What it may still cost without asking for anything, in bytes, and what of its cost was charged so far. */
   credit: number;
   charged: number;
@@ -69,7 +69,7 @@ export function createConnection(
     hasBroughtRequest: false,
     hasBroughtKey: false,
     isRetiring: false,
-    ticksEnded: 0,
+    endedTick: Number.POSITIVE_INFINITY,
     credit: creditMax,
     charged: 0,
     pieces: 0,

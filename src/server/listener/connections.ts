@@ -203,7 +203,7 @@ function onTick(book: Book): void {
     const { callsUnderWay, activeTick, lastTick } = connection;
     charge(connection);
     if (isNoise(book, connection)) cut(connection);
-    else if (connection.socket.readableEnded && hasWaited(limits, connection)) close(connection);
+    else if (book.tick - connection.endedTick > inTicks(limits, limits.endedMs)) close(connection);
     else if (callsUnderWay === 0 && book.tick - activeTick > allowedTicks(limits, connection)) close(connection);
     else if (book.tick >= lastTick) retire(connection, { must: book.tick >= lastTick + quietTicks });
     creditTick(connection, limits.tickMs);
@@ -218,15 +218,6 @@ function onTick(book: Book): void {
  */
 function isNoise({ limits }: Book, { credit, hasBroughtKey, socket }: Connection): boolean {
   return credit < 0 && !hasBroughtKey && !limits.isProxy(socket.remoteAddress);
-}
-
-/**
- * Whether a client that has ended its side has had the time in which it is still answered. Most of them have left, and what they
- * asked for is not to hold the place of who is there.
- */
-function hasWaited(limits: ConnectionLimits, connection: Connection): boolean {
-  connection.ticksEnded += 1;
-  return connection.ticksEnded > inTicks(limits, limits.endedMs);
 }
 
 /** How long a connection may be without a call under way. */
@@ -251,10 +242,16 @@ function takeIn(book: Book, socket: Socket, wire: Wire | undefined): boolean {
     socket.destroy();
   }
   if (socket.destroyed) return false;
-  if (wire === undefined) socket.once("end", () => finish(connection));
+  if (wire === undefined) socket.once("end", () => clientEnded(book, connection));
   socket.once("close", () => forget(book, connection));
   pace.opened(connection);
   return true;
+}
+
+/** Most clients that end their side have left, and what they asked for is not to hold the place of who is there for long. */
+function clientEnded(book: Book, connection: Connection): void {
+  connection.endedTick = book.tick;
+  finish(connection);
 }
 
 /** Makes room for a newcomer, if somebody has to go and may. */
@@ -285,7 +282,7 @@ function secured(book: Book, socket: Socket | undefined, secure: Socket): void {
   bySocket.delete(connection.socket);
   bySocket.set(secure, connection);
   moveTo(connection, secure, tick);
-  secure.once("end", () => finish(connection));
+  secure.once("end", () => clientEnded(book, connection));
   secure.once("close", () => forget(book, connection));
 }
 
