@@ -11,6 +11,13 @@ import type { PhoneRef, PrefixName } from "./store.ts";
 import type { Found, Horizon } from "./sweep.ts";
 import type { Act } from "./unit-of-work.ts";
 
+/** A report is ended after this, in milliseconds. */
+export const reportMsMax = 2_000;
+/** Reports that wait for their turn. */
+export const reportQueueMax = 64;
+/** A report with more rows fails: they are held in memory. */
+export const reportRowsMax = 50_000;
+
 export interface Engine {
   /** The store's clock. It never runs backwards. */
   now(): Instant;
@@ -32,7 +39,14 @@ export interface Engine {
   query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
 
   /**
-   * The same for what calls ask for all the time. Rows may be remembered for as long as it is certain that nobody has
+   * Runs a statement that reads many rows of what is committed, for an operator: beside the calls, none of which waits for
+   * it, for `reportMsMax` at most. Rejects with ReportEnded where that is not enough, or `reportQueueMax` wait already;
+   * otherwise as `perform` does. On SQLite, rows of `prefixes` may be older than their journal (sqlite/prefix-journal.ts).
+   */
+  report<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
+
+  /**
+   * As `query`, for what calls ask for all the time. Rows may be remembered for as long as it is certain that nobody has
    * written since.
    */
   recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;

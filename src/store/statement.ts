@@ -55,6 +55,19 @@ export function* lock(table: "api_keys" | "tenants" | "master_keys"): Steps<void
   yield { lock: table };
 }
 
+/** A statement for a driver that knows no `$1`: each is a `?`, for the value at that place. */
+export function bindable({ text }: Pick<Statement, "text">): {
+  readonly text: string;
+  readonly order: readonly number[];
+} {
+  const order: number[] = [];
+  const marked = text.replaceAll(/\$(\d+)/g, (_, place: string) => {
+    order.push(Number(place) - 1);
+    return "?";
+  });
+  return { text: marked, order };
+}
+
 /** A list of columns, as a statement has it. */
 export const list = (columns: readonly string[]) => columns.join(", ");
 /** A value for each of them. */

@@ -48,6 +48,9 @@ export class StoreUnavailable extends Error {
   }
 }
 
+/** A report took too long, or found no room beside others: asked for less, it may do. */
+export class ReportEnded extends StoreUnavailable {}
+
 /**
  * Where a phone's limits and history are kept: its index under every configured master key, the current one first. What
  * is found under an older key is merged (the stricter TAT wins) and moves to the current one with the next write, so

@@ -6,6 +6,7 @@ import { clockOf } from "../../src/store/postgres/clock.ts";
 import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";
 import { PostgresEngine } from "../../src/store/postgres/engine.ts";
 import { preparePostgres } from "../../src/store/postgres/open.ts";
+import { createReports } from "../../src/store/postgres/reports.ts";
 import { createActs, ringOf, testPolicy } from "../store/acts.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { newPhone } from "../support/data/phones.ts";
@@ -56,7 +57,9 @@ test("a batch takes as few statements as its acts depend on each other, however 
   await preparePostgres(url);
   const system = createManualSystem();
   const { connections, transactions } = noting(createConnections({ url }));
-  const store = createStore(new PostgresEngine({ connections, clock: clockOf(system), ownName: "one" }));
+  const store = createStore(
+    new PostgresEngine({ connections, clock: clockOf(system), ownName: "one", reports: createReports(url) }),
+  );
   const acts = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 1_000_000 });
   const accepted = { outcome: { kind: "accepted" }, provider: "one", providers: 1 } as const;
   const asked = async <T>(run: () => Promise<T>): Promise<[T, Asked[]]> => {

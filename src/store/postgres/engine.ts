@@ -19,6 +19,7 @@ import { Batches } from "./batches.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Connections } from "./connections.ts";
 import { loadPhones } from "./load.ts";
+import type { Reports } from "./reports.ts";
 import { SharedReads } from "./shared-reads.ts";
 import { statements as sql } from "./statements.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -35,6 +36,7 @@ export interface PostgresEngineParts {
   readonly batches?: number | undefined;
   readonly watch?: { close(): Promise<void> } | undefined;
   readonly watchers?: StoreWatchers;
+  readonly reports: Reports;
 }
 
 /** An overload gives back hundreds of messages a second; who hears of one looks until nothing is left. */
@@ -55,7 +57,10 @@ export class PostgresEngine implements Engine {
   #announcedMs = 0;
   #isClosed = false;
 
-  constructor({ connections, clock, ownName, watch, batches, watchers = {} }: PostgresEngineParts) {
+  readonly #reports: Reports;
+
+  constructor({ connections, clock, ownName, watch, batches, reports, watchers = {} }: PostgresEngineParts) {
+    this.#reports = reports;
     this.#connections = connections;
     this.#clock = clock;
     this.#ownName = ownName;
@@ -81,6 +86,10 @@ export class PostgresEngine implements Engine {
 
   query<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     return this.#connections.query(statement, values);
+  }
+
+  report<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    return this.#reports.read(statement, values);
   }
 
   /** Nothing tells that nobody has written, so nothing is remembered; but those who ask together share a read. */
@@ -129,7 +138,7 @@ export class PostgresEngine implements Engine {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#batches.close();
-    await this.#watch?.close();
+    await Promise.all([this.#watch?.close(), this.#reports.close()]);
     await this.#connections.close();
   }
 }

@@ -9,6 +9,7 @@ import { createConnections, type Connections } from "./connections.ts";
 import { migratePostgres } from "./migrate.ts";
 import { statements as sql } from "./statements.ts";
 import { PostgresEngine } from "./engine.ts";
+import { createReports } from "./reports.ts";
 import { createWatch } from "./watch.ts";
 import type { Store, StoreWatchers } from "../store.ts";
 
@@ -35,9 +36,9 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     if (row !== undefined) clock.heard(row.now_ms);
     const ownName = Buffer.from(system.randomBytes(8)).toString("hex");
     const watch = onNudge && createWatch({ url, connections, ownName, onNudge });
-    return createStore(
-      new PostgresEngine({ connections, clock, ownName, watch, watchers: options, batches: options.batches }),
-    );
+    const reports = createReports(url);
+    const { batches } = options;
+    return createStore(new PostgresEngine({ connections, clock, ownName, watch, watchers: options, batches, reports }));
   } catch (error) {
     await connections.close();
     if (!(error instanceof Error)) throw error;

@@ -22,6 +22,8 @@ export interface ConnectionsOptions {
   readonly connectionsMax?: number;
   /** True for work that may take long, or wait for another's: no statement and no lock has a limit then. */
   readonly isPatient?: boolean;
+  /** The database gives up on a statement after this, unless it is patient work. */
+  readonly statementMsMax?: number;
 }
 
 const connectTimeoutMs = 3_000;
@@ -133,9 +135,10 @@ export class ClientPool {
   }
 }
 
-function settingsOf({ url, connectionsMax = 8, isPatient = false }: ConnectionsOptions): PoolConfig {
+function settingsOf(options: ConnectionsOptions): PoolConfig {
+  const { url, connectionsMax = 8, isPatient = false, statementMsMax = statementTimeoutMs } = options;
   const limits: ClientConfig = {
-    statement_timeout: statementTimeoutMs,
+    statement_timeout: statementMsMax,
     lock_timeout: lockTimeoutMs,
     query_timeout: answerTimeoutMs,
   };

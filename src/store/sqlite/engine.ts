@@ -15,6 +15,7 @@ import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import { dueEvents, dueFallbacks, dueMessages, messagesOf, prepare, type Statements } from "./statements.ts";
+import type { Reports } from "./reports.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { longestDestination, SqliteUnitOfWork } from "./unit-of-work.ts";
@@ -28,6 +29,7 @@ export interface SqliteEngineParts {
   /** Let go of with the database. */
   readonly lock: Database | undefined;
   readonly watchers?: StoreWatchers;
+  readonly reports: Reports;
 }
 
 export class SqliteEngine implements Engine {
@@ -48,7 +50,10 @@ export class SqliteEngine implements Engine {
   readonly messagesOf = messagesOf;
   readonly dueFallbacks = dueFallbacks;
 
-  constructor({ db, system, lock, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
+  readonly #reports: Reports;
+
+  constructor({ db, system, lock, reports, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
+    this.#reports = reports;
     this.#db = db;
     this.#system = system;
     this.#lock = lock;
@@ -117,6 +122,10 @@ export class SqliteEngine implements Engine {
     return this.#read(() => this.#shared.run(statement, values) as Row[]);
   }
 
+  report<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
+    return this.#reports.read(statement, values);
+  }
+
   async recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
     const key = `${statement.name} ${values.join(" ")}`;
     return this.#read(() => this.#recalled.rows(key, () => this.#shared.run(statement, values)) as Row[]);
@@ -161,7 +170,7 @@ export class SqliteEngine implements Engine {
   }
 
   async close(): Promise<void> {
-    await this.#commits.close();
+    await Promise.all([this.#commits.close(), this.#reports.close()]);
     this.#db.close();
     this.#lock?.close();
   }

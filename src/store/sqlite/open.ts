@@ -18,6 +18,7 @@ import { migrate } from "./migrate.ts";
 import { migrations } from "./migrations.ts";
 import { refuseMoved } from "./moved.ts";
 import { SqliteEngine } from "./engine.ts";
+import { Reports } from "./reports.ts";
 import type { Store, StoreWatchers } from "../store.ts";
 
 export interface SqliteOptions extends StoreWatchers {
@@ -44,7 +45,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   try {
     const db = await openFile(path, refuseMoved);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
-    return createStore(new SqliteEngine({ db, system: options.system, lock, watchers: options }));
+    const reports = new Reports({ path });
+    return createStore(new SqliteEngine({ db, system: options.system, lock, watchers: options, reports }));
   } catch (error) {
     lock?.close();
     throw error;

@@ -2,7 +2,7 @@
  * Statements that all databases share, and acts in steps, on SQLite.
  */
 import type { Database, Statement as Prepared } from "better-sqlite3";
-import type { Statement, Step, Steps, Value } from "../statement.ts";
+import { bindable, type Statement, type Step, type Steps, type Value } from "../statement.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
 import type { Statements } from "./statements.ts";
 
@@ -46,13 +46,8 @@ export class SharedStatements {
     return step.lists.map((values) => this.run(step.statement, values));
   }
 
-  /** SQLite's driver knows no `$1`: each becomes a `?`, and the values follow. */
   #prepare(statement: Statement) {
-    const order: number[] = [];
-    const text = statement.text.replaceAll(/\$(\d+)/g, (_, place: string) => {
-      order.push(Number(place) - 1);
-      return "?";
-    });
+    const { text, order } = bindable(statement);
     const isInOrder = order.every((place, i) => place === i);
     const made = { prepared: this.#db.prepare(text), order: isInOrder ? undefined : order };
     this.#prepared.set(statement, made);
