@@ -14,6 +14,7 @@ import { newFallback, type FallbackPlan } from "./fallback.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
 import { emptyLog } from "./log.ts";
+import { spentLimits } from "./named-limit.ts";
 import { objectionTo, openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
@@ -136,6 +137,7 @@ export function decideSend(
     expireMs: now + policy.ttlMs,
     endMs: null,
     log: emptyLog,
+    spentLimits: spentLimits(limitKeys),
   };
   const verification = withNote(opened, { kind: "send", outcome: opened.channel }, now);
   const spent = spendFor({ ...view, phone }, verification, verification.channel, { policy, limitKeys, priceOf });

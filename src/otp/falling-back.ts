@@ -10,6 +10,7 @@ import { limitsFor, sendLifeMinMs, type Policy } from "./policy.ts";
 import { prefixRefused } from "./denial.ts";
 import { judgeResend } from "./pumping-guard.ts";
 import { giveBackAll } from "./rate-limit.ts";
+import { limitsBack } from "./settlement.ts";
 import { givenBack, nothingTaken, withGivenBack, type PriceOf } from "./spending.ts";
 import type { CallView } from "./standing.ts";
 import type { Instant } from "../system.ts";
@@ -44,10 +45,10 @@ export function decideFallback(view: FallbackView, terms: FallbackTerms): Decide
   const { now, verification, message } = view;
   const { fallback } = verification;
   if (fallback === null || fallback.dueMs === null || fallback.dueMs > now) return nothing(undefined);
-  if (stateAt(verification, now) !== "PENDING") return dropped(verification, now);
+  if (stateAt(verification, now) !== "PENDING") return dropped(view);
   const [channel, ...rest] = fallback.channels.filter((each) => terms.channelsOn.includes(each));
   const isTooLate = now >= verification.expireMs - sendLifeMinMs;
-  if (channel === undefined || isTooLate || view.verdict === "block") return dropped(verification, now);
+  if (channel === undefined || isTooLate || view.verdict === "block") return dropped(view);
   if (message !== undefined && isUnderWay(message, now)) {
     const later = { ...fallback, dueMs: now + lookAgainMs };
     return { writes: { verification: { ...verification, fallback: later } }, result: undefined };
@@ -65,11 +66,11 @@ function owedNext(
   const { now, verification } = view;
   const judgment = isJudged(view) ? judgeResend(view.prefix, now) : undefined;
   const stopped = prefixRefused(judgment, policy);
-  if (stopped !== undefined) return dropped(verification, now, stopped.writes);
+  if (stopped !== undefined) return dropped(view, stopped.writes);
   const before = givenUpFor(view, policy);
   const spent = spendFor({ ...view, ...before.budget }, verification, channel, { policy, priceOf });
   // Nothing is given up for what is refused: the message before it goes on.
-  if (!spent.allowed) return dropped(verification, now);
+  if (!spent.allowed) return dropped(view);
   const next: Fallback = {
     ...fallback,
     dueMs: fallback.channels.length === 0 ? null : now + fallback.afterMs,
@@ -91,10 +92,12 @@ function owedNext(
 }
 
 /** Owes nothing more by fallback. Where no message has left, and none is under way, there is no code to wait for. */
-function dropped(verification: Verification, now: Instant, writes: Writes = {}): Decided<undefined> {
+function dropped({ verification, phone, now }: FallbackView, writes: Writes = {}): Decided<undefined> {
   const left = { ...verification, fallback: withoutNext(verification.fallback) };
   const isOver = stateAt(verification, now) === "PENDING" && isAllUnsent(left);
-  return { writes: { ...writes, verification: isOver ? end(left, "FAILED", now) : left }, result: undefined };
+  if (!isOver) return { writes: { ...writes, verification: left }, result: undefined };
+  const failed = end(left, "FAILED", now);
+  return { writes: { ...writes, verification: failed, ...limitsBack(failed, phone, now) }, result: undefined };
 }
 
 /** True while the message is in a worker's hand, and its call not settled. */

@@ -3,12 +3,13 @@
  * knows. A tenant says which there are (`user=5@1h,20@24h`), a send says whose they are (`limit_keys`). A value is the
  * caller's and may be anything personal, so all that is kept of it is an HMAC that nobody without the master key can make.
  *
- * They count sends. A resend is none: its gaps and the phone's own limits hold it. A send that was verified does not come
- * back either: who pumps messages to phones of his own verifies them all.
+ * They count sends. A resend is none, nor is a fallback: gaps and the phone's own limits hold them. A send that was verified
+ * does not come back either: who pumps messages to phones of his own verifies them all. What comes back is a send of which
+ * nothing has left, whichever ways it was tried by. So its verification keeps the HMACs until one of its messages may have left.
  */
 import type { Instant } from "../system.ts";
 import { hmac, type KeyRing } from "./key-ring.ts";
-import { spendAll, type Limit } from "./rate-limit.ts";
+import { giveBackAll, spendAll, type Limit } from "./rate-limit.ts";
 import { invalid, ok, refuse, type Refusal, type Result } from "./reason.ts";
 
 /** A tenant's limits, by their names. */
@@ -59,6 +60,18 @@ export function limitKeysOf(
   return ok(found);
 }
 
+/** A limit that a send was counted by, as long as it may come back. */
+export interface SpentLimit {
+  readonly name: string;
+  /** Where its buckets are, under the master key of its verification. */
+  readonly index: Uint8Array;
+}
+
+/** What a verification keeps of the limits that its send gives. Pure. */
+export function spentLimits(limitKeys: readonly LimitKey[]): readonly SpentLimit[] {
+  return limitKeys.flatMap(({ name, indexes: [index] }) => (index === undefined ? [] : [{ name, index }]));
+}
+
 /** The TATs of a limit's buckets, in the limits' order; 0 for a new one. */
 export type LimitTats = readonly Instant[];
 
@@ -90,4 +103,13 @@ export function spendNamed(
   // What would have been spent of the others is not.
   const corrected = spendings.map((spending, i) => (spending.allowed ? undefined : spending.tatsMs) ?? tats[i] ?? []);
   return { allowed: false, refusal, tats: corrected };
+}
+
+/** Gives one back to every bucket of every limit. Pure. */
+export function giveBackNamed(
+  limits: readonly (readonly Limit[])[],
+  tats: readonly LimitTats[],
+  now: Instant,
+): readonly LimitTats[] {
+  return limits.map((own, i) => giveBackAll(own, tats[i] ?? [], now, 1));
 }

@@ -18,11 +18,20 @@ import {
 } from "./message.ts";
 import type { Days } from "./daily-cap.ts";
 import { limitsFor, type Policy } from "./policy.ts";
+import { giveBackNamed } from "./named-limit.ts";
 import { providerName } from "./provider-text.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import { givenBack, nothingTaken, withGivenBack } from "./spending.ts";
-import { end, isAllUnsent, latestCopy, stateAt, withNote, type Verification } from "./verification.ts";
-import { nothing, type Decided, type PhoneView } from "./writes.ts";
+import {
+  end,
+  isAllUnsent,
+  latestCopy,
+  stateAt,
+  withNote,
+  withoutSpentLimits,
+  type Verification,
+} from "./verification.ts";
+import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
 
 export interface SettleView {
   readonly now: Instant;
@@ -92,7 +101,8 @@ function concluded(
   const latest = message.copy === latestCopy(verification);
   const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
   if (!isProvenUnsent(message)) {
-    const goesOn = pending && latest ? goneOn(moved, message, now) : moved;
+    const left = message.maybeSent ? withoutSpentLimits(moved) : moved;
+    const goesOn = pending && latest ? goneOn(left, message, now) : left;
     return { writes: { message, verification: goesOn }, result: { message, verification: goesOn } };
   }
 
@@ -102,15 +112,34 @@ function concluded(
   const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
   const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
   const uncountedMessage: Message = { ...message, ...nothingTaken };
+  const isOver = stateAt(withdrawn, now) !== "PENDING" && withdrawn.state !== "VERIFIED";
+  const ended = isOver && isNothingSent(withdrawn, message.copy) ? limitsBack(withdrawn, phone, now) : {};
   return {
     writes: {
       message: uncountedMessage,
       verification: withdrawn,
+      ...ended,
       ...(comesBackOtherwise ? {} : { tats }),
       ...(days === undefined ? {} : { days: withGivenBack(days, givenBack(before, verification.region, now)) }),
     },
     result: { message: uncountedMessage, verification: withdrawn },
   };
+}
+
+/** True if nothing of a verification has left, one more of its messages being proven unsent. */
+function isNothingSent({ resends, fallback }: Verification, copy: number): boolean {
+  if (resends > 0) return false;
+  return fallback === null ? copy === 0 : new Set([...fallback.unsent, copy]).size === 1 + fallback.owed;
+}
+
+/** Gives back what a verification of which nothing has left was counted by: the limits that its send named. */
+export function limitsBack(
+  verification: Verification,
+  { limits, limitTats = [] }: PhoneView,
+  now: Instant,
+): Pick<Writes, "verification" | "limitTats"> {
+  if (limits === undefined) return {};
+  return { verification: withoutSpentLimits(verification), limitTats: giveBackNamed(limits, limitTats, now) };
 }
 
 /** What a provider's report says, and whose it is. */
@@ -139,7 +168,7 @@ export function decideReport(view: SettleView, facts: ReportFacts): Decided<Sett
   const isOver = stateAt(verification, now) !== "PENDING";
   const settled: Message = isOver ? { ...held, delivery: facts.delivery, dueMs: null } : held;
   const note = { kind: "report", outcome: facts.delivery, provider: facts.provider, copy: message.copy } as const;
-  const heard = withNote(verification, note, now);
+  const heard = withNote(withoutSpentLimits(verification), note, now);
   const latest = settled.copy === latestCopy(verification);
   const moved = latest ? { ...heard, delivery: settled.delivery } : heard;
   const shown = latest && !isOver ? goneOn(moved, settled, now) : moved;

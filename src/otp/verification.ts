@@ -7,6 +7,7 @@ import type { Channel } from "./channel.ts";
 import { withoutNext, type Fallback } from "./fallback.ts";
 import { withEntry, type Happening, type Log, type LogEntry } from "./log.ts";
 import type { Delivery } from "./message.ts";
+import type { SpentLimit } from "./named-limit.ts";
 import type { Tally } from "./pumping-guard.ts";
 import type { State } from "./state.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
@@ -58,6 +59,8 @@ export interface Verification {
   readonly log: Log;
   /** By which channels it goes on; null for one that was asked for by a single channel. */
   readonly fallback: Fallback | null;
+  /** The named limits that come back should nothing of it leave; none once one of its messages may have left. */
+  readonly spentLimits: readonly SpentLimit[];
 }
 
 /** The state at a moment: a pending verification has expired from its expireMs on, whether a sweep has noted it or not. */
@@ -96,6 +99,11 @@ export function messagesSpent(verification: Verification): number {
 /** True once nothing of a verification that fell back has left, and nothing of it is owed any more. Pure. */
 export function isAllUnsent({ resends, fallback }: Pick<Verification, "resends" | "fallback">): boolean {
   return fallback !== null && fallback.dueMs === null && resends === 0 && fallback.unsent.length === 1 + fallback.owed;
+}
+
+/** A verification whose named limits do not come back any more: one of its messages may have left, or they have. Pure. */
+export function withoutSpentLimits(verification: Verification): Verification {
+  return verification.spentLimits.length === 0 ? verification : { ...verification, spentLimits: [] };
 }
 
 /**

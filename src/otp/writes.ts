@@ -8,6 +8,7 @@ import type { IdempotencyRecord } from "./idempotency.ts";
 import type { Message } from "./message.ts";
 import type { LimitTats } from "./named-limit.ts";
 import type { PhoneHistory } from "./policy.ts";
+import type { Limit } from "./rate-limit.ts";
 import type { PrefixChange } from "./pumping-guard.ts";
 import type { Verification } from "./verification.ts";
 
@@ -22,7 +23,7 @@ export interface Writes {
   /** The TATs of the phone's buckets, one per phone limit in the policy's order. */
   readonly tats?: readonly Instant[];
   readonly history?: PhoneHistory;
-  /** The TATs of the limits that the send names, of each in its order. */
+  /** The TATs of the limits of the view, of each in its order. */
   readonly limitTats?: readonly LimitTats[];
   /** The prefix as a send leaves it. What an end means for it, the store works out by itself. */
   readonly prefix?: PrefixChange;
@@ -48,7 +49,11 @@ export interface PhoneView {
   readonly history: PhoneHistory;
   /** Attempts left on all its pending, unexpired verifications. */
   readonly openAttempts: number;
-  /** The TATs of the limits that a send names, in their order; absent where it names none. */
+  /**
+   * The limits that a send names, or that may come back to a verification, in their order; with the TATs of each. Absent where
+   * there are none.
+   */
+  readonly limits?: readonly (readonly Limit[])[] | undefined;
   readonly limitTats?: readonly LimitTats[] | undefined;
 }
 

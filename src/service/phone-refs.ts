@@ -2,27 +2,39 @@
  * Where the store keeps what it knows of a phone and of its prefix.
  */
 import type { KeyRing } from "../otp/key-ring.ts";
+import type { NamedLimits, SpentLimit } from "../otp/named-limit.ts";
 import { phoneIndex, readPhone, type E164 } from "../otp/phone-number.ts";
 import type { Policy } from "../otp/policy.ts";
 import { prefixOf } from "../otp/pumping-guard.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { TenantOf } from "../otp/tenant.ts";
-import type { PhoneOf, PrefixName, PrefixRef } from "../store/store.ts";
+import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "../store/store.ts";
 
 /**
  * Finds where the limits and the history of a verification's phone are kept. Rotated keys need the number itself; a number
  * that cannot be read is known by its own row's index only, and has no prefix.
  */
 export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): PhoneOf {
-  return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser }) => {
+  return ({ tenant, id, kid, phoneIndex: index, phoneBox, knownUser, spentLimits }) => {
     const read = () => readPhone(keys, kid, id, phoneBox);
-    const { policy, hasWebhooks } = tenantOf(tenant);
+    const { policy, hasWebhooks, limits: named } = tenantOf(tenant);
     const prefix = prefixRef(policy, tenant, read);
-    const rest = { knownUser, buckets: bucketsOf(tenant, policy), prefix, hasWebhooks };
+    // Under a key that another has replaced since, a bucket may have moved: what was spent there stays spent.
+    const limits = kid === keys.current.kid ? limitRefs(spentLimits, named) : undefined;
+    const rest = { knownUser, buckets: bucketsOf(tenant, policy), limits, prefix, hasWebhooks };
     const phone = keys.all.length === 1 ? undefined : read();
     if (phone === undefined) return { ...rest, indexes: [index], kid };
     return { ...rest, indexes: keys.all.map((key) => phoneIndex(key, tenant, phone)), kid: keys.current.kid };
   };
+}
+
+/** Where the limits are kept that may come back; undefined where there are none. One that is not set any more is none. */
+function limitRefs(spent: readonly SpentLimit[], named: NamedLimits | undefined): PhoneRef["limits"] {
+  if (spent.length === 0 || named === undefined) return undefined;
+  return spent.flatMap(({ name, index }) => {
+    const limits = named.get(name);
+    return limits === undefined ? [] : [{ indexes: [index], limits }];
+  });
 }
 
 /** How many buckets a phone has. The sandbox has none: test runs send to one number all day. */

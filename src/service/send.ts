@@ -156,7 +156,7 @@ function phoneRefOf(keys: KeyRing, policy: Policy, facts: SendFacts): PhoneRef {
 /** Where the limits that a send names are kept; undefined where it names none. */
 function limitRefs(limitKeys: readonly LimitKey[]): PhoneRef["limits"] {
   if (limitKeys.length === 0) return undefined;
-  return limitKeys.map(({ indexes, limits }) => ({ indexes, buckets: limits.length }));
+  return limitKeys.map(({ indexes, limits }) => ({ indexes, limits }));
 }
 
 /** What a repeat of the call has to have in common with it. */

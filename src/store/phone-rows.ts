@@ -35,6 +35,7 @@ export function viewPhone(rows: PhoneRows, ref: PhoneRef): PhoneView {
     get openAttempts() {
       return (openAttempts ??= ref.indexes.reduce((sum, index) => sum + rows.openAttempts(index), 0));
     },
+    limits: ref.limits?.map(({ limits }) => limits),
     get limitTats() {
       return ref.limits?.map((limit) => limitTatsOf(rows, limit));
     },
@@ -47,12 +48,12 @@ function tatsOf(rows: PhoneRows, { indexes, knownUser, buckets }: PhoneRef): Ins
 }
 
 function limitTatsOf(rows: PhoneRows, limit: LimitRef): Instant[] {
-  return latestTats(rows, limit, limitBucketKey);
+  return latestTats(rows, { indexes: limit.indexes, buckets: limit.limits.length }, limitBucketKey);
 }
 
 function latestTats(
   rows: PhoneRows,
-  { indexes, buckets }: LimitRef,
+  { indexes, buckets }: Pick<PhoneRef, "indexes" | "buckets">,
   keyOf: (index: Uint8Array, place: number) => Uint8Array,
 ): Instant[] {
   const tatOf = (index: Uint8Array, place: number) => rows.tat(keyOf(index, place)) ?? 0;

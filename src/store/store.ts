@@ -29,6 +29,7 @@ import type { Bill, Cap, Shares } from "../otp/spending.ts";
 import type { Guesses } from "../otp/spraying.ts";
 import type { UpdateView } from "../otp/standing.ts";
 import type { GuardMode, PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
+import type { Limit } from "../otp/rate-limit.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Decided, PhoneView } from "../otp/writes.ts";
 import type { Instant } from "../system.ts";
@@ -64,7 +65,7 @@ export interface PhoneRef {
   readonly knownUser: boolean;
   /** How many buckets there are: the number of phone limits in the policy. */
   readonly buckets: number;
-  /** The named limits that a send gives (otp/named-limit.ts): their indexes as above, and how many buckets each has. */
+  /** The named limits (otp/named-limit.ts) that a send gives, or that may come back to a verification. */
   readonly limits?: readonly LimitRef[] | undefined;
   /** The prefix that its sends are judged and counted by. Undefined where none is. */
   readonly prefix?: PrefixRef | undefined;
@@ -72,10 +73,10 @@ export interface PhoneRef {
   readonly hasWebhooks?: boolean | undefined;
 }
 
-/** Where the buckets of a named limit are kept. */
+/** Where the buckets of a named limit are kept: its indexes as above, and the limits that it has a bucket for each of. */
 export interface LimitRef {
   readonly indexes: readonly Uint8Array[];
-  readonly buckets: number;
+  readonly limits: readonly Limit[];
 }
 
 /** Tells where the phone of a verification is kept. Pure. */

@@ -9,7 +9,7 @@ import { deriveCode } from "../../src/otp/code.ts";
 import type { FallbackPlan } from "../../src/otp/fallback.ts";
 import type { IdempotencyClaim } from "../../src/otp/idempotency.ts";
 import { createKeyRing, type KeyRing } from "../../src/otp/key-ring.ts";
-import type { LimitKey } from "../../src/otp/named-limit.ts";
+import type { LimitKey, NamedLimits } from "../../src/otp/named-limit.ts";
 import { openPhone, phoneIndex, sealPhone, type E164 } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { prefixOf } from "../../src/otp/pumping-guard.ts";
@@ -96,9 +96,10 @@ export function createActs(
   policy = testPolicy,
   hasWebhooks = false,
   priceOf?: PriceOf,
+  limits?: NamedLimits,
 ): Acts {
   const plain = ofOneMind(policy);
-  const tenantOf = (id: string) => ({ ...plain(id), hasWebhooks });
+  const tenantOf = (id: string) => ({ ...plain(id), hasWebhooks, limits });
   const phoneOf = phoneRefs(keys, tenantOf);
 
   function refOf(phone: E164, { tenant = "default", knownUser = false }: SendOptions = {}): PhoneRef {
@@ -144,11 +145,10 @@ export function createActs(
     const facts = factsOf(phone, options);
     const { tenant } = facts;
     const { claim, limitKeys = [] } = options;
-    const limits = limitKeys.map(({ indexes, limits: each }) => ({ indexes, buckets: each.length }));
     const scope = {
       tenant,
       slot: claim?.slot,
-      phone: { ...refOf(phone, options), limits },
+      phone: { ...refOf(phone, options), limits: limitKeys },
       number: phone,
       caps: capsOf(tenant, { region: facts.phone.region, channel: facts.channel }, policy),
     };

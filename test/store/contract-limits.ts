@@ -2,9 +2,16 @@
  * The store's contract: named limits, which are spent in the send's own transaction and kept beside the phone's.
  */
 import { describe, expect, test } from "vitest";
+import { channels } from "../../src/otp/channel.ts";
+import { decideFallback } from "../../src/otp/falling-back.ts";
 import type { KeyRing } from "../../src/otp/key-ring.ts";
 import { limitKeysOf, type LimitKey } from "../../src/otp/named-limit.ts";
+import type { SendOutcome } from "../../src/otp/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
+import { decideSettle } from "../../src/otp/settlement.ts";
+import type { Verification } from "../../src/otp/verification.ts";
+import type { Job, Store } from "../../src/store/store.ts";
+import type { System } from "../../src/system.ts";
 import { ann, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 
@@ -25,7 +32,150 @@ const nextPhone = () => `+316${20_000_000 + (((phones += 1) * 100_003) % 79_999_
 const sendFor = (acts: Acts, given: Record<string, string>, keys?: KeyRing) =>
   acts.trySend(nextPhone(), { limitKeys: named(given, keys) });
 
+/** Acts of a tenant that has these limits. */
+const limitedActs = (store: Store, system: System, keys = ringOf(1)) =>
+  createActs(store, system, keys, testPolicy, false, undefined, limits);
+
+const accepted: SendOutcome = { kind: "accepted" };
+const refused: SendOutcome = { kind: "refused", cause: "content", detail: "no" };
+const ambiguous: SendOutcome = { kind: "ambiguous", detail: "no answer" };
+
+/** Notes what the only provider of its channel says of a message. */
+function settleAs(store: Store, { phoneOf, policy }: Acts, { message }: Job, outcome: SendOutcome) {
+  const call = { outcome, provider: "only", providers: 1 };
+  return store.settleMessage(message, phoneOf, (view) => decideSettle(view, call, policy));
+}
+
+/** The message of the next channel, which is due. */
+async function fallenBack(store: Store, { phoneOf, policy }: Acts): Promise<Job> {
+  const [job] = await store.claimFallbacks(1, {
+    phoneOf,
+    numberOf: () => undefined,
+    capsOf: () => [],
+    decide: (view) => decideFallback(view, { policy, channelsOn: channels }),
+  });
+  if (job === undefined) throw new Error("no fallback was due");
+  return job;
+}
+
+const viaVoice = { channels: ["voice"], afterMs: 20_000 } as const;
+
+/** What becomes of sends, as far as their named limits know the difference. */
+const ends: readonly [what: string, isBack: boolean, run: (store: Store, acts: Acts, job: Job) => Promise<unknown>][] =
+  [
+    ["every provider refused it", true, (store, acts, job) => settleAs(store, acts, job, refused)],
+    ["it was taken", false, (store, acts, job) => settleAs(store, acts, job, accepted)],
+    ["it may have been sent", false, (store, acts, job) => settleAs(store, acts, job, ambiguous)],
+    [
+      "its message was refused after it was canceled",
+      true,
+      async (store, acts, job) => {
+        await acts.cancel(job.verification);
+        await settleAs(store, acts, job, refused);
+      },
+    ],
+    [
+      "it was resent and only the resend was refused",
+      false,
+      async (store, acts, job) => {
+        await settleAs(store, acts, job, accepted);
+        await settleAs(store, acts, await acts.resend(job.verification), refused);
+      },
+    ],
+  ];
+
 export function limitCases(withStore: WithStore): void {
+  describe("whether a named limit comes back", () => {
+    test.each(ends)("when %s: %s", (_, isBack, run) =>
+      withStore(async ({ store, system, beside }) => {
+        const acts = limitedActs(store, system);
+        const job = await acts.send(nextPhone(), { limitKeys: named({ ip: "a" }) });
+        system.advance(30_000);
+        await run(await beside(), acts, job);
+        expect((await acts.read(job.verification)).spentLimits).toEqual([]);
+        const answers: string[] = [];
+        for (let i = 0; i < 3; i++) answers.push(await sendFor(acts, { ip: "a" }));
+        expect(answers).toEqual(["opened", isBack ? "opened" : "LIMIT_REACHED", "LIMIT_REACHED"]);
+      })(),
+    );
+
+    test.each([
+      ["refused, too", refused, "FAILED", true],
+      ["taken", accepted, "PENDING", false],
+    ] as const)("is decided once for all channels: the fallback was %s", (_, outcome, state, isBack) =>
+      withStore(async ({ store, system }) => {
+        const acts = limitedActs(store, system);
+        const first = await acts.send(nextPhone(), { limitKeys: named({ ip: "a" }), fallback: viaVoice });
+        await settleAs(store, acts, first, refused);
+        // It goes on, so nothing has come back yet; and a fallback spends none.
+        expect(await sendFor(acts, { ip: "a" })).toBe("opened");
+        expect(await sendFor(acts, { ip: "a" })).toBe("LIMIT_REACHED");
+        await settleAs(store, acts, await fallenBack(store, acts), outcome);
+        expect(await acts.read(first.verification)).toMatchObject({ state, spentLimits: [] });
+        const answers = [await sendFor(acts, { ip: "a" }), await sendFor(acts, { ip: "a" })];
+        expect(answers).toEqual([isBack ? "opened" : "LIMIT_REACHED", "LIMIT_REACHED"]);
+      })(),
+    );
+
+    test(
+      "when the next channel is not on any more, and nothing of the send has left: it does",
+      withStore(async ({ store, system }) => {
+        const acts = limitedActs(store, system);
+        const first = await acts.send(nextPhone(), { limitKeys: named({ ip: "a" }), fallback: viaVoice });
+        await settleAs(store, acts, first, refused);
+        const { phoneOf, policy } = acts;
+        const rules = { phoneOf, numberOf: () => undefined, capsOf: () => [] };
+        await store.claimFallbacks(1, {
+          ...rules,
+          decide: (view) => decideFallback(view, { policy, channelsOn: ["sms"] }),
+        });
+        expect((await acts.read(first.verification)).state).toBe("FAILED");
+        const answers: string[] = [];
+        for (let i = 0; i < 3; i++) answers.push(await sendFor(acts, { ip: "a" }));
+        expect(answers).toEqual(["opened", "opened", "LIMIT_REACHED"]);
+      }),
+    );
+
+    test(
+      "is so for every limit that the send named, and after a restart",
+      withStore(async ({ store, system, reopen }) => {
+        const acts = limitedActs(store, system);
+        const given = { ip: "a", user: "x" };
+        const [, second] = [await acts.send(ann), await acts.send(ann, { limitKeys: named(given) })];
+        const stored = await acts.read(second.verification);
+        expect(stored.spentLimits.map(({ name }) => name)).toEqual(["ip", "user"]);
+        const later = limitedActs(await reopen(), system);
+        const again = await reopen();
+        await settleAs(again, later, second, refused);
+        const reader = limitedActs(again, system);
+        const answers: string[] = [];
+        for (let i = 0; i < 3; i++) answers.push(await sendFor(reader, given));
+        for (let i = 0; i < 4; i++) answers.push(await sendFor(reader, { user: "x" }));
+        expect(answers).toEqual(["opened", "opened", "LIMIT_REACHED", "opened", "opened", "opened", "LIMIT_REACHED"]);
+      }),
+    );
+
+    test(
+      "when the tenant has taken it out, or the master key was rotated meanwhile: it does not",
+      withStore(async ({ store, system }) => {
+        const acts = limitedActs(store, system);
+        const sent: Verification[] = [];
+        const sendOne = async () => {
+          const job = await acts.send(nextPhone(), { limitKeys: named({ ip: "a" }) });
+          sent.push(job.verification);
+          return job;
+        };
+        await settleAs(store, createActs(store, system), await sendOne(), refused);
+        await settleAs(store, limitedActs(store, system, ringOf(2, 1)), await sendOne(), refused);
+        for (const verification of sent) expect((await acts.read(verification)).state).toBe("FAILED");
+        expect(await sendFor(acts, { ip: "a" })).toBe("LIMIT_REACHED");
+        const rotated = ringOf(2, 1);
+        const answer = await sendFor(limitedActs(store, system, rotated), { ip: "a" }, rotated);
+        expect(answer).toBe("LIMIT_REACHED");
+      }),
+    );
+  });
+
   describe("a named limit", () => {
     test(
       "lets through what it has and no more, however many ask in however many processes at once",

@@ -53,6 +53,22 @@ export const spendingMutants: readonly Mutant[] = [
     suites: store,
   },
   {
+    name: "limit spent for nothing",
+    breaks: "an outage of the providers uses up a user's sends, none of which he got",
+    place: "src/otp/settlement.ts#limitsBack",
+    text: `if (limits === undefined) return {};`,
+    replacement: `if (limits === undefined || limitTats.length > 0) return {};`,
+    suites: store,
+  },
+  {
+    name: "limit back for what was sent",
+    breaks: "who cancels what has arrived is not counted",
+    place: "src/otp/settlement.ts#concluded",
+    text: `message.maybeSent ? withoutSpentLimits(moved) : moved`,
+    replacement: `moved`,
+    suites: store,
+  },
+  {
     name: "blocks of outcomes",
     breaks: "every rush of people ends in failures alone, and blocks its prefix",
     place: "src/otp/pumping-guard.ts#judgeSend",

@@ -116,7 +116,8 @@ export type SendOtpRequest = Message<"otp.v1.SendOtpRequest"> & {
    * Whom this send counts for under the limits that the tenant has set (`otpd tenants set --limit user=5@1h`), by their
    * names, such as {"user": "4711"}. For secret keys. At most 4; values of 1 to 256 characters, counted apart as they are
    * written, and kept as an HMAC only. A name that is not set is INVALID_REQUEST. A limit that has no room is LIMIT_REACHED,
-   * and then the send spends nothing, of any limit. Resends do not count.
+   * and then the send spends nothing, of any limit. Resends and fallbacks do not count, nor does a send of which nothing has
+   * left (DELIVERY_FAILED). A verified one does.
    *
    * @generated from field: map<string, string> limit_keys = 11;
    */

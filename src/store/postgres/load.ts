@@ -131,8 +131,8 @@ function phoneKeys(refs: readonly PhoneRef[]): PhoneKeys {
     own.flatMap((index) => Array.from({ length: places }, (_, place) => bucketKey(index, knownUser, place))),
   );
   const limits = refs.flatMap((ref) => ref.limits ?? []);
-  const ofLimits = limits.flatMap(({ indexes, buckets: places }) =>
-    indexes.flatMap((index) => Array.from({ length: places }, (_, place) => limitBucketKey(index, place))),
+  const ofLimits = limits.flatMap(({ indexes, limits: places }) =>
+    indexes.flatMap((index) => places.map((_, place) => limitBucketKey(index, place))),
   );
   return {
     buckets: unique([...buckets, ...ofLimits]),

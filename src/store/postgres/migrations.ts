@@ -24,6 +24,7 @@ import { bareSlots } from "./migrations/0007-bare-slots.ts";
 import { keyChannels } from "./migrations/0008-key-channels.ts";
 import { spending } from "./migrations/0009-spending.ts";
 import { fallback } from "./migrations/0010-fallback.ts";
+import { spentLimits } from "./migrations/0011-spent-limits.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -36,4 +37,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   keyChannels,
   spending,
   fallback,
+  spentLimits,
 ];

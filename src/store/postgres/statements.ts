@@ -20,7 +20,18 @@ function typesOf(columns: readonly string[], { bytes = [], texts }: { bytes?: st
 }
 const verificationTypes = typesOf(verificationColumns, {
   bytes: ["id", "salt", "phone_index", "phone_box", "log"],
-  texts: ["tenant", "key_id", "region", "locale", "purpose", "bind", "web_origin", "app_hash", "fallback"],
+  texts: [
+    "tenant",
+    "key_id",
+    "region",
+    "locale",
+    "purpose",
+    "bind",
+    "web_origin",
+    "app_hash",
+    "fallback",
+    "spent_limits",
+  ],
 });
 /** Those of `verificationChanges`. */
 const changeTypes = [
@@ -31,6 +42,7 @@ const changeTypes = [
   "bytea",
   "text",
   "bigint",
+  "text",
   "bytea",
 ];
 const messageTypes = typesOf(messageColumns, {
@@ -114,9 +126,10 @@ const writes = {
     "update-verifications",
     `UPDATE verifications AS v SET salt = u.salt, state = u.state, delivery = u.delivery, attempts = u.attempts,
        resends = u.resends, next_resend_ms = u.next_resend_ms, end_ms = u.end_ms, log = u.log,
-       fallback = u.fallback, fallback_ms = u.fallback_ms
+       fallback = u.fallback, fallback_ms = u.fallback_ms, spent_limits = u.spent_limits
      FROM ${unnest(changeTypes)}
-       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, log, fallback, fallback_ms, id)
+       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, log, fallback, fallback_ms,
+         spent_limits, id)
      WHERE v.id = u.id`,
   ),
   putMessages: statement(

@@ -3,6 +3,7 @@
  */
 import { channels, type Channel } from "../../otp/channel.ts";
 import type { Fallback } from "../../otp/fallback.ts";
+import type { SpentLimit } from "../../otp/named-limit.ts";
 import { type Tally } from "../../otp/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
 import type { Verification } from "../../otp/verification.ts";
@@ -49,6 +50,7 @@ export interface VerificationRow {
   log: Uint8Array | null;
   fallback: string | null;
   fallback_ms: number | null;
+  spent_limits: string | null;
 }
 
 export const verificationColumns = [
@@ -81,6 +83,7 @@ export const verificationColumns = [
   "log",
   "fallback",
   "fallback_ms",
+  "spent_limits",
 ] as const satisfies (keyof VerificationRow)[];
 
 export function toVerification(row: VerificationRow): Verification {
@@ -113,6 +116,7 @@ export function toVerification(row: VerificationRow): Verification {
     endMs: row.end_ms,
     log: toLog(row.log),
     fallback: toFallback(row.fallback, row.fallback_ms),
+    spentLimits: toSpentLimits(row.spent_limits),
   };
 }
 
@@ -148,6 +152,7 @@ export function verificationValues(v: Verification): (string | number | Uint8Arr
     logBytes(v.log),
     fallbackText(v.fallback),
     v.fallback?.dueMs ?? null,
+    spentLimitsText(v.spentLimits),
   ];
 }
 
@@ -164,6 +169,7 @@ export function verificationChanges(v: Verification): (string | number | Uint8Ar
     logBytes(v.log),
     fallbackText(v.fallback),
     v.fallback?.dueMs ?? null,
+    spentLimitsText(v.spentLimits),
     idBytesOf(v.id),
   ];
 }
@@ -181,6 +187,20 @@ function toFallback(text: string | null, dueMs: number | null): Fallback | null 
   if (text === null) return null;
   const [afterMs, owed, unsent, left] = JSON.parse(text) as StoredFallback;
   return { channels: left, afterMs, dueMs, owed, unsent };
+}
+
+/** What is kept of a limit: `[name, index in base64url]`. */
+type StoredLimit = [name: string, index: string];
+
+function spentLimitsText(spent: readonly SpentLimit[]): string | null {
+  if (spent.length === 0) return null;
+  const stored = spent.map(({ name, index }): StoredLimit => [name, Buffer.from(index).toString("base64url")]);
+  return JSON.stringify(stored);
+}
+
+function toSpentLimits(text: string | null): readonly SpentLimit[] {
+  const stored = text === null ? [] : (JSON.parse(text) as StoredLimit[]);
+  return stored.map(([name, index]) => ({ name, index: Buffer.from(index, "base64url") }));
 }
 
 /** No verification lives longer than this, so an older one of a phone cannot be open. */

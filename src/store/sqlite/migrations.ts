@@ -27,6 +27,7 @@ import { ofPhone } from "./migrations/0017-of-phone.ts";
 import { messagesByVerification } from "./migrations/0018-messages-by-verification.ts";
 import { spending } from "./migrations/0019-spending.ts";
 import { fallback } from "./migrations/0020-fallback.ts";
+import { spentLimits } from "./migrations/0021-spent-limits.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -49,4 +50,5 @@ export const migrations: readonly Migration[] = [
   messagesByVerification,
   spending,
   fallback,
+  spentLimits,
 ];

@@ -92,7 +92,7 @@ export function prepare(db: Database) {
 
 /** What changes in a verification's life, in the order of `verificationChanges`. */
 const changes = `salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?, log = ?,
-  fallback = ?, fallback_ms = ?`;
+  fallback = ?, fallback_ms = ?, spent_limits = ?`;
 
 function verificationStatements(statement: Prepare) {
   return {

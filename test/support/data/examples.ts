@@ -107,6 +107,7 @@ export function verificationOf(changes: Partial<Verification> = {}): Verificatio
     endMs: null,
     log: emptyLog,
     fallback: null,
+    spentLimits: [],
     ...changes,
   };
 }
