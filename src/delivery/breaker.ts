@@ -1,9 +1,14 @@
 /**
- * A circuit breaker around each provider, and its pause. A provider that fails 5 of its last 20 calls is not called for
- * 9 s, then tried with a single call. A provider that asks to wait is not called before its time. Meanwhile the answer is
- * at once "unavailable" (proven not sent), so that the message goes to the next provider.
+ * A circuit breaker around each provider, and its pause. A provider that fails calls to 5 recipients among its last 20 calls is
+ * not called for 9 s, then tried with a single call. A provider that asks to wait is not called before its time. Meanwhile the
+ * answer is at once "unavailable" (proven not sent), so that the message goes to the next provider.
+ *
+ * Recipients are counted and not calls: a gateway that stumbles over one odd number would else be taken from everybody by
+ * whoever sends there five times. For the same reason none of those whose calls failed makes the trial, as long as somebody
+ * else comes within 9 s more.
  */
 import { BrokenCircuitError, circuitBreaker, CircuitState, handleWhenResult, type IBreaker } from "cockatiel";
+import { digest } from "../otp/key-ring.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import type { Provider } from "./provider.ts";
 
@@ -16,6 +21,7 @@ export interface GuardedProvider extends Provider {
 }
 
 const callsRemembered = 20;
+/** Recipients whose calls failed among those. */
 const failuresMax = 5;
 /** With a trial that hangs for its 5 s, a provider that is well again is used within 15 s. */
 const halfOpenAfterMs = 9_000;
@@ -36,10 +42,8 @@ export function guarded(
   now: () => number,
   onChange?: (provider: string, isClosed: boolean) => void,
 ): GuardedProvider {
-  const policy = circuitBreaker(handleWhenResult(isFailure), {
-    halfOpenAfter: halfOpenAfterMs,
-    breaker: new FailureCount(),
-  });
+  const failures = new FailureCount();
+  const policy = circuitBreaker(handleWhenResult(isFailure), { halfOpenAfter: halfOpenAfterMs, breaker: failures });
   let isClosed = true;
   let openedMs = 0;
   const change = (closes: boolean) => {
@@ -63,8 +67,15 @@ export function guarded(
       if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: paused, isUnasked: true };
       // While one call tries the provider, cockatiel would have the others wait for it, out of their own time.
       if (policy.state === CircuitState.HalfOpen) return broken;
+      const recipient = digest("recipient", sms.to).toString("base64");
+      const isTrialOfOthers = !isClosed && now() - openedMs < 2 * halfOpenAfterMs;
+      if (isTrialOfOthers && failures.includes(recipient)) return broken;
       try {
-        const outcome = await policy.execute(() => provider.send(sms, signal));
+        const outcome = await policy.execute(async () => {
+          const answered = await provider.send(sms, signal);
+          failures.note({ recipient, failed: failureOf(answered) });
+          return answered;
+        });
         if (outcome.kind === "throttled" && outcome.retryAfterMs !== undefined) {
           pausedUntilMs = now() + Math.min(outcome.retryAfterMs, pauseMsMax);
         }
@@ -77,29 +88,49 @@ export function guarded(
   };
 }
 
+/** A call that has ended. */
+interface Ended {
+  /** Its digest: no number stays here longer than its call takes. */
+  readonly recipient: string;
+  readonly failed: Failure | undefined;
+}
+
+/** What a failed call may be due to. Where there was no connection, it is not the recipient. */
+type Failure = "provider" | "provider or recipient";
+
 /** Counts failures. Cockatiel's own breaker takes their share, and so would open at 2 of the first 5 calls after a start. */
 class FailureCount implements IBreaker {
-  /** Whether each of the last calls failed, oldest first. */
-  state: readonly boolean[] = [];
+  /** The last calls, oldest first. */
+  state: readonly Ended[] = [];
+
+  /** Notes a call. What it means is asked right after, by one of the two below. */
+  note(ended: Ended): void {
+    this.state = [...this.state, ended].slice(-callsRemembered);
+  }
 
   success(circuit: CircuitState): void {
     if (circuit === CircuitState.HalfOpen) this.state = [];
-    else this.#note(false);
   }
 
   failure(): boolean {
-    this.#note(true);
-    return this.state.filter((hasFailed) => hasFailed).length >= failuresMax;
+    const ofProvider = this.state.filter(({ failed }) => failed === "provider");
+    const others = this.state.filter(({ failed }) => failed === "provider or recipient");
+    return ofProvider.length + new Set(others.map(({ recipient }) => recipient)).size >= failuresMax;
   }
 
-  #note(hasFailed: boolean): void {
-    this.state = [...this.state, hasFailed].slice(-callsRemembered);
+  /** Whether a call to a recipient is among the failures that may be due to it. */
+  includes(recipient: string): boolean {
+    return this.state.some((ended) => ended.recipient === recipient && ended.failed === "provider or recipient");
   }
 }
 
 /** A refused recipient or text says nothing about the provider; everything else that is not acceptance does. */
+function failureOf(outcome: SendOutcome): Failure | undefined {
+  if (outcome.kind === "unavailable") return "provider";
+  const isOfAccount = outcome.kind === "refused" && (outcome.cause === "credentials" || outcome.cause === "balance");
+  return isOfAccount || outcome.kind === "ambiguous" ? "provider or recipient" : undefined;
+}
+
 function isFailure(result: unknown): boolean {
-  const outcome = result as SendOutcome;
-  if (outcome.kind === "refused") return outcome.cause === "credentials" || outcome.cause === "balance";
-  return outcome.kind === "unavailable" || outcome.kind === "ambiguous";
+  return failureOf(result as SendOutcome) !== undefined;
 }

@@ -1,9 +1,10 @@
 /**
  * The breaker around a provider. Its clock is the machine's, so that is what these tests move; nothing here waits.
  */
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { guarded } from "../../../src/delivery/breaker.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
+import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/service/world.ts";
 import { sms } from "../../support/data/messages.ts";
 
@@ -11,6 +12,9 @@ const failed: SendOutcome = { kind: "ambiguous", detail: "HTTP 500" };
 const taken: SendOutcome = { kind: "accepted" };
 const unreached: SendOutcome = { kind: "unavailable", detail: "no connection" };
 const wellAfter = () => vi.setSystemTime(Date.now() + 10_000);
+
+/** A number that its gateway stumbles over. */
+const odd = (i: number) => `+3163000000${i}` as E164;
 
 function createGuarded() {
   const network = createPhoneNetwork();
@@ -20,16 +24,28 @@ function createGuarded() {
     () => Date.now(),
     (...turn) => turns.push(turn),
   );
+  let recipients = 0;
+  const sendTo = (to: E164) => provider.send({ ...sms, to }, new AbortController().signal);
+  /** Each to a number of its own. */
+  const send = () => sendTo(`+316${20_000_000 + (recipients += 1)}` as E164);
   return {
     turns,
     network,
     provider,
-    send: () => provider.send(sms, new AbortController().signal),
+    send,
+    sendTo,
     /** Sends so many messages, one after the other, that all end alike. */
     async sendAll(outcome: SendOutcome, count: number) {
       for (let i = 0; i < count; i += 1) {
         network.script.push(outcome);
-        await provider.send(sms, new AbortController().signal);
+        await send();
+      }
+    },
+    /** Fails once for each of five odd numbers. */
+    async failAtFive() {
+      for (let i = 0; i < 5; i += 1) {
+        network.script.push(failed);
+        await sendTo(odd(i));
       }
     },
     /** Sends until calls are no longer let through; how many were. */
@@ -37,7 +53,7 @@ function createGuarded() {
       const before = network.received.length;
       for (let i = 0; i < max && provider.isClosed(); i += 1) {
         network.script.push(outcome);
-        await provider.send(sms, new AbortController().signal);
+        await send();
       }
       network.script.length = 0;
       return network.received.length - before;
@@ -101,6 +117,55 @@ test.each([
   const { provider, sendUntilOpen } = createGuarded();
   expect(await sendUntilOpen(outcome, 40)).toBe(40);
   expect(provider.isClosed()).toBe(true);
+});
+
+describe("an odd number", () => {
+  const refusedBalance: SendOutcome = { kind: "refused", cause: "balance", detail: "too dear" };
+
+  test.each([failed, refusedBalance])(
+    "that fails every time (%j) keeps nobody else from the provider",
+    async (outcome) => {
+      const { network, provider, send, sendTo } = createGuarded();
+      for (let i = 0; i < 40; i += 1) {
+        for (let tries = 0; tries < 5; tries += 1) {
+          network.script.push(outcome);
+          await sendTo(odd((i + tries) % 4));
+          expect(provider.isClosed()).toBe(true);
+        }
+        expect(await send()).toEqual(taken);
+      }
+      expect(network.received).toHaveLength(240);
+    },
+  );
+
+  test("counts as often as it fails where there was no connection: that is not due to it", async () => {
+    const { network, provider, sendTo } = createGuarded();
+    for (let i = 0; i < 5; i += 1) {
+      network.script.push(unreached);
+      await sendTo(odd(1));
+    }
+    expect(provider.isClosed()).toBe(false);
+  });
+
+  test("does not keep a breaker open: the trial is somebody else's, if one comes within 9 s more", async () => {
+    const { network, provider, send, sendTo, failAtFive } = createGuarded();
+    await failAtFive();
+    expect(provider.isClosed()).toBe(false);
+    wellAfter();
+    for (let i = 0; i < 5; i += 1) expect(await sendTo(odd(i))).toMatchObject({ kind: "unavailable" });
+    expect(network.received).toHaveLength(5);
+    expect(await send()).toEqual(taken);
+    expect(provider.isClosed()).toBe(true);
+  });
+
+  test("makes the trial where nobody else comes", async () => {
+    const { provider, sendTo, failAtFive } = createGuarded();
+    await failAtFive();
+    wellAfter();
+    wellAfter();
+    expect(await sendTo(odd(0))).toEqual(taken);
+    expect(provider.isClosed()).toBe(true);
+  });
 });
 
 test("after 10 s one call tries the provider, and its success opens the way for all", async () => {
