@@ -5,7 +5,7 @@
 import type { Channel } from "./channel.ts";
 import { withoutNext, type Fallback } from "./fallback.ts";
 import { failuresMax, giveUp, isProvenUnsent, type Message } from "./message.ts";
-import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed } from "./owing.ts";
+import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed, type Spending } from "./owing.ts";
 import { limitsFor, sendLifeMinMs, type Policy } from "./policy.ts";
 import { prefixRefused } from "./denial.ts";
 import { judgeResend } from "./pumping-guard.ts";
@@ -38,29 +38,28 @@ const lookAgainMs = 1_000;
 /**
  * Decides a fallback that is due. Undefined where none is owed: it is not due any more; a call of the message before it is
  * under way, whose end is waited for; or nothing more is owed by fallback, since the verification has ended or has less than
- * a minute to live, no channel that is left is on, or a list, the prefix, the phone's limits or the daily cap refuse it. A
- * message that still waits to be called for again is given up for it: never two calls at once.
+ * a minute to live, a list, the prefix or the phone's limits refuse it, or no channel that is left is on and has room under the
+ * caps of the day. A message that still waits to be called for again is given up for it: never two calls at once.
  */
 export function decideFallback(view: FallbackView, terms: FallbackTerms): Decided<Owed | undefined> {
   const { now, verification, message } = view;
   const { fallback } = verification;
   if (fallback === null || fallback.dueMs === null || fallback.dueMs > now) return nothing(undefined);
   if (stateAt(verification, now) !== "PENDING") return dropped(view);
-  const [channel, ...rest] = fallback.channels.filter((each) => terms.channelsOn.includes(each));
+  const channels = fallback.channels.filter((each) => terms.channelsOn.includes(each));
   const isTooLate = now >= verification.expireMs - sendLifeMinMs;
-  if (channel === undefined || isTooLate || view.verdict === "block") return dropped(view);
+  if (channels.length === 0 || isTooLate || view.verdict === "block") return dropped(view);
   if (message !== undefined && isUnderWay(message, now)) {
     const later = { ...fallback, dueMs: now + lookAgainMs };
     return { writes: { verification: { ...verification, fallback: later } }, result: undefined };
   }
-  return owedNext(view, { ...fallback, channels: rest }, channel, terms);
+  return owedNext(view, { ...fallback, channels }, terms);
 }
 
-/** Owes the message of the next channel, if the prefix, the limits and the cap let it. */
+/** Owes the message of the first channel that the caps let, if the prefix and the limits let any. */
 function owedNext(
   view: FallbackView,
   fallback: Fallback,
-  channel: Channel,
   { policy, priceOf }: FallbackTerms,
 ): Decided<Owed | undefined> {
   const { now, verification } = view;
@@ -68,12 +67,16 @@ function owedNext(
   const stopped = prefixRefused(judgment, policy);
   if (stopped !== undefined) return dropped(view, stopped.writes);
   const before = givenUpFor(view, policy);
-  const spent = spendFor({ ...view, ...before.budget }, verification, channel, { policy, priceOf });
+  const found = firstAffordable(fallback.channels, (channel) =>
+    spendFor({ ...view, ...before.budget }, verification, channel, { policy, priceOf }),
+  );
   // Nothing is given up for what is refused: the message before it goes on.
-  if (!spent.allowed) return dropped(view);
+  if (found === undefined) return dropped(view);
+  const { channel, channels, spent } = found;
   const next: Fallback = {
     ...fallback,
-    dueMs: fallback.channels.length === 0 ? null : now + fallback.afterMs,
+    channels,
+    dueMs: channels.length === 0 ? null : now + fallback.afterMs,
     owed: fallback.owed + 1,
     unsent: before.isUnsent ? [...fallback.unsent, latestCopy(verification)] : fallback.unsent,
   };
@@ -89,6 +92,18 @@ function owedNext(
     writes: { verification: owing, message, ...before.writes, ...spent.writes, days, ...prefixChangeOf(judgment) },
     result: { verification: owing, message, now, tatsMs: spent.tatsMs, ...spent.shares },
   };
+}
+
+/** The first channel whose message may be paid for, and those after it: a cap on calls or on money may have room for others. */
+function firstAffordable(
+  channels: readonly Channel[],
+  spend: (channel: Channel) => Spending,
+): { channel: Channel; channels: readonly Channel[]; spent: Spending & { readonly allowed: true } } | undefined {
+  for (const [i, channel] of channels.entries()) {
+    const spent = spend(channel);
+    if (spent.allowed) return { channel, channels: channels.slice(i + 1), spent };
+  }
+  return undefined;
 }
 
 /** Owes nothing more by fallback. Where no message has left, and none is under way, there is no code to wait for. */

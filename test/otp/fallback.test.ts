@@ -4,12 +4,14 @@ import type { Channel } from "../../src/otp/channel.ts";
 import { decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
 import { channelsAfter, parseFallback, type Fallback } from "../../src/otp/fallback.ts";
 import { decideFallback, type FallbackView } from "../../src/otp/falling-back.ts";
+import type { Days } from "../../src/otp/daily-cap.ts";
 import { leaseMs, type Message, type SendOutcome } from "../../src/otp/message.ts";
 import { dayOf, sendLifeMinMs, type Policy } from "../../src/otp/policy.ts";
 import { giveBackAll, spendAll } from "../../src/otp/rate-limit.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { decideResend } from "../../src/otp/resending.ts";
 import { decideReport, decideSettle } from "../../src/otp/settlement.ts";
+import type { PriceOf } from "../../src/otp/spending.ts";
 import { channelsUsed, end, type Verification } from "../../src/otp/verification.ts";
 import type { PhoneView } from "../../src/otp/writes.ts";
 import {
@@ -156,6 +158,42 @@ describe("a fallback that is due", () => {
     expect(writes.tats).toBeUndefined();
     expect(writes.verification).toEqual(falling({ fallback: spent }));
   });
+
+  const dear = (_: Verification, channel: Channel) => (channel === "voice" ? 900 : 70);
+
+  test.each<[what: string, terms: { policy?: Partial<Policy>; priceOf?: PriceOf }, days: Days]>([
+    [
+      "calls",
+      { policy: { dailyVoiceMax: 5 } },
+      new Map([["calls", { day: dayOf(now), count: 5, warned: 0, warnedCap: 0 }]]),
+    ],
+    [
+      "money, which is enough for a cheaper one",
+      { policy: { dailySpend: { max: 1_000, currency: "EUR" } }, priceOf: dear },
+      new Map([["spend", { day: dayOf(now), count: 800, warned: 80, warnedCap: 1_000 }]]),
+    ],
+    [
+      "money, as its price is not known",
+      {
+        policy: { dailySpend: { max: 1_000, currency: "EUR" } },
+        priceOf: (_, channel) => (channel === "voice" ? undefined : 70),
+      },
+      new Map([["spend", { day: dayOf(now), count: 0, warned: 0, warnedCap: 0 }]]),
+    ],
+  ])(
+    "goes by the next channel where the first has no room under the cap on %s",
+    (_, { policy: more, priceOf }, days) => {
+      const at = now + afterMs;
+      const view = { now: at, verification: falling(), message: acceptedMessage, phone: phoneAfter(1), days };
+      const terms = { policy: { ...policy, ...more }, channelsOn: all, priceOf };
+      const { writes, result } = decideFallback(view, terms);
+      expect(result?.message).toMatchObject({ channel: "whatsapp", copy: 1 });
+      expect(writes.days?.has("calls")).toBe(false);
+      expect(writes.verification?.fallback).toEqual(plan({ channels: [], dueMs: null, owed: 1 }));
+      const alone = decideFallback({ ...view, verification: falling({ fallback: last() }) }, terms);
+      expect([alone.result, alone.writes]).toEqual([undefined, { verification: falling({ fallback: spent }) }]);
+    },
+  );
 
   test.each<[what: string, verification: Verification]>([
     ["its time has not come", falling({ fallback: plan({ dueMs: now + afterMs + 1 }) })],

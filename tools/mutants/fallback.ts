@@ -19,8 +19,8 @@ export const fallbackMutants: readonly Mutant[] = [
     name: "a fallback in the last minute",
     breaks: "a code arrives when it is hardly good any more",
     place: "src/otp/falling-back.ts#decideFallback",
-    text: `channel === undefined || isTooLate ||`,
-    replacement: `channel === undefined ||`,
+    text: `channels.length === 0 || isTooLate ||`,
+    replacement: `channels.length === 0 ||`,
     suites: rules,
   },
   {
