@@ -6,7 +6,7 @@ import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
-import { referenceOf } from "../otp/provider-text.ts";
+import { referenceFor } from "../otp/provider-text.ts";
 import { spokenFor } from "../otp/template/spoken.ts";
 import { renderText } from "../otp/template/template.ts";
 import type { Tenant } from "../otp/tenant.ts";
@@ -44,7 +44,7 @@ export function outgoingOf(
   return {
     channel,
     region: verification.region,
-    reference: referenceOf(keys.find(kid) ?? keys.current, id, message.copy),
+    reference: referenceFor(keys, { id, kid }, message.copy),
     to: openPhone(keys, kid, id, verification.phoneBox),
     code: code.reveal(),
     ...(channel === "voice" ? spokenFor(verification, { brand, code }) : written),

@@ -24,6 +24,8 @@ export interface MasterKey {
   readonly reference: KeyObject;
   /** For the secrets of tenants' endpoints. */
   readonly webhook: KeyObject;
+  /** For the tokens of pages (page-token.ts). */
+  readonly page: KeyObject;
   /** Signs receipts, and those of the sandbox. */
   readonly receipt: SigningKey;
   readonly receiptTest: SigningKey;
@@ -69,6 +71,7 @@ function spread(master: Uint8Array, isLeaked: boolean): MasterKey {
     namedLimit: key("named-limit"),
     reference: key("reference"),
     webhook: key("webhook"),
+    page: key("page-token"),
     receipt: createSigningKey(derive("receipt")),
     receiptTest: createSigningKey(derive("receipt-test")),
     isLeaked,

@@ -19,6 +19,15 @@ export function referenceOf(key: MasterKey, id: string, copy: number): string {
   return `${block.toString("base64url")}.${copy}`;
 }
 
+/** The reference of a message as it was given to its provider: under the key that its verification was opened with. Pure. */
+export function referenceFor(
+  keys: KeyRing,
+  { id, kid }: { readonly id: string; readonly kid: number },
+  copy: number,
+): string {
+  return referenceOf(keys.find(kid) ?? keys.current, id, copy);
+}
+
 /** What a reference may stand for: one candidate per configured key, of which at most one exists. Pure. */
 export function readReference(keys: KeyRing, reference: string): { readonly id: string; readonly copy: number }[] {
   const [, text = "", copy = ""] = /^([A-Za-z0-9_-]{22})\.(\d{1,2})$/.exec(reference) ?? [];

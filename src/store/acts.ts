@@ -7,8 +7,10 @@ import { apiKeyActs } from "./acts/api-keys.ts";
 import { callActs } from "./acts/calls.ts";
 import { destinationActs } from "./acts/destinations.ts";
 import { endpointActs } from "./acts/endpoints.ts";
+import { erasureActs } from "./acts/erasure.ts";
 import { eventActs } from "./acts/events.ts";
 import { fallbackActs } from "./acts/fallbacks.ts";
+import { findingActs } from "./acts/finding.ts";
 import { masterKeyActs } from "./acts/master-keys.ts";
 import { messageActs } from "./acts/messages.ts";
 import { phoneActs } from "./acts/phones.ts";
@@ -33,6 +35,8 @@ export function createStore(engine: Engine): Store {
       ...destinationActs(engine),
       ...masterKeyActs(engine),
     },
+    finding: findingActs(engine),
+    erasure: erasureActs(engine),
     events: { ...endpointActs(engine), ...eventActs(engine) },
     sweep: createSweep(engine),
     now: () => engine.now(),

@@ -67,6 +67,12 @@ export interface Engine {
   /** The same for verifications whose next message is owed by fallback. */
   readonly dueFallbacks: Statement;
 
+  /**
+   * Find by time. Of keys before (`$1`, `$2`) and from `$3` on, `$4` are looked at; then see acts/finding.ts, which makes
+   * them.
+   */
+  readonly finding: { readonly found: Statement; readonly last: Statement };
+
   /** Reads a prefix outside of any act; undefined where nothing is kept of it. */
   readPrefix(name: PrefixName): Promise<PrefixRecord | undefined>;
   /** Reads a phone outside of any act. */

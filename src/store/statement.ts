@@ -21,6 +21,8 @@ export type Value = string | number | Uint8Array | null;
 export type Step =
   /** Changes a verification, if it is there, as the acts on it do. */
   | { readonly verificationId: string; readonly change: (verification: Verification) => Verification }
+  /** Deletes verifications with their messages. What else is kept of their phones stays. */
+  | { readonly erase: readonly string[] }
   /** Keeps everyone else from writing a table until the transaction is over. Readers go on. */
   | { readonly lock: "api_keys" | "tenants" | "master_keys" }
   /** Runs a statement once for each list of values. The rows of each are what it answers, if they are waited for. */
@@ -49,6 +51,10 @@ export function* changeVerification(
   change: (verification: Verification) => Verification,
 ): Steps<void> {
   yield { verificationId, change };
+}
+
+export function* erase(ids: readonly string[]): Steps<void> {
+  yield { erase: ids };
 }
 
 export function* lock(table: "api_keys" | "tenants" | "master_keys"): Steps<void> {

@@ -34,7 +34,9 @@ import type { Verification } from "../otp/verification.ts";
 import type { Decided, PhoneView } from "../otp/writes.ts";
 import type { Instant } from "../system.ts";
 import type { FallbackRules } from "./acts/fallbacks.ts";
+import type { Erasure } from "./erasure.ts";
 import type { EventStore } from "./events.ts";
+import type { Finding } from "./finding.ts";
 import type { Registry } from "./registry.ts";
 
 /** The database could not do it. The caller may retry unchanged, unless it may have been done. */
@@ -196,6 +198,9 @@ export interface Store {
   readonly registry: Registry;
   /** Endpoints of tenants, and the events that they have not taken yet. */
   readonly events: EventStore;
+  /** What operators look for. */
+  readonly finding: Finding;
+  readonly erasure: Erasure;
 
   /** The store's clock. */
   now(): Instant;

@@ -11,6 +11,7 @@ import { capCases } from "./contract-caps.ts";
 import { decisionCases } from "./contract-decisions.ts";
 import { endpointCases } from "./contract-endpoints.ts";
 import { eventCases } from "./contract-events.ts";
+import { findingCases } from "./contract-finding.ts";
 import { guessCases } from "./contract-guesses.ts";
 import { limitCases } from "./contract-limits.ts";
 import { fallbackCases } from "./contract-fallback.ts";
@@ -91,6 +92,7 @@ export function storeContract(name: string, openStore: OpenStore): void {
     upkeepCases(withStore);
     guessCases(withStore);
     phoneCases(withStore);
+    findingCases(withStore);
     tenantCases(withStore);
     prefixCases(withStore);
     destinationCases(withStore);

@@ -21,7 +21,7 @@ import type { Connections } from "./connections.ts";
 import { loadPhones } from "./load.ts";
 import type { Reports } from "./reports.ts";
 import { SharedReads } from "./shared-reads.ts";
-import { statements as sql } from "./statements.ts";
+import { finding, statements as sql } from "./statements.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { runSteps } from "./steps.ts";
 import { PostgresUnitOfWork } from "./unit-of-work.ts";
@@ -48,6 +48,7 @@ export class PostgresEngine implements Engine {
   readonly dueMessages = sql.dueMessages;
   readonly messagesOf = sql.messagesOf;
   readonly dueFallbacks = sql.dueFallbacks;
+  readonly finding = finding;
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;

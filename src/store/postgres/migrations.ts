@@ -25,6 +25,7 @@ import { keyChannels } from "./migrations/0008-key-channels.ts";
 import { spending } from "./migrations/0009-spending.ts";
 import { fallback } from "./migrations/0010-fallback.ts";
 import { spentLimits } from "./migrations/0011-spent-limits.ts";
+import { finding } from "./migrations/0012-finding.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -38,4 +39,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   spending,
   fallback,
   spentLimits,
+  finding,
 ];

@@ -8,9 +8,15 @@ import { messageColumns } from "../rows/message.ts";
 import { recordColumns } from "../rows/record.ts";
 import { destinationColumns } from "../rows/tenant.ts";
 import { verificationColumns } from "../rows/verification.ts";
+import { findingStatements } from "../acts/finding.ts";
 import { list, updates } from "../statement.ts";
 import { readTogether, writeTogether } from "./combined.ts";
 import type { Statement } from "./connections.ts";
+
+export const finding = findingStatements(
+  `SELECT create_ms, id FROM verifications WHERE (create_ms, id) < ($1, $2) AND create_ms >= $3
+    ORDER BY create_ms DESC, id DESC LIMIT $4`,
+);
 
 const statement = (name: string, text: string): Statement => ({ name, text });
 
@@ -332,6 +338,7 @@ export const statements = {
      ORDER BY d.due_ms LIMIT $4`,
   ),
   deleteMessages: statement("delete-messages", `DELETE FROM messages WHERE verification_id = ANY($1::bytea[])`),
+  eraseVerifications: statement("erase-verifications", `DELETE FROM verifications WHERE id = ANY($1::bytea[])`),
   bucketsFrom: statement(
     "buckets-from",
     `SELECT bucket, tat_ms FROM buckets WHERE bucket > $1 ORDER BY bucket LIMIT $2`,

@@ -20,6 +20,14 @@ async function run(transaction: Transaction, step: Step): Promise<unknown[][]> {
     transaction.send({ name: `lock-${step.lock}`, text }, []);
     return [];
   }
+  if ("erase" in step) {
+    const ids = step.erase.map(idBytesOf);
+    // In the order of locks: an act on one of them comes before it is gone, or finds nothing.
+    await transaction.query(sql.lockVerifications, [ids]);
+    transaction.send(sql.deleteMessages, [ids]);
+    transaction.send(sql.eraseVerifications, [ids]);
+    return [];
+  }
   if ("change" in step) {
     const [row] = await transaction.query<VerificationRow>(sql.lockVerifications, [[idBytesOf(step.verificationId)]]);
     if (row !== undefined)

@@ -14,7 +14,7 @@ import { StoreUnavailable, type PhoneRef, type NamedDecision, type PrefixName, t
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
-import { dueEvents, dueFallbacks, dueMessages, messagesOf, prepare, type Statements } from "./statements.ts";
+import { dueEvents, dueFallbacks, dueMessages, finding, messagesOf, prepare, type Statements } from "./statements.ts";
 import type { Reports } from "./reports.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -49,6 +49,7 @@ export class SqliteEngine implements Engine {
   readonly dueMessages = dueMessages;
   readonly messagesOf = messagesOf;
   readonly dueFallbacks = dueFallbacks;
+  readonly finding = finding;
 
   readonly #reports: Reports;
 
@@ -60,10 +61,11 @@ export class SqliteEngine implements Engine {
     this.#sql = prepare(db);
     this.#unit = new SqliteUnitOfWork(this.#sql);
     this.#recalled = new Recalled(this.#sql);
-    this.#shared = new SharedStatements(db, () => {
+    const forgetRecalled = () => {
       this.#recalled.forget();
       this.#unit.forgetLists();
-    });
+    };
+    this.#shared = new SharedStatements(db, forgetRecalled, (ids) => this.#unit.erase(ids));
     this.#commits = new GroupCommit(db, meter, {
       onBegin: () => this.#forgetIfOthersWrote(),
       onEnd: () => this.#unit.write(),

@@ -12,6 +12,7 @@ import { type VerificationRow, verificationColumns } from "../rows/verification.
 import { messageColumns, type MessageRow } from "../rows/message.ts";
 import { type HomeRow, type KeptRow, type PhoneRow } from "../rows/phone.ts";
 import { destinationColumns, type CounterRow, type DestinationRow } from "../rows/tenant.ts";
+import { findingStatements } from "../acts/finding.ts";
 import { list, updates } from "../statement.ts";
 
 const marks = (columns: readonly string[]) => columns.map(() => "?").join(", ");
@@ -31,6 +32,13 @@ export const dueMessages = {
   name: "due-messages",
   text: `SELECT verification_id, copy FROM messages WHERE due_ms <= $1 ORDER BY due_ms LIMIT $2`,
 };
+
+/** Every verification has a first message, and messages are in the order in which their verifications were opened. */
+export const finding = findingStatements(
+  `SELECT opened_ms AS create_ms, verification_id AS id FROM messages
+    WHERE (opened_ms, verification_id) < ($1, $2) AND opened_ms >= $3 AND copy = 0
+    ORDER BY opened_ms DESC, verification_id DESC LIMIT $4`,
+);
 
 export const dueFallbacks = {
   name: "due-fallbacks",
@@ -101,6 +109,9 @@ function verificationStatements(statement: Prepare) {
     updateVerification: statement(`UPDATE verifications SET ${changes} WHERE id = ?`),
     updateVerificationAndPhone: statement(`UPDATE verifications SET of_phone = ?, ${changes} WHERE id = ?`),
     updatePhone: statement(`UPDATE verifications SET of_phone = ? WHERE id = ?`),
+    home: statement<{ create_ms: number } & HomeRow>(
+      `SELECT create_ms, phone_index, kid, of_phone FROM verifications WHERE id = ?`,
+    ),
     outlived: statement<{ id: Uint8Array; create_ms: number } & HomeRow>(
       `SELECT id, create_ms, phone_index, kid, of_phone FROM verifications
        WHERE end_ms IS NOT NULL AND end_ms <= ? ORDER BY end_ms LIMIT ?`,

@@ -14,8 +14,11 @@ export class SharedStatements {
     { readonly prepared: Prepared; readonly order: readonly number[] | undefined }
   >();
 
-  /** `onRecalledChange` is told of each write of what may be remembered. */
-  constructor(db: Database, onRecalledChange: () => void) {
+  readonly #erase: (ids: readonly string[]) => void;
+
+  /** `onRecalledChange` is told of each write of what may be remembered; `erase` deletes verifications. */
+  constructor(db: Database, onRecalledChange: () => void, erase: (ids: readonly string[]) => void) {
+    this.#erase = erase;
     this.#db = db;
     this.#onRecalledChange = onRecalledChange;
   }
@@ -38,6 +41,10 @@ export class SharedStatements {
 
   #step(step: Step, unit: UnitOfWork): unknown[][] {
     if ("lock" in step) return [];
+    if ("erase" in step) {
+      this.#erase(step.erase);
+      return [];
+    }
     if ("change" in step) {
       const verification = unit.verification(step.verificationId);
       if (verification !== undefined) unit.updateVerification(step.change(verification));

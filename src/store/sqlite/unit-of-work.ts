@@ -22,7 +22,7 @@ import { toDaily, toDestination } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
-import { PhoneStates } from "./phone-states.ts";
+import { moveOut, PhoneStates } from "./phone-states.ts";
 import { PrefixJournal } from "./prefix-journal.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
@@ -305,6 +305,20 @@ export class SqliteUnitOfWork implements UnitOfWork {
   forgetDeleted(prefixes: readonly PrefixName[]): void {
     this.#phones.forget();
     for (const name of prefixes) this.#prefixes.delete(prefixKey(name));
+  }
+
+  /** Deletes verifications with their messages. What is kept of their phones moves out of their rows before. */
+  erase(ids: readonly string[]): void {
+    this.write();
+    for (const id of ids) {
+      const bytes = idBytes(id);
+      const row = bytes === undefined ? undefined : this.#sql.home.get(bytes);
+      if (row === undefined) continue;
+      moveOut(this.#sql, [row], this.now);
+      this.#sql.deleteMessages.run(row.create_ms, bytes);
+      this.#sql.deleteVerification.run(bytes);
+    }
+    this.forget();
   }
 
   owe(event: OwedEvent): void {
