@@ -8,7 +8,10 @@ import type { Destination } from "../otp/destination.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import type { Tenant } from "../otp/tenant.ts";
+import { erasePhone } from "../service/erasure.ts";
+import { phoneRefs } from "../service/phone-refs.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
+import { createTenants } from "../service/tenants.ts";
 import type { Store } from "../store/store.ts";
 import { flag, say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
@@ -24,6 +27,18 @@ is and why, and whether a list of destinations blocks or allows it. PHONE is in 
   --tenant NAME   as this tenant knows it; unless given, as each tenant that knows it does, or default where none does
   --json          print all of it as a JSON object, in an array unless --tenant is given`,
     run: show,
+  },
+  "phones erase": {
+    summary: "erase what is stored of a phone",
+    help: `Usage: otpd phones erase PHONE [--tenant NAME] [--json]
+
+Cancels the pending requests of a phone and erases all its requests, with their messages, the events that wait about them and
+the answers under Idempotency-Keys. Its wrong codes and its limits count on under a keyed index until they age. Entries of the
+lists of destinations stay, and are shown. Backups and logs are not touched: docs/operate.md speaks of them.
+
+  --tenant NAME   with this tenant; unless given, with each tenant
+  --json          print what was erased as a JSON object`,
+    run: erase,
   },
   "phones reset": {
     summary: "give a phone a fresh start",
@@ -102,6 +117,34 @@ async function reset(args: string[]): Promise<void> {
   });
 }
 
+async function erase(args: string[]): Promise<void> {
+  const { values, positionals } = parseArgs({
+    args,
+    options: { tenant: { type: "string" }, json: flag },
+    allowPositionals: true,
+  });
+  const phone = onePhone(positionals);
+  const config = configuration();
+  await withStore(async (store) => {
+    const keys = keyRingOf(config);
+    const asked = values.tenant === undefined ? undefined : (await tenantAsRead(store, values.tenant, config)).id;
+    const tenants = createTenants({ store, read: (record) => readTenant(record, config).tenant });
+    await tenants.refresh();
+    const phoneOf = phoneRefs(keys, tenants.tenantOf);
+    const erased = await erasePhone({ store, keys, phoneOf }, phone.e164, asked);
+    const entries = erased.entries.map(({ tenant, verdict, note }) => ({ tenant, verdict, note }));
+    if (values.json) return say(JSON.stringify({ ...erased, entries }));
+    const shown = maskPhone(phone.e164);
+    const { verifications, canceled, events } = erased;
+    const counts = `requests ${verifications} (pending, so canceled: ${canceled}), events ${events}`;
+    const stay = entries.map(
+      ({ tenant, verdict }) =>
+        `The ${verdict} list of ${tenant} names this number: otpd destinations remove takes it off.`,
+    );
+    say([`Erased of ${shown}: ${counts}. Its wrong codes count on until they are 90 days old.`, ...stay].join("\n"));
+  });
+}
+
 async function allTenants(store: Store, config: Config): Promise<Tenant[]> {
   return (await store.registry.listTenants()).map((record) => readTenant(record, config).tenant);
 }
@@ -136,6 +179,7 @@ function describe(phone: PhoneNumber, report: PhoneReport): string {
     SMS: ({ message }) => `${message.copy + 1}`,
     DELIVERY: ({ message }) => message.delivery,
     PROVIDER: ({ message }) => message.provider,
+    MESSAGE: ({ message }) => message.providerMessageId,
     DETAIL: ({ message }) => message.detail ?? "",
   });
   return [...lines, shown].join("\n");
@@ -185,17 +229,19 @@ function asJson(tenant: string, phone: PhoneNumber, report: PhoneReport) {
       available: allowance.available,
       retry_after_seconds: Math.ceil(allowance.retryAfterMs / 1_000),
     })),
-    requests: report.requests.map(({ verification: v, state, messages }) => ({
+    requests: report.requests.map(({ verification: v, state, messages, references }) => ({
       request_id: v.id,
       create_time: timeOf(v.createMs),
       expire_time: timeOf(v.expireMs),
       state,
       attempts: v.attempts,
-      messages: messages.map(({ copy, delivery, calls, provider, detail }) => ({
+      messages: messages.map(({ copy, delivery, calls, provider, providerMessageId, detail }, i) => ({
         copy,
         delivery,
         calls,
         provider,
+        provider_message_id: providerMessageId,
+        reference: references[i],
         detail,
       })),
     })),

@@ -65,7 +65,7 @@ export function verificationEvents(
   };
   if (before === undefined) tell("verification.created", []);
   if (message !== undefined) {
-    const { copy, calls, channel, delivery, provider } = message.after;
+    const { copy, calls, channel, delivery, provider, providerMessageId } = message.after;
     const became = deliveryToTell(message.after);
     const isNew = became !== undefined && (message.before === undefined || deliveryToTell(message.before) !== became);
     // A message that a second provider takes is accepted twice, with a call between.
@@ -75,6 +75,7 @@ export function verificationEvents(
         delivery: `DELIVERY_${delivery}`,
         copy,
         provider,
+        provider_message_id: providerMessageId,
       });
     }
   }

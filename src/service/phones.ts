@@ -3,6 +3,7 @@
  * what the pumping guard knows of a prefix, why it decided as it did, and how to lift a trip.
  */
 import { defaultChannel, type Channel } from "../otp/channel.ts";
+import { referenceFor } from "../otp/provider-text.ts";
 import { refusalOf, type Destination } from "../otp/destination.ts";
 import { phoneIndex, type PhoneNumber } from "../otp/phone-number.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
@@ -22,6 +23,8 @@ export interface PhoneRequest {
   readonly verification: Verification;
   readonly state: State;
   readonly messages: readonly Message[];
+  /** What we call each of them with its provider. */
+  readonly references: readonly string[];
 }
 
 /** What one of a phone's limits still allows. */
@@ -69,7 +72,7 @@ export async function showPhone(
   phone: PhoneNumber,
   channels: readonly Channel[] = [defaultChannel],
 ): Promise<PhoneReport> {
-  const { store, policy } = options;
+  const { store, keys, policy } = options;
   const now = store.now();
   const refs = refsOf(options, tenant, phone);
   const [stranger] = refs;
@@ -90,11 +93,11 @@ export async function showPhone(
     openAttempts: view.openAttempts,
     allowances: allowances.flat(),
     requests: await Promise.all(
-      verifications.map(async (verification) => ({
-        verification,
-        state: stateAt(verification, now),
-        messages: await store.readMessages(verification.id),
-      })),
+      verifications.map(async (verification) => {
+        const messages = await store.readMessages(verification.id);
+        const references = messages.map(({ copy }) => referenceFor(keys, verification, copy));
+        return { verification, state: stateAt(verification, now), messages, references };
+      }),
     ),
   };
 }

@@ -95,10 +95,10 @@ No request is known for this phone.
     expect(output).not.toMatch(new RegExp(`\\b(${first.code}|${second.code})\\b`));
     const rows = output.slice(output.indexOf("REQUEST")).trimEnd().split("\n");
     expect(rows).toEqual([
-      expect.stringMatching(/^REQUEST +TIME +STATE +WRONG +SMS +DELIVERY +PROVIDER +DETAIL$/),
-      expect.stringMatching(new RegExp(`^${second.request_id} +\\S+Z +PENDING +0 +1 +ACCEPTED +test$`)),
-      expect.stringMatching(/^\S{22} +\S+Z +FAILED +0 +1 +REJECTED +test +no such number$/),
-      expect.stringMatching(new RegExp(`^${first.request_id} +\\S+Z +VERIFIED +1 +1 +DELIVERED +test$`)),
+      expect.stringMatching(/^REQUEST +TIME +STATE +WRONG +SMS +DELIVERY +PROVIDER +MESSAGE +DETAIL$/),
+      expect.stringMatching(new RegExp(`^${second.request_id} +\\S+Z +PENDING +0 +1 +ACCEPTED +test +\\S+$`)),
+      expect.stringMatching(/^\S{22} +\S+Z +FAILED +0 +1 +REJECTED +test +- +no such number$/),
+      expect.stringMatching(new RegExp(`^${first.request_id} +\\S+Z +VERIFIED +1 +1 +DELIVERED +test +id-1$`)),
     ]);
 
     const json = await shown();
@@ -107,9 +107,13 @@ No request is known for this phone.
       {
         request_id: expect.any(String),
         state: "FAILED",
-        messages: [{ ...delivery("REJECTED"), detail: "no such number" }],
+        messages: [{ ...delivery("REJECTED"), provider_message_id: null, detail: "no such number" }],
       },
-      { request_id: first.request_id, state: "VERIFIED", messages: [delivery("DELIVERED")] },
+      {
+        request_id: first.request_id,
+        state: "VERIFIED",
+        messages: [{ ...delivery("DELIVERED"), provider_message_id: "id-1" }],
+      },
     ]);
     expect(json).toMatchObject({ phone: masked(), country: "NL", country_allowed: true, code_length: 6 });
   });
@@ -150,7 +154,8 @@ No request is known for this phone.
   });
 
   function delivery(state: string) {
-    return { copy: 0, delivery: state, calls: 1, provider: "test", detail: null };
+    const reference = expect.stringMatching(/^[\w-]{22}\.\d$/) as unknown;
+    return { copy: 0, delivery: state, calls: 1, provider: "test", provider_message_id: null, reference, detail: null };
   }
 });
 
@@ -237,5 +242,25 @@ describe("a command line that cannot be followed", () => {
   ])("%s", async (_, args, code, says) => {
     const result = await runOtpd(world.folder, ["phones", "show", ...args], env);
     expect(result).toEqual({ code, output: "", errors: expect.stringMatching(says) as string });
+  });
+});
+
+describe("phones erase", () => {
+  test("takes the requests of a phone away beside the server, and says what stays, without the number", async () => {
+    const { request_id } = await send();
+    await runOtpd(world.folder, ["destinations", "allow", phone], env);
+    const { code, output } = await runOtpd(world.folder, ["phones", "erase", phone], env);
+    expect({ code, output }).toEqual({
+      code: 0,
+      output: `Erased of ${masked()}: requests 1 (pending, so canceled: 1), events 0. Its wrong codes count on until they are 90 days old.
+The allow list of default names this number: otpd destinations remove takes it off.
+`,
+    });
+    expect((await call("GetOtp", { request_id })).reason).toBe("REQUEST_NOT_FOUND");
+    expect((await call("VerifyOtp", { request_id, code: "123456" })).reason).toBe("REQUEST_NOT_FOUND");
+    expect((await shown()).requests).toEqual([]);
+    await runOtpd(world.folder, ["destinations", "remove", phone], env);
+    const again = await runOtpd(world.folder, ["phones", "erase", phone, "--json", "--tenant", "default"], env);
+    expect(JSON.parse(again.output)).toEqual({ verifications: 0, canceled: 0, events: 0, entries: [] });
   });
 });

@@ -60,7 +60,7 @@ test.each<[string, Partial<Verification>, Message[]]>([
     [arrived],
   ],
   ["Two messages were delivered; no code was typed so far.", {}, [arrived, { ...arrived, channel: "voice" }]],
-  ["Two calls were delivered; no code was typed so far.", {}, Array(2).fill({ ...arrived, channel: "voice" })],
+  ["Two calls were delivered; no code was typed so far.", {}, [1, 2].map(() => ({ ...arrived, channel: "voice" }))],
   ["The right code was typed 34 s after it was asked for.", { state: "VERIFIED", endMs: 34_200 }, [arrived]],
   ["It was canceled before the right code was typed; one text was delivered.", { state: "CANCELED" }, [arrived]],
   ["A text waits for a provider; no code was typed so far.", {}, [message({ delivery: "QUEUED", dueMs: 3 })]],

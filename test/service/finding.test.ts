@@ -28,7 +28,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
   async function world(run: (world: Awaited<ReturnType<typeof make>>) => Promise<void>) {
     const fresh = await make();
-    await run(fresh).finally(() => fresh.store.close());
+    try {
+      await run(fresh);
+    } finally {
+      await fresh.store.close();
+    }
   }
 
   async function make() {
@@ -128,7 +132,7 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
       await acts.guess(verification, acts.wrongCode(verification));
       const story = await tellStory(options, ref);
       expect(story).toMatchObject({ state: "PENDING", phone: ann });
-      expect(story?.verification.log.entries.map(({ kind }) => kind)).toEqual(["send", "guess"]);
+      expect(story?.verification.log.entries.map((entry) => entry.kind)).toEqual(["send", "guess"]);
       expect(story?.diagnosis).not.toContain(maskPhone(ann).slice(-2));
       const [message] = story?.messages ?? [];
       expect(readReference(options.keys, message?.reference ?? "")).toContainEqual({ id: verification.id, copy: 0 });

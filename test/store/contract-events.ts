@@ -222,7 +222,7 @@ export function eventCases(withStore: WithStore): void {
           end_time: null,
           test: false,
         };
-        expect(first?.facts).toEqual({ ...facts, copy: 0, provider: "one" });
+        expect(first?.facts).toEqual({ ...facts, copy: 0, provider: "one", provider_message_id: null });
         expect(second?.facts).toEqual({ ...facts, delivery: "DELIVERY_SENDING" });
         const end = { state: "STATE_VERIFIED", reason: "REASON_OTP_ALREADY_VERIFIED", end_time: time(1_000) };
         expect(last?.facts).toEqual({ ...facts, ...end });
