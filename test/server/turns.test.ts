@@ -25,9 +25,9 @@ function createLoop() {
   const readable = new Map<Connection, Read>();
   const reads = new Map<Connection, number>();
 
-  function open(onRead: Read): Connection {
+  function open(onRead: Read, address = "192.0.2.1"): Connection {
     const socket = { destroyed: false, bytesRead: 0 };
-    const connection = createConnection(socket as Socket, undefined, "192.0.2.1", 0, 0);
+    const connection = createConnection(socket as Socket, undefined, address, 0, 0);
     connection.session = {} as ServerHttp2Session;
     const read: Read = (...what) => {
       socket.bytesRead += 1;
@@ -98,4 +98,45 @@ test("whoever sends without ever asking is a newcomer for eight turns, and no mo
   await turnsUntil(loop, () => crowd.every((each) => loop.readsOf(each) > 20), 3_000);
   const newcomer = loop.open(isShaking);
   expect(await turnsUntil(loop, () => loop.readsOf(newcomer) === 3, 1_000)).toBeLessThanOrEqual(10);
+});
+
+/** Takes a connection a turn, as the system hands them over, until all are taken. */
+async function takeAll(loop: Loop, count: number, onRead: Read): Promise<void> {
+  for (let taken = 0; taken < count; taken += 1) {
+    loop.open(onRead);
+    await loop.turn();
+  }
+}
+
+test("connections that wait to be taken are not kept waiting by what those that were taken ask for", async () => {
+  const loop = createLoop();
+  let asked = 0;
+  const asksOnce: Read = (pace, connection) => {
+    if (loop.readsOf(connection) > 1) return;
+    asked += 16;
+    for (let i = 0; i < 16; i += 1) pace.asked(connection, 0);
+  };
+  await takeAll(loop, 160, asksOnce);
+  // 16 turns take as many, and one of them has a turn's bound and what one connection may bring on top.
+  expect(asked).toBeLessThanOrEqual((160 / 16) * (64 + 16));
+  const newcomer = loop.open((pace, connection) => pace.asked(connection, 0), "192.0.2.2");
+  expect(await turnsUntil(loop, () => loop.readsOf(newcomer) > 0, 1_000)).toBeLessThanOrEqual(4);
+});
+
+test("nor by others who ask for somewhat less than makes a turn too long", async () => {
+  const loop = createLoop();
+  let asked = 0;
+  const asksForOne: Read = (pace, connection) => {
+    asked += 1;
+    pace.asked(connection, 0);
+  };
+  const crowd = Array.from({ length: 60 }, () => loop.open(asksForOne));
+  await turnsUntil(loop, () => crowd.every((each) => loop.readsOf(each) > 2), 1_000);
+  asked = 0;
+  await takeAll(loop, 160, () => {});
+  expect(asked).toBeLessThanOrEqual((160 / 16 + 1) * 64);
+  // Once all are taken nobody is kept from asking.
+  const before = crowd.map((each) => loop.readsOf(each));
+  const isReadAgain = () => crowd.every((each, i) => loop.readsOf(each) > (before[i] ?? 0));
+  expect(await turnsUntil(loop, isReadAgain, 1_000)).toBeLessThanOrEqual(20);
 });

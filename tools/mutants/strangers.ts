@@ -191,6 +191,14 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/turns.test.ts"],
   },
   {
+    name: "turns that take a connection may be as long as any",
+    breaks: "sixty connections that ask for one thing at a time have new connections wait for ten times as long",
+    place: "src/server/listener/pace.ts#createPace.turn",
+    text: `for (const each of active) wait(each);`,
+    replacement: `void wait;`,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
     name: "a newcomer for as long as nothing is asked",
     breaks: "connections that send a byte now and then have the newcomers' turns for ever",
     place: "src/server/listener/pace.ts#isNewcomer",

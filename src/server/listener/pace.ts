@@ -4,8 +4,9 @@
  * So once strangers have asked for so much in a turn, nobody without a key is read from in it any more. Then a few
  * connections are read from in each turn, addresses in turn, until nobody waits. Pages, preflights, refusals and calls all count.
  *
- * A turn takes one of the connections that wait to be taken. As long as there are some they come first, since nobody knows
- * yet whose they are; then those that wait are read from (line.ts). Those that have not asked for anything yet have lines and
+ * A turn takes one of the connections that wait to be taken, whatever else it does, and the system has all of them wait in one
+ * line. So as long as there are some they come first, since nobody knows yet whose they are: whoever made such a turn long waits
+ * until there are none. Then those that wait are read from (line.ts). Those that have not asked for anything yet have lines and
  * turns of their own, every second one: a key is shown with a request, and a handshake takes two or three reads before it,
  * none of which is to stand behind what the address's others ask for. Who only opens connections takes no more than that.
  */
@@ -30,6 +31,8 @@ const turnCostMax = 262_144;
 const requestCost = turnCostMax / 64;
 /** So many turns in a row do nothing but take connections. */
 const takingTurnsMax = 15;
+/** A turn that has taken a connection and cost so much is long: eight requests take as long as to take ten connections. */
+const takingTurnCostMax = turnCostMax / 8;
 /** How many are read from again in a turn: at first, and in any case this part of those that wait. */
 const resumedMin = 4;
 const resumedPart = 1 / 16;
@@ -45,6 +48,8 @@ interface Queue {
 // Longer than 80 lines: short acts on one count of the turn, which two functions would only hand to each other.
 export function createPace(): Pace {
   const reading = new Set<Connection>();
+  /** Those of them that have cost something in this turn. */
+  const active = new Set<Connection>();
   const newcomers: Queue = { line: createLine(), resumed: resumedMin };
   const others: Queue = { line: createLine(), resumed: resumedMin };
   /** Whose turn it was last. */
@@ -63,10 +68,12 @@ export function createPace(): Pace {
 
   function turn(): void {
     isDue = false;
+    if (hasTaken && cost + costLater >= takingTurnCostMax) for (const each of active) wait(each);
+    active.clear();
     wasBusy ||= cost >= turnCostMax;
     cost = 0;
     costLater = 0;
-    if (nobodyWaits()) return;
+    if (nobodyWaits()) return void (hasTaken = false);
     if (hasTaken && takingTurns < takingTurnsMax) takingTurns += 1;
     else resumeSome();
     hasTaken = false;
@@ -101,6 +108,7 @@ export function createPace(): Pace {
 
   function stop(connection: Connection): void {
     reading.delete(connection);
+    active.delete(connection);
     connection.wire?.stop();
     handleOf(connection)?.readStop();
     plan();
@@ -126,6 +134,7 @@ export function createPace(): Pace {
   function spend(connection: Connection, bytes: number): void {
     if (connection.hasBroughtKey) return;
     plan();
+    if (reading.has(connection)) active.add(connection);
     if (isGoingOn) {
       costLater += bytes;
       return;
@@ -140,6 +149,7 @@ export function createPace(): Pace {
   return {
     opened(connection) {
       hasTaken = true;
+      plan();
       if (nobodyWaits()) {
         reading.add(connection);
       } else {
@@ -165,6 +175,7 @@ export function createPace(): Pace {
       const line = lineOf(connection);
       if (line !== undefined) resume(connection, line);
       reading.delete(connection);
+      active.delete(connection);
     },
   };
 }
