@@ -15,14 +15,14 @@ function take(line: Line): Connection | undefined {
   return next;
 }
 
-test("addresses are read from in turn, and of each the latest newcomer and the one that waits for longest", () => {
+test("addresses are read from in turn, and of each the latest newcomer and those of both kinds that wait for longest", () => {
   const line = createLine();
   const [a, b] = [[come("a"), come("a"), come("a")], [come("b")]];
   const waited = [come("a"), come("a")];
   for (const each of waited) line.add(each);
   for (const each of [...a, ...b]) line.addFresh(each);
   const order = Array.from({ length: 7 }, () => take(line));
-  expect(order).toEqual([a[2], b[0], waited[0], a[1], waited[1], a[0], undefined]);
+  expect(order).toEqual([a[2], b[0], waited[0], a[0], a[1], waited[1], undefined]);
 });
 
 test("those that left before their turn are passed over, wherever they stood", () => {
@@ -33,7 +33,10 @@ test("those that left before their turn are passed over, wherever they stood", (
     const stay = all.filter((_, i) => (left & (1 << i)) === 0);
     for (const each of all) if (!stay.includes(each)) line.remove(each);
     expect(line.size).toBe(stay.length);
-    expect(Array.from({ length: 7 }, () => take(line)).filter((each) => each !== undefined)).toEqual(stay.toReversed());
+    // The latest, and then two of those that wait for longest.
+    const rest = [...stay];
+    const order = stay.map((_, i) => (i % 3 === 0 ? rest.pop() : rest.shift()));
+    expect(Array.from({ length: stay.length + 1 }, () => take(line))).toEqual([...order, undefined]);
   }
 });
 

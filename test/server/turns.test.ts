@@ -140,3 +140,26 @@ test("nor by others who ask for somewhat less than makes a turn too long", async
   const isReadAgain = () => crowd.every((each, i) => loop.readsOf(each) > (before[i] ?? 0));
   expect(await turnsUntil(loop, isReadAgain, 1_000)).toBeLessThanOrEqual(20);
 });
+
+test("connections that come as fast as others were answered wait here, by their addresses, and not in the system's one line", async () => {
+  const loop = createLoop();
+  let waiting = 300;
+  const asksAndIsFollowed: Read = (pace, connection) => {
+    pace.asked(connection, 0);
+    loop.close(connection);
+    waiting += 1;
+  };
+  const takeOne = () => {
+    if (waiting === 0) return;
+    waiting -= 1;
+    loop.open(asksAndIsFollowed);
+  };
+  await turnsUntil(loop, () => waiting < 10, 1_000, takeOne);
+  expect(waiting).toBeLessThan(10);
+  const asksOnce: Read = (pace, connection) => pace.asked(connection, 0);
+  const newcomer = loop.open(asksOnce, "192.0.2.2");
+  expect(await turnsUntil(loop, () => loop.readsOf(newcomer) > 0, 1_000, takeOne)).toBeLessThanOrEqual(40);
+  // And of their own address nobody is passed over for as long as others come.
+  const neighbour = loop.open(asksOnce);
+  expect(await turnsUntil(loop, () => loop.readsOf(neighbour) > 0, 5_000, takeOne)).toBeLessThanOrEqual(2_500);
+});

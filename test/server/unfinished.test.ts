@@ -192,7 +192,7 @@ test("reports are read eight at a time for each address, take no place meanwhile
 test("calls whose body is yet to come take no place, and one that finds none when its body is whole is refused", async () => {
   await listenWith({ callsMax: 2 });
   const connection = await open(...hello, ...times(2, callWithoutBody(testKey)));
-  await connection.until(() => (listener.connections.count === 1 ? true : undefined));
+  await listener.came(2);
   listener.hang();
   const get = (key: string) =>
     `GET /v1/otp/${"A".repeat(22)} HTTP/1.1\r\nhost: otpd\r\nauthorization: Bearer ${key}\r\n\r\n`;

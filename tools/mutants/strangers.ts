@@ -191,6 +191,24 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/turns.test.ts"],
   },
   {
+    name: "whoever is taken is read from at once",
+    breaks:
+      "a thousand connections that each ask for one thing, and are followed by others, keep everybody's new ones waiting",
+    place: "src/server/listener/pace.ts#createPace.opened",
+    text: `newcomers.line.addFresh(connection);
+      stop(connection);`,
+    replacement: `reading.add(connection);`,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
+    name: "as many are read from while there are more to take",
+    breaks: "connections that come as fast as others were answered keep those of all addresses waiting in one line",
+    place: "src/server/listener/pace.ts#createPace.resumeSome",
+    text: `const areMoreToTake = takingTurns === takingTurnsMax;`,
+    replacement: `const areMoreToTake = false;`,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
     name: "turns that take a connection may be as long as any",
     breaks: "sixty connections that ask for one thing at a time have new connections wait for ten times as long",
     place: "src/server/listener/pace.ts#createPace.turn",
@@ -207,10 +225,18 @@ export const strangerMutants: readonly Mutant[] = [
     suites: ["test/server/turns.test.ts"],
   },
   {
+    name: "the latest newcomer first, always",
+    breaks: "who shares an address with a flood and was not read from at once waits for as long as it lasts",
+    place: "src/server/listener/line.ts#createLine.earliest",
+    text: `return its.fresh[its.gone];`,
+    replacement: `return latest(its);`,
+    suites: ["test/server/turns.test.ts"],
+  },
+  {
     name: "connections that closed while they waited are kept",
     breaks: "whoever opens and closes connections while others wait has each of them kept in memory",
     place: "src/server/listener/line.ts#createLine.leave",
-    text: `if (2 * its.left <= its.fresh.length) return;`,
+    text: `if (2 * (its.gone + its.left) <= its.fresh.length) return;`,
     replacement: `if (its.left >= 0) return;`,
     suites: ["test/server/line.test.ts"],
   },

@@ -1,6 +1,8 @@
 /**
- * Connections that wait to be read from, addresses in turn: of each the latest that was never read from takes turns with the one
- * that waits for longest. One that leaves is forgotten, or at the latest when as many have left as wait.
+ * Connections that wait to be read from, addresses in turn. Of each the latest that was never read from takes turns with those that
+ * wait for longest, of those that were read from before and of those that were not: with the latest alone, whoever was not
+ * read from at once would wait for as long as others come. One that leaves is forgotten, or at the latest when as many have left as
+ * wait.
  */
 import type { Connection } from "./connection.ts";
 
@@ -22,11 +24,12 @@ export interface Line {
 
 /** Those of an address, in the order in which they came. */
 interface Group {
-  /** So many of them have left. */
+  /** The first `gone` of them are no longer here, and `left` of those behind have left. */
   fresh: Connection[];
+  gone: number;
   left: number;
   readonly others: Set<Connection>;
-  isForOthers: boolean;
+  turn: number;
 }
 
 export function createLine(): Line {
@@ -35,22 +38,36 @@ export function createLine(): Line {
 
   function groupOf({ holder }: Connection): Group {
     let its = byAddress.get(holder);
-    if (its === undefined) byAddress.set(holder, (its = { fresh: [], left: 0, others: new Set(), isForOthers: false }));
+    if (its === undefined) byAddress.set(holder, (its = { fresh: [], gone: 0, left: 0, others: new Set(), turn: 0 }));
     return its;
   }
 
   function latest(its: Group): Connection | undefined {
     for (; its.left > 0 && !waiting.has(its.fresh.at(-1) as Connection); its.left -= 1) its.fresh.pop();
-    return its.fresh.at(-1);
+    return freshCount(its) > 0 ? its.fresh.at(-1) : undefined;
+  }
+
+  function earliest(its: Group): Connection | undefined {
+    for (; its.left > 0 && !waiting.has(its.fresh[its.gone] as Connection); its.left -= 1) its.gone += 1;
+    return its.fresh[its.gone];
   }
 
   function leave(its: Group, connection: Connection): void {
     if (its.others.delete(connection)) return;
     if (its.fresh.at(-1) === connection) its.fresh.pop();
+    else if (its.fresh[its.gone] === connection) its.gone += 1;
     else its.left += 1;
-    if (2 * its.left <= its.fresh.length) return;
-    its.fresh = its.fresh.filter((each) => waiting.has(each));
+    if (2 * (its.gone + its.left) <= its.fresh.length) return;
+    its.fresh = its.fresh.filter((each, i) => i >= its.gone && waiting.has(each));
+    its.gone = 0;
     its.left = 0;
+  }
+
+  function choose(its: Group): Connection | undefined {
+    its.turn = (its.turn + 1) % 3;
+    if (its.turn === 1) return latest(its) ?? oldest(its.others);
+    if (its.turn === 2) return oldest(its.others) ?? earliest(its);
+    return earliest(its) ?? oldest(its.others);
   }
 
   return {
@@ -71,13 +88,12 @@ export function createLine(): Line {
       const its = byAddress.get(connection.holder);
       if (!waiting.delete(connection) || its === undefined) return undefined;
       leave(its, connection);
-      if (its.fresh.length + its.others.size === 0) byAddress.delete(connection.holder);
+      if (its.fresh.length - its.gone + its.others.size === 0) byAddress.delete(connection.holder);
       return run;
     },
     next() {
       for (const [address, its] of byAddress) {
-        const next = its.isForOthers ? (oldest(its.others) ?? latest(its)) : (latest(its) ?? oldest(its.others));
-        its.isForOthers = !its.isForOthers;
+        const next = choose(its);
         byAddress.delete(address);
         byAddress.set(address, its);
         return next;
@@ -94,6 +110,10 @@ export function createLine(): Line {
       return waiting.size;
     },
   };
+}
+
+function freshCount({ fresh, gone, left }: Group): number {
+  return fresh.length - gone - left;
 }
 
 function oldest(others: ReadonlySet<Connection>): Connection | undefined {

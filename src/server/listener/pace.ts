@@ -4,11 +4,12 @@
  * So once strangers have asked for so much in a turn, nobody without a key is read from in it any more. Then a few
  * connections are read from in each turn, addresses in turn, until nobody waits. Pages, preflights, refusals and calls all count.
  *
- * A turn takes one of the connections that wait to be taken, whatever else it does, and the system has all of them wait in one
- * line. So as long as there are some they come first, since nobody knows yet whose they are: whoever made such a turn long waits
- * until there are none. Then those that wait are read from (line.ts). Those that have not asked for anything yet have lines and
- * turns of their own, every second one: a key is shown with a request, and a handshake takes two or three reads before it,
- * none of which is to stand behind what the address's others ask for. Who only opens connections takes no more than that.
+ * A turn takes one of the connections that wait to be taken, whatever else it does, and they wait in one line of the system's,
+ * whosever they are. So they come first as long as there are some: none is read from before, and whoever made such a turn
+ * long waits with them. Then those that wait are read from (line.ts), only a few while there are more to take: they had better
+ * wait here, by their addresses. Those that have not asked for anything yet have lines and turns of their own, every second
+ * one: a key is shown with a request, and a handshake takes two or three reads before it, none of which is to stand behind what
+ * the address's others ask for. Who only opens connections takes no more than that.
  */
 import type { Connection } from "./connection.ts";
 import { createLine, type Line } from "./line.ts";
@@ -86,13 +87,14 @@ export function createPace(): Pace {
   }
 
   function resumeSome(): void {
+    const areMoreToTake = takingTurns === takingTurnsMax;
     takingTurns = 0;
-    whose.resumed = wasBusy ? resumedMin : 2 * whose.resumed;
+    whose.resumed = wasBusy || areMoreToTake ? resumedMin : 2 * whose.resumed;
     wasBusy = false;
     const next = whose === others ? newcomers : others;
     if (next.line.size > 0) whose = next;
     const { line, resumed } = whose;
-    let left = Math.max(resumed, Math.ceil(line.size * resumedPart));
+    let left = areMoreToTake ? resumedMin : Math.max(resumed, Math.ceil(line.size * resumedPart));
     for (; left > 0 && costLater < turnCostMax; left -= 1) {
       const connection = line.next();
       if (connection === undefined) return;
@@ -149,13 +151,8 @@ export function createPace(): Pace {
   return {
     opened(connection) {
       hasTaken = true;
-      plan();
-      if (nobodyWaits()) {
-        reading.add(connection);
-      } else {
-        newcomers.line.addFresh(connection);
-        stop(connection);
-      }
+      newcomers.line.addFresh(connection);
+      stop(connection);
     },
     asked(connection, bytes) {
       connection.hasAsked = true;

@@ -72,6 +72,8 @@ export interface Listener {
   hanging(count: number): Promise<void>;
   /** Resolves once so many requests, calls or not, were answered to their end. */
   answered(count: number): Promise<void>;
+  /** Resolves once so many requests have come. */
+  came(count: number): Promise<void>;
   /** Resolves once so many connections are open. */
   open(count: number): Promise<void>;
   /** Stops. Rejects if anything went wrong that callers were told nothing about. Acts that hang are let go before. */
@@ -181,6 +183,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     asked(request) {
       asked += 1;
       connections.asked(request);
+      changed();
     },
     brought(socket) {
       brought += 1;
@@ -300,6 +303,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     },
     hanging: (count) => until(() => hangingNow >= count),
     answered: (count) => until(() => answered >= count),
+    came: (count) => until(() => asked >= count),
     open: (count) => until(() => connections.count === count),
     stop(graceMs = 2_000) {
       holding?.resolve();
