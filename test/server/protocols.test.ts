@@ -2,7 +2,7 @@
  * What is wrong with how a call is wrapped has its protocol's own code: the same as a stock server of connect-node gives it
  * for the same bytes. And what each protocol takes beside the plain: gzip, base64, unknown paths.
  */
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { create, fromBinary, fromJsonString, toBinary, toJsonString } from "@bufbuild/protobuf";
 import { Code } from "@connectrpc/connect";
 import { codeFromString } from "@connectrpc/connect/protocol-connect";
 import { compressionGzip, connectNodeAdapter } from "@connectrpc/connect-node";
@@ -200,6 +200,38 @@ test.each([
     expect.objectContaining({ message: expect.stringContaining(words) }),
   ]);
 });
+
+/** What both ways to write an answer have in common: all but how its message is encoded, and whose call it was. */
+function commonTo({ status, headers, trailers }: WireAnswer) {
+  const own = /^(:|content-type$|date$|x-call-id$)/;
+  const listed = (all: Headers) => [...all].filter(([name]) => !own.test(name)).toSorted();
+  return { status, headers: listed(headers), trailers: listed(new Headers(trailers)) };
+}
+
+test.each<[string, () => string, Record<string, string>]>([
+  ["an answer", () => id, {}],
+  ["a refusal", () => "A".repeat(22), {}],
+  ["a refusal without a key", () => id, { authorization: "" }],
+])(
+  "gRPC in its own encoding, which is answered by hand, is what Connect's handler makes of it: %s",
+  async (...given) => {
+    const [, idOf, more] = given;
+    const message = create(GetOtpRequestSchema, { requestId: idOf() });
+    const inJson = Buffer.from(toJsonString(GetOtpRequestSchema, message));
+    const byHand = await overHttp2(
+      world.url,
+      asked("application/grpc", grpcFrame(toBinary(GetOtpRequestSchema, message)), more),
+    );
+    const byConnect = await overHttp2(world.url, asked("application/grpc+json", grpcFrame(inJson), more));
+    expect(commonTo(byHand)).toEqual(commonTo(byConnect));
+    const held = (body: Buffer) => body.subarray(5, 5 + (body.length > 0 ? body.readUInt32BE(1) : 0));
+    const schema = GetOtpResponseSchema;
+    const fromHand = fromBinary(schema, held(byHand.body));
+    const fromConnect =
+      byConnect.body.length > 0 ? fromJsonString(schema, held(byConnect.body).toString()) : create(schema);
+    expect(fromHand).toEqual(fromConnect);
+  },
+);
 
 describe("gRPC-web as text", () => {
   const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64");

@@ -62,6 +62,14 @@ export const grpcMutants: readonly Mutant[] = [
     suites: ["test/server/protocols.test.ts"],
   },
   {
+    name: "a gRPC client is not told that its call was made before",
+    breaks: "a client takes a repeated answer for a second code",
+    place: "src/server/rpc/codecs.ts#inGrpc",
+    text: `return isReplayed ? { ...answer, trailers`,
+    replacement: `return !isReplayed ? { ...answer, trailers`,
+    suites: ["test/server/protocols.test.ts"],
+  },
+  {
     name: "a refusal of text in binary",
     breaks: "Google's web client cannot read why it was refused",
     place: "src/server/rpc/errors.ts#refusalOn",

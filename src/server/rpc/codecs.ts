@@ -1,8 +1,10 @@
 /**
- * The codecs of the surfaces: a whole message becomes a call's request, and its result the answer. REST needs no more than
- * JSON. gRPC, gRPC-web and Connect are Connect's own handlers' to speak; but a message is read here, once, whichever surface
- * it came by, so that a fault in it has our words and its protocol's code. Connect's handler gets an empty one in its place.
+ * The codecs of the surfaces: a whole message becomes a call's request, and its result the answer. REST needs no more
+ * than JSON, and gRPC in its own encoding one frame. All else of gRPC, gRPC-web and Connect are Connect's own
+ * handlers' to speak; but a message is read here, once, whichever surface it came by, so that a fault in it has our
+ * words and its protocol's code. Connect's handler gets an empty one in its place.
  */
+import { create, toBinary } from "@bufbuild/protobuf";
 import {
   createConnectRouter,
   createContextKey,
@@ -30,7 +32,7 @@ import {
   type Fields,
 } from "./decoding.ts";
 import { codeSaid, httpStatus, refusalOn, restError, toConnectError } from "./errors.ts";
-import { asText, emptyBody, unwrap } from "./frames.ts";
+import { asText, emptyBody, frameOf, unwrap } from "./frames.ts";
 import type { Message, Perform } from "./handlers.ts";
 import type { Routed } from "./routes.ts";
 
@@ -47,6 +49,13 @@ export interface Codecs {
 /** Marks what an earlier call with the same `Idempotency-Key` was answered. */
 const replayedHeader = "idempotency-replayed";
 const jsonHeaders = { "content-type": "application/json" };
+/** The media types of gRPC's plainest messages, which need nothing of Connect. */
+const binaryGrpc = new Set(["application/grpc", "application/grpc+proto"]);
+const grpcOk = {
+  status: 200,
+  headers: { "content-type": "application/grpc+proto" },
+  trailers: { "grpc-status": "0" },
+};
 
 const writers = new Map(OtpService.methods.map(({ name, output }) => [name, createJsonWriter(output)]));
 
@@ -85,7 +94,9 @@ export function createCodecs(perform: Perform, messageBytesMax: number): Codecs 
       if (surface === "connect" && request.method === "GET") return overConnect(call, routed, request);
       const message = unwrap(surface, request.headers, body, messageBytesMax);
       const read = message.ok ? decode(handler.method, encodedBy(type), message.value) : message;
-      return read.ok ? overConnect(call, routed, request, read.value) : refuseOn(routed, call, read.refusal);
+      if (!read.ok) return refuseOn(routed, call, read.refusal);
+      if (!binaryGrpc.has(type)) return overConnect(call, routed, request, read.value);
+      return inGrpc(call, routed, await perform(call, read.value));
     },
   };
 }
@@ -102,6 +113,15 @@ function inJson({ isReplayed }: Call, rpc: string, result: Result<Fields>): Send
     ? { status: 200, headers: jsonHeaders, body: writers.get(rpc)?.(result.value) ?? "" }
     : restError(result.refusal);
   return isReplayed ? { ...answer, headers: { ...answer.headers, [replayedHeader]: "true" } } : answer;
+}
+
+/** The same as gRPC has it. Connect's handler would take as long for that as the rest of a call's way in and out. */
+function inGrpc({ isReplayed }: Call, { handler, surface, type }: Routed, result: Result<Fields>): Sendable {
+  const { output } = handler.method;
+  const answer: Sendable = result.ok
+    ? { ...grpcOk, body: frameOf(0, toBinary(output, create(output, result.value))) }
+    : refusalOn(surface, type, result.refusal);
+  return isReplayed ? { ...answer, trailers: { ...answer.trailers, [replayedHeader]: "true" } } : answer;
 }
 
 /** What Connect calls. Only here is a refusal thrown, since that is how Connect takes one. */
