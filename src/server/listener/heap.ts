@@ -9,6 +9,8 @@ import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 /** What the young part comes to within seconds of ordinary load: 16 MiB for each half, and the bound of other versions. */
 const youngBytesMax = 33_554_432;
 const lookMs = 250;
+/** By how much the young part grows at a time, as V8 has it. */
+const youngGrowthFactor = 2;
 /** So much may the old part grow, in percent of what was in use, before it is collected. */
 const oldGrowthPercent = 20;
 
@@ -21,11 +23,13 @@ const idleLookMs = 1_000;
  */
 export function boundHeap(isIdle: () => boolean): void {
   setFlagsFromString(`--heap-growing-percent=${oldGrowthPercent}`);
+  let factor = youngGrowthFactor;
   const looking = setInterval(() => {
     const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space");
-    if (young !== undefined && young.space_size < youngBytesMax) return;
-    setFlagsFromString("--semi-space-growth-factor=1");
-    clearInterval(looking);
+    // A collection at rest makes it small again: held there, it would be collected for every few calls.
+    const next = young !== undefined && young.space_size < youngBytesMax ? youngGrowthFactor : 1;
+    if (next !== factor) setFlagsFromString(`--semi-space-growth-factor=${next}`);
+    factor = next;
   }, lookMs);
   looking.unref();
   const waiting = setInterval(() => {
