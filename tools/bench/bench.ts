@@ -4,7 +4,8 @@
  *
  *   npm run bench -- --quick              less of everything, in a few minutes
  *   npm run bench -- --only growth        one section of those below; may be given several times
- *   npm run bench -- --only growth --rows 10000000       beside so many pending verifications at most
+ *   npm run bench -- --only growth --rows 10000000       beside few pending verifications, and so many; may be given several times
+ *   npm run bench -- --rounds 15          so many turns
  *   npm run bench -- --without peer       leaves out better-auth (which is installed from npm on demand), or postgres
  *   npm run bench -- --write              puts the tables into docs/capacity.md
  *
@@ -43,24 +44,30 @@ const { values } = optionsOf(import.meta.filename, {
   options: {
     only: { type: "string", multiple: true },
     without: { type: "string", multiple: true, default: [] },
-    rows: { type: "string" },
+    rows: { type: "string", multiple: true },
+    rounds: { type: "string" },
     quick: { type: "boolean", default: false },
     smoke: { type: "boolean", default: false },
     write: { type: "boolean", default: false },
   },
 });
 const chosenEffort: Effort = values.smoke ? efforts.smoke : values.quick ? efforts.quick : efforts.full;
-const rows = Number(values.rows ?? chosenEffort.sizes.at(-1));
-if (!(rows > 0)) misused("--rows is a number of pending verifications");
-const effort: Effort = { ...chosenEffort, sizes: [...chosenEffort.sizes.filter((size) => size < rows), rows] };
+const rows = values.rows?.map(Number) ?? chosenEffort.sizes.slice(1);
+if (!rows.every((each) => each > 0)) misused("--rows is a number of pending verifications");
+const rounds = Number(values.rounds ?? chosenEffort.rounds);
+if (!(rounds >= 1)) misused("--rounds is a number of turns");
+const sizes = [...chosenEffort.sizes.slice(0, 1), ...rows].toSorted((a, b) => a - b);
+const effort: Effort = { ...chosenEffort, sizes, rounds };
 const chosen = values.only ?? Object.keys(sections);
 const without = { peer: values.without.includes("peer"), postgres: values.without.includes("postgres") };
 const isWhole =
   values.only === undefined &&
   values.without.length === 0 &&
   values.rows === undefined &&
+  values.rounds === undefined &&
   chosenEffort === efforts.full;
-if (values.write && !isWhole) misused("--write takes the whole run, without --only, --without or --quick");
+if (values.write && !isWhole)
+  misused("--write takes the whole run, without --only, --without, --rows, --rounds or --quick");
 const unknown = chosen.find((name) => sections[name] === undefined);
 if (unknown !== undefined) misused(`there is no section ${unknown}, only ${Object.keys(sections).join(", ")}`);
 

@@ -1,10 +1,9 @@
 /**
- * Databases with many pending verifications. Real sends, made by the running service, are multiplied row by row with
- * fresh random ids, so that a million of them take half a minute; a table that grows with sends and is not multiplied is
+ * Databases with many pending verifications. Real sends, made by the running service, are multiplied by statements of
+ * SQLite's own with fresh random ids; a table that grows with sends and is not multiplied is
  * an error. Then their time is set to end a day later than it would: no sweep comes by while they are measured.
  */
 import type { Database } from "better-sqlite3";
-import { randomFillSync } from "node:crypto";
 import { copyFileSync } from "node:fs";
 import { inDatabase } from "../../../test/support/databases/rows.ts";
 
@@ -35,8 +34,6 @@ const ends: readonly { readonly table: string; readonly column: string }[] = [
 /** Tables whose rows are of a tenant, a day, a minute or 10,000 numbers, and not of a verification. */
 const bounded = /^(api_keys|clock|counters|destinations|guesses|key_origins|master_keys|prefix\w*|sqlite_\w+|tenants)$/;
 const dayMs = 86_400_000;
-
-type Value = string | number | Buffer | null;
 
 /** Rows of each table, and bytes of each table with its indexes, in whole pages. */
 export interface Census {
@@ -83,18 +80,16 @@ export function multiply(from: string, to: string, real: number, count: number):
   copyFileSync(from, to);
   inDatabase(to, (db) => {
     // A crash loses the file, and nothing else.
-    for (const pragma of ["journal_mode = MEMORY", "synchronous = OFF", "cache_size = -2000000"]) db.pragma(pragma);
-    const families = familiesOf(db);
-    const inserts = linked.map((link) => ({ insert: inserter(db, link.table, link.column), owned: link.to }));
+    for (const pragma of ["journal_mode = MEMORY", "synchronous = OFF", "cache_size = -4000000"]) db.pragma(pragma);
+    const indexes = indexesOf(db);
     db.transaction(() => {
-      for (let i = real; i < count; i += 1) {
-        const family = families[i % families.length] as Family;
-        const owner = { id: fresh(family.id), phone_index: fresh(family.phone_index) };
-        for (const [t, { insert, owned }] of inserts.entries()) {
-          for (const row of family.rows[t] ?? []) insert(row, owner[owned], owner.phone_index);
-        }
-      }
+      nameOwners(db, real, count);
+      for (const { name } of indexes) db.exec(`DROP INDEX ${name}`);
+      for (const link of linked) copyRows(db, link);
+      // From all rows at once, which is sorting instead of seeking a place for each.
+      for (const { sql } of indexes) db.exec(sql);
     })();
+    db.exec("DROP TABLE temp.owners");
     db.pragma("journal_mode = WAL");
   });
   const after = census(to);
@@ -109,6 +104,47 @@ export function multiply(from: string, to: string, real: number, count: number):
   }
 }
 
+/** The indexes of linked tables that are not part of a table itself. */
+function indexesOf(db: Database): { name: string; sql: string }[] {
+  const all = db
+    .prepare<[], { name: string; sql: string; tbl_name: string }>(
+      `SELECT name, sql, tbl_name FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL`,
+    )
+    .all();
+  return all.filter(({ tbl_name: of }) => linked.some(({ table }) => table === of));
+}
+
+/** Names the verifications that are to be made, and after which of the real ones. */
+function nameOwners(db: Database, real: number, count: number): void {
+  db.exec("CREATE TEMP TABLE owners (of_id BLOB, of_phone_index BLOB, id BLOB, phone_index BLOB)");
+  db.prepare(
+    `WITH RECURSIVE nth (n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM nth WHERE n < ?)
+     INSERT INTO temp.owners
+     SELECT v.id, v.phone_index, randomblob(length(v.id)), randomblob(length(v.phone_index))
+     FROM nth CROSS JOIN verifications AS v LIMIT ?`,
+  ).run(Math.ceil(count / real), count - real);
+}
+
+/** Makes a row for each owner like those that its model has: it is the owner's, and what was random in it is so again. */
+function copyRows(db: Database, { table, column, to }: Linked): void {
+  const columns = columnsOf(db, table);
+  const another = (name: string): string => {
+    // What began with the old owner's name begins with the new one's.
+    if (name === column) return `CAST(o.${to} || substr(s.${name}, length(o.${to}) + 1) AS BLOB)`;
+    if (name === "phone_index") return "o.phone_index";
+    return random.has(name) ? `iif(s.${name} IS NULL, NULL, randomblob(length(s.${name})))` : `s.${name}`;
+  };
+  db.exec(`
+    CREATE TEMP TABLE models AS SELECT * FROM ${table};
+    ALTER TABLE temp.models ADD COLUMN owned_by BLOB;
+    UPDATE temp.models SET owned_by = substr(${column}, 1, (SELECT length(${to}) FROM temp.owners LIMIT 1));
+    CREATE INDEX temp.models_owned_by ON models (owned_by);
+    INSERT INTO ${table} (${columns.join(", ")})
+    SELECT ${columns.map(another).join(", ")} FROM temp.owners AS o CROSS JOIN temp.models AS s ON s.owned_by = o.of_${to};
+    DROP TABLE temp.models;
+  `);
+}
+
 /**
  * Deletes what cycles have written since `postpone`: all that lapses within half a day, or has ended. They bring no
  * Idempotency-Key, whose rows are not to be found by their verification.
@@ -117,77 +153,37 @@ export function trim(path: string): void {
   inDatabase(path, (db) => {
     const limit = Date.now() + dayMs / 2;
     const found = db
-      .prepare<[number], { id: Buffer; phone_index: Buffer }>(
-        `SELECT id, phone_index FROM verifications WHERE end_ms IS NOT NULL
-         UNION ALL SELECT id, phone_index FROM verifications WHERE end_ms IS NULL AND expire_ms < ?`,
+      .prepare<[number], Ended>(
+        `SELECT id, phone_index, create_ms FROM verifications WHERE end_ms IS NOT NULL
+         UNION ALL SELECT id, phone_index, create_ms FROM verifications WHERE end_ms IS NULL AND expire_ms < ?`,
       )
       .all(limit);
     const statements = linked
       .filter(({ table }) => table !== "idempotency")
       .map(({ table, column, to }) => ({
         to,
-        run: db.prepare(`DELETE FROM ${table} WHERE ${column} >= ? AND ${column} <= ?`),
+        // Messages are found by when their verification was opened: by its id alone all of them would be looked at.
+        run: db.prepare(
+          `DELETE FROM ${table} WHERE ${table === "messages" ? "opened_ms = @create_ms AND" : ""} ${column} >= @from AND ${column} <= @to`,
+        ),
       }));
     db.transaction(() => {
       for (const owner of found) {
-        for (const { to, run } of statements) run.run(owner[to], Buffer.concat([owner[to], Buffer.of(0xff)]));
+        const { create_ms } = owner;
+        for (const { to, run } of statements) {
+          run.run({ from: owner[to], to: Buffer.concat([owner[to], Buffer.of(0xff)]), create_ms });
+        }
       }
     }).immediate();
   });
 }
 
-/** A verification and all that belongs to it. */
-interface Family extends Record<Linked["to"], Buffer> {
-  /** Rows of each of the linked tables. */
-  readonly rows: readonly (readonly Value[])[][];
-}
-
-function familiesOf(db: Database): Family[] {
-  const owners = db.prepare<[], Pick<Family, Linked["to"]>>(`SELECT id, phone_index FROM verifications`).all();
-  const byOwner = linked.map(({ table, column, to }) => {
-    const bytes = owners[0]?.[to].length;
-    const place = columnsOf(db, table).indexOf(column);
-    const rows = db.prepare<[], Value[]>(`SELECT * FROM ${table}`).raw().all();
-    return { to, rows: Map.groupBy(rows, (row) => keyOf((row[place] as Buffer).subarray(0, bytes))) };
-  });
-  return owners.map((owner) => ({ ...owner, rows: byOwner.map(({ to, rows }) => rows.get(keyOf(owner[to])) ?? []) }));
-}
-
-/** Makes the insert of a row like another: it belongs to a new owner, and what was random in it is so again. */
-function inserter(db: Database, table: string, link: string) {
-  const columns = columnsOf(db, table);
-  const statement = db.prepare(`INSERT INTO ${table} VALUES (${columns.map(() => "?").join(", ")})`);
-  const [linkAt, phoneAt] = [columns.indexOf(link), columns.indexOf("phone_index")];
-  const randomAt = columns.flatMap((column, i) => (random.has(column) ? [i] : []));
-  return (like: readonly Value[], owner: Buffer, phoneIndex: Buffer): void => {
-    const row = [...like];
-    for (const i of randomAt) row[i] = fresh(row[i] as Buffer);
-    // What began with the old owner's name begins with the new one's.
-    row[linkAt] = Buffer.concat([owner, (row[linkAt] as Buffer).subarray(owner.length)]);
-    if (phoneAt >= 0) row[phoneAt] = phoneIndex;
-    statement.run(row);
-  };
+/** A verification of a cycle. */
+interface Ended extends Record<Linked["to"], Buffer> {
+  readonly create_ms: number;
 }
 
 function columnsOf(db: Database, table: string): string[] {
   const found = db.prepare<[], { name: string }>(`SELECT name FROM pragma_table_info('${table}')`).all();
   return found.map(({ name }) => name);
-}
-
-const pool = Buffer.alloc(65_536);
-let poolAt = pool.length;
-
-/** As many random bytes. */
-function fresh({ length }: Buffer): Buffer {
-  if (poolAt + length > pool.length) {
-    randomFillSync(pool);
-    poolAt = 0;
-  }
-  const bytes = Buffer.from(pool.subarray(poolAt, poolAt + length));
-  poolAt += length;
-  return bytes;
-}
-
-function keyOf(bytes: Buffer): string {
-  return bytes.toString("latin1");
 }

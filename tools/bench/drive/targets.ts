@@ -11,6 +11,7 @@ import { createSystem } from "../../../src/system.ts";
 import { startPostgres, type PostgresServer } from "../../../test/support/databases/postgres.ts";
 import type { BetterAuthOptions } from "../servers/better-auth-server.ts";
 import { openGrpcCalls } from "./grpc.ts";
+import { fromClone } from "./installed.ts";
 import { openClient, type Client, type CodeBox, type Lane } from "./load.ts";
 import { randomPhone, userPhone } from "./phones.ts";
 import { pinServer, startServer, type Server } from "./processes.ts";
@@ -78,7 +79,7 @@ export function prepareSqlite({ folder }: Place, name: string): Promise<Prepared
   return prepare(`file:${join(folder, `${name}.db`)}`);
 }
 
-/** Starts the service on a database. */
+/** Starts the service on a database, with what `npm start` gives Node. */
 export function startService(
   { folder, codes }: Place,
   { url }: Prepared,
@@ -87,7 +88,8 @@ export function startService(
   nodeArgs: readonly string[] = [],
 ): Promise<Server> {
   const given: ServiceOptions = { codes: codes.path, ...options };
-  return startServer(folder, "service.ts", [JSON.stringify(given)], { ...productionEnv(url), ...env }, nodeArgs);
+  const all = [...fromClone().nodeArgs, ...nodeArgs];
+  return startServer(folder, "service.ts", [JSON.stringify(given)], { ...productionEnv(url), ...env }, all);
 }
 
 /** The send of a cycle over REST; resolves with the request_id. */
