@@ -54,10 +54,10 @@ const { values } = optionsOf(import.meta.filename, {
 const chosenEffort: Effort = values.smoke ? efforts.smoke : values.quick ? efforts.quick : efforts.full;
 const rows = values.rows?.map(Number) ?? chosenEffort.sizes.slice(1);
 if (!rows.every((each) => each > 0)) misused("--rows is a number of pending verifications");
-const rounds = Number(values.rounds ?? chosenEffort.rounds);
-if (!(rounds >= 1)) misused("--rounds is a number of turns");
+const turns = Number(values.rounds ?? chosenEffort.rounds);
+if (!(turns >= 1)) misused("--rounds is a number of turns");
 const sizes = [...chosenEffort.sizes.slice(0, 1), ...rows].toSorted((a, b) => a - b);
-const effort: Effort = { ...chosenEffort, sizes, rounds };
+const effort: Effort = { ...chosenEffort, sizes, rounds: turns };
 const chosen = values.only ?? Object.keys(sections);
 const without = { peer: values.without.includes("peer"), postgres: values.without.includes("postgres") };
 const isWhole =

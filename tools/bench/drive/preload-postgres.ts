@@ -58,19 +58,16 @@ async function indexesOf(
   schema: string,
   table: string,
 ): Promise<{ drop: string; add: string }> {
-  const found = await server.run(
-    `SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS index,
-       c.conname AS key, pg_get_constraintdef(c.oid) AS definition
+  const of = `ALTER TABLE ${schema}.${table}`;
+  const [found] = await server.run(
+    `SELECT
+       string_agg(coalesce('${of} DROP CONSTRAINT ' || c.conname, 'DROP INDEX ' || i.indexrelid::regclass), '; ') AS drop,
+       string_agg(coalesce('${of} ADD CONSTRAINT ' || c.conname || ' ' || pg_get_constraintdef(c.oid),
+         pg_get_indexdef(i.indexrelid)), '; ') AS add
      FROM pg_index AS i LEFT JOIN pg_constraint AS c ON c.conindid = i.indexrelid AND c.contype = 'p'
      WHERE i.indrelid = '${schema}.${table}'::regclass`,
   );
-  const of = `ALTER TABLE ${schema}.${table}`;
-  return {
-    drop: found.map(({ name, key }) => (key ? `${of} DROP CONSTRAINT ${key}` : `DROP INDEX ${name}`)).join("; "),
-    add: found
-      .map(({ index, key, definition }) => (key ? `${of} ADD CONSTRAINT ${key} ${definition}` : index))
-      .join("; "),
-  };
+  return { drop: String(found?.["drop"]), add: String(found?.["add"]) };
 }
 
 /** What stands in a column of a copy. The same of the same in every table, so that rows still belong together. */
