@@ -41,6 +41,8 @@ export interface Telemetry {
   providerCall(provider: string, outcome: SendOutcome, durationMs: number, channel: Channel): void;
   /** A provider is not called any more, since it failed too often; or is called again. */
   breaker(provider: string, isClosed: boolean, channel: Channel): void;
+  /** A genuine report is on no message of ours. Of its reference, which may be anything, three characters are told. */
+  unmatchedReport(provider: string, reference: string): void;
   /** A failure whose cause no caller was told. */
   fault(where: string, error: unknown, callId?: string): void;
   /** The pumping guard blocked a prefix, or would have if it were not to observe only. */
@@ -92,6 +94,13 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     breaker(provider, isClosed, channel) {
       if (isClosed) log.info({ provider, channel }, "the provider is called again");
       else log.warn({ provider, channel }, "the provider failed too often and is left alone until a trial succeeds");
+    },
+    unmatchedReport(provider, reference) {
+      const shown = `${reference.slice(0, 3).replaceAll(/[^A-Za-z0-9_.-]/g, "?")}…`;
+      log.warn(
+        { provider, reference: shown, length: reference.length },
+        "a genuine report is on no message of ours: its reference is not what messages are sent with, or the message is forgotten",
+      );
     },
     fault(where, error, callId) {
       log.error({ where, call_id: callId, error: describe(error) }, "fault");

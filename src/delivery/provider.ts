@@ -58,6 +58,10 @@ export type ReportReading =
   | { readonly kind: "forged" }
   | { readonly kind: "irrelevant" };
 
+/** What a request to report came to. `unmatched`: it is genuine, and on no message of ours; `ignored`: it says nothing of one. */
+export const reportOutcomes = ["matched", "unmatched", "ignored", "refused"] as const;
+export type ReportOutcome = (typeof reportOutcomes)[number];
+
 export interface Provider {
   /** Its name in configuration, logs and metrics, such as "console". */
   readonly name: string;

@@ -38,11 +38,14 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
     providersOf: (channel) => providersOf(channel).map(({ name }) => name),
     nudge,
   });
-  const reports = createReportPages(
-    base.providers,
-    takeReport,
-    createSpeak({ ...base, tenantOf: base.tenants.tenantOf }),
-  );
+  const reports = createReportPages(base.providers, {
+    noteReport: takeReport,
+    speak: createSpeak({ ...base, tenantOf: base.tenants.tenantOf }),
+    onReport(provider, outcome, reference = "") {
+      metrics?.report(provider, outcome);
+      if (outcome === "unmatched") base.telemetry.unmatchedReport(provider, reference);
+    },
+  });
   const demo = config.demo
     ? (await import("../server/pages/demo.ts")).createDemo({
         inbox: base.inbox,

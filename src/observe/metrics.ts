@@ -7,6 +7,7 @@
  */
 import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { reportOutcomes, type ReportOutcome } from "../delivery/provider.ts";
 import type { Channel } from "../otp/channel.ts";
 import type { VerifyResult } from "../otp/decisions.ts";
 import type { TryOutcome } from "../otp/endpoint.ts";
@@ -49,6 +50,8 @@ export interface Metrics {
   verifyDecided(decided: VerifyResult, tenant: string): void;
   /** A provider was called, at `startMs`. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant): void;
+  /** A request to report has come, or a report in one. */
+  report(provider: string, outcome: ReportOutcome): void;
   /** A provider has a message, or may have it, which costs so many millionths of a currency. */
   cost(provider: string, channel: Channel, currency: string, amount: number): void;
   /** A batch of acts was committed, or has failed. */
@@ -91,6 +94,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     help: "What messages cost that providers have taken or may have, by the prices file, in units of its currency.",
     labels: ["provider", "channel", "currency"],
   });
+  const reports = counters(registry, {
+    name: "otp_provider_reports_total",
+    help: "Reports of providers: on a message of ours (matched) or none (unmatched), ignored, or refused as not genuine.",
+    labels: ["provider", "outcome"],
+  });
   const readGauges = gaugesOf(registry, options);
   return {
     ...calls,
@@ -102,9 +110,13 @@ export function createMetrics(options: MetricsOptions): Metrics {
       providers.called(provider, outcome, durationMs, job, startMs);
       if (outcome.kind === "accepted" || outcome.kind === "ambiguous") handedOver(provider, outcome, job);
     },
+    report: (provider, outcome) => reports(provider, outcome).add(),
     cost: (provider, channel, currency, amount) => costs(provider, channel, currency).add(amount / 1e6),
     async render() {
-      for (const { name, channel } of options.providers) providers.begin(name, channel);
+      for (const { name, channel } of options.providers) {
+        providers.begin(name, channel);
+        for (const outcome of reportOutcomes) reports(name, outcome);
+      }
       await readGauges();
       const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);
       return { type: registry.contentType, body: `${own}\n${process}` };

@@ -18,18 +18,24 @@ export interface ReportsOptions {
   readonly nudge: () => void;
 }
 
-/** Makes the function that takes a report. A report on an unknown message changes nothing. Safe to repeat. */
+/**
+ * Makes the function that takes a report, and tells whether it is on a message of ours. One on an unknown message changes
+ * nothing. Safe to repeat.
+ */
 export function createTakeReport(options: ReportsOptions) {
   const { store, keys, providersOf, phoneOf, nudge } = options;
-  return async function takeReport(provider: string, report: Report): Promise<void> {
+  return async function takeReport(provider: string, report: Report): Promise<boolean> {
+    let isKnown = false;
     const { providerMessageId, delivery, detail } = report;
     const facts = { provider, providersOf, providerMessageId, delivery, detail };
     for (const { id, copy } of readReference(keys, report.reference)) {
       const settled = await store.settleMessage({ verificationId: id, copy }, phoneOf, (view) =>
         decideReport(view, facts),
       );
+      isKnown ||= settled !== undefined;
       const isNextOwed = (settled?.verification.fallback?.dueMs ?? null) !== null;
       if (settled?.message.delivery === "QUEUED" || isNextOwed) nudge();
     }
+    return isKnown;
   };
 }

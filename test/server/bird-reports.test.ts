@@ -15,13 +15,15 @@ import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
-import { configOf, createTestTelemetry, temporaryFolder } from "../support/service/world.ts";
+import { configOf, createTestTelemetry, temporaryFolder, type Observation } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 let folder: string;
 let farEnd: FarEnd;
 let service: RunningService;
 let key: string;
+const observed: Observation[] = [];
+const system = createManualSystem();
 const url = () => `http://127.0.0.1:${service.port}`;
 
 beforeAll(async () => {
@@ -35,7 +37,6 @@ beforeAll(async () => {
     // An answer tells what came of the message, however slow the machine is.
     OTP_SEND_WAIT_MS: "10000",
   });
-  const system = createManualSystem();
   const bird = createBirdProvider({
     apiKey: "bk_eu1_secret",
     originator: "Acme",
@@ -48,7 +49,7 @@ beforeAll(async () => {
   });
   service = await startService(config, {
     system,
-    telemetry: createTestTelemetry([]),
+    telemetry: createTestTelemetry(observed),
     print: () => {},
     providers: [bird],
   });
@@ -119,6 +120,29 @@ describe("a report of Bird's", () => {
     expect(await post({ type: "sms.failed", data: { sms_id: "sms_1", metadata: null } })).toBe(200);
     expect(await post({ type: "sms.teleported", data: { sms_id: "sms_1", metadata } })).toBe(200);
     expect(await seen(request_id)).toEqual(before);
+  });
+
+  test("leaves a trace where it matches nothing, with no more of its reference than three characters", async () => {
+    const { metadata } = await send();
+    const count = async (outcome: string) => {
+      const text = await (await fetch(`${url()}/metrics`)).text();
+      return Number(
+        new RegExp(`^otp_provider_reports_total\\{.*outcome="${outcome}".*\\} (\\d+)$`, "m").exec(text)?.[1],
+      );
+    };
+    const outcomes = ["matched", "unmatched", "ignored", "refused"];
+    const before = await Promise.all(outcomes.map(count));
+    observed.length = 0;
+    await post({ type: "sms.delivered", data: { sms_id: "sms_1", metadata } });
+    await post({ type: "sms.failed", data: { sms_id: "sms_1", metadata: { reference: "+31612345678" } } });
+    await post({ type: "sms.teleported", data: { sms_id: "sms_1", metadata } });
+    await fetch(`${url()}/webhooks/bird`);
+    system.advance(1_000);
+    const after = await Promise.all(outcomes.map(count));
+    expect(after.map((each, i) => each - (before[i] ?? 0))).toEqual([1, 1, 1, 1]);
+    expect(observed.filter(({ event }) => event === "unmatchedReport")).toEqual([
+      { event: "unmatchedReport", with: ["bird", "+31612345678"] },
+    ]);
   });
 
   test("that is forged is refused, and changes nothing", async () => {

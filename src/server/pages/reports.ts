@@ -3,16 +3,23 @@
  * signature is what counts. A genuine report is answered 200 whatever it says, since a provider would only repeat it. A call
  * whose key was pressed asks here what it says, and is told the code: only a genuine request is.
  */
-import { reportPath, type OutgoingMessage, type Provider } from "../../delivery/provider.ts";
+import { reportPath, type OutgoingMessage, type Provider, type ReportOutcome } from "../../delivery/provider.ts";
 import type { Report } from "../../otp/message.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 
+export interface ReportPageOptions {
+  /** Takes a report, and tells whether it is on a message of ours. */
+  readonly noteReport: (provider: string, report: Report) => Promise<boolean>;
+  readonly speak: (reference: string) => Promise<OutgoingMessage | undefined>;
+  /** Called with each request or report; with its reference where it matches nothing. */
+  readonly onReport: (provider: string, outcome: ReportOutcome, reference?: string) => void;
+}
+
 /** Makes the pages for all providers that report. */
 export function createReportPages(
   providers: readonly Provider[],
-  noteReport: (provider: string, report: Report) => Promise<void>,
-  speak: (reference: string) => Promise<OutgoingMessage | undefined>,
+  { noteReport, speak, onReport }: ReportPageOptions,
 ): PagesByPath {
   const byPath = new Map<string, Page>();
   for (const provider of providers) {
@@ -24,6 +31,7 @@ export function createReportPages(
       async answer({ method, target, headers, body }) {
         const reading = await provider.readReport?.({ method, target, headers, body });
         if (reading === undefined || reading.kind === "forged") {
+          onReport(provider.name, "refused");
           return refuse("API_KEY_INVALID", { message: "The signature is not valid." });
         }
         if (reading.kind === "greeted") return ok({ type: "text/plain", body: reading.challenge });
@@ -32,8 +40,12 @@ export function createReportPages(
           // The code is over, or was never called out: there is nothing to say.
           return message === undefined ? refuse("REQUEST_NOT_FOUND") : ok(reading.answer(message));
         }
+        if (reading.kind === "irrelevant") onReport(provider.name, "ignored");
         if (reading.kind === "genuine") {
-          for (const report of reading.reports) await noteReport(provider.name, report);
+          for (const report of reading.reports) {
+            const isKnown = await noteReport(provider.name, report);
+            onReport(provider.name, isKnown ? "matched" : "unmatched", report.reference);
+          }
         }
         return { ok: true, value: { type: "application/json", body: "{}" } };
       },

@@ -67,6 +67,7 @@ export function createTestTelemetry(observed: Observation[]): Telemetry {
     turnedAwayRest: tell("turnedAwayRest"),
     providerCall: tell("providerCall"),
     breaker: tell("breaker"),
+    unmatchedReport: tell("unmatchedReport"),
     fault: tell("fault"),
     tripped: tell("tripped"),
     clockJump: tell("clockJump"),

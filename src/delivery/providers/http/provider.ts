@@ -125,5 +125,7 @@ function sampleFinding(options: HttpOptions): Finding {
     return `${name}: ${name === "authorization" && declaration.auth?.kind === "basic" ? `Basic ${mask}` : value}`;
   });
   const parts = [`${method} ${url.href}`, ...shown, ...(body === undefined ? [] : [body])];
-  return { ok: true, sentence: `A message to ${declaration.name} is ${parts.join(" | ")} .` };
+  const { name } = declaration;
+  const untried = `It was not called: otpd providers try ${name} does so.`;
+  return { ok: true, sentence: `A message to ${name} is ${parts.join(" | ")} . ${untried}` };
 }
