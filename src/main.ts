@@ -6,6 +6,7 @@ import { OtpService } from "../gen/otp/v1/otp_service_pb.ts";
 import { readCertificate } from "./config/certificate.ts";
 import type { Config } from "./config/config.ts";
 import type { Worker } from "./delivery/worker.ts";
+import { openAdmin, type OpenedAdmin } from "./main/operators.ts";
 import { banner, firstKeys } from "./main/first-start.ts";
 import {
   createProviders,
@@ -23,7 +24,7 @@ import { createMessageWorker, createRecurring } from "./main/workers.ts";
 import { createTracing } from "./observe/tracing.ts";
 import { slotsUnder } from "./otp/idempotency.ts";
 import { boundHeap } from "./server/listener/heap.ts";
-import { startServer, type RunningServer } from "./server/listener/server.ts";
+import { startServer, type Address, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
 import { openRpcBudgets, withOpenRpcs, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
 import { createOwnKeys } from "./service/api-keys.ts";
@@ -35,6 +36,8 @@ import type { Telemetry } from "./telemetry.ts";
 export interface RunningService {
   readonly host: string;
   readonly port: number;
+  /** Where operators are served; undefined where they are not. */
+  readonly admin: Address | undefined;
   /** Reads the TLS certificate again, and keeps the old one if the new one is no good. */
   reload(): void;
   /** Answers what is under way, refuses what is new, puts everything away. Within 10 s. */
@@ -56,6 +59,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
   const tracing = createTracing(OtpService.typeName);
   const providers = await createProviders(config, dependencies, tracing);
   let worker: Worker | undefined;
+  let admin: OpenedAdmin | undefined;
   const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, () => worker?.nudge());
   const { store, readiness } = watched;
   try {
@@ -76,6 +80,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
     const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages });
     const health = createHealth([OtpService.typeName]);
+    admin = await openAdmin(base, shareOf, dependencies.version ?? "");
     const server = await startServer({
       handler: withOpenRpcs(calls.gateway, await openRpcs(base, health, shareOf)),
       connections,
@@ -84,25 +89,31 @@ export async function startService(config: Config, dependencies: Dependencies): 
       readCertificate: tls && (() => readCertificate(tls)),
       onBound: async (address) => {
         // The first keys are made last: those of a start that then failed would never be shown.
-        const demoUrl = demo?.open(address);
-        if (isDevelopment(config)) print(banner(address, await firstKeys(store, system), config, demoUrl));
+        const keysMade = isDevelopment(config) ? await firstKeys(store, system) : undefined;
+        const also = { demoUrl: demo?.open(address), admin: admin?.address };
+        if (isDevelopment(config)) print(banner(address, keysMade, config, also));
       },
       onFault: onFault("server"),
     });
-    boundHeap(() => connections.count === 0);
+    const adminServer = admin;
+    boundHeap(() => connections.count + adminServer.connections() === 0);
     recurring.start();
     telemetry.lifecycle("listening", { host: server.host, port: server.port });
     const { endWaits } = worker;
     return {
       host: server.host,
       port: server.port,
-      reload: () => reload(server, telemetry),
+      admin: adminServer.address,
+      reload() {
+        reload(server, telemetry);
+        reload(adminServer, telemetry);
+      },
       async stop() {
         telemetry.lifecycle("stopping");
         health.drain();
         readiness.drain();
         const cancel = system.after(sendGraceMs, endWaits);
-        await server.stop(serverGraceMs);
+        await Promise.all([server.stop(serverGraceMs), adminServer.stop(serverGraceMs)]);
         calls.end();
         cancel();
         await recurring.stop();
@@ -112,6 +123,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
       },
     };
   } catch (error) {
+    await admin?.stop(0);
     await store.close();
     throw error;
   }
@@ -134,7 +146,7 @@ async function openRpcs({ config, onFault }: Base, health: HealthService, shareO
   };
 }
 
-function reload(server: RunningServer, telemetry: Telemetry): void {
+function reload(server: Pick<RunningServer, "reloadCertificate">, telemetry: Telemetry): void {
   try {
     server.reloadCertificate();
     telemetry.lifecycle("reloaded");

@@ -15,7 +15,11 @@ import {
 } from "../otp/api-key.ts";
 import { channelName, channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
 import { originsMax, parseOrigin } from "../otp/origin.ts";
+import { adminScopes, usualAdminScopes } from "../otp/admin-key.ts";
+import { commandLine } from "../otp/audit.ts";
+import { defaultTenant } from "../otp/tenant.ts";
 import { issueKey } from "../service/api-keys.ts";
+import { issueAdminKey, listAnyKeys, revokeAnyKey } from "../service/operator-keys.ts";
 import { createSystem, type Instant } from "../system.ts";
 import {
   flag,
@@ -24,7 +28,6 @@ import {
   refuseHidden,
   say,
   sayList,
-  tenantOption,
   timeOf,
   Unusable,
   withStore,
@@ -38,6 +41,7 @@ export const keyCommands: Commands = {
   "keys create": {
     summary: "make an API key",
     help: `Usage: otpd keys create [--name NAME] [--tenant NAME] [--scopes LIST] [--expires WHEN] [--test] [--json]
+       otpd keys create --admin [--scopes LIST] [--tenant NAME] [--name NAME] [--expires WHEN] [--json]
        otpd keys create --publishable [--origin ORIGIN]... [--app] [--allow-send] [--channel LIST] [--name NAME]
                         [--tenant NAME] [--expires WHEN] [--test] [--json]
 
@@ -49,6 +53,9 @@ Makes an API key and prints it, this once.
                    ${secretScopes.join(",")} unless given; send includes resend
   --expires WHEN   when it stops working: a date such as 2030-01-31 (in UTC), or a time from now such as 90d
   --test           a key for the sandbox: fictional numbers only, nothing is ever sent (docs/testing.md)
+  --admin          a key for the operators' service (docs/admin.md), with --scopes of
+                   ${adminScopes.join(",")}; ${usualAdminScopes.join(",")} unless given;
+                   with --tenant for that tenant alone, and for all of them without
   --publishable    a key for web pages and apps (docs/browsers.md): may ${publishableScopes.join(", ")}
   --origin ORIGIN  a site that may use it, such as https://shop.example or http://localhost:5173; at most ${originsMax}
   --app            apps may use it too, which have no origin
@@ -78,11 +85,12 @@ Revokes the API key with this id. It is refused from the next call on.`,
 };
 
 async function createKey(args: string[]): Promise<void> {
-  const { values } = parseArgs({
+  const { values: given } = parseArgs({
     args,
     options: {
       name: { type: "string", default: "" },
-      tenant: tenantOption,
+      tenant: { type: "string" },
+      admin: flag,
       scopes: { type: "string" },
       expires: { type: "string" },
       test: flag,
@@ -94,8 +102,10 @@ async function createKey(args: string[]): Promise<void> {
       json: flag,
     },
   });
+  const values = { ...given, tenant: given.tenant ?? defaultTenant };
   if (values.name.length > 64) throw new Misused("--name must be one line of at most 64 characters.");
   refuseHidden("--name", values.name);
+  if (given.admin) return createAdminKey(given);
   const rights = values.publishable ? publishableRights(values) : secretRights(values);
   const expireMs = values.expires === undefined ? null : parseExpiry(values.expires, createSystem().now());
   await withStore(async (store, system) => {
@@ -105,7 +115,12 @@ async function createKey(args: string[]): Promise<void> {
     if (strange !== undefined) {
       throw new Unusable(`${strange} is not one of the origins of ${tenant}: otpd tenants show ${tenant} lists them.`);
     }
-    const { key, text } = await issueKey(store, system, { ...rights, tenant, name: values.name, expireMs });
+    const { key, text } = await issueKey(
+      store,
+      system,
+      { ...rights, tenant, name: values.name, expireMs },
+      commandLine,
+    );
     if (values.json) {
       const { id, kind, name, scopes: granted, origins, isApp: app } = key;
       const may = { scopes: granted, origins, app, channels: channelsNamed(key) ?? null };
@@ -123,6 +138,46 @@ async function createKey(args: string[]): Promise<void> {
       const which = values.publishable ? "The publishable API key" : "The API key";
       say(`${which}, shown this once:\n\n  ${text.reveal()}\n\n${facts.join(", ")}`);
     }
+  });
+}
+
+/** An admin key, as the command line asks for it. */
+interface AskedAdmin extends Omit<Asked, "channel"> {
+  readonly name: string;
+  readonly tenant?: string | undefined;
+  readonly expires?: string | undefined;
+  readonly publishable: boolean;
+  readonly json: boolean;
+}
+
+async function createAdminKey(asked: AskedAdmin): Promise<void> {
+  const { scopes: list, origin, app, "allow-send": maySend, test, publishable, name, json } = asked;
+  if (publishable || test || app || maySend || origin.length > 0) {
+    throw new Misused(
+      "--admin makes a key for operators: it goes with --scopes, --tenant, --name, --expires and --json.",
+    );
+  }
+  const wanted: readonly string[] = list?.split(",").map((scope) => scope.trim()) ?? usualAdminScopes;
+  const isKnown = wanted.every((scope) => adminScopes.some((known) => known === scope));
+  if (!isKnown) throw new Misused(`--scopes must be a list of ${adminScopes.join(",")}.`);
+  const granted = adminScopes.filter((scope) => wanted.includes(scope));
+  const expireMs = asked.expires === undefined ? null : parseExpiry(asked.expires, createSystem().now());
+  await withStore(async (store, system) => {
+    const tenant = asked.tenant === undefined ? null : (await findTenant(store, asked.tenant)).id;
+    const spec = { tenant, name, scopes: granted, expireMs };
+    const { key, text } = await issueAdminKey(store, system, spec, commandLine);
+    if (json) {
+      const none = { origins: [], app: false, channels: null };
+      const shown = { id: key.id, key: text.reveal(), kind: "admin", tenant, name, scopes: granted, ...none };
+      return say(JSON.stringify({ ...shown, expire_time: timeOf(expireMs) }));
+    }
+    const facts = [
+      `id ${key.id}`,
+      tenant === null ? "of all tenants" : `of ${tenant}`,
+      `may ${granted.join(", ")}`,
+      expireMs === null ? "does not expire" : `expires ${timeOf(expireMs)}`,
+    ];
+    say(`The admin key, shown this once:\n\n  ${text.reveal()}\n\n${facts.join(", ")}`);
   });
 }
 
@@ -179,18 +234,18 @@ async function listKeys(args: string[]): Promise<void> {
   const { values } = parseArgs({ args, options: { tenant: { type: "string" }, json: flag } });
   await withStore(async (store) => {
     const only = values.tenant === undefined ? undefined : await findTenant(store, values.tenant);
-    const all = await store.registry.listApiKeys();
+    const all = (await listAnyKeys(store)).toSorted((a, b) => a.key.createMs - b.key.createMs);
     const keys = all
-      .filter(({ tenant }) => only === undefined || tenant === only.id)
-      .map((key) => ({
+      .filter(({ key }) => only === undefined || key.tenant === only.id)
+      .map(({ isAdmin, key }) => ({
         id: key.id,
-        kind: key.kind,
+        kind: isAdmin ? "admin" : key.kind,
         tenant: key.tenant,
         name: key.name,
         scopes: key.scopes,
-        origins: key.origins,
-        app: key.isApp,
-        channels: channelsNamed(key) ?? null,
+        origins: isAdmin ? [] : key.origins,
+        app: isAdmin ? false : key.isApp,
+        channels: isAdmin ? null : (channelsNamed(key) ?? null),
         state: stateOf(key, store.now()),
         create_time: timeOf(key.createMs),
         expire_time: timeOf(key.expireMs),
@@ -216,7 +271,7 @@ async function listKeys(args: string[]): Promise<void> {
 async function revokeKey(args: string[]): Promise<void> {
   const id = idOf(onlyArgument(args, "Give the id of one key: otpd keys list shows them."));
   await withStore(async (store) => {
-    if (!(await store.registry.revokeApiKey(id, store.now()))) throw new Unusable(`There is no API key ${id}.`);
+    if (!(await revokeAnyKey(store, id, commandLine))) throw new Unusable(`There is no API key ${id}.`);
     say(`Revoked ${id}.`);
   });
 }
@@ -232,7 +287,7 @@ function idOf(given: string): string {
   );
 }
 
-function stateOf(key: ApiKey, now: Instant): string {
+function stateOf(key: Pick<ApiKey, "revokeMs" | "expireMs">, now: Instant): string {
   if (key.revokeMs !== null) return "revoked";
   return key.expireMs !== null && key.expireMs <= now ? "expired" : "active";
 }

@@ -40,7 +40,8 @@ export async function serve(args: string[]): Promise<void> {
   });
   // Not imported at the top: loading the server is half of the start-up time, and no other command needs it.
   const { startService } = await import("../main.ts");
-  service = await startService(config, { system, telemetry, print: (text) => void process.stdout.write(text) });
+  const print = (text: string) => void process.stdout.write(text);
+  service = await startService(config, { system, telemetry, print, version: version() });
   await stopped.promise;
   // Everything is closed. Neither a provider's library nor a slow reader may keep the process alive.
   setTimeout(() => process.exit(0), lastWordsMs);

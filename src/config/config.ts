@@ -6,13 +6,7 @@ import { dirname } from "node:path";
 import * as v from "valibot";
 import type { AddressRange } from "../delivery/public-address.ts";
 import type { Description } from "../delivery/providers/description.ts";
-import {
-  describedAs,
-  missingVariables,
-  providerNames,
-  takes,
-  type ProviderSettings,
-} from "../delivery/providers/list.ts";
+import type { ProviderSettings } from "../delivery/providers/list.ts";
 import { channels, type Channel } from "../otp/channel.ts";
 import type { FallbackPlan } from "../otp/fallback.ts";
 import type { Policy } from "../otp/policy.ts";
@@ -25,8 +19,16 @@ import { createTemplates, type Templates } from "../otp/template/template.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
-import { readDeclared, readSecrets, type DeclaredProviders } from "./http-providers.ts";
+import { adminOf, faultsOfOpenAdmin, type AdminConfig } from "./admin.ts";
+import { readDeclared, readSecrets } from "./http-providers.ts";
 import { readPricesFile, unpriced } from "./prices-file.ts";
+import {
+  faultsOfNames,
+  faultsOfProviders,
+  faultsOfUnattended,
+  providerVariable,
+  type ProviderNames,
+} from "./provider-faults.ts";
 import { collect, secretInFile, type Environment } from "./names.ts";
 import { providerVariables, variables, type Given } from "./variables.ts";
 
@@ -70,6 +72,7 @@ export interface Config {
   readonly sharedNetworks: readonly AddressRange[];
   /** Networks that events may be posted to beside the public internet. */
   readonly eventNetworks: readonly AddressRange[];
+  readonly admin: AdminConfig;
   /** Whether server reflection is served. */
   readonly reflection: boolean;
   /** Whether there is a demo page. Unless set: in development, if all providers are the console. */
@@ -79,16 +82,6 @@ export interface Config {
   readonly logLevel: LogLevel;
   readonly policy: Policy;
 }
-
-/** The names of the providers of each channel. */
-export type ProviderNames = Readonly<Record<Channel, readonly string[]>>;
-
-/** The variable that names the providers of a channel. */
-export const providerVariable = {
-  sms: "OTP_PROVIDERS",
-  voice: "OTP_VOICE_PROVIDERS",
-  whatsapp: "OTP_WHATSAPP_PROVIDERS",
-} as const satisfies Record<Channel, keyof Given>;
 
 /** The channels that are on: a provider is configured, and calls that cost something have a cap. Pure. */
 export function channelsOn(config: Pick<Config, "providers" | "policy">): Channel[] {
@@ -178,6 +171,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       trustedProxies: given.OTP_TRUSTED_PROXIES ?? [],
       sharedNetworks: given.OTP_SHARED_NETWORKS ?? [],
       eventNetworks: given.OTP_EVENT_NETWORKS ?? [],
+      admin: adminOf(given),
       reflection: (given.OTP_REFLECTION ?? (given.OTP_ENV === "development" ? "on" : "off")) === "on",
       demo: (given.OTP_DEMO ?? (sendsNothing({ environment: given.OTP_ENV, providers }) ? "on" : "off")) === "on",
       metrics: given.OTP_METRICS,
@@ -246,6 +240,7 @@ function faultsBetween(
   if (isProduction && read("OTP_DEMO") === "on") {
     faults.push("OTP_DEMO must not be on in production: whoever has the page's link has a key, and can read codes.");
   }
+  if (isProduction && read("OTP_ADMIN") === "on") faults.push(...faultsOfOpenAdmin(named));
   if (isProduction && !named.has("OTP_MASTER_KEY")) {
     faults.push(
       "OTP_MASTER_KEY (or OTP_MASTER_KEY_FILE) is required in production: 32 random bytes in base64url, kept apart from the database.",
@@ -279,61 +274,6 @@ function askedProviders(values: Readonly<Record<string, string>>): ProviderNames
     voice: asked("OTP_VOICE_PROVIDERS"),
     whatsapp: asked("OTP_WHATSAPP_PROVIDERS"),
   };
-}
-
-/** Providers whose calls would leave the code on a voicemail. */
-function faultsOfUnattended(voice: readonly string[], declared: readonly Description[]): string[] {
-  const known = new Set([...providerNames, ...declared.map(({ name }) => name)]);
-  return [...new Set(voice)]
-    .filter((name) => known.has(name) && describedAs(name, declared).speaksUnasked === true)
-    .map(
-      (name) =>
-        `OTP_VOICE_UNATTENDED must be on for ${name}, which speaks the code without waiting for a key: a voicemail may keep it.`,
-    );
-}
-
-/** What is wrong with the providers of the channels: named twice, or without what they need. */
-function faultsOfProviders(
-  providers: ProviderNames,
-  declared: readonly Description[],
-  named: ReadonlySet<string>,
-): string[] {
-  return channels.flatMap((channel) => {
-    const [variable, names] = [providerVariable[channel], providers[channel]];
-    const faults: string[] = [];
-    if (new Set(names).size < names.length) faults.push(`${variable} names a provider twice.`);
-    for (const provider of new Set(names)) {
-      for (const name of missingOf(provider, declared, named)) {
-        faults.push(`${name} is required by ${variable}=${provider}.`);
-      }
-    }
-    return faults;
-  });
-}
-
-/** What a provider cannot do without, and is not set. */
-function missingOf(provider: string, declared: readonly Description[], named: ReadonlySet<string>): string[] {
-  // The file of an unread declaration has faults of its own.
-  if (!providerNames.includes(provider) && declared.length === 0) return [];
-  return missingVariables(describedAs(provider, declared), (name) => named.has(name));
-}
-
-/** What is wrong with the names of providers: unknown, or of one that does not take the channel. */
-function faultsOfNames(asked: ProviderNames, { names, descriptions }: DeclaredProviders): string[] {
-  // The file of providers could not be read.
-  if (names === undefined) return [];
-  const known = [...providerNames, ...names];
-  return channels.flatMap((channel) => {
-    const variable = providerVariable[channel];
-    const isKnown = asked[channel].every((name) => known.includes(name));
-    if (!isKnown) return [`${variable} must be one of ${known.join(", ")}.`];
-    // The channels of a declaration that has faults are not known.
-    const strange = asked[channel].filter((name) => {
-      const isRead = providerNames.includes(name) || descriptions.length > 0;
-      return isRead && !takes(describedAs(name, descriptions), channel);
-    });
-    return strange.map((name) => `${variable} names ${name}, which takes no messages of the channel ${channel}.`);
-  });
 }
 
 /** The settings of providers; `faultsBetween` has checked that none is missing. */

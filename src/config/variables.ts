@@ -93,6 +93,8 @@ export const variables = v.object({
   OTP_MAX_CONNECTIONS: v.optional(integer(1, 100_000), "10000"),
   OTP_TLS_CERT_FILE: v.optional(v.string()),
   OTP_TLS_KEY_FILE: v.optional(v.string()),
+  OTP_ADMIN: v.optional(oneOf(["off", "loopback", "on"])),
+  OTP_ADMIN_PORT: v.optional(integer(0, 65_535), "8081"),
   OTP_REFLECTION: v.optional(oneOf(["on", "off"])),
   OTP_DEMO: v.optional(oneOf(["on", "off"])),
   OTP_METRICS: v.optional(oneOf(["off", "loopback", "on"]), "loopback"),

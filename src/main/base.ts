@@ -34,6 +34,8 @@ export interface Dependencies {
   readonly providers?: readonly Provider[];
   /** and those of other channels. */
   readonly providersByChannel?: Readonly<Partial<Record<Channel, readonly Provider[]>>>;
+  /** The version that operators are told; none unless given. */
+  readonly version?: string;
   /** Opens the store; `openStore` unless given. What it opens must keep the promises of the port. */
   readonly openStore?: typeof openStore;
 }

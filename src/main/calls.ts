@@ -4,7 +4,7 @@
 import { limitedLine } from "../delivery/providers/console.ts";
 import type { Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
-import { createTurnedAwayLog } from "../observe/turned-away.ts";
+import { createTurnedAwayLog, type TurnedAwayLog } from "../observe/turned-away.ts";
 import { isPublishable } from "../otp/api-key.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
 import { createConnections, type Connections } from "../server/listener/connections.ts";
@@ -77,8 +77,9 @@ function createActs(base: Base, worker: Worker): Verifications {
 }
 
 /** The log lines and metrics of calls, and of requests that became none. `end` logs what is only counted so far. */
-function createCallLog({ system, telemetry, metrics }: Base) {
-  const log = createTurnedAwayLog({ system, write: telemetry.turnedAway, writeRest: telemetry.turnedAwayRest });
+function createCallLog(base: Base) {
+  const { telemetry, metrics } = base;
+  const log = createTurnedAwayLines(base);
   const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
     onCall(call, status, durationMs) {
       if (!isAnybodys(call) || log.hasRoom()) telemetry.call(call, status, durationMs);
@@ -91,6 +92,11 @@ function createCallLog({ system, telemetry, metrics }: Base) {
     onNoRoom: (rpc) => metrics?.turnedAway("STORE_UNAVAILABLE", rpc),
   };
   return { ...listeners, end: log.end };
+}
+
+/** The bounded log lines of what anybody could ask. */
+export function createTurnedAwayLines({ system, telemetry }: Pick<Base, "system" | "telemetry">): TurnedAwayLog {
+  return createTurnedAwayLog({ system, write: telemetry.turnedAway, writeRest: telemetry.turnedAwayRest });
 }
 
 /** Whether a call is one of which anybody could make any number: without a valid key, or a page's that was not let in. */

@@ -3,7 +3,8 @@
  */
 import { getExampleNumber, type CountryCode } from "libphonenumber-js/max";
 import examples from "libphonenumber-js/examples.mobile.json";
-import { providersNamed, type ProviderNames } from "../config/config.ts";
+import { providersNamed } from "../config/config.ts";
+import type { ProviderNames } from "../config/provider-faults.ts";
 import { publishableScopes, secretScopes } from "../otp/api-key.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Secret } from "../otp/secret.ts";
@@ -49,14 +50,24 @@ function examplePhone({ providers, policy: { allowedCountries } }: SendSettings)
   return found.find((number) => number !== undefined)?.number ?? "YOUR_NUMBER";
 }
 
+/** What is served beside the calls. */
+export interface Beside {
+  readonly demoUrl: string | undefined;
+  readonly admin: Address | undefined;
+}
+
+function urlOf({ scheme, host, port }: Address): string {
+  return `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
 /** The banner: plain text, every command on a line of its own. */
 export function banner(
-  { scheme, host, port }: Address,
+  address: Address,
   keys: FirstKeys | undefined,
   { providers, policy }: SendSettings,
-  demoUrl: string | undefined,
+  { demoUrl, admin }: Beside,
 ): string {
-  const at = `${scheme}://${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const at = urlOf(address);
   const bearer = keys?.secret.reveal() ?? "$API_KEY";
   const curl = (path: string, body: string) =>
     `  curl -s ${at}${path} -H "Authorization: Bearer ${bearer}" -H "Content-Type: application/json" -d '${body}'`;
@@ -97,6 +108,7 @@ export function banner(
     "",
     curl("/v1/otp/verify", '{"request_id":"REQUEST_ID","code":"CODE"}'),
     ...(demoUrl === undefined ? [] : ["", `Or try it in a browser: ${demoUrl}`]),
+    ...(admin === undefined ? [] : ["", `Operators are served on ${urlOf(admin)} (docs/admin.md).`]),
   ];
   return `\n${lines.join("\n")}\n\n`;
 }

@@ -47,6 +47,10 @@ export function channelsNamed({ kind, channels }: Pick<ApiKey, "kind" | "channel
   return isPublishable(kind) ? channels : undefined;
 }
 
+/** Every word that the text of a key may begin with: a caller's kinds, and that of operators (admin-key.ts). */
+const wordedKinds = [...keyKinds, "admin"] as const;
+export type WordedKind = (typeof wordedKinds)[number];
+
 /** What is stored of a key. */
 export interface ApiKey {
   readonly id: string;
@@ -73,14 +77,14 @@ const secretChars = 32;
 const crcChars = 6;
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const shape = new RegExp(
-  `^otp_(${keyKinds.join("|")})_([0-9A-Za-z]{${idChars}})_([0-9A-Za-z]{${secretChars}})([0-9A-Za-z]{${crcChars}})$`,
+  `^otp_(${wordedKinds.join("|")})_([0-9A-Za-z]{${idChars}})_([0-9A-Za-z]{${secretChars}})([0-9A-Za-z]{${crcChars}})$`,
 );
 
 /** Random bytes that a new key takes. */
 export const apiKeyBytes = 128;
 
 /** Makes a key from `apiKeyBytes` random bytes: the text to show once, its id, and the digest to store. Pure. */
-export function makeApiKey(kind: KeyKind, random: Uint8Array): { id: string; text: Secret; digest: Uint8Array } {
+export function makeApiKey(kind: WordedKind, random: Uint8Array): { id: string; text: Secret; digest: Uint8Array } {
   // A byte of 248 or more would favour the first characters; of 128 bytes at least 42 are below it, but for odds of
   // one in 10⁸⁰.
   const letters = [...random].filter((byte) => byte < 248).map((byte) => alphabet.charAt(byte % 62));
@@ -104,8 +108,8 @@ export function mayDo(key: Pick<ApiKey, "scopes">, scope: Scope): boolean {
 const withoutScheme = "The API key has to come with its scheme: send the header Authorization: Bearer <API_KEY>.";
 
 /** A key that a caller presented, well-formed but not yet compared. */
-export interface PresentedKey {
-  readonly kind: KeyKind;
+export interface PresentedKey<Kind extends WordedKind = KeyKind> {
+  readonly kind: Kind;
   readonly id: string;
   readonly digest: Uint8Array;
 }
@@ -115,25 +119,37 @@ export function hasKey(header: string | undefined): header is string {
   return header !== undefined && !/^\s*(?:bearer)?\s*$/i.test(header);
 }
 
-/** Reads `Authorization`: API_KEY_MISSING without a key, API_KEY_INVALID unless it is a bearer key with a right checksum. */
+/** Reads `Authorization` of a caller, as `parseKey` does. Pure. */
 export function parseAuthorization(header: string | undefined): Result<PresentedKey> {
+  return parseKey(header, keyKinds);
+}
+
+/**
+ * Reads `Authorization`: API_KEY_MISSING without a key, API_KEY_INVALID unless it is a bearer key of one of these kinds with a
+ * right checksum. Pure.
+ */
+export function parseKey<Kind extends WordedKind>(
+  header: string | undefined,
+  kinds: readonly Kind[],
+): Result<PresentedKey<Kind>> {
   if (!hasKey(header)) return refuse("API_KEY_MISSING");
   if (!/^bearer[ \t]/i.test(header)) return refuse("API_KEY_INVALID", { message: withoutScheme });
   const text = /^bearer[ \t]+(\S+)[ \t]*$/i.exec(header)?.[1];
   const parts = text === undefined ? null : shape.exec(text);
-  const [whole, kind, id, secret, crc] = parts ?? [];
+  const [whole, word, id, secret, crc] = parts ?? [];
   if (whole === undefined || id === undefined || secret === undefined || crc !== checksum(whole.slice(0, -crcChars))) {
     return refuse("API_KEY_INVALID");
   }
-  return ok({ kind: kind as KeyKind, id, digest: digestOf(kind ?? "", secret) });
+  const kind = kinds.find((each) => each === word);
+  return kind === undefined ? refuse("API_KEY_INVALID") : ok({ kind, id, digest: digestOf(kind, secret) });
 }
 
 /**
  * Judges a presented key by what is stored under its id: API_KEY_INVALID for none or a wrong secret; only once the
  * secret matched is it told that it was revoked or has expired. Pure.
  */
-export function judgeKey<Key extends ApiKey>(
-  presented: PresentedKey,
+export function judgeKey<Key extends Pick<ApiKey, "digest" | "revokeMs" | "expireMs">>(
+  presented: Pick<PresentedKey, "digest">,
   stored: Key | undefined,
   now: Instant,
 ): Result<Key> {

@@ -119,6 +119,7 @@ export function disabled(endpoint: Endpoint, why: Disabling, now: Instant): Endp
 
 /** The endpoint enabled, with a clean slate. Pure. */
 export function enabled(endpoint: Endpoint): Endpoint {
+  if (endpoint.disableMs === null && endpoint.failingSinceMs === null) return endpoint;
   return { ...endpoint, disableMs: null, why: null, failingSinceMs: null };
 }
 

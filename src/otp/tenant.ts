@@ -25,6 +25,9 @@ export interface Tenant {
   readonly hasWebhooks?: boolean;
 }
 
+/** The tenant that comes with the database: whoever names none means it. */
+export const defaultTenant = "default";
+
 /** Finds the tenant that a verification or a key belongs to; a sandbox has the rules of the tenant it stands beside. */
 export type TenantOf = (id: string) => Tenant;
 

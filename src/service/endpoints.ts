@@ -2,6 +2,7 @@
  * What an operator does with the webhook endpoints of a tenant: makes them, rotates their secrets, disables and enables
  * them. A secret is returned once, by the act that makes it.
  */
+import { noteOf, type Author } from "../otp/audit.ts";
 import {
   disabled,
   enabled,
@@ -26,6 +27,8 @@ export interface EndpointDependencies {
   readonly keys: KeyRing;
 }
 
+type WithStore = Pick<EndpointDependencies, "store">;
+
 export interface EndpointSpec {
   readonly tenant: string;
   /** As `parseEndpointUrl` gave it. */
@@ -45,6 +48,7 @@ export interface IssuedSecret {
 export async function addEndpoint(
   dependencies: EndpointDependencies,
   spec: EndpointSpec,
+  by?: Author,
 ): Promise<IssuedSecret | "no-tenant" | "full"> {
   const { store, system, keys } = dependencies;
   const id = `we_${Buffer.from(system.randomBytes(12)).toString("base64url")}`;
@@ -66,6 +70,7 @@ export async function addEndpoint(
       failingSinceMs: null,
     },
     endpointsMax,
+    noteOf(by, "webhook.create"),
   );
   return added === "added" ? { id, secret } : added;
 }
@@ -78,35 +83,44 @@ export async function rotateSecret(
   dependencies: EndpointDependencies,
   id: string,
   keepMs: number,
+  by?: Author,
 ): Promise<IssuedSecret | "unknown" | "full"> {
   const { store, system, keys } = dependencies;
   const { bytes, secret } = newSecret(system);
   const box = sealSecret(keys.current, id, bytes, system.randomBytes(secretNonceBytes));
   let isFull = false;
-  const found = await store.events.changeEndpoint(id, (loaded, now) => {
-    const endpoint = resealed(keys, loaded, () => system.randomBytes(secretNonceBytes));
-    const signing = endpoint.secrets.filter((each) => isSigning(each, now));
+  const rotate = (loaded: Endpoint, now: Instant): Endpoint => {
+    const signing = loaded.secrets.filter((each) => isSigning(each, now));
     isFull = keepMs > 0 && signing.length >= secretsMax;
-    if (isFull) return endpoint;
+    if (isFull) return loaded;
+    const endpoint = resealed(keys, loaded, () => system.randomBytes(secretNonceBytes));
     return { ...endpoint, secrets: [{ box, createMs: now, endMs: null }, ...endedBy(endpoint, now, now + keepMs)] };
-  });
+  };
+  const found = await store.events.changeEndpoint(id, rotate, noteOf(by, "webhook.rotate"));
   if (!found) return "unknown";
   return isFull ? "full" : { id, secret };
 }
 
 /** Signs only with the newest secret from now on; false if there is no endpoint with this id. */
-export function expireSecrets({ store }: Pick<EndpointDependencies, "store">, id: string): Promise<boolean> {
-  return store.events.changeEndpoint(id, (endpoint) => ({ ...endpoint, secrets: endpoint.secrets.slice(0, 1) }));
+export function expireSecrets({ store }: WithStore, id: string, by?: Author): Promise<boolean> {
+  const newest = (endpoint: Endpoint): Endpoint => ({ ...endpoint, secrets: endpoint.secrets.slice(0, 1) });
+  return store.events.changeEndpoint(id, newest, noteOf(by, "webhook.expire_secrets"));
 }
 
 /** Disables an endpoint; false if there is none with this id. */
-export function disableEndpoint({ store }: Pick<EndpointDependencies, "store">, id: string): Promise<boolean> {
-  return store.events.changeEndpoint(id, (endpoint, now) => disabled(endpoint, "operator", now));
+export function disableEndpoint({ store }: WithStore, id: string, by?: Author): Promise<boolean> {
+  const disable = (endpoint: Endpoint, now: Instant) => disabled(endpoint, "operator", now);
+  return store.events.changeEndpoint(id, disable, noteOf(by, "webhook.disable"));
 }
 
 /** Enables an endpoint again; false if there is none with this id. */
-export function enableEndpoint({ store }: Pick<EndpointDependencies, "store">, id: string): Promise<boolean> {
-  return store.events.changeEndpoint(id, enabled);
+export function enableEndpoint({ store }: WithStore, id: string, by?: Author): Promise<boolean> {
+  return store.events.changeEndpoint(id, enabled, noteOf(by, "webhook.enable"));
+}
+
+/** Forgets an endpoint and what waits for it; false if there is none with this id. */
+export function removeEndpoint({ store }: WithStore, id: string, by?: Author): Promise<boolean> {
+  return store.events.removeEndpoint(id, noteOf(by, "webhook.remove"));
 }
 
 /** The secrets that still sign, each until `untilMs` at the latest. */

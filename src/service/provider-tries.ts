@@ -10,13 +10,12 @@ import { spendAll, type Limit } from "../otp/rate-limit.ts";
 import { capsOf, countAll, type Bill } from "../otp/spending.ts";
 import { nothing, type Decided } from "../otp/writes.ts";
 import type { SendView } from "../otp/standing.ts";
+import { defaultTenant } from "../otp/tenant.ts";
 import type { Store } from "../store/store.ts";
 
 /** Ten at once, and ten a day. */
 export const tryLimit: Limit = { burst: 10, intervalMs: dayMs / 10 };
 
-/** Whose cap they count under. */
-const defaultTenant = "default";
 /** Where the tries are counted: no number is spelt so. */
 const triesOf = "providers try";
 

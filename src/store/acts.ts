@@ -3,7 +3,8 @@
  * declare what they touch and are synchronous functions of what was loaded (unit-of-work.ts); those of operators are steps
  * (statement.ts).
  */
-import { apiKeyActs } from "./acts/api-keys.ts";
+import { adminKeyActs, apiKeyActs } from "./acts/api-keys.ts";
+import { auditActs } from "./acts/audit.ts";
 import { callActs } from "./acts/calls.ts";
 import { destinationActs } from "./acts/destinations.ts";
 import { endpointActs } from "./acts/endpoints.ts";
@@ -31,6 +32,8 @@ export function createStore(engine: Engine): Store {
     ...prefixActs(engine),
     registry: {
       ...apiKeyActs(engine),
+      ...adminKeyActs(engine),
+      ...auditActs(engine),
       ...tenantActs(engine),
       ...destinationActs(engine),
       ...masterKeyActs(engine),

@@ -3,6 +3,7 @@
  * tells of, in the same transaction, once for each of its tenant's endpoints that ask for its type and are not disabled.
  * The promises of store.ts hold here too. Order is not kept.
  */
+import type { AuditNote } from "../otp/audit.ts";
 import type { AfterTry, Endpoint } from "../otp/endpoint.ts";
 import type { OwedEvent } from "../otp/event.ts";
 import type { Instant } from "../system.ts";
@@ -26,14 +27,19 @@ export interface EventClaim {
 
 export interface Endpoints {
   /** Adds an endpoint; "no-tenant" if its tenant is not there, "full" if that has `max` of them. */
-  addEndpoint(endpoint: Endpoint, max: number): Promise<"added" | "no-tenant" | "full">;
+  addEndpoint(endpoint: Endpoint, max: number, note?: AuditNote): Promise<"added" | "no-tenant" | "full">;
   /**
    * Changes an endpoint to what `change` makes of it; false if there is none with this id. Servers take it up with their
-   * next call. `change` is pure and may be run again.
+   * next call. `change` is pure and may be run again. Where it gives the very
+   * endpoint that it was given, nothing is noted.
    */
-  changeEndpoint(id: string, change: (endpoint: Endpoint, now: Instant) => Endpoint): Promise<boolean>;
+  changeEndpoint(
+    id: string,
+    change: (endpoint: Endpoint, now: Instant) => Endpoint,
+    note?: AuditNote,
+  ): Promise<boolean>;
   /** Removes an endpoint and what waits for it; false if there is none with this id. */
-  removeEndpoint(id: string): Promise<boolean>;
+  removeEndpoint(id: string, note?: AuditNote): Promise<boolean>;
   findEndpoint(id: string): Promise<Endpoint | undefined>;
   /** All endpoints of all tenants, oldest first, each with how many events wait for it. */
   listEndpoints(): Promise<{ readonly endpoint: Endpoint; readonly waiting: number }[]>;

@@ -1,8 +1,11 @@
 /**
- * The part of the store port that operators write, by the CLI beside a running server or at its start. What one process
- * writes, another sees at its next call. The promises of store.ts hold here too.
+ * The part of the store port that operators write: by the CLI beside a running server, by the operators' service, or at a
+ * start. What one process writes, another sees at its next call. The promises of store.ts hold here too. What is given a note
+ * writes its entry of the audit in the same transaction, if it changes anything.
  */
+import type { AdminKey } from "../otp/admin-key.ts";
 import type { ApiKey } from "../otp/api-key.ts";
+import type { Audited, AuditEntry, AuditNote } from "../otp/audit.ts";
 import type { Destination } from "../otp/destination.ts";
 import type { TenantRecord } from "../otp/tenant.ts";
 import type { Instant } from "../system.ts";
@@ -36,13 +39,15 @@ export interface FoundKey extends ApiKey {
 export interface ApiKeys {
   /** Finds an API key by its id. Sees at once what another process wrote. */
   findApiKey(id: string): Promise<FoundKey | undefined>;
-  addApiKey(key: ApiKey): Promise<void>;
+  addApiKey(key: ApiKey, note?: AuditNote): Promise<void>;
   /** Adds keys where there are none yet, revoked ones included; false where there are. Of servers that start together one does. */
-  addFirstApiKeys(keys: readonly ApiKey[]): Promise<boolean>;
+  addFirstApiKeys(keys: readonly ApiKey[], note?: AuditNote): Promise<boolean>;
   /** All keys of all tenants, oldest first. */
   listApiKeys(): Promise<ApiKey[]>;
   /** Revokes a key; false if there is none with this id. Revoking twice keeps the first time. */
-  revokeApiKey(id: string, now: Instant): Promise<boolean>;
+  revokeApiKey(id: string, now: Instant, note?: AuditNote): Promise<boolean>;
+  /** Adds a key in another's place, which ends later; false if that has ended already, or is not there. */
+  replaceApiKey(id: string, replacement: Replacement<ApiKey>, note?: AuditNote): Promise<boolean>;
   /**
    * Tells whether any key that is neither revoked nor expired lists this origin. Sees at once what another process wrote,
    * and takes the same time however many keys there are.
@@ -50,6 +55,48 @@ export interface ApiKeys {
   listsOrigin(origin: string, now: Instant): Promise<boolean>;
   /** Notes when a key was last used. */
   touchApiKey(id: string, now: Instant): Promise<void>;
+}
+
+/** A key for another's place. */
+export interface Replacement<Key> {
+  readonly next: Key;
+  /** When the replaced one ends, unless it does before. */
+  readonly endMs: Instant;
+  readonly now: Instant;
+}
+
+/** The same for keys of operators, which no look-up of callers' keys finds. */
+export interface AdminKeys {
+  findAdminKey(id: string): Promise<AdminKey | undefined>;
+  addAdminKey(key: AdminKey, note?: AuditNote): Promise<void>;
+  /** All of them, oldest first. */
+  listAdminKeys(): Promise<AdminKey[]>;
+  revokeAdminKey(id: string, now: Instant, note?: AuditNote): Promise<boolean>;
+  replaceAdminKey(id: string, replacement: Replacement<AdminKey>, note?: AuditNote): Promise<boolean>;
+  touchAdminKey(id: string, now: Instant): Promise<void>;
+}
+
+/** What entries are asked for; an empty text asks for any. */
+export interface AuditQuery {
+  readonly tenant: string;
+  readonly actor: string;
+  readonly action: string;
+  /** Whose actors. */
+  readonly actorTenant: string;
+  /** From this on, */
+  readonly fromMs: Instant;
+  /** and before this. */
+  readonly toMs: Instant;
+  /** Before this entry. */
+  readonly beforeId: number;
+  readonly max: number;
+}
+
+export interface AuditStore {
+  /** Writes an entry of something that changes nothing, such as a look at a number. */
+  addAudit(note: AuditNote, audited: Audited): Promise<void>;
+  /** Finds entries, the latest first. */
+  findAudit(query: AuditQuery): Promise<{ readonly id: number; readonly entry: AuditEntry }[]>;
 }
 
 export interface Tenants {
@@ -65,14 +112,19 @@ export interface Tenants {
    * Decides about one tenant, with it and the number of all locked. What is kept makes it, if it is new, and gives it the
    * next revision. `decide` is pure and may be run again.
    */
-  changeTenant<R>(id: string, decide: (view: TenantView) => TenantDecided<R>): Promise<R>;
+  changeTenant<R>(id: string, decide: (view: TenantView) => TenantDecided<R>, note?: AuditNote): Promise<R>;
+}
+
+/** A note on an entry of the lists, with the name that the audit has for its prefix: a whole number is told by its index. */
+export interface DestinationNote extends AuditNote {
+  readonly subject: string;
 }
 
 export interface Destinations {
   /** Adds an entry to a tenant's lists of destinations, or replaces the one with its prefix; false if there is no such tenant. */
-  putDestination(entry: Destination): Promise<boolean>;
+  putDestination(entry: Destination, note?: DestinationNote): Promise<boolean>;
   /** Removes an entry; false if there is none. */
-  removeDestination(tenant: string, prefix: string): Promise<boolean>;
+  removeDestination(tenant: string, prefix: string, note?: DestinationNote): Promise<boolean>;
   /** A tenant's entries, in the order of their prefixes. */
   listDestinations(tenant: string): Promise<Destination[]>;
   /** Finds the longest entry that a number begins with. `e164` is canonical. */
@@ -95,4 +147,4 @@ export interface MasterKeys {
   admitMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
 }
 
-export interface Registry extends ApiKeys, Tenants, Destinations, MasterKeys {}
+export interface Registry extends ApiKeys, AdminKeys, Tenants, Destinations, MasterKeys, AuditStore {}

@@ -2,6 +2,7 @@
  * The sweep: what has lapsed is ended, and what no longer matters is deleted, a bounded number of rows at a time. What may
  * be forgotten is decided here, for every database.
  */
+import { auditMs } from "../otp/audit.ts";
 import { verificationEvents } from "../otp/event.ts";
 import { dayOf, isForgettable } from "../otp/policy.ts";
 import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
@@ -51,6 +52,8 @@ export interface Horizon {
   readonly minute: number;
   /** Decisions about prefixes up to then are deleted. */
   readonly decidedMs: Instant;
+  /** Entries of the audit before this are deleted. */
+  readonly auditMs: Instant;
   /** Days before this one are deleted. */
   readonly day: number;
 }
@@ -80,6 +83,7 @@ export function createSweep(engine: Engine) {
       endedMs: now - retentionMs,
       minute: oldestMinute(now),
       decidedMs: now - prefixMemoryMs,
+      auditMs: now - auditMs,
       day: dayOf(now) - daysKept,
     };
     const { found, count, more } = await engine.deleteForgettable(horizon, (rows) => forgettableOf(rows, now));

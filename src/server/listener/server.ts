@@ -20,6 +20,7 @@ import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createPipelines } from "./pipeline.ts";
 import { afterSteps, createUntilQuiet } from "./stop-steps.ts";
 import { tellApart } from "./tell-apart.ts";
+import { whyNotBound } from "./why-not-bound.ts";
 import { Wire } from "./wire.ts";
 
 export interface ServerOptions {
@@ -28,6 +29,8 @@ export interface ServerOptions {
   readonly host: string;
   /** 0 for one that is free. */
   readonly port: number;
+  /** What operators set these by, for the sentence that says why an address cannot be had. */
+  readonly variables?: { readonly host: string; readonly port: string };
   /** Reads the certificate chain and its key, both PEM; absent for cleartext. It may throw. */
   readonly readCertificate?: (() => Certificate) | undefined;
   readonly limits?: ServerLimits;
@@ -350,7 +353,7 @@ async function listen(
 ): Promise<void> {
   const { host, onBound } = options;
   await open(server, host, options.port).catch((error: unknown) => {
-    throw new Error(whyNotBound(error, host, options.port), { cause: error });
+    throw new Error(whyNotBound(error, options), { cause: error });
   });
   const { port } = server.address() as AddressInfo;
   try {
@@ -358,25 +361,6 @@ async function listen(
   } catch (error) {
     NetServer.prototype.close.call(server);
     throw error;
-  }
-}
-
-/** Why an address could not be had, with the variable that names it. */
-function whyNotBound(error: unknown, host: string, port: number): string {
-  const at = `${host.includes(":") ? `[${host}]` : host}:${port}`;
-  const { code, message } = error as NodeJS.ErrnoException;
-  switch (code ?? "") {
-    case "EADDRINUSE":
-      return `${at} is taken by another process; OTP_PORT picks another`;
-    case "EADDRNOTAVAIL":
-      return `OTP_HOST must be an address of this machine, and ${host} is none; 0.0.0.0 stands for all of them`;
-    case "ENOTFOUND":
-    case "EAI_AGAIN":
-      return `OTP_HOST must be an address of this machine or its name, and ${host} is not known`;
-    case "EACCES":
-      return `${at} is not open to this user, as ports below 1024 mostly are; OTP_PORT picks another`;
-    default:
-      return `${at} cannot be listened on; OTP_HOST and OTP_PORT pick another: ${message}`;
   }
 }
 

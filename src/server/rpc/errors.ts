@@ -27,7 +27,7 @@ import { jsonOptions } from "./decoding.ts";
 import { asText, frameOf } from "./frames.ts";
 
 /** The `domain` of google.rpc.ErrorInfo. */
-const domain = "otpd";
+export const errorDomain = "otpd";
 
 const statuses: Record<StatusCode, { code: Code; http: number }> = {
   INVALID_ARGUMENT: { code: Code.InvalidArgument, http: 400 },
@@ -70,7 +70,7 @@ export function toConnectError(refusal: Refusal): ConnectError {
     ...refusal.metadata,
   };
   const details = [
-    detail(ErrorInfoSchema, { reason, domain, metadata }),
+    detail(ErrorInfoSchema, { reason, domain: errorDomain, metadata }),
     detail(OtpErrorSchema, {
       reason: protoReasons[reason],
       ...(field === undefined ? {} : { field }),
@@ -118,13 +118,26 @@ export function restError(refusal: Refusal) {
 /** A refusal as a surface shows it. `type` is the request's media type, without parameters. */
 export function refusalOn(surface: Surface, type: string, refusal: Refusal): Sendable {
   if (surface === "rest") return restError(refusal);
-  const error = toConnectError(refusal);
   const { reason, code } = refusal;
   const isUnknownEncoding = reason === "MEDIA_TYPE_UNSUPPORTED" && code === "UNIMPLEMENTED";
-  if (surface === "connect") {
-    const more = isUnknownEncoding ? { "accept-encoding": "gzip" } : {};
+  const encodings = isUnknownEncoding ? "gzip" : undefined;
+  return errorOn({ surface, type, status: httpStatus(refusal), encodings }, toConnectError(refusal));
+}
+
+/** Where an error is shown: to whom, with which HTTP status, and the encodings that would be served, if that is the trouble. */
+export interface Shown {
+  readonly surface: Surface;
+  readonly type: string;
+  readonly status: number;
+  readonly encodings?: string | undefined;
+}
+
+/** An error as the surfaces that Connect speaks show it. */
+export function errorOn({ surface, type, status, encodings }: Shown, error: ConnectError): Sendable {
+  if (surface === "connect" || surface === "rest") {
+    const more = encodings === undefined ? {} : { "accept-encoding": encodings };
     return {
-      status: httpStatus(refusal),
+      status,
       headers: { ...Object.fromEntries(error.metadata), ...more, "content-type": "application/json" },
       body: JSON.stringify(errorToJson(error, jsonOptions)),
     };
@@ -133,7 +146,7 @@ export function refusalOn(surface: Surface, type: string, refusal: Refusal): Sen
   const codec = type.endsWith("+json") ? "json" : "proto";
   const headers = {
     "content-type": `application/${surface}+${codec}`,
-    ...(isUnknownEncoding ? { "grpc-accept-encoding": "gzip" } : {}),
+    ...(encodings === undefined ? {} : { "grpc-accept-encoding": encodings }),
   };
   if (surface === "grpc") return { status: 200, headers, body: "", trailers: Object.fromEntries(trailers) };
   const answer = { status: 200, headers, body: frameOf(trailerFlag, trailerSerialize(trailers)) };

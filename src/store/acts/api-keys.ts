@@ -1,11 +1,14 @@
 /**
- * The acts on API keys.
+ * The acts on the keys of callers and of operators.
  */
+import { adminKeyStory, keyStory } from "../../otp/audit.ts";
 import type { ApiKey } from "../../otp/api-key.ts";
 import type { Engine } from "../engine.ts";
-import type { ApiKeys } from "../registry.ts";
+import type { AdminKeys, ApiKeys } from "../registry.ts";
 import { apiKeyColumns, apiKeyValues, neverMs, toApiKey, type ApiKeyRow } from "../rows/api-key.ts";
-import { list, lock, query, send, valuesOf, type Steps } from "../statement.ts";
+import { adminKeyColumns, adminKeyValues, toAdminKey, type AdminKeyRow } from "../rows/audit.ts";
+import { list, lock, query, send, type Steps } from "../statement.ts";
+import { keySteps } from "./key-table.ts";
 
 const sql = {
   /** With the tenants' revision of the same moment: a call needs both. */
@@ -14,19 +17,8 @@ const sql = {
     text: `SELECT ${list(apiKeyColumns)}, (SELECT coalesce(max(revision), 0) FROM tenants) AS tenants_revision
       FROM api_keys WHERE id = $1`,
   },
-  all: { name: "api-keys", text: `SELECT ${list(apiKeyColumns)} FROM api_keys ORDER BY create_ms, id` },
+  findAdmin: { name: "admin-key", text: `SELECT ${list(adminKeyColumns)} FROM admin_keys WHERE id = $1` },
   any: { name: "any-api-key", text: `SELECT 1 FROM api_keys LIMIT 1` },
-  insert: {
-    name: "insert-api-key",
-    text: `INSERT INTO api_keys (${list(apiKeyColumns)}) VALUES (${valuesOf(apiKeyColumns)})`,
-    changesRecalled: true,
-  },
-  revoke: {
-    name: "revoke-api-key",
-    text: `UPDATE api_keys SET revoke_ms = coalesce(revoke_ms, $1) WHERE id = $2 RETURNING id`,
-    changesRecalled: true,
-  },
-  touch: { name: "touch-api-key", text: `UPDATE api_keys SET last_use_ms = $1 WHERE id = $2`, changesRecalled: true },
   listsOrigin: {
     name: "lists-origin",
     text: `SELECT 1 FROM key_origins WHERE origin = $1 AND end_ms > $2 LIMIT 1`,
@@ -36,40 +28,83 @@ const sql = {
     text: `INSERT INTO key_origins (origin, end_ms, key_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
   },
   deleteOrigins: { name: "delete-key-origins", text: `DELETE FROM key_origins WHERE key_id = $1` },
+  endOrigins: { name: "end-key-origins", text: `UPDATE key_origins SET end_ms = $1 WHERE key_id = $2` },
 } as const;
 
 export function apiKeyActs(engine: Engine): ApiKeys {
+  const keys = keySteps<ApiKey, ApiKeyRow>(engine, {
+    table: "api_keys",
+    columns: apiKeyColumns,
+    valuesOf: apiKeyValues,
+    toKey: toApiKey,
+    audited: (key) => ({ tenant: key.tenant, subject: key.id, after: keyStory(key) }),
+  });
+
   return {
     async findApiKey(id) {
       const [row] = await engine.recall<ApiKeyRow & { readonly tenants_revision: number }>(sql.find, [id]);
       return row && { ...toApiKey(row), tenantsRevision: row.tenants_revision };
     },
-    addApiKey: (key) => engine.transact(() => add(key)),
-    addFirstApiKeys: (keys) =>
+    addApiKey: (key, note) =>
+      engine.transact(function* () {
+        yield* keys.add(key, note);
+        yield* addOrigins(key);
+      }),
+    addFirstApiKeys: (first, note) =>
       engine.transact(function* () {
         yield* lock("api_keys");
         if ((yield* query(sql.any)).length > 0) return false;
-        for (const key of keys) yield* add(key);
+        for (const key of first) {
+          yield* keys.add(key, note);
+          yield* addOrigins(key);
+        }
         return true;
       }),
-    async listApiKeys() {
-      return (await engine.query<ApiKeyRow>(sql.all, [])).map(toApiKey);
-    },
-    revokeApiKey: (id, now) =>
+    listApiKeys: keys.all,
+    revokeApiKey: (id, now, note) =>
       engine.transact(function* () {
         yield* send(sql.deleteOrigins, [id]);
-        return (yield* query(sql.revoke, [now, id])).length === 1;
+        return yield* keys.revoke(id, now, note);
+      }),
+    replaceApiKey: (id, replacement, note) =>
+      engine.transact(function* () {
+        const endMs = yield* keys.replace(id, replacement, note);
+        if (endMs === undefined) return false;
+        yield* send(sql.endOrigins, [endMs, id]);
+        yield* addOrigins(replacement.next);
+        return true;
       }),
     async listsOrigin(origin, now) {
       return (await engine.query(sql.listsOrigin, [origin, now])).length === 1;
     },
-    async touchApiKey(id, now) {
-      await engine.write(sql.touch, [now, id]);
-    },
+    touchApiKey: keys.touch,
   };
 }
 
-function* add(key: ApiKey): Steps<void> {
-  yield* send(sql.insert, apiKeyValues(key));
-  yield* send(sql.insertOrigin, ...key.origins.map((origin) => [origin, key.expireMs ?? neverMs, key.id]));
+function addOrigins({ origins, expireMs, id }: ApiKey): Steps<void> {
+  return send(sql.insertOrigin, ...origins.map((origin) => [origin, expireMs ?? neverMs, id]));
+}
+
+export function adminKeyActs(engine: Engine): AdminKeys {
+  const keys = keySteps(engine, {
+    table: "admin_keys",
+    columns: adminKeyColumns,
+    valuesOf: adminKeyValues,
+    toKey: toAdminKey,
+    audited: (key) => ({ tenant: key.tenant ?? "", subject: key.id, after: adminKeyStory(key) }),
+  });
+
+  return {
+    async findAdminKey(id) {
+      return (await engine.query<AdminKeyRow>(sql.findAdmin, [id])).map(toAdminKey)[0];
+    },
+    addAdminKey: (key, note) => engine.transact(() => keys.add(key, note)),
+    listAdminKeys: keys.all,
+    revokeAdminKey: (id, now, note) => engine.transact(() => keys.revoke(id, now, note)),
+    replaceAdminKey: (id, replacement, note) =>
+      engine.transact(function* () {
+        return (yield* keys.replace(id, replacement, note)) !== undefined;
+      }),
+    touchAdminKey: keys.touch,
+  };
 }

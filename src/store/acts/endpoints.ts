@@ -1,10 +1,12 @@
 /**
  * The acts on webhook endpoints.
  */
+import { endpointStory } from "../../otp/audit.ts";
 import type { Endpoint } from "../../otp/endpoint.ts";
 import type { Engine } from "../engine.ts";
 import type { Endpoints } from "../events.ts";
 import { endpointColumns, endpointValues, toEndpoint, type EndpointRow } from "../rows/event.ts";
+import { noteAudit } from "./audit.ts";
 import { list, query, send, updates, valuesOf, type Steps } from "../statement.ts";
 import { lockTenants, revise } from "./tenants.ts";
 
@@ -36,7 +38,7 @@ const sql = {
 
 export function endpointActs(engine: Engine): Endpoints {
   return {
-    addEndpoint: (endpoint, max) =>
+    addEndpoint: (endpoint, max, note) =>
       engine.transact(function* () {
         yield* lockTenants();
         const [found] = yield* query<{ count: number }>(sql.countOf, [endpoint.tenant]);
@@ -44,23 +46,30 @@ export function endpointActs(engine: Engine): Endpoints {
         if (found.count >= max) return "full";
         yield* putEndpoint(endpoint);
         yield* revise(endpoint.tenant);
+        yield* noteAudit(engine, note, { ...audited(endpoint), after: endpointStory(endpoint) });
         return "added";
       }),
-    changeEndpoint: (id, change) =>
+    changeEndpoint: (id, change, note) =>
       engine.transact(function* () {
         const endpoint = yield* lockEndpoint(id);
         if (endpoint === undefined) return false;
-        yield* putEndpoint(change(endpoint, engine.now()));
+        const changed = change(endpoint, engine.now());
+        if (changed !== endpoint) {
+          const stories = { before: endpointStory(endpoint), after: endpointStory(changed) };
+          yield* noteAudit(engine, note, { ...audited(endpoint), ...stories });
+        }
+        yield* putEndpoint(changed);
         yield* lockTenants();
         yield* revise(endpoint.tenant);
         return true;
       }),
-    removeEndpoint: (id) =>
+    removeEndpoint: (id, note) =>
       engine.transact(function* () {
         yield* send(sql.deleteEvents, [id]);
         const endpoint = yield* lockEndpoint(id);
         if (endpoint === undefined) return false;
         yield* send(sql.delete, [id]);
+        yield* noteAudit(engine, note, { ...audited(endpoint), before: endpointStory(endpoint) });
         yield* lockTenants();
         yield* revise(endpoint.tenant);
         return true;
@@ -74,6 +83,8 @@ export function endpointActs(engine: Engine): Endpoints {
     },
   };
 }
+
+const audited = ({ tenant, id }: Endpoint) => ({ tenant, subject: id });
 
 /** Locks are taken in one order: event, endpoint, tenants. */
 export function* lockEndpoint(id: string): Steps<Endpoint | undefined> {

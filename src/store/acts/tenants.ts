@@ -1,9 +1,11 @@
 /**
  * The acts on tenants and their settings.
  */
+import { tenantStory } from "../../otp/audit.ts";
 import type { Engine } from "../engine.ts";
 import type { Tenants } from "../registry.ts";
 import { tenantColumns, toTenant, type TenantRow } from "../rows/tenant.ts";
+import { noteAudit } from "./audit.ts";
 import { list, lock, query, send, type Steps } from "../statement.ts";
 
 const sql = {
@@ -41,14 +43,17 @@ export function tenantActs(engine: Engine): Tenants {
       const [row] = await engine.recall<{ revision: number | null }>(sql.revision, []);
       return row?.revision ?? 0;
     },
-    changeTenant: (id, decide) =>
+    changeTenant: (id, decide, note) =>
       engine.transact(function* () {
         yield* lockTenants();
         const [tenant] = (yield* query<TenantRow>(sql.find, [id])).map(toTenant);
         const [total] = yield* query<{ count: number }>(sql.count);
         const now = engine.now();
         const { keep, result } = decide({ now, tenant, count: total?.count ?? 0 });
-        if (keep !== undefined) yield* send(sql.put, [id, tenant?.createMs ?? now, keep.settings, keep.disableMs]);
+        if (keep === undefined) return result;
+        yield* send(sql.put, [id, tenant?.createMs ?? now, keep.settings, keep.disableMs]);
+        const before = tenant && tenantStory(tenant);
+        yield* noteAudit(engine, note, { tenant: id, subject: id, before, after: tenantStory(keep) });
         return result;
       }),
   };

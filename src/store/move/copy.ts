@@ -40,7 +40,11 @@ export const copiedTables = [
   "prefix_decisions",
   "webhook_endpoints",
   "events",
+  "admin_keys",
+  "audit",
 ] as const;
+/** Those whose ids the database makes. */
+const numberedTables = ["prefix_decisions", "audit"] as const;
 /** PostgreSQL has a clock of its own, the journal is folded into the prefixes before, and the mark of a copy (moved.ts) belongs to the file. */
 export const sqliteOnly = ["clock", "moved", "prefix_journal"];
 /** What is kept of phones moves out into rows of its own before, as PostgreSQL has it; and messages are ordered by another row's time. */
@@ -230,7 +234,7 @@ async function copyRows(
     const arrays = columns.map(({ type }, i) => `$${i + 1}::${type}[]`).join(", ");
     const insert = {
       name: `copy-${table}`,
-      // The ids of prefix_decisions, which the target would make itself, say in which order they were made.
+      // Ids that the target would make itself say in which order rows were made.
       text: `INSERT INTO ${table} (${names}) OVERRIDING SYSTEM VALUE SELECT * FROM unnest(${arrays})`,
     };
     for (const batch of batches(db, `SELECT ${names} FROM ${table}`)) {
@@ -239,13 +243,14 @@ async function copyRows(
       onProgress({ table, done, total });
     }
   }
-  await transaction.query(
-    once(
-      `SELECT setval(pg_get_serial_sequence('prefix_decisions', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL)
-       FROM prefix_decisions`,
-    ),
-    [],
-  );
+  for (const table of numberedTables) {
+    await transaction.query(
+      once(
+        `SELECT setval(pg_get_serial_sequence('${table}', 'id'), coalesce(max(id), 1), max(id) IS NOT NULL) FROM ${table}`,
+      ),
+      [],
+    );
+  }
 }
 
 /** Counts what has arrived. Throws unless it is all there was. */

@@ -26,6 +26,7 @@ import { spending } from "./migrations/0009-spending.ts";
 import { fallback } from "./migrations/0010-fallback.ts";
 import { spentLimits } from "./migrations/0011-spent-limits.ts";
 import { finding } from "./migrations/0012-finding.ts";
+import { audit } from "./migrations/0013-audit.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -40,4 +41,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   fallback,
   spentLimits,
   finding,
+  audit,
 ];

@@ -298,6 +298,10 @@ export const statements = {
        SELECT id FROM prefix_decisions WHERE at_ms <= $1 ORDER BY at_ms LIMIT $2
      ) RETURNING id`,
   ),
+  outlivedAudit: statement(
+    "outlived-audit",
+    `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < $1 ORDER BY at_ms LIMIT $2) RETURNING id`,
+  ),
   // ---- by themselves ------------------------------------------------------------------------------------------------
   nudge: statement("nudge", `SELECT pg_notify($1, $2)`),
   /** Those whose verification another has locked are in its hand, and are passed over. */

@@ -20,10 +20,11 @@ export async function deleteForgettable(
   const { now, max, from } = horizon;
   const look = <Row>(statement: Statement, start: Uint8Array | undefined) =>
     start === undefined ? [] : transaction.query<Row>(statement, [start, max]);
-  const [ended, guesses, decisions, ...rows] = await Promise.all([
+  const [ended, guesses, decisions, audited, ...rows] = await Promise.all([
     transaction.query<{ id: Uint8Array }>(sql.outlived, [horizon.endedMs, max]),
     transaction.query(sql.deleteGuesses, [horizon.minute, max]),
     transaction.query(sql.outlivedPrefixDecisions, [horizon.decidedMs, max]),
+    transaction.query(sql.outlivedAudit, [horizon.auditMs, max]),
     look<BucketRow>(sql.bucketsFrom, from.buckets),
     look<PhoneRow>(sql.phonesFrom, from.phones),
     look<Pick<RecordRow, "slot" | "expire_ms">>(sql.staleRecords, from.records),
@@ -42,10 +43,10 @@ export async function deleteForgettable(
     transaction.send(sql.deleteForgottenHistories, columns(values));
   }
   if (records.length > 0) transaction.send(sql.deleteStaleRecords, [records.map(({ slot }) => slot), now]);
-  const all = [ended, guesses, decisions, buckets, phones, records, prefixes];
+  const all = [ended, guesses, decisions, audited, buckets, phones, records, prefixes];
   return {
     found,
     count: all.reduce((sum, { length }) => sum + length, 0),
-    more: [ended, guesses, decisions].some(({ length }) => length === max),
+    more: [ended, guesses, decisions, audited].some(({ length }) => length === max),
   };
 }

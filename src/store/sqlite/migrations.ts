@@ -28,6 +28,7 @@ import { messagesByVerification } from "./migrations/0018-messages-by-verificati
 import { spending } from "./migrations/0019-spending.ts";
 import { fallback } from "./migrations/0020-fallback.ts";
 import { spentLimits } from "./migrations/0021-spent-limits.ts";
+import { audit } from "./migrations/0022-audit.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -51,4 +52,5 @@ export const migrations: readonly Migration[] = [
   spending,
   fallback,
   spentLimits,
+  audit,
 ];

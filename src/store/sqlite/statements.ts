@@ -215,6 +215,8 @@ function prefixStatements(statement: Prepare) {
     outlivedPrefixDecisions: statement<{ id: number }>(
       `SELECT id FROM prefix_decisions WHERE at_ms <= ? ORDER BY at_ms LIMIT ?`,
     ),
+    outlivedAudit: statement<{ id: number }>(`SELECT id FROM audit WHERE at_ms < ? ORDER BY at_ms LIMIT ?`),
+    deleteAudit: statement(`DELETE FROM audit WHERE id = ?`),
     deletePrefixDecision: statement(`DELETE FROM prefix_decisions WHERE id = ?`),
   };
 }

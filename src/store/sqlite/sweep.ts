@@ -36,13 +36,15 @@ export function deleteForgettable(
   for (const { tenant, minute } of guesses) sql.deleteGuesses.run(tenant, minute);
   const decisions = sql.outlivedPrefixDecisions.all(horizon.decidedMs, max);
   for (const { id } of decisions) sql.deletePrefixDecision.run(id);
+  const audited = sql.outlivedAudit.all(horizon.auditMs, max);
+  for (const { id } of audited) sql.deleteAudit.run(id);
   sql.deleteCounters.run(horizon.day);
 
-  const all = [buckets, phones, records, prefixes, ended, guesses, decisions];
+  const all = [buckets, phones, records, prefixes, ended, guesses, decisions, audited];
   return {
     found,
     prefixes,
     count: all.reduce((sum, { length }) => sum + length, 0),
-    more: [ended, guesses, decisions].some(({ length }) => length === max),
+    more: [ended, guesses, decisions, audited].some(({ length }) => length === max),
   };
 }

@@ -41,7 +41,7 @@ export async function startOtpd(
 ): Promise<Otpd> {
   const child = spawn(node, [file, ...args], {
     cwd: folder,
-    env: cleanEnv({ OTP_PORT: "0", ...env }),
+    env: cleanEnv({ OTP_PORT: "0", OTP_ADMIN_PORT: "0", ...env }),
     stdio: ["ignore", "pipe", "pipe"],
   });
   const text = { output: "", errors: "" };

@@ -12,7 +12,10 @@ import { startService } from "../../../src/main.ts";
 import { isPublishable, publishableScopes, secretScopes, type KeyKind, type Scope } from "../../../src/otp/api-key.ts";
 import type { Channel } from "../../../src/otp/channel.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
+import { adminScopes } from "../../../src/otp/admin-key.ts";
+import { commandLine } from "../../../src/otp/audit.ts";
 import { issueKey } from "../../../src/service/api-keys.ts";
+import { issueAdminKey, type AdminKeySpec } from "../../../src/service/operator-keys.ts";
 import { openStore, type Database, type OpenOptions } from "../../../src/store/open.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -104,6 +107,12 @@ export interface World {
   readonly printed: string[];
   /** Makes another key, with the scopes of its kind; beside the running service, as the CLI does. */
   makeKey(options?: KeyOptions): Promise<{ id: string; text: string }>;
+  /** Where operators are served; throws where they are not. */
+  readonly adminUrl: string;
+  /** Makes an admin key, as the CLI does: with all scopes and of no tenant unless told otherwise. */
+  makeAdminKey(options?: Partial<AdminKeySpec>): Promise<{ id: string; text: string }>;
+  /** Acts on the store beside the running service, as the CLI does. */
+  beside<T>(act: (store: Store) => Promise<T>): Promise<T>;
   /** Revokes a key, as the CLI does. */
   revokeKey(id: string): Promise<void>;
   /** Stops the service and starts it again on the same files and clock; `more` changes its configuration. */
@@ -146,6 +155,7 @@ export async function startWorld(
   const network = createPhoneNetwork();
   const given: Record<string, string> = {
     OTP_PORT: "0",
+    OTP_ADMIN: "off",
     OTP_DATABASE_URL: (await newDatabase()) ?? `file:${databasePath}`,
     OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
     OTP_PHONE_LIMITS: "1000@1s",
@@ -197,6 +207,17 @@ export async function startWorld(
     databasePath,
     printed,
     makeKey,
+    get adminUrl() {
+      if (service.admin === undefined) throw new Error("operators are not served");
+      return `http://127.0.0.1:${service.admin.port}`;
+    },
+    makeAdminKey: (options = {}) =>
+      beside(async (store) => {
+        const spec = { tenant: null, name: "test", scopes: adminScopes, expireMs: null, ...options };
+        const { key: made, text } = await issueAdminKey(store, system, spec, commandLine);
+        return { id: made.id, text: text.reveal() };
+      }),
+    beside,
     revokeKey: (id) => beside(async (store) => void (await store.registry.revokeApiKey(id, store.now()))),
     async restart(more = {}) {
       await service.stop();

@@ -1,0 +1,123 @@
+/**
+ * The operators' service on a listener of its own, with the bounds of the callers' one. Not imported where it is off.
+ */
+import { hostname } from "node:os";
+import { isLoopback } from "../delivery/public-address.ts";
+import { readCertificate } from "../config/certificate.ts";
+import type { AdminKey } from "../otp/admin-key.ts";
+import { createAdminAuthentication } from "../server/admin/authenticate.ts";
+import { createAdminGateway } from "../server/admin/gateway.ts";
+import { sessionHandlers } from "../server/admin/session.ts";
+import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
+import { createOwnNames } from "../server/http/own-names.ts";
+import { createConnections } from "../server/listener/connections.ts";
+import type { Request, RequestHandler } from "../server/listener/exchange.ts";
+import { connectionLimits, startServer, type RunningServer } from "../server/listener/server.ts";
+import { createAddressOf, peerOf } from "../server/rpc/authorize.ts";
+import { createCallLimit } from "../service/call-limits.ts";
+import { createKeyCheck } from "../service/key-check.ts";
+import type { Base } from "./base.ts";
+import { createTurnedAwayLines } from "./calls.ts";
+import type { ShareOf } from "./calls.ts";
+
+/** Operators and their tools are few; strangers are to find no more room here than this. */
+const connectionsMax = 256;
+/** Calls of one key: 200 at once, and 50 a second. */
+const callLimit = { burst: 200, intervalMs: 20 };
+const ownHost = "127.0.0.1";
+
+export interface RunningAdmin extends RunningServer {
+  /** How many connections are open. */
+  connections(): number;
+}
+
+/** Starts to listen; rejects when the address cannot be had. */
+export async function startAdmin(base: Base, shareOf: ShareOf, version: string): Promise<RunningAdmin> {
+  const { config, onFault } = base;
+  const { tls, admin } = config;
+  const proxyShareOf = createShareOf(config.trustedProxies);
+  const connections = createConnections({
+    ...connectionLimits,
+    idleMs: config.idleMs,
+    maxAgeMs: config.connectionMaxAgeMs,
+    connectionsMax,
+    shareOf,
+    isProxy: (peer) => proxyShareOf(peer) === undefined,
+  });
+  const { handler, end } = createHandler(base, shareOf, version, connections.authenticated);
+  const server = await startServer({
+    handler,
+    connections,
+    host: admin.access === "loopback" ? ownHost : config.host,
+    port: admin.port,
+    variables: { host: "OTP_HOST", port: "OTP_ADMIN_PORT" },
+    readCertificate: tls && (() => readCertificate(tls)),
+    onFault: onFault("admin-server"),
+  });
+  return {
+    ...server,
+    connections: () => connections.count,
+    async stop(graceMs) {
+      await server.stop(graceMs);
+      end();
+    },
+  };
+}
+
+function createHandler(
+  base: Base,
+  shareOf: ShareOf,
+  version: string,
+  onAuthenticated: (request: Request) => void,
+): { readonly handler: RequestHandler; readonly end: () => void } {
+  const { config, system, store, telemetry, tenants, onFault } = base;
+  const now = () => store.now();
+  const addressOf = createAddressOf(createClientAddress(config.trustedProxies));
+  const keys = createKeyCheck<"admin", AdminKey>({
+    now,
+    kinds: ["admin"],
+    find: (id) => store.registry.findAdminKey(id),
+    touch: (id, at) => store.registry.touchAdminKey(id, at),
+    failureLimit: config.authFailureLimit,
+    isShared: ({ text }) => shareOf(text) === undefined,
+    onFault: onFault("admin-keys"),
+  });
+  const { hasCredentials, authenticate } = createAdminAuthentication({
+    authenticate: keys.authenticate,
+    addressOf,
+    async isActive(tenant) {
+      await tenants.refresh();
+      return !tenants.tenantOf(tenant).isDisabled;
+    },
+  });
+  const log = createTurnedAwayLines(base);
+  const handler = createAdminGateway({
+    handlers: { ...sessionHandlers({ now, version }) },
+    system,
+    isOwnHost: isOwnHostFor(base),
+    hasCredentials,
+    authenticate,
+    wasValid: ({ headers }) => keys.wasValid(headers.authorization),
+    addressOf,
+    shareOf,
+    limit: createCallLimit(callLimit, "KEY_RATE_LIMITED", now),
+    onAuthenticated,
+    onCall(call, status, durationMs) {
+      if (call.caller !== undefined || log.hasRoom()) telemetry.call(call, status, durationMs);
+    },
+    onTurnedAway: log.add,
+    onFault: (where, error) => telemetry.fault(where, error),
+  });
+  return { handler, end: log.end };
+}
+
+/** Whoever is let in for being on this machine has to name it rightly too, or any site could have its browser call us. */
+function isOwnHostFor({ config }: Base): (request: Request) => boolean {
+  if (config.admin.access === "on") return () => true;
+  const isOwnName = createOwnNames([hostname()]);
+  return (request) => {
+    const { host, ":authority": authority } = request.headers;
+    const peer = peerOf(request);
+    return (peer === undefined || isLoopback(peer)) && isOwnName(authority?.toString() ?? host);
+  };
+}

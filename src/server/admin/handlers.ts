@@ -1,0 +1,33 @@
+/**
+ * What a handler of AdminService is: it gets a message and who asks, both looked at, and gives what its answer is made of, or
+ * a refusal. A handler of a stream gives its messages one by one, until `signal` ends it.
+ */
+import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import { timestampFromMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Asker } from "./asker.ts";
+import type { AdminResult } from "./refusal.ts";
+import type { AdminMethods, AdminRpc } from "./rpcs.ts";
+
+type Input<Rpc extends AdminRpc> = MessageShape<AdminMethods[Rpc]["input"]>;
+type Output<Rpc extends AdminRpc> = MessageInitShape<AdminMethods[Rpc]["output"]>;
+
+export type AdminHandler<Rpc extends AdminRpc> = AdminMethods[Rpc]["methodKind"] extends "unary"
+  ? (request: Input<Rpc>, asker: Asker) => Promise<AdminResult<Output<Rpc>>>
+  : (request: Input<Rpc>, asker: Asker, signal: AbortSignal) => Promise<AdminResult<AsyncIterable<Output<Rpc>>>>;
+
+/** Handlers by RPC. An RPC without one is UNIMPLEMENTED. */
+export type AdminHandlers = { readonly [Rpc in keyof AdminMethods]?: AdminHandler<Rpc> };
+
+/** The handlers of a group of RPCs. */
+export type HandlersOf<Rpc extends AdminRpc> = {
+  readonly [Each in keyof Pick<AdminMethods, Rpc>]: AdminHandler<Each>;
+};
+
+/** A field for an instant, which is left out where there is none. */
+export function timeField<Name extends string>(
+  name: Name,
+  instant: number | null | undefined,
+): Partial<Record<Name, Timestamp>> {
+  if (instant === null || instant === undefined) return {};
+  return { [name]: timestampFromMs(instant) } as Record<Name, Timestamp>;
+}

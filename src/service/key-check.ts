@@ -1,0 +1,158 @@
+/**
+ * Whether a key that a call brings is valid, and how many that are not may come from one address: for callers' keys and for
+ * operators', each with limits of their own.
+ */
+import { isPublishable, judgeKey, parseKey, type ApiKey, type PresentedKey, type WordedKind } from "../otp/api-key.ts";
+import type { Limit } from "../otp/rate-limit.ts";
+import { ok, type Result } from "../otp/reason.ts";
+import type { Instant } from "../system.ts";
+import { createCallLimit, unlimited } from "./call-limits.ts";
+import { createExpiryMap } from "./expiry-map.ts";
+
+/** The use of a key is recorded at most this often. */
+const lastUseEveryMs = 60_000;
+/** A key that was found valid is remembered for so long. */
+const seenValidMs = 300_000;
+/** So many of those are remembered. */
+const seenValidMax = 10_000;
+/** Headers whose keys are remembered, and their characters: a key has 68 at most, with its scheme. */
+const headersMax = 4_096;
+const headerCharsMax = 128;
+
+/** A key that a header brought, and the name that its digest gives it. */
+interface NamedKey<Kind extends WordedKind> extends PresentedKey<Kind> {
+  readonly name: string;
+}
+
+/** What is asked of a stored key, whoever's it is. */
+type Judged = Pick<ApiKey, "id" | "digest" | "expireMs" | "revokeMs" | "lastUseMs">;
+
+export interface KeyCheckOptions<Kind extends WordedKind, Key extends Judged> {
+  readonly now: () => Instant;
+  /** The kinds of keys that count; any other is API_KEY_INVALID, before any look-up. */
+  readonly kinds: readonly Kind[];
+  /** Finds a key of the process itself. */
+  readonly findOwn?: ((id: string) => Key | undefined) | undefined;
+  readonly find: (id: string) => Promise<Key | undefined>;
+  /** Notes when a key was used. */
+  readonly touch: (id: string, now: Instant) => Promise<void>;
+  /** Refused keys from one address. */
+  readonly failureLimit: Limit;
+  readonly isShared: (address: CallerAddress) => boolean;
+  readonly onFault: (error: unknown) => void;
+}
+
+/** Where a call comes from: the name that limits know it by, and the whole address where that is known. */
+export interface CallerAddress {
+  readonly name: string;
+  readonly text: string | undefined;
+}
+
+/**
+ * Makes what authenticates a call by its `Authorization` header. A key is looked up at every call, so a revocation by
+ * another process counts at once. A malformed key is refused before any look-up. The process's own keys count beside
+ * those that are found.
+ *
+ * Every refused key counts for its address, and beyond the limit keys from there are IP_RATE_LIMITED, before any look-up.
+ * Never so a key that was valid in the last five minutes: a stranger behind the same address could have a backend
+ * refused. From an address that many share, a well-formed key is looked up beyond the limit too, and only a wrong one is
+ * refused: a stranger and a backend that has just started look the same there.
+ */
+export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(options: KeyCheckOptions<Kind, Key>) {
+  const { now: clock, kinds, failureLimit, isShared, onFault } = options;
+  const failures = createCallLimit(failureLimit, "IP_RATE_LIMITED", clock);
+  /** Until when a key counts as seen valid, by its digest. */
+  const seenValid = createExpiryMap(seenValidMax);
+  /** Keys whose use is being recorded: many calls arrive before the first record is committed. */
+  const recording = new Set<string>();
+  const { read, remember } = createHeaders(kinds);
+  /** Look-ups under way, by key. They share one permit, or the first calls of a busy backend would take them all. */
+  const lookUps = new Map<string, number>();
+
+  function recordUse(id: string, now: Instant): void {
+    if (recording.has(id)) return;
+    recording.add(id);
+    options
+      .touch(id, now)
+      .catch(onFault)
+      .finally(() => recording.delete(id));
+  }
+
+  async function lookUp(presented: PresentedKey<Kind>, now: Instant): Promise<Result<Key>> {
+    const own = options.findOwn?.(presented.id);
+    if (own !== undefined) return judgeKey(presented, own, now);
+    const judged = judgeKey(presented, await options.find(presented.id), now);
+    if (judged.ok && now - (judged.value.lastUseMs ?? 0) >= lastUseEveryMs) recordUse(judged.value.id, now);
+    return judged;
+  }
+
+  async function authenticate(header: string | undefined, addressOf: () => CallerAddress): Promise<Result<Key>> {
+    const presented = read(header);
+    if (!presented.ok) {
+      const isKey = presented.refusal.reason !== "API_KEY_MISSING";
+      const tooMany = isKey ? failures.take(addressOf().name).refusal : undefined;
+      return tooMany === undefined ? presented : { ok: false, refusal: tooMany };
+    }
+    const now = clock();
+    const { name } = presented.value;
+    if (seenValid.get(name) > now) {
+      const judged = await lookUp(presented.value, now);
+      seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
+      if (judged.ok) remember(header, presented.value);
+      else failures.take(addressOf().name);
+      return judged;
+    }
+    const others = lookUps.get(name) ?? 0;
+    const permit = others === 0 ? failures.take(addressOf().name) : unlimited;
+    if (permit.refusal !== undefined && !isShared(addressOf())) return { ok: false, refusal: permit.refusal };
+    lookUps.set(name, others + 1);
+    let isRefused = false;
+    try {
+      const judged = await lookUp(presented.value, now);
+      isRefused = !judged.ok;
+      if (judged.ok) seenValid.set(name, now + seenValidMs, now);
+      else if (permit.refusal !== undefined) return { ok: false, refusal: permit.refusal };
+      else if (permit === unlimited) failures.take(addressOf().name);
+      return judged;
+    } finally {
+      // A look-up that failed says nothing of the key.
+      if (!isRefused) permit.giveBack();
+      const left = (lookUps.get(name) ?? 1) - 1;
+      if (left === 0) lookUps.delete(name);
+      else lookUps.set(name, left);
+    }
+  }
+
+  return {
+    authenticate,
+    /** Whether this is a secret key that was valid in the last five minutes. No look-up. */
+    wasValid(header: string | undefined): boolean {
+      const presented = read(header);
+      return presented.ok && !isReadable(presented.value.kind) && seenValid.get(presented.value.name) > clock();
+    },
+  };
+}
+
+/** True for a key that everybody can read. */
+const isReadable = (kind: WordedKind) => kind !== "admin" && isPublishable(kind);
+
+/** Reads keys out of headers, and remembers some: to read one again would take a twentieth of a call. */
+function createHeaders<Kind extends WordedKind>(kinds: readonly Kind[]) {
+  const known = new Map<string, NamedKey<Kind>>();
+  return {
+    read(header: string | undefined): Result<NamedKey<Kind>> {
+      const remembered = header === undefined ? undefined : known.get(header);
+      if (remembered !== undefined) return ok(remembered);
+      const presented = parseKey(header, kinds);
+      if (!presented.ok) return presented;
+      return ok({ ...presented.value, name: Buffer.from(presented.value.digest).toString("base64") });
+    },
+    /** Only of a valid key: strangers must not drive out what callers brought. */
+    remember(header: string | undefined, key: NamedKey<Kind>): void {
+      if (header === undefined || header.length > headerCharsMax || known.has(header)) return;
+      const [oldest] = known.keys();
+      if (known.size >= headersMax && oldest !== undefined) known.delete(oldest);
+      known.set(header, key);
+    },
+  };
+}
