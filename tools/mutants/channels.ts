@@ -99,7 +99,7 @@ export const channelMutants: readonly Mutant[] = [
   {
     name: "calls that voicemails keep",
     breaks: "a code lies on a voicemail that many a stranger can hear",
-    place: "src/config/config.ts#faultsOfUnattended",
+    place: "src/config/provider-faults.ts#faultsOfUnattended",
     text: `describedAs(name, declared).speaksUnasked === true`,
     replacement: `describedAs(name, declared).speaksUnasked !== true`,
     suites: ["test/config/channels.test.ts"],

@@ -72,7 +72,7 @@ export const grpcMutants: readonly Mutant[] = [
   {
     name: "a refusal of text in binary",
     breaks: "Google's web client cannot read why it was refused",
-    place: "src/server/rpc/errors.ts#refusalOn",
+    place: "src/server/rpc/errors.ts#errorOn",
     text: `return isGrpcWebText(type) ? asText(answer) : answer;`,
     replacement: `return answer;`,
     suites: ["test/server/protocols.test.ts"],
