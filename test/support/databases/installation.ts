@@ -85,6 +85,7 @@ export async function makeInstallation(): Promise<Installation> {
     await runHere(["tenants", "disable", "gone"]);
     const origin = "https://shop.example";
     await world.makeKey({ kind: "pub", origins: [origin] });
+    await world.makeAdminKey({ tenant: "acme" });
     const ofAcme = await send(newPhone(), acmeKey);
     const made = { system, env, key, pending, verified, guessed, halfUsed, exhausted, blocked, acmeKey, goneKey };
     return { ...made, path, folder, repeated: { message, answer }, ofAcme, origin };
