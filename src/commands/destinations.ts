@@ -2,8 +2,9 @@
  * `otpd destinations`: the operator's lists of numbers that never get a message, or always.
  */
 import { parseArgs } from "node:util";
-import { isPrefix, type Destination, type Verdict } from "../otp/destination.ts";
-import { parsePhoneNumber } from "../otp/phone-number.ts";
+import { commandLine } from "../otp/audit.ts";
+import type { Destination, Verdict } from "../otp/destination.ts";
+import { noteCharsMax, putDestination, readPrefix, removeDestination } from "../service/destinations.ts";
 import {
   flag,
   Misused,
@@ -17,10 +18,9 @@ import {
   withStore,
   type Commands,
 } from "./command.ts";
-import { findTenant, noTenant, tenantName } from "./setup.ts";
+import { findTenant, keysIfAny, noTenant, tenantName } from "./setup.ts";
 
 const tenantHelp = `  --tenant NAME   whose list it is; default unless given`;
-const noteCharsMax = 200;
 
 export const destinationCommands: Commands = {
   "destinations block": {
@@ -98,7 +98,7 @@ async function put(verdict: Verdict, args: string[]): Promise<void> {
   refuseHidden("--note", note);
   await withStore(async (store) => {
     const entry = { tenant: tenantName(values.tenant), prefix, verdict, note, createMs: store.now() };
-    if (!(await store.registry.putDestination(entry))) throw noTenant(values.tenant);
+    if (!(await putDestination(store, entry, { by: commandLine, keys: keysIfAny() }))) throw noTenant(values.tenant);
     say(`${verdict === "block" ? "Blocked" : "Allowed"} ${prefix}.`);
   });
 }
@@ -108,7 +108,9 @@ async function remove(args: string[]): Promise<void> {
   const prefix = onePrefix(positionals);
   await withStore(async (store) => {
     const { id: tenant } = await findTenant(store, values.tenant);
-    if (!(await store.registry.removeDestination(tenant, prefix))) throw new Unusable(`There is no entry ${prefix}.`);
+    const author = { by: commandLine, keys: keysIfAny() };
+    if (!(await removeDestination(store, { tenant, prefix }, author)))
+      throw new Unusable(`There is no entry ${prefix}.`);
     say(`Removed ${prefix}.`);
   });
 }
@@ -124,13 +126,12 @@ async function list(args: string[]): Promise<void> {
 
 function onePrefix(positionals: readonly string[]): string {
   const prefix = single(positionals, "Give one prefix or number, such as +31612.");
-  if (!isPrefix(prefix)) {
+  const read = readPrefix(prefix);
+  if (read.kind === "malformed") {
     throw new Misused("A prefix is a + and 1 to 15 digits, calling code first and nothing between, such as +31612.");
   }
-  // It would never match: numbers are compared in their canonical form.
-  const parsed = parsePhoneNumber(prefix);
-  if (parsed.ok && parsed.value.e164 !== prefix) {
-    throw new Misused(`This number is written ${parsed.value.e164}; an entry in another spelling would never count.`);
+  if (read.kind === "misspelt") {
+    throw new Misused(`This number is written ${read.written}; an entry in another spelling would never count.`);
   }
   return prefix;
 }

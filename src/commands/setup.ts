@@ -31,6 +31,12 @@ export function keyRingOf(config: Config): KeyRing {
   return ring;
 }
 
+/** The keys, for a command that can do without: undefined when the configuration has faults or there is no key. */
+export function keysIfAny(): KeyRing | undefined {
+  const config = parsed();
+  return config.ok ? keysAtHand(config.value) : undefined;
+}
+
 function keysAtHand({ dataFolder, masterKeys }: Config): KeyRing | undefined {
   if (masterKeys !== undefined) return createKeyRing(masterKeys);
   const own = existingMasterKey(dataFolder);

@@ -15,6 +15,7 @@ import {
 } from "../config/tenant-settings.ts";
 import { changedEntries } from "../config/named-entries.ts";
 import type { Config } from "../config/config.ts";
+import { commandLine, noteOf, type AuditAction } from "../otp/audit.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { tenantsMax } from "../otp/tenant.ts";
 import type { TenantDecided } from "../store/registry.ts";
@@ -130,12 +131,16 @@ async function create(args: string[]): Promise<void> {
   const settings = withChanges({}, givenSettings(values));
   const config = configuration();
   await withStore(async (store) => {
-    const changed = await store.registry.changeTenant(name, ({ tenant, count }): TenantDecided<ChangeReport> => {
-      if (tenant !== undefined) return { result: { trouble: `There is already a tenant ${name}.` } };
-      if (count >= tenantsMax)
-        return { result: { trouble: `There are ${tenantsMax} tenants, and no more may be made.` } };
-      return keeping(name, settings, null, config, textsFileIn(values));
-    });
+    const changed = await store.registry.changeTenant(
+      name,
+      ({ tenant, count }): TenantDecided<ChangeReport> => {
+        if (tenant !== undefined) return { result: { trouble: `There is already a tenant ${name}.` } };
+        if (count >= tenantsMax)
+          return { result: { trouble: `There are ${tenantsMax} tenants, and no more may be made.` } };
+        return keeping(name, settings, null, config, textsFileIn(values));
+      },
+      noteOf(commandLine, "tenant.create"),
+    );
     report(changed);
     say(`Made the tenant ${name}. Make a key for it: otpd keys create --tenant ${name}`);
   });
@@ -153,12 +158,16 @@ async function change(args: string[]): Promise<void> {
   if (twice !== undefined) throw new Misused(`--${flagOf(twice)} is both set and unset.`);
   const config = configuration();
   await withStore(async (store) => {
-    const changed = await store.registry.changeTenant(name, ({ tenant }): TenantDecided<ChangeReport> => {
-      if (tenant === undefined) return { result: { trouble: noTenant(name).message } };
-      const merged = withChanges(settingsOf(tenant).settings, given);
-      for (const setting of dropped) delete merged[setting];
-      return keeping(name, merged, tenant.disableMs, config, textsFileIn(flags));
-    });
+    const changed = await store.registry.changeTenant(
+      name,
+      ({ tenant }): TenantDecided<ChangeReport> => {
+        if (tenant === undefined) return { result: { trouble: noTenant(name).message } };
+        const merged = withChanges(settingsOf(tenant).settings, given);
+        for (const setting of dropped) delete merged[setting];
+        return keeping(name, merged, tenant.disableMs, config, textsFileIn(flags));
+      },
+      noteOf(commandLine, "tenant.update"),
+    );
     report(changed);
     say(`Changed ${name}. It counts from the next call on.`);
   });
@@ -272,27 +281,35 @@ async function list(args: string[]): Promise<void> {
 }
 
 async function disable(args: string[]): Promise<void> {
-  const name = await turn(args, (now, since) => since ?? now);
+  const name = await turn(args, "tenant.disable", (now, since) => since ?? now);
   say(`Disabled ${name}: its keys are refused from the next call on, and nothing of it is sent.`);
 }
 
 async function enable(args: string[]): Promise<void> {
-  const name = await turn(args, () => null);
+  const name = await turn(args, "tenant.enable", () => null);
   say(`Enabled ${name}: its keys work from the next call on.`);
 }
 
 /** Disables or enables a tenant, if that is a change; resolves with its name. */
-async function turn(args: string[], next: (now: Instant, since: Instant | null) => Instant | null): Promise<string> {
+async function turn(
+  args: string[],
+  action: AuditAction,
+  next: (now: Instant, since: Instant | null) => Instant | null,
+): Promise<string> {
   const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
   const name = oneName(positionals);
   await withStore(async (store) => {
-    const isKnown = await store.registry.changeTenant(name, ({ now, tenant }): TenantDecided<boolean> => {
-      if (tenant === undefined) return { result: false };
-      const disableMs = next(now, tenant.disableMs);
-      return disableMs === tenant.disableMs
-        ? { result: true }
-        : { keep: { settings: tenant.settings, disableMs }, result: true };
-    });
+    const isKnown = await store.registry.changeTenant(
+      name,
+      ({ now, tenant }): TenantDecided<boolean> => {
+        if (tenant === undefined) return { result: false };
+        const disableMs = next(now, tenant.disableMs);
+        return disableMs === tenant.disableMs
+          ? { result: true }
+          : { keep: { settings: tenant.settings, disableMs }, result: true };
+      },
+      noteOf(commandLine, action),
+    );
     if (!isKnown) throw noTenant(name);
   });
   return name;

@@ -1,20 +1,21 @@
 /**
  * `otpd webhooks`: where a tenant's events are posted, and with which secrets they are signed.
  */
-import { isIP } from "node:net";
 import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
-import { outcomeOfTry, postEvent, postTimeoutMs } from "../delivery/event-worker.ts";
+import { checkEndpointUrl } from "../delivery/endpoint-url.ts";
 import { createPost, type Posted } from "../delivery/post.ts";
 import { eventAddresses } from "../delivery/public-address.ts";
-import { endpointsMax, isSigning, overlapMs, parseEndpointUrl, type Endpoint } from "../otp/endpoint.ts";
-import { testEvent } from "../otp/event.ts";
+import { tryEndpoint } from "../delivery/try-endpoint.ts";
+import { commandLine } from "../otp/audit.ts";
+import { endpointsMax, isSigning, overlapMs, type Endpoint } from "../otp/endpoint.ts";
 import { eventTypes, type EventType } from "../otp/event-type.ts";
 import {
   addEndpoint,
   disableEndpoint,
   enableEndpoint,
   expireSecrets,
+  removeEndpoint,
   rotateSecret,
   type IssuedSecret,
 } from "../service/endpoints.ts";
@@ -76,28 +77,29 @@ Makes a new secret and prints it, this once. Until the time is over each event i
     help: `Usage: otpd webhooks expire-secret ID
 
 Ends every secret of the endpoint but the newest, at once.`,
-    run: (args) => changed(args, (store, id) => expireSecrets({ store }, id), "signs with its newest secret alone"),
+    run: (args) =>
+      changed(args, (store, id) => expireSecrets({ store }, id, commandLine), "signs with its newest secret alone"),
   },
   "webhooks enable": {
     summary: "post to an endpoint again",
     help: `Usage: otpd webhooks enable ID
 
 Posts to an endpoint that was disabled: what still waits for it, and what happens from now on.`,
-    run: (args) => changed(args, (store, id) => enableEndpoint({ store }, id), "is enabled"),
+    run: (args) => changed(args, (store, id) => enableEndpoint({ store }, id, commandLine), "is enabled"),
   },
   "webhooks disable": {
     summary: "post to an endpoint no more",
     help: `Usage: otpd webhooks disable ID
 
 Stops posting to an endpoint. What happens meanwhile is not kept for it, and what waits is dropped as it comes due.`,
-    run: (args) => changed(args, (store, id) => disableEndpoint({ store }, id), "is disabled"),
+    run: (args) => changed(args, (store, id) => disableEndpoint({ store }, id, commandLine), "is disabled"),
   },
   "webhooks remove": {
     summary: "forget an endpoint",
     help: `Usage: otpd webhooks remove ID
 
 Forgets an endpoint, its secrets and what waits for it.`,
-    run: (args) => changed(args, (store, id) => store.events.removeEndpoint(id), "is removed"),
+    run: (args) => changed(args, (store, id) => removeEndpoint({ store }, id, commandLine), "is removed"),
   },
   "webhooks test": {
     summary: "post a test event now",
@@ -119,36 +121,28 @@ async function add(args: string[]): Promise<void> {
   const text = single(positionals, "Give one URL.");
   const types = values.events === undefined ? [] : typesOf(values.events);
   const config = configuration();
-  const url = parseEndpointUrl(text, config.environment === "development");
-  if (url === undefined) {
+  const isDevelopment = config.environment === "development";
+  const url = checkEndpointUrl(text, isDevelopment, eventAddresses(isDevelopment, config.eventNetworks));
+  if (url === "malformed") {
     throw new Unusable(
       "URL must begin with https:// and have no user in it (http only for this machine, in development).",
     );
   }
-  const isAllowed = eventAddresses(config.environment === "development", config.eventNetworks);
-  const address = literalAddress(url);
-  if (address !== undefined && !isAllowed(address)) {
+  if (url === "not-public") {
     throw new Unusable(
-      `${url.href} would take no event: its address is not public. OTP_EVENT_NETWORKS names networks of yours that may be posted to.`,
+      `${new URL(text).href} would take no event: its address is not public. OTP_EVENT_NETWORKS names networks of yours that may be posted to.`,
     );
   }
   await withStore(async (store, system) => {
     const keys = keyRingOf(config);
     const { id: tenant } = await findTenant(store, values.tenant);
     const spec = { tenant, url, types, showPhones: values["show-phones"] };
-    const made = await addEndpoint({ store, system, keys }, spec);
+    const made = await addEndpoint({ store, system, keys }, spec, commandLine);
     if (made === "no-tenant") throw noTenant(tenant);
     if (made === "full") throw new Unusable(`${tenant} has ${endpointsMax} endpoints already: remove one first.`);
     if (values.json) say(JSON.stringify({ id: made.id, secret: made.secret.reveal(), tenant, url: url.href }));
     else say(`${shown(made)}\n\nid ${made.id}, of ${tenant}, ${types.length === 0 ? "all events" : types.join(", ")}`);
   });
-}
-
-/** The address in a URL; undefined for a name that has to be looked up. */
-function literalAddress({ hostname }: URL): string | undefined {
-  const host = hostname.replace(/^\[|\]$/g, "");
-  if (/(?:^|\.)localhost\.?$/.test(host)) return "127.0.0.1";
-  return isIP(host) === 0 ? undefined : host;
 }
 
 async function rotate(args: string[]): Promise<void> {
@@ -162,7 +156,7 @@ async function rotate(args: string[]): Promise<void> {
   const config = configuration();
   await withStore(async (store, system) => {
     const keys = keyRingOf(config);
-    const made = await rotateSecret({ store, system, keys }, id, keepMs);
+    const made = await rotateSecret({ store, system, keys }, id, keepMs, commandLine);
     if (made === "unknown") throw unknown(id);
     if (made === "full")
       throw new Unusable("Three secrets sign already: otpd webhooks expire-secret ends the old ones.");
@@ -210,13 +204,10 @@ async function test(args: string[]): Promise<void> {
   const keys = keyRingOf(config);
   const isAllowed = eventAddresses(config.environment === "development", config.eventNetworks);
   await withStore(async (store, system) => {
-    const endpoint = await store.events.findEndpoint(id);
-    if (endpoint === undefined) throw unknown(id);
-    const now = store.now();
-    const event = testEvent(Buffer.from(system.randomBytes(16)).toString("base64url"), endpoint.tenant, now);
-    const signal = AbortSignal.timeout(postTimeoutMs);
-    const posted = await postEvent({ keys, post: createPost({ isAllowed }) }, event, endpoint, now, signal);
-    if (outcomeOfTry(posted) !== "taken") {
+    const tried = await tryEndpoint({ store, system, keys, post: createPost({ isAllowed }) }, id, commandLine);
+    if (tried === undefined) throw unknown(id);
+    const { endpoint, posted, isTaken } = tried;
+    if (!isTaken) {
       throw new Unusable(`${endpoint.url} did not take the test event: ${wordsOf(posted)}.`);
     }
     say(`${endpoint.url} took the test event: ${wordsOf(posted)}.`);

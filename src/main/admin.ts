@@ -2,12 +2,18 @@
  * The operators' service on a listener of its own, with the bounds of the callers' one. Not imported where it is off.
  */
 import { hostname } from "node:os";
-import { isLoopback } from "../delivery/public-address.ts";
+import { createPost } from "../delivery/post.ts";
+import { eventAddresses, isLoopback } from "../delivery/public-address.ts";
 import { readCertificate } from "../config/certificate.ts";
 import type { AdminKey } from "../otp/admin-key.ts";
 import { createAdminAuthentication } from "../server/admin/authenticate.ts";
+import { auditHandlers } from "../server/admin/audit.ts";
+import { destinationHandlers } from "../server/admin/destinations.ts";
 import { createAdminGateway } from "../server/admin/gateway.ts";
+import type { AdminHandlers } from "../server/admin/handlers.ts";
+import { keyHandlers } from "../server/admin/keys.ts";
 import { sessionHandlers } from "../server/admin/session.ts";
+import { webhookHandlers } from "../server/admin/webhooks.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
 import { createOwnNames } from "../server/http/own-names.ts";
 import { createConnections } from "../server/listener/connections.ts";
@@ -16,7 +22,7 @@ import { connectionLimits, startServer, type RunningServer } from "../server/lis
 import { createAddressOf, peerOf } from "../server/rpc/authorize.ts";
 import { createCallLimit } from "../service/call-limits.ts";
 import { createKeyCheck } from "../service/key-check.ts";
-import type { Base } from "./base.ts";
+import { isDevelopment, type Base } from "./base.ts";
 import { createTurnedAwayLines } from "./calls.ts";
 import type { ShareOf } from "./calls.ts";
 
@@ -92,7 +98,7 @@ function createHandler(
   });
   const log = createTurnedAwayLines(base);
   const handler = createAdminGateway({
-    handlers: { ...sessionHandlers({ now, version }) },
+    handlers: createHandlers(base, version),
     system,
     isOwnHost: isOwnHostFor(base),
     hasCredentials,
@@ -109,6 +115,25 @@ function createHandler(
     onFault: (where, error) => telemetry.fault(where, error),
   });
   return { handler, end: log.end };
+}
+
+/** All that is served, by groups. */
+function createHandlers({ config, system, store, keys, tenants }: Base, version: string): AdminHandlers {
+  const isAllowed = eventAddresses(isDevelopment(config), config.eventNetworks);
+  return {
+    ...sessionHandlers({ now: () => store.now(), version }),
+    ...keyHandlers({ store, system, originsOf: (tenant) => tenants.tenantOf(tenant).origins }),
+    ...webhookHandlers({
+      store,
+      system,
+      keys,
+      isAllowed,
+      isDevelopment: isDevelopment(config),
+      post: createPost({ isAllowed }),
+    }),
+    ...destinationHandlers({ store, keys }),
+    ...auditHandlers({ store }),
+  };
 }
 
 /** Whoever is let in for being on this machine has to name it rightly too, or any site could have its browser call us. */

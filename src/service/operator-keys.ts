@@ -77,7 +77,7 @@ export async function revokeAnyKey(store: Store, id: string, by: Author): Promis
  * Makes a key like another, which works for `keepMs` more; undefined where that has ended. One that was to end lives as long
  * as the other did from its start.
  */
-export async function rotateKey(
+export async function rotateAnyKey(
   store: Store,
   system: System,
   found: AnyKey,

@@ -1,0 +1,50 @@
+/**
+ * ListAudit: what was written and looked at. An admin of one tenant reads what was done to that, and learns of operators only
+ * that they did it.
+ */
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { AuditEntry } from "../../otp/audit.ts";
+import { ok } from "../../otp/reason.ts";
+import type { Store } from "../../store/store.ts";
+import { tenantListed, type Asker } from "./asker.ts";
+import { timeField, type HandlersOf } from "./handlers.ts";
+import { badField, notFound } from "./refusal.ts";
+
+const pageMax = 100;
+const pageUsual = 50;
+const newest = Number.MAX_SAFE_INTEGER;
+
+export function auditHandlers({ store }: { readonly store: Store }): HandlersOf<"listAudit"> {
+  return {
+    async listAudit({ tenant, actor, action, from, to, pageSize, pageToken }, asker) {
+      const listed = tenantListed(asker, tenant);
+      if (!listed.ok) return listed;
+      const { value: only } = listed;
+      if (only !== undefined && (await store.registry.findTenant(only)) === undefined) return notFound;
+      if (pageSize < 0 || pageSize > pageMax) return badField("page_size", `must be 0 to ${pageMax}`);
+      if (!/^\d{0,15}$/.test(pageToken)) return badField("page_token", "must be as the page before had it");
+      const max = pageSize === 0 ? pageUsual : pageSize;
+      const found = await store.registry.findAudit({
+        tenant: only ?? "",
+        actor,
+        action,
+        // Else an operator's name could be asked for until it is found.
+        actorTenant: asker.tenant !== undefined && actor !== "" ? asker.tenant : "",
+        fromMs: from === undefined ? 0 : timestampMs(from),
+        toMs: to === undefined ? newest : timestampMs(to),
+        beforeId: pageToken === "" ? newest : Number(pageToken),
+        max: max + 1,
+      });
+      const page = found.slice(0, max);
+      const nextPageToken = found.length > max ? `${page.at(-1)?.id ?? ""}` : "";
+      return ok({ entries: page.map(({ entry }) => shown(entry, asker)), nextPageToken });
+    },
+  };
+}
+
+function shown(entry: AuditEntry, asker: Asker) {
+  const { atMs, action, tenant, subject, before, after } = entry;
+  const isOwn = asker.tenant === undefined || entry.actorTenant === asker.tenant;
+  const who = isOwn ? { actor: entry.actor, address: entry.address } : { actor: "operator", address: "" };
+  return { ...timeField("time", atMs), ...who, action, tenant, subject, before, after };
+}

@@ -1,0 +1,67 @@
+/**
+ * The RPCs on a tenant's lists of destinations.
+ */
+import type { Destination, Verdict } from "../../otp/destination.ts";
+import { hiddenCharacter } from "../../otp/hidden-characters.ts";
+import type { KeyRing } from "../../otp/key-ring.ts";
+import { maskPhone } from "../../otp/phone-number.ts";
+import { ok } from "../../otp/reason.ts";
+import { isWholeNumber, noteCharsMax, putDestination, readPrefix } from "../../service/destinations.ts";
+import type { Store } from "../../store/store.ts";
+import { tenantMeant, type Asker } from "./asker.ts";
+import { timeField, type HandlersOf } from "./handlers.ts";
+import { badField, notFound } from "./refusal.ts";
+
+export interface DestinationDependencies {
+  readonly store: Store;
+  readonly keys: KeyRing;
+}
+
+interface Asked {
+  readonly prefix: string;
+  readonly tenant: string;
+  readonly note: string;
+}
+
+export function destinationHandlers({
+  store,
+  keys,
+}: DestinationDependencies): HandlersOf<"listDestinations" | "block" | "allow"> {
+  async function put(verdict: Verdict, asked: Asked, asker: Asker) {
+    const tenant = tenantMeant(asker, asked.tenant);
+    if (!tenant.ok) return tenant;
+    const read = readPrefix(asked.prefix);
+    if (read.kind !== "prefix")
+      return badField("prefix", "must be a + and 1 to 15 digits, in the number's canonical form");
+    const isFit = asked.note.length <= noteCharsMax && hiddenCharacter(asked.note) === undefined;
+    if (!isFit) return badField("note", `must be one line of at most ${noteCharsMax} visible characters`);
+    const { prefix } = read;
+    const entry = { tenant: tenant.value, prefix, verdict, note: asked.note, createMs: store.now() };
+    const isPut = await putDestination(store, entry, { by: asker.author, keys });
+    return isPut ? ok({ destination: shown(entry, asker) }) : notFound;
+  }
+
+  return {
+    async listDestinations({ tenant: asked }, asker) {
+      const tenant = tenantMeant(asker, asked);
+      if (!tenant.ok) return tenant;
+      if ((await store.registry.findTenant(tenant.value)) === undefined) return notFound;
+      const entries = await store.registry.listDestinations(tenant.value);
+      const numbers = entries.filter(({ prefix }) => isWholeNumber(prefix)).length;
+      if (numbers > 0 && asker.scopes.includes("admin.phones")) {
+        const subject = `destinations: ${numbers} whole numbers`;
+        await store.registry.addAudit({ by: asker.author, action: "phone.look" }, { tenant: tenant.value, subject });
+      }
+      return ok({ destinations: entries.map((entry) => shown(entry, asker)) });
+    },
+    block: (asked, asker) => put("block", asked, asker),
+    allow: (asked, asker) => put("allow", asked, asker),
+  };
+}
+
+/** An entry as it is told: a whole number only to whom numbers may be told. */
+function shown({ tenant, prefix, verdict, note, createMs }: Destination, asker: Asker) {
+  const isMasked = isWholeNumber(prefix) && !asker.scopes.includes("admin.phones");
+  const told = isMasked ? maskPhone(prefix) : prefix;
+  return { tenant, prefix: told, blocked: verdict === "block", note, ...timeField("createTime", createMs) };
+}

@@ -1,0 +1,137 @@
+/**
+ * The RPCs on endpoints that are told of events.
+ */
+import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { checkEndpointUrl } from "../../delivery/endpoint-url.ts";
+import { tryEndpoint } from "../../delivery/try-endpoint.ts";
+import type { Post } from "../../delivery/post.ts";
+import { isSigning, overlapMs, type Endpoint } from "../../otp/endpoint.ts";
+import { eventTypes } from "../../otp/event-type.ts";
+import type { KeyRing } from "../../otp/key-ring.ts";
+import { ok } from "../../otp/reason.ts";
+import { addEndpoint, disableEndpoint, enableEndpoint, removeEndpoint, rotateSecret } from "../../service/endpoints.ts";
+import type { Store } from "../../store/store.ts";
+import { stopwatchMs, type System } from "../../system.ts";
+import { lacking, sees, tenantListed, tenantMeant, type Asker } from "./asker.ts";
+import { timeField, type HandlersOf } from "./handlers.ts";
+import { badField, notFound, refuseAdmin } from "./refusal.ts";
+
+export interface WebhookDependencies {
+  readonly store: Store;
+  readonly system: System;
+  readonly keys: KeyRing;
+  readonly post: Post;
+  readonly isDevelopment: boolean;
+  /** Whether events may be posted to an address. */
+  readonly isAllowed: (address: string) => boolean;
+}
+
+const keepMaxMs = 30 * 24 * 3_600_000;
+
+type WebhookRpcs =
+  | "listWebhooks"
+  | "createWebhook"
+  | "testWebhook"
+  | "rotateWebhook"
+  | "enableWebhook"
+  | "disableWebhook"
+  | "removeWebhook";
+
+// Longer than 80 lines: a handler for each of seven RPCs, over the same look-up.
+export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<WebhookRpcs> {
+  const { store, isDevelopment, isAllowed } = dependencies;
+
+  /** An endpoint that is there for this admin. */
+  async function find(asker: Asker, id: string): Promise<Endpoint | undefined> {
+    const endpoint = await store.events.findEndpoint(id);
+    return endpoint !== undefined && sees(asker, endpoint.tenant) ? endpoint : undefined;
+  }
+
+  async function listed(asker: Asker, only: string | undefined, id?: string) {
+    const found = await store.events.listEndpoints();
+    const now = store.now();
+    return found
+      .filter(({ endpoint }) => sees(asker, endpoint.tenant) && (only === undefined || endpoint.tenant === only))
+      .filter(({ endpoint }) => id === undefined || endpoint.id === id)
+      .map(({ endpoint, waiting }) => shown(endpoint, waiting, now));
+  }
+
+  /** Runs an act on an endpoint that is there for this admin, and gives how it is then. */
+  async function changed(asker: Asker, id: string, act: () => Promise<boolean>) {
+    if ((await find(asker, id)) === undefined || !(await act())) return notFound;
+    const [webhook] = await listed(asker, undefined, id);
+    return webhook === undefined ? notFound : ok({ webhook });
+  }
+
+  return {
+    async listWebhooks({ tenant }, asker) {
+      const asked = tenantListed(asker, tenant);
+      if (!asked.ok) return asked;
+      if (asked.value !== undefined && (await store.registry.findTenant(asked.value)) === undefined) return notFound;
+      return ok({ webhooks: await listed(asker, asked.value) });
+    },
+
+    async createWebhook({ tenant, url: text, types: named, showPhones }, asker) {
+      if (showPhones && !asker.scopes.includes("admin.phones")) return lacking("admin.phones");
+      const meant = tenantMeant(asker, tenant);
+      if (!meant.ok) return meant;
+      const url = checkEndpointUrl(text, isDevelopment, isAllowed);
+      if (url === "malformed") return badField("url", "must be an https URL without a user in it");
+      if (url === "not-public") return badField("url", "must lead to a public address");
+      const types = eventTypes.filter((type) => named.includes(type));
+      if (types.length < new Set(named).size) return badField("types", `must be of ${eventTypes.join(", ")}`);
+      const made = await addEndpoint(dependencies, { tenant: meant.value, url, types, showPhones }, asker.author);
+      if (made === "no-tenant") return notFound;
+      if (made === "full") return refuseAdmin("TOO_MANY");
+      const [webhook] = await listed(asker, undefined, made.id);
+      return webhook === undefined ? notFound : ok({ webhook, secret: made.secret.reveal() });
+    },
+
+    async testWebhook({ id }, asker) {
+      if ((await find(asker, id)) === undefined) return notFound;
+      const beganMs = stopwatchMs();
+      const tried = await tryEndpoint(dependencies, id, asker.author);
+      if (tried === undefined) return notFound;
+      const { posted, isTaken } = tried;
+      const detail = posted.kind === "answered" || asker.tenant !== undefined ? "" : posted.why;
+      const status = posted.kind === "answered" ? posted.status : 0;
+      // How long it took tells an outsider of what is listening where.
+      const duration = asker.tenant === undefined ? { duration: durationFromMs(stopwatchMs() - beganMs) } : {};
+      return ok({ ok: isTaken, status, detail, ...duration });
+    },
+
+    async rotateWebhook({ id, keep }, asker) {
+      const keepMs = keep === undefined ? overlapMs : durationMs(keep);
+      if (!(keepMs >= 0 && keepMs <= keepMaxMs)) return badField("keep", "must be 0 seconds to 30 days");
+      if ((await find(asker, id)) === undefined) return notFound;
+      const made = await rotateSecret(dependencies, id, keepMs, asker.author);
+      if (made === "unknown") return notFound;
+      return made === "full" ? refuseAdmin("TOO_MANY") : ok({ secret: made.secret.reveal() });
+    },
+
+    enableWebhook: ({ id }, asker) => changed(asker, id, () => enableEndpoint({ store }, id, asker.author)),
+    disableWebhook: ({ id }, asker) => changed(asker, id, () => disableEndpoint({ store }, id, asker.author)),
+
+    async removeWebhook({ id }, asker) {
+      if ((await find(asker, id)) === undefined) return notFound;
+      return (await removeEndpoint({ store }, id, asker.author)) ? ok({}) : notFound;
+    },
+  };
+}
+
+function shown(endpoint: Endpoint, waiting: number, now: number) {
+  const { id, tenant, url, types, showPhones, createMs, disableMs, why, failingSinceMs, secrets } = endpoint;
+  return {
+    id,
+    tenant,
+    url,
+    types: [...types],
+    showPhones,
+    ...timeField("createTime", createMs),
+    ...timeField("disableTime", disableMs),
+    disableReason: why ?? "",
+    ...timeField("failingSinceTime", failingSinceMs),
+    waiting: BigInt(waiting),
+    secrets: secrets.filter((secret) => isSigning(secret, now)).length,
+  };
+}

@@ -1,0 +1,230 @@
+/**
+ * What each RPC asks of a key, as a table: scopes, and what an admin of one tenant may and sees. An RPC without a row does not
+ * compile.
+ */
+import { Code, ConnectError } from "@connectrpc/connect";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { AdminService } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { adminScopes, type AdminScope } from "../../../src/otp/admin-key.ts";
+import type { AdminRpc } from "../../../src/server/admin/rpcs.ts";
+import { adminClient, askAdmin, type AdminClient } from "../../support/clients/admin.ts";
+import { select } from "../../support/databases/rows.ts";
+import { startWorld, type World } from "../../support/service/world.ts";
+
+/** What an RPC asks for; `of` is how it names a thing of a tenant, which is another's or nowhere. */
+interface Row {
+  readonly scope: "none" | "admin.read" | "admin.write";
+  readonly isServed?: false;
+  readonly forOperators?: true;
+  readonly of?: (thing: Thing) => Record<string, unknown>;
+}
+
+interface Thing {
+  readonly tenant: string;
+  readonly keyId: string;
+  readonly webhookId: string;
+}
+
+const named = ({ tenant }: Thing) => ({ tenant });
+const notYet = { isServed: false } as const;
+
+const rows: Readonly<Record<AdminRpc, Row>> = {
+  getSession: { scope: "none" },
+  getOverview: { scope: "admin.read", ...notYet },
+  getStats: { scope: "admin.read", ...notYet },
+  watchActivity: { scope: "admin.read", ...notYet },
+  findVerifications: { scope: "admin.read", ...notYet },
+  getVerification: { scope: "admin.read", ...notYet },
+  cancelVerification: { scope: "admin.write", ...notYet },
+  resetPhone: { scope: "admin.write", ...notYet },
+  erasePhone: { scope: "admin.write", ...notYet },
+  listSuspects: { scope: "admin.read", ...notYet },
+  explainDestination: { scope: "admin.read", ...notYet },
+  listDestinations: { scope: "admin.read", of: named },
+  block: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
+  allow: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
+  unblock: { scope: "admin.write", ...notYet },
+  setGuard: { scope: "admin.write", ...notYet },
+  listTenants: { scope: "admin.read", ...notYet },
+  createTenant: { scope: "admin.write", ...notYet },
+  updateTenant: { scope: "admin.write", ...notYet },
+  disableTenant: { scope: "admin.write", ...notYet },
+  enableTenant: { scope: "admin.write", ...notYet },
+  listApiKeys: { scope: "admin.read", of: named },
+  createApiKey: { scope: "admin.write", of: ({ tenant }) => ({ tenant, kind: "live" }) },
+  rotateApiKey: { scope: "admin.write", of: ({ keyId }) => ({ id: keyId }) },
+  revokeApiKey: { scope: "admin.write", of: ({ keyId }) => ({ id: keyId }) },
+  listWebhooks: { scope: "admin.read", of: named },
+  createWebhook: { scope: "admin.write", of: ({ tenant }) => ({ tenant, url: "https://hooks.example/otp" }) },
+  testWebhook: { scope: "admin.write", of: ({ webhookId }) => ({ id: webhookId }) },
+  rotateWebhook: { scope: "admin.write", of: ({ webhookId }) => ({ id: webhookId }) },
+  enableWebhook: { scope: "admin.write", of: ({ webhookId }) => ({ id: webhookId }) },
+  disableWebhook: { scope: "admin.write", of: ({ webhookId }) => ({ id: webhookId }) },
+  removeWebhook: { scope: "admin.write", of: ({ webhookId }) => ({ id: webhookId }) },
+  getProviders: { scope: "admin.read", ...notYet },
+  tryProvider: { scope: "admin.write", ...notYet },
+  listAudit: { scope: "admin.read", of: named },
+};
+
+const methods = AdminService.methods.map(({ name, localName }) => ({ name, row: rows[localName as AdminRpc] }));
+const served = methods.filter(({ row }) => row.isServed !== false);
+const onThings = served.flatMap(({ name, row: { of } }) => (of === undefined ? [] : [{ name, of }]));
+
+let world: World;
+let others: Thing;
+const nowhere: Thing = { tenant: "nobody", keyId: "0000000000", webhookId: "we_AAAAAAAAAAAAAAAA" };
+let operator: AdminClient;
+/** A key of acme's admin, with every scope. */
+let bound: string;
+beforeAll(async () => {
+  world = await startWorld({ OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0" });
+  await makeTenant(world, "acme");
+  await makeTenant(world, "other");
+  operator = adminClient(world.adminUrl, (await world.makeAdminKey()).text);
+  bound = (await world.makeAdminKey({ tenant: "acme", name: "acme's" })).text;
+  const { id: keyId } = await world.makeKey({ tenant: "other" });
+  const { webhook } = await operator.createWebhook({ tenant: "other", url: "https://hooks.example/otp" });
+  others = { tenant: "other", keyId, webhookId: webhook?.id ?? "" };
+});
+afterAll(() => world.stop());
+
+function makeTenant(of: World, id: string): Promise<void> {
+  return of.beside((store) =>
+    store.registry.changeTenant(id, () => ({ keep: { settings: "{}", disableMs: null }, result: undefined })),
+  );
+}
+
+const bearing = (text: string) => ({ authorization: `Bearer ${text}` });
+
+test.each(served)("$name asks for its scope, and for no other", async ({ name, row }) => {
+  const lacks: readonly AdminScope[] = adminScopes.filter((scope) => scope !== row.scope);
+  const has: readonly AdminScope[] = adminScopes.filter((scope) => scope === row.scope);
+  const without = await world.makeAdminKey({ scopes: lacks });
+  const withIt = await world.makeAdminKey({ scopes: has });
+  const body = row.of?.(nowhere) ?? {};
+  const refused = await askAdmin(world.adminUrl, name, body, bearing(without.text));
+  const taken = await askAdmin(world.adminUrl, name, body, bearing(withIt.text));
+  expect(refused.text.includes("SCOPE_MISSING")).toBe(row.scope !== "none");
+  expect(taken.text).not.toContain("SCOPE_MISSING");
+});
+
+describe("an admin of one tenant", () => {
+  test.each(onThings)("$name does not find another's, byte for byte as what is nowhere", async ({ name, of }) => {
+    const before = await everything();
+    const [another, none] = [
+      await askAdmin(world.adminUrl, name, of(others), bearing(bound)),
+      await askAdmin(world.adminUrl, name, of(nowhere), bearing(bound)),
+    ];
+    expect(another.status).toBe(404);
+    expect(another.text).toBe(none.text);
+    const names = (headers: Headers) => [...headers].filter(([header]) => !/^(date|x-call-id)$/.test(header));
+    expect(names(another.headers)).toEqual(names(none.headers));
+    expect(await everything()).toEqual(before);
+  });
+
+  test("reads and writes what is its own where it names none", async () => {
+    const client = adminClient(world.adminUrl, bound);
+    const { apiKey, text } = await client.createApiKey({ kind: "live", name: "shop" });
+    expect(apiKey).toMatchObject({ tenant: "acme", kind: "live", name: "shop" });
+    expect(text).toMatch(/^otp_live_/);
+    const { destination } = await client.block({ prefix: "+3197", note: "pumping" });
+    expect(destination).toMatchObject({ tenant: "acme", prefix: "+3197", blocked: true });
+    const { apiKeys } = await client.listApiKeys({});
+    expect(new Set(apiKeys.map(({ tenant }) => tenant))).toEqual(new Set(["acme"]));
+  });
+
+  test("makes no admin key, and rotates none", async () => {
+    const client = adminClient(world.adminUrl, bound);
+    const own = await world.makeAdminKey({ tenant: "acme" });
+    const tries = [client.createApiKey({ kind: "admin" }), client.rotateApiKey({ id: own.id })];
+    for (const tried of tries) expect(await codeOf(tried)).toBe(Code.PermissionDenied);
+  });
+
+  test("learns of operators in the audit only that they acted", async () => {
+    await operator.block({ tenant: "acme", prefix: "+3198" });
+    const { entries } = await adminClient(world.adminUrl, bound).listAudit({ action: "destination.block" });
+    const by = entries.map(({ actor, address, subject }) => ({ actor, address, subject }));
+    expect(by).toContainEqual({ actor: "operator", address: "", subject: "+3198" });
+    expect(new Set(entries.map(({ tenant }) => tenant))).toEqual(new Set(["acme"]));
+  });
+
+  test("is refused while its tenant is disabled", async () => {
+    await makeTenant(world, "gone");
+    const { text } = await world.makeAdminKey({ tenant: "gone" });
+    await world.beside((store) =>
+      store.registry.changeTenant("gone", ({ now, tenant }) => ({
+        keep: { settings: tenant?.settings ?? "{}", disableMs: now },
+        result: undefined,
+      })),
+    );
+    expect(await codeOf(adminClient(world.adminUrl, text).getSession({}))).toBe(Code.Unauthenticated);
+  });
+});
+
+test("nobody gives a scope that he lacks, by a new key or by another's", async () => {
+  const writer = await world.makeAdminKey({ scopes: ["admin.read", "admin.write"] });
+  const seer = await world.makeAdminKey({ scopes: ["admin.read", "admin.phones"] });
+  const client = adminClient(world.adminUrl, writer.text);
+  expect(await codeOf(client.createApiKey({ kind: "admin", scopes: ["admin.phones"] }))).toBe(Code.PermissionDenied);
+  expect(await codeOf(client.rotateApiKey({ id: seer.id }))).toBe(Code.PermissionDenied);
+  const shown = { url: "https://hooks.example/otp", showPhones: true };
+  expect(await codeOf(client.createWebhook(shown))).toBe(Code.PermissionDenied);
+});
+
+test("a whole number of the lists is told to whom numbers may be told, which the audit tells without it", async () => {
+  await operator.block({ tenant: "acme", prefix: "+31612345678" });
+  const blind = await world.makeAdminKey({ tenant: "acme", scopes: ["admin.read"] });
+  const masked = await adminClient(world.adminUrl, blind.text).listDestinations({});
+  expect(JSON.stringify(masked.destinations.map(({ prefix }) => prefix))).not.toContain("31612345678");
+  const whole = await adminClient(world.adminUrl, bound).listDestinations({});
+  expect(whole.destinations.map(({ prefix }) => prefix)).toContain("+31612345678");
+  const audit = await select(world.database, "SELECT * FROM audit");
+  expect(JSON.stringify(audit)).not.toContain("31612345678");
+  expect(audit).toContainEqual(expect.objectContaining({ action: "phone.look", tenant: "acme" }));
+});
+
+describe("a key", () => {
+  test("is rotated: both work, the old one until its time, and the audit tells of both", async () => {
+    const made = await operator.createApiKey({ kind: "live", tenant: "other" });
+    const id = made.apiKey?.id ?? "";
+    const rotated = await operator.rotateApiKey({ id, keep: { seconds: 60n, nanos: 0 } });
+    expect(rotated.apiKey).toMatchObject({ kind: "live", tenant: "other", scopes: made.apiKey?.scopes });
+    expect(rotated.apiKey?.id).not.toBe(id);
+    const { apiKeys } = await operator.listApiKeys({ tenant: "other" });
+    expect(apiKeys.find((key) => key.id === id)?.expireTime).toBeDefined();
+    const { entries } = await operator.listAudit({ action: "api_key.rotate" });
+    expect(entries[0]).toMatchObject({ subject: id, tenant: "other" });
+    expect(await codeOf(operator.rotateApiKey({ id, keep: { seconds: -1n, nanos: 0 } }))).toBe(Code.InvalidArgument);
+  });
+
+  test("that ended is not rotated, and revoking twice is revoking once", async () => {
+    const { apiKey } = await operator.createApiKey({ kind: "test" });
+    const id = apiKey?.id ?? "";
+    const first = await operator.revokeApiKey({ id });
+    const second = await operator.revokeApiKey({ id });
+    expect(second.apiKey?.revokeTime).toEqual(first.apiKey?.revokeTime);
+    expect(await codeOf(operator.rotateApiKey({ id }))).toBe(Code.FailedPrecondition);
+  });
+});
+
+test("an audit is read a page at a time, the newest first", async () => {
+  const first = await operator.listAudit({ pageSize: 2 });
+  const second = await operator.listAudit({ pageSize: 2, pageToken: first.nextPageToken });
+  const all = await operator.listAudit({ pageSize: 4 });
+  expect([...first.entries, ...second.entries]).toEqual(all.entries);
+  expect(await codeOf(operator.listAudit({ pageSize: 101 }))).toBe(Code.InvalidArgument);
+});
+
+async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
+  return call.then(
+    () => undefined,
+    (error: unknown) => ConnectError.from(error).code,
+  );
+}
+
+/** What an RPC could have changed, whoever asked. */
+async function everything(): Promise<unknown> {
+  const tables = ["api_keys", "admin_keys", "webhook_endpoints", "destinations", "audit"];
+  const at = { admin_keys: "id, revoke_ms, expire_ms", audit: "*" } as Record<string, string>;
+  return Promise.all(tables.map((table) => select(world.database, `SELECT ${at[table] ?? "*"} FROM ${table}`)));
+}
