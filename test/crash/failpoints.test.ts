@@ -202,6 +202,60 @@ describe("a resend that is killed", () => {
   });
 });
 
+describe("a fallback that is killed", () => {
+  /** How often the code is in a message by the next channel in the end, beside its SMS. */
+  test.each<{ at: Failpoint; again: number }>([
+    { at: "fallback.decide", again: 1 },
+    { at: "fallback.decided", again: 1 },
+    { at: "fallback.after", again: 1 },
+    { at: "call.before", again: 1 },
+    { at: "call.accepted", again: 2 },
+    { at: "settle.before", again: 2 },
+    { at: "settle.commit", again: 2 },
+    { at: "settle.after", again: 1 },
+  ])("at $at goes out by the next channel, with the same code, and counts once", async ({ at, again }) => {
+    const sent = await service.call("/v1/otp/send", {
+      phone,
+      fallback_channels: ["whatsapp"],
+      fallback_after_seconds: 20,
+    });
+    expect(sent?.status).toBe(200);
+    const id = String(sent?.body["request_id"]);
+    const [code] = codesSent();
+    await service.arm(at, "kill");
+    await service.advance(20_000);
+    await service.died();
+    deployment.aheadMs += 20_000;
+    await restart();
+    await service.until(() => codesSent().length === 1 + again && dueIn(deployment.databasePath) === 0);
+    expect(codesSent()).toEqual(Array(1 + again).fill(code));
+    const { body } = (await service.call(`/v1/otp/${id}`)) ?? {};
+    expect(body).toMatchObject({ state: "STATE_PENDING", resends_remaining: 2 });
+    const messages = body?.["messages"] as { channel: string; delivery: string }[];
+    expect(messages.map(({ channel, delivery }) => [channel, delivery])).toEqual([
+      ["sms", "DELIVERY_ACCEPTED"],
+      ["whatsapp", "DELIVERY_ACCEPTED"],
+    ]);
+    await expectOneSuccess(id, String(code));
+  });
+
+  test("between a refusal and the next channel's turn goes on by it", async () => {
+    deployment.respond = (to) =>
+      deployment.inbox.get(to)?.length === 1
+        ? { kind: "refused", cause: "recipient", detail: "no such number" }
+        : { kind: "accepted" };
+    await service.arm("settle.after", "kill");
+    expect(await service.call("/v1/otp/send", { phone, fallback_channels: ["whatsapp"] }, key)).toBeUndefined();
+    await service.died();
+    await restart();
+    await service.until(() => codesSent().length === 2 && dueIn(deployment.databasePath) === 0);
+    const repeated = await service.call("/v1/otp/send", { phone, fallback_channels: ["whatsapp"] }, key);
+    expect(repeated).toMatchObject({ status: 200, replayed: true, body: { state: "STATE_PENDING" } });
+    expect(new Set(codesSent()).size).toBe(1);
+    await expectOneSuccess(String(repeated?.body["request_id"]), String(codesSent()[0]));
+  });
+});
+
 describe("a step that throws", () => {
   const unavailable = { status: 503, body: { reason: "STORE_UNAVAILABLE" } };
   const bug = { status: 500, body: { reason: "INTERNAL" } };

@@ -20,6 +20,7 @@ export type Failpoint =
   | "call.before"
   | "call.accepted"
   | "claim.after"
+  | `fallback.${"decide" | "decided" | "after"}`
   | "note.before"
   | "note.after"
   | "answer.half";
@@ -72,7 +73,7 @@ export interface Deployment {
   readonly databasePath: string;
   readonly databaseUrl: string;
   readonly key: string;
-  /** SMS by number, oldest first. */
+  /** Messages by number, by SMS and by WhatsApp, oldest first. */
   readonly inbox: Map<string, string[]>;
   /** Tells what a provider call comes to, at once or later. */
   respond: (to: string) => SendOutcome | Promise<SendOutcome>;

@@ -70,8 +70,9 @@ const system = {
   },
 };
 
-const provider: Provider = {
-  name: "test",
+/** Takes what is sent by a channel. */
+const providerNamed = (name: string): Provider => ({
+  name,
   async send(sms) {
     reach("call.before", () => new Error("failpoint"));
     const id = ++smsCount;
@@ -81,7 +82,7 @@ const provider: Provider = {
     reach("call.accepted", () => new Error("failpoint"));
     return outcome;
   },
-};
+});
 
 type Act = "open" | "update" | "settle";
 
@@ -129,6 +130,19 @@ function wrap(store: Store): Store {
       if (jobs.length > 0) reach("claim.after");
       return jobs;
     },
+    async claimFallbacks(max, rules) {
+      const jobs = await store.claimFallbacks(max, {
+        ...rules,
+        decide(view) {
+          reach("fallback.decide");
+          const decided = rules.decide(view);
+          reach("fallback.decided");
+          return decided;
+        },
+      });
+      if (jobs.length > 0) reach("fallback.after");
+      return jobs;
+    },
     async noteAnswer(slot, id, answer) {
       reach("note.before");
       await store.noteAnswer(slot, id, answer);
@@ -160,7 +174,9 @@ const service = await startService(config, {
   telemetry: createTelemetry(config.logLevel, "test"),
   print: () => {},
   // Configured ones are as shipped: the test that configures them brings their far end.
-  ...(process.env["OTP_PROVIDERS"] === undefined ? { providers: [provider] } : {}),
+  ...(process.env["OTP_PROVIDERS"] === undefined
+    ? { providers: [providerNamed("test")], providersByChannel: { whatsapp: [providerNamed("chat")] } }
+    : {}),
   openStore: async (options) => wrap(await openStore(options)),
 });
 process.on("SIGTERM", () => void service.stop().then(() => process.exit(0)));
