@@ -230,7 +230,7 @@ export const strangerMutants: readonly Mutant[] = [
     place: "src/server/listener/line.ts#createLine.earliest",
     text: `return its.fresh[its.gone];`,
     replacement: `return latest(its);`,
-    suites: ["test/server/turns.test.ts"],
+    suites: ["test/server/turns.test.ts", "test/server/line.test.ts"],
   },
   {
     name: "connections that closed while they waited are kept",
