@@ -1,8 +1,9 @@
 /**
- * 100,000 spoilt requests a protocol, other ones than those of `npm test`.
+ * 100,000 spoilt requests a protocol, and 30,000 conversations of frames, other ones than those of `npm test`.
  */
 import { expect, test } from "vitest";
 import { fire } from "../fuzz/fire.ts";
+import { fireFrames } from "../fuzz/frames.ts";
 import { protocols } from "../fuzz/inputs.ts";
 
 const inputs = 100_000;
@@ -12,4 +13,11 @@ test.each(protocols)(`${inputs} spoilt requests over %s do no harm`, async (prot
   expect(fired.exitCode).toBe(0);
   expect(fired.smsCount).toBeGreaterThanOrEqual(fired.acknowledged);
   expect(fired.smsCount).toBeLessThanOrEqual(fired.acknowledged + fired.unknown);
+});
+
+test("30,000 conversations of HTTP/2 frames end no process and keep nobody from being served", async () => {
+  const { faults, served, exitCode } = await fireFrames(2, 30_000);
+  expect(faults).toEqual([]);
+  expect(served).toBe(300);
+  expect(exitCode).toBe(0);
 });
