@@ -59,7 +59,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
   const tracing = createTracing(OtpService.typeName);
   const providers = await createProviders(config, dependencies, tracing);
   let worker: Worker | undefined;
-  let admin: OpenedAdmin | undefined;
+  const opened: { admin?: OpenedAdmin } = {};
   const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, () => worker?.nudge());
   const { store, readiness } = watched;
   try {
@@ -80,7 +80,6 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
     const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages });
     const health = createHealth([OtpService.typeName]);
-    admin = await openAdmin(base, shareOf, dependencies.version ?? "");
     const server = await startServer({
       handler: withOpenRpcs(calls.gateway, await openRpcs(base, health, shareOf)),
       connections,
@@ -88,32 +87,34 @@ export async function startService(config: Config, dependencies: Dependencies): 
       port: config.port,
       readCertificate: tls && (() => readCertificate(tls)),
       onBound: async (address) => {
+        // Once the callers' port is ours: a start that fails has served nobody.
+        opened.admin = await openAdmin(base, shareOf, dependencies.version ?? "");
         // The first keys are made last: those of a start that then failed would never be shown.
         const keysMade = isDevelopment(config) ? await firstKeys(store, system) : undefined;
-        const also = { demoUrl: demo?.open(address), admin: admin?.address };
+        const also = { demoUrl: demo?.open(address), admin: opened.admin.address };
         if (isDevelopment(config)) print(banner(address, keysMade, config, also));
       },
       onFault: onFault("server"),
     });
-    const adminServer = admin;
-    boundHeap(() => connections.count + adminServer.connections() === 0);
+    const { admin } = opened;
+    boundHeap(() => connections.count + (admin?.connections() ?? 0) === 0);
     recurring.start();
     telemetry.lifecycle("listening", { host: server.host, port: server.port });
     const { endWaits } = worker;
     return {
       host: server.host,
       port: server.port,
-      admin: adminServer.address,
+      admin: admin?.address,
       reload() {
         reload(server, telemetry);
-        reload(adminServer, telemetry);
+        if (admin !== undefined) reload(admin, telemetry);
       },
       async stop() {
         telemetry.lifecycle("stopping");
         health.drain();
         readiness.drain();
         const cancel = system.after(sendGraceMs, endWaits);
-        await Promise.all([server.stop(serverGraceMs), adminServer.stop(serverGraceMs)]);
+        await Promise.all([server.stop(serverGraceMs), admin?.stop(serverGraceMs)]);
         calls.end();
         cancel();
         await recurring.stop();
@@ -123,7 +124,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
       },
     };
   } catch (error) {
-    await admin?.stop(0);
+    await opened.admin?.stop(0);
     await store.close();
     throw error;
   }
