@@ -4,10 +4,12 @@
 import { parseArgs } from "node:util";
 import { channelsOn, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
+import { commandLine } from "../otp/audit.ts";
 import type { Destination } from "../otp/destination.ts";
-import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import { maskPhone, parsePhoneNumber, phoneIndex, type PhoneNumber } from "../otp/phone-number.ts";
 import { sentenceOf } from "../otp/reason.ts";
-import type { Tenant } from "../otp/tenant.ts";
+import { defaultTenant, type Tenant } from "../otp/tenant.ts";
 import { erasePhone } from "../service/erasure.ts";
 import { phoneRefs } from "../service/phone-refs.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
@@ -101,6 +103,8 @@ async function reset(args: string[]): Promise<void> {
     const longer: string[] = [];
     for (const { id, policy } of tenants) {
       if (!isKnown(await showPhone({ store, keys, policy }, id, phone))) continue;
+      const audited = { tenant: id, subject: nameOf(keys, id, phone) };
+      await store.registry.addAudit({ by: commandLine, action: "phone.reset" }, audited);
       await resetPhone({ store, keys, policy }, id, phone);
       freshAt.push(id);
       const { codeLength, openAttempts } = await showPhone({ store, keys, policy }, id, phone);
@@ -131,6 +135,10 @@ async function erase(args: string[]): Promise<void> {
     const tenants = createTenants({ store, read: (record) => readTenant(record, config).tenant });
     await tenants.refresh();
     const phoneOf = phoneRefs(keys, tenants.tenantOf);
+    await store.registry.addAudit(
+      { by: commandLine, action: "phone.erase" },
+      { tenant: asked ?? "", subject: nameOf(keys, asked ?? defaultTenant, phone) },
+    );
     const erased = await erasePhone({ store, keys, phoneOf }, phone.e164, asked);
     const entries = erased.entries.map(({ tenant, verdict, note }) => ({ tenant, verdict, note }));
     if (values.json) return say(JSON.stringify({ ...erased, entries }));
@@ -143,6 +151,11 @@ async function erase(args: string[]): Promise<void> {
     );
     say([`Erased of ${shown}: ${counts}. Its wrong codes count on until they are 90 days old.`, ...stay].join("\n"));
   });
+}
+
+/** What the audit calls a phone. */
+function nameOf({ current }: KeyRing, tenant: string, { e164 }: PhoneNumber): string {
+  return Buffer.from(phoneIndex(current, tenant, e164)).toString("base64url");
 }
 
 async function allTenants(store: Store, config: Config): Promise<Tenant[]> {

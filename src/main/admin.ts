@@ -13,6 +13,7 @@ import { createAdminGateway } from "../server/admin/gateway.ts";
 import type { AdminHandlers } from "../server/admin/handlers.ts";
 import { keyHandlers } from "../server/admin/keys.ts";
 import { sessionHandlers } from "../server/admin/session.ts";
+import { verificationHandlers } from "../server/admin/verifications.ts";
 import { webhookHandlers } from "../server/admin/webhooks.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
 import { createOwnNames } from "../server/http/own-names.ts";
@@ -118,7 +119,8 @@ function createHandler(
 }
 
 /** All that is served, by groups. */
-function createHandlers({ config, system, store, keys, tenants }: Base, version: string): AdminHandlers {
+function createHandlers(base: Base, version: string): AdminHandlers {
+  const { config, system, store, keys, tenants } = base;
   const isAllowed = eventAddresses(isDevelopment(config), config.eventNetworks);
   return {
     ...sessionHandlers({ now: () => store.now(), version }),
@@ -132,6 +134,7 @@ function createHandlers({ config, system, store, keys, tenants }: Base, version:
       post: createPost({ isAllowed }),
     }),
     ...destinationHandlers({ store, keys }),
+    ...verificationHandlers({ ...base, tenantOf: tenants.tenantOf }),
     ...auditHandlers({ store }),
   };
 }
