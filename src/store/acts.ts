@@ -17,15 +17,17 @@ import { messageActs } from "./acts/messages.ts";
 import { phoneActs } from "./acts/phones.ts";
 import { prefixActs } from "./acts/prefixes.ts";
 import { recordActs } from "./acts/records.ts";
+import { createSumming, statisticsActs } from "./acts/sums.ts";
 import { tenantActs } from "./acts/tenants.ts";
+import { noCharge } from "../otp/statistics.ts";
 import type { Engine } from "./engine.ts";
-import type { Store } from "./store.ts";
+import type { Store, StoreWatchers } from "./store.ts";
 import { createSweep } from "./sweep.ts";
 
-export function createStore(engine: Engine): Store {
+export function createStore(engine: Engine, { chargeOf = noCharge }: Pick<StoreWatchers, "chargeOf"> = {}): Store {
   return {
     ...callActs(engine),
-    ...messageActs(engine),
+    ...messageActs(engine, chargeOf),
     ...fallbackActs(engine),
     ...recordActs(engine),
     ...phoneActs(engine),
@@ -41,7 +43,8 @@ export function createStore(engine: Engine): Store {
     finding: findingActs(engine),
     erasure: erasureActs(engine),
     events: { ...endpointActs(engine), ...eventActs(engine) },
-    sweep: createSweep(engine),
+    statistics: statisticsActs(engine, chargeOf),
+    sweep: createSweep(engine, createSumming(engine, chargeOf)),
     now: () => engine.now(),
     ping: () => engine.ping(),
     close: () => engine.close(),

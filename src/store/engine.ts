@@ -62,10 +62,12 @@ export interface Engine {
    * longest first.
    */
   readonly dueMessages: Statement;
-  /** Finds the messages of the verification `$1`, in the order of their copies. */
-  readonly messagesOf: Statement;
   /** The same for verifications whose next message is owed by fallback. */
   readonly dueFallbacks: Statement;
+  /** Finds the messages of the verification `$1`, in the order of their copies. */
+  readonly messagesOf: Statement;
+  /** How messages `m` are joined to their verifications `v`: a condition. */
+  readonly messagesJoin: string;
 
   /**
    * Find by time. Of keys before (`$1`, `$2`) and from `$3` on, `$4` are looked at; then see acts/finding.ts, which makes

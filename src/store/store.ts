@@ -27,6 +27,7 @@ import type { SettleView } from "../otp/settlement.ts";
 import type { SendView } from "../otp/standing.ts";
 import type { Bill, Cap, Shares } from "../otp/spending.ts";
 import type { Guesses } from "../otp/spraying.ts";
+import type { ChargeOf } from "../otp/statistics.ts";
 import type { UpdateView } from "../otp/standing.ts";
 import type { GuardMode, PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Limit } from "../otp/rate-limit.ts";
@@ -38,6 +39,7 @@ import type { Erasure } from "./erasure.ts";
 import type { EventStore } from "./events.ts";
 import type { Finding } from "./finding.ts";
 import type { Registry } from "./registry.ts";
+import type { Statistics } from "./statistics.ts";
 
 /** The database could not do it. The caller may retry unchanged, unless it may have been done. */
 export class StoreUnavailable extends Error {
@@ -177,6 +179,8 @@ export interface MeasuredBatch {
 }
 
 export interface StoreWatchers {
+  /** Tells what a message takes, for the statistics: its segments, and its cost where prices are known. Pure. */
+  readonly chargeOf?: ChargeOf | undefined;
   /** Called with each decision about a prefix, once, when it is durable. */
   readonly onPrefix?: (decision: NamedDecision) => void;
   /** Measures every batch of acts. */
@@ -201,6 +205,9 @@ export interface Store {
   /** What operators look for. */
   readonly finding: Finding;
   readonly erasure: Erasure;
+
+  /** Sums of what verifications came to. */
+  readonly statistics: Statistics;
 
   /** The store's clock. */
   now(): Instant;
@@ -287,7 +294,7 @@ export interface Store {
 
   /**
    * Looks at up to `max` rows of each kind. Pending verifications past their time become EXPIRED and lose their salt. What
-   * is past its retention is deleted, and so is every bucket, history, prefix, record and count that no longer matters.
+   * has ended is summed (statistics.ts). What is summed and past its retention is deleted, and so is every bucket, history, prefix, record and count that no longer matters.
    * Without `phoneOf`, where the keys are not at hand, expired verifications are not counted at their prefixes. Buckets,
    * histories, prefixes and records are not to be found by their time, so a round goes through them all; a sweep of what is
    * found by its time alone leaves them for later.

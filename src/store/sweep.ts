@@ -9,6 +9,7 @@ import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
 import { oldestMinute } from "../otp/spraying.ts";
 import { expire, stateAt } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
+import { forgetSums, type Summing } from "./acts/sums.ts";
 import { countedPrefixOf, countOutcome } from "./apply.ts";
 import type { Engine } from "./engine.ts";
 import { idText } from "./rows/values.ts";
@@ -63,7 +64,7 @@ const noRound: Round = { buckets: undefined, phones: undefined, records: undefin
 const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: beforeAll, prefixes: ["", ""] };
 
 /** Makes the sweep. It remembers where its round has come to. */
-export function createSweep(engine: Engine) {
+export function createSweep(engine: Engine, sumNext: (max: number) => Promise<Summing>) {
   let round = newRound;
 
   return async function sweep(
@@ -76,18 +77,21 @@ export function createSweep(engine: Engine) {
     const now = engine.now();
     const lapsed = (await engine.query<{ id: Uint8Array }>(sql.lapsed, [now, max])).map(({ id }) => idText(id));
     const ended = await endLapsed(engine, lapsed, phoneOf);
+    const summing = await sumNext(max);
+    if (what === "all" && from === newRound) await forgetSums(engine);
     const horizon: Horizon = {
       now,
       max,
       from,
-      endedMs: now - retentionMs,
+      // What is not summed is not deleted.
+      endedMs: Math.min(now - retentionMs, summing.summedMs),
       minute: oldestMinute(now),
       decidedMs: now - prefixMemoryMs,
       auditMs: now - auditMs,
       day: dayOf(now) - daysKept,
     };
     const { found, count, more } = await engine.deleteForgettable(horizon, (rows) => forgettableOf(rows, now));
-    const hasMore = more || lapsed.length === max;
+    const hasMore = more || summing.more || lapsed.length === max;
     if (what !== "all") return { expired: ended, deleted: count, more: hasMore };
     const next: Round = {
       buckets: nextFrom(found.buckets, max, ({ bucket }) => bucket),

@@ -9,6 +9,7 @@ import type { IdempotencyRecord, Slot } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { PrefixChange, PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Guesses } from "../otp/spraying.ts";
+import type { SumRow } from "../otp/statistics.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import type { PhoneRows } from "./phone-rows.ts";
@@ -51,6 +52,9 @@ export interface UnitOfWork extends PhoneRows {
   prefix(name: PrefixName): PrefixRecord;
   /** Its decisions go to `StoreWatchers.onPrefix` once they are durable. */
   putPrefix(name: PrefixName, change: PrefixChange): void;
+
+  /** Adds what a late report changes, if the verification that ended at a moment is summed by now. */
+  sumLate(endMs: Instant, change: readonly SumRow[]): void;
 
   /** Writes an event down for each of its tenant's endpoints that asks for it. */
   owe(event: OwedEvent): void;

@@ -5,6 +5,7 @@ import { claim, giveUp, isInHand, unclaim, type Message } from "../../otp/messag
 import type { SettleView } from "../../otp/settlement.ts";
 import type { CountKind, Days } from "../../otp/daily-cap.ts";
 import { countAll, givenBack, kindsOf, takenForNextCall, type Bill } from "../../otp/spending.ts";
+import type { ChargeOf } from "../../otp/statistics.ts";
 import { stateAt, type Verification } from "../../otp/verification.ts";
 import type { Decided } from "../../otp/writes.ts";
 import { apply, countedPrefixOf, putDays } from "../apply.ts";
@@ -15,6 +16,7 @@ import { toMessage, toOutbox, type MessageRow, type OutboxRow } from "../rows/me
 import { outboxCountMax, type Job, type PhoneOf, type Store } from "../store.ts";
 import type { DayUse, UnitOfWork } from "../unit-of-work.ts";
 import { refOf } from "./calls.ts";
+import { lateChange } from "./sums.ts";
 
 /** Looks at the outbox for one claim. */
 const claimLooksMax = 32;
@@ -37,7 +39,7 @@ const sql = {
   },
 } as const;
 
-export function messageActs(engine: Engine) {
+export function messageActs(engine: Engine, chargeOf: ChargeOf) {
   return {
     async claimMessages(max, phoneOf, decideLate, billOf) {
       const jobs: Job[] = [];
@@ -49,7 +51,7 @@ export function messageActs(engine: Engine) {
         ]);
         if (due.length === 0) break;
         const claims = due.map(({ verification_id, copy }) =>
-          claimMessage(engine, { verificationId: idText(verification_id), copy }, { phoneOf, decideLate, billOf }),
+          claimMessage(engine, { verificationId: idText(verification_id), copy }, { phoneOf, decideLate, billOf, chargeOf }),
         );
         const claimed = await Promise.all(claims);
         jobs.push(...claimed.filter((job) => job !== undefined));
@@ -81,7 +83,7 @@ export function messageActs(engine: Engine) {
           const message = unit.message(verificationId, copy);
           const verification = unit.verification(verificationId);
           if (message === undefined || verification === undefined) return undefined;
-          return settle(unit, { message, verification }, phoneOf, decide);
+          return settle(unit, { message, verification }, { phoneOf, decide, chargeOf });
         },
       });
     },
@@ -106,6 +108,13 @@ interface ClaimRules {
   readonly phoneOf: PhoneOf;
   readonly decideLate: (view: SettleView) => Decided<unknown>;
   readonly billOf: (verification: Verification, message: Message) => Bill;
+  readonly chargeOf: ChargeOf;
+}
+
+interface SettleRules<R> {
+  readonly phoneOf: PhoneOf;
+  readonly decide: (view: SettleView) => Decided<R>;
+  readonly chargeOf: ChargeOf;
 }
 
 type MessageName = Pick<Message, "verificationId" | "copy">;
@@ -114,7 +123,7 @@ type MessageName = Pick<Message, "verificationId" | "copy">;
 function claimMessage(
   engine: Engine,
   { verificationId, copy }: MessageName,
-  { phoneOf, decideLate, billOf }: ClaimRules,
+  { phoneOf, decideLate, billOf, chargeOf }: ClaimRules,
 ): Promise<Job | undefined> {
   return engine.perform<Job | undefined>({
     ...ofMessages(verificationId, phoneOf),
@@ -143,7 +152,7 @@ function claimMessage(
         }
         late = { ...message, detail: counted.refusal.message ?? atDailyCap };
       }
-      settle(unit, { message: late, verification }, phoneOf, decideLate);
+      settle(unit, { message: late, verification }, { phoneOf, decide: decideLate, chargeOf });
       return undefined;
     },
   });
@@ -163,8 +172,7 @@ function ofMessages(verificationId: string, phoneOf: PhoneOf) {
 function settle<R>(
   unit: UnitOfWork,
   { message, verification }: Pick<SettleView, "message" | "verification">,
-  phoneOf: PhoneOf,
-  decide: (view: SettleView) => Decided<R>,
+  { phoneOf, decide, chargeOf }: SettleRules<R>,
 ): R {
   const { now } = unit;
   const ref = phoneOf(verification);
@@ -172,6 +180,11 @@ function settle<R>(
   const days = new Map([...back.keys()].map((kind) => [kind, unit.day(verification.tenant, kind)] as const));
   const view = { now, message, verification, phone: viewPhone(unit, ref), ...(days.size === 0 ? {} : { days }) };
   const decided = decide(view);
+  const { message: messageNow = message, verification: verificationNow = verification } = decided.writes;
+  const after = { message: messageNow, verification: verificationNow };
+  if (verification.endMs !== null) {
+    unit.sumLate(verification.endMs, lateChange({ message, verification }, after, chargeOf, now));
+  }
   return apply(unit, { tenant: verification.tenant, phone: ref, verification, message }, decided);
 }
 

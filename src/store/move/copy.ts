@@ -42,6 +42,9 @@ export const copiedTables = [
   "events",
   "admin_keys",
   "audit",
+  "sums",
+  "summing",
+  "refusal_sums",
 ] as const;
 /** Those whose ids the database makes. */
 const numberedTables = ["prefix_decisions", "audit"] as const;
@@ -177,8 +180,8 @@ async function copy(
       await refuseOccupied(transaction);
       const now = await refuseEarlierClock(db, transaction);
       const plans = plan(db, await targetColumns(transaction));
-      // The one row that the migration made; the source has its own.
-      await transaction.query(once("DELETE FROM tenants"), []);
+      // The one row of each that the migrations made; the source has its own.
+      for (const table of ["tenants", "summing"]) await transaction.query(once(`DELETE FROM ${table}`), []);
       await copyRows(db, transaction, plans, onProgress);
       counts = await compare(transaction, plans);
       // Or the first queries would be planned for tables of unknown content.
@@ -345,8 +348,9 @@ async function occupiedTable(target: Asked): Promise<string | undefined> {
   const names = new Set(there.map(({ name }) => name));
   for (const table of copiedTables.filter((each) => names.has(each))) {
     if (!names.has("schema_version")) throw new Error(`it has a table ${table} that is not otpd's`);
-    // A tenant that was ever written has a revision.
-    const written = table === "tenants" ? "WHERE id <> 'default' OR revision > 0" : "";
+    // What migrations made. A tenant that was ever written has a revision.
+    const written =
+      table === "tenants" ? "WHERE id <> 'default' OR revision > 0" : table === "summing" ? "WHERE end_ms > 0" : "";
     const found = await target.query(once(`SELECT 1 FROM ${table} ${written} LIMIT 1`), []);
     if (found.length > 0) return table;
   }

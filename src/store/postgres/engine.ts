@@ -49,6 +49,7 @@ export class PostgresEngine implements Engine {
   readonly messagesOf = sql.messagesOf;
   readonly dueFallbacks = sql.dueFallbacks;
   readonly finding = finding;
+  readonly messagesJoin = "m.verification_id = v.id";
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;

@@ -27,6 +27,7 @@ import { fallback } from "./migrations/0010-fallback.ts";
 import { spentLimits } from "./migrations/0011-spent-limits.ts";
 import { finding } from "./migrations/0012-finding.ts";
 import { audit } from "./migrations/0013-audit.ts";
+import { sums } from "./migrations/0014-sums.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -42,4 +43,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   spentLimits,
   finding,
   audit,
+  sums,
 ];

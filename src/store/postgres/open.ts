@@ -38,7 +38,10 @@ export async function openPostgres(options: PostgresOptions): Promise<Store> {
     const watch = onNudge && createWatch({ url, connections, ownName, onNudge });
     const reports = createReports(url);
     const { batches } = options;
-    return createStore(new PostgresEngine({ connections, clock, ownName, watch, watchers: options, batches, reports }));
+    return createStore(
+      new PostgresEngine({ connections, clock, ownName, watch, watchers: options, batches, reports }),
+      options,
+    );
   } catch (error) {
     await connections.close();
     if (!(error instanceof Error)) throw error;

@@ -9,6 +9,7 @@ import { recordColumns } from "../rows/record.ts";
 import { destinationColumns } from "../rows/tenant.ts";
 import { verificationColumns } from "../rows/verification.ts";
 import { findingStatements } from "../acts/finding.ts";
+import { addLateSums } from "../rows/sums.ts";
 import { list, updates } from "../statement.ts";
 import { readTogether, writeTogether } from "./combined.ts";
 import type { Statement } from "./connections.ts";
@@ -302,6 +303,7 @@ export const statements = {
     "outlived-audit",
     `DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at_ms < $1 ORDER BY at_ms LIMIT $2) RETURNING id`,
   ),
+  addLateSums: addLateSums("FOR UPDATE"),
   // ---- by themselves ------------------------------------------------------------------------------------------------
   nudge: statement("nudge", `SELECT pg_notify($1, $2)`),
   /** Those whose verification another has locked are in its hand, and are passed over. */

@@ -11,6 +11,7 @@ import type { Message } from "../../otp/message.ts";
 import type { PhoneHistory } from "../../otp/policy.ts";
 import { newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
 import { minuteOf, noGuesses, type Guesses } from "../../otp/spraying.ts";
+import type { SumRow } from "../../otp/statistics.ts";
 import { stateAt, type Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
@@ -65,6 +66,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
   /** Decisions about prefixes that are to be written, and then passed on. */
   readonly decided: NamedDecision[] = [];
   readonly counts = new Map<string, Count>();
+  readonly lateSums: { readonly endMs: Instant; readonly row: SumRow }[] = [];
   readonly #verdicts = new Map<string, Verdict>();
   readonly #guesses = new Map<string, Guesses>();
   readonly #openAttempts = new Map<string, number>();
@@ -206,6 +208,11 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.changesMade += 1;
     this.prefixes.put(prefixKey(name), { name, record });
     for (const decision of decisions) this.decided.push({ ...name, decision });
+  }
+
+  sumLate(endMs: Instant, change: readonly SumRow[]): void {
+    if (change.length > 0) this.changesMade += 1;
+    for (const row of change) this.lateSums.push({ endMs, row });
   }
 
   owe(event: OwedEvent): void {

@@ -9,6 +9,7 @@ import { historyValues } from "../rows/phone.ts";
 import { decisionValues, prefixValues } from "../rows/prefix.ts";
 import { recordValues } from "../rows/record.ts";
 import { verificationChanges, verificationValues } from "../rows/verification.ts";
+import { sumValues } from "../rows/sums.ts";
 import { columns, type Cell } from "./columns.ts";
 import type { Transaction } from "./connections.ts";
 import { named } from "./load.ts";
@@ -79,6 +80,8 @@ function writeRarely(transaction: Transaction, unit: PostgresUnitOfWork): void {
     const [tenants = [], names = []] = columns(named(unit.decided).map(({ tenant, prefix }) => [tenant, prefix]));
     transaction.send(sql.trimPrefixDecisions, [tenants, names, decisionsMax]);
   }
+  // After all else: whoever holds the note of how far summing has come waits for nothing more.
+  for (const { endMs, row } of unit.lateSums) transaction.send(sql.addLateSums, [...sumValues(row), endMs]);
 }
 
 const bytesOf = (name: string) => Buffer.from(name, "latin1");

@@ -14,7 +14,16 @@ import { StoreUnavailable, type PhoneRef, type NamedDecision, type PrefixName, t
 import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
-import { dueEvents, dueFallbacks, dueMessages, finding, messagesOf, prepare, type Statements } from "./statements.ts";
+import {
+  dueEvents,
+  dueFallbacks,
+  dueMessages,
+  finding,
+  messagesJoin,
+  messagesOf,
+  prepare,
+  type Statements,
+} from "./statements.ts";
 import type { Reports } from "./reports.ts";
 import { Recalled, SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
@@ -50,6 +59,7 @@ export class SqliteEngine implements Engine {
   readonly messagesOf = messagesOf;
   readonly dueFallbacks = dueFallbacks;
   readonly finding = finding;
+  readonly messagesJoin = messagesJoin;
 
   readonly #reports: Reports;
 

@@ -29,6 +29,7 @@ import { spending } from "./migrations/0019-spending.ts";
 import { fallback } from "./migrations/0020-fallback.ts";
 import { spentLimits } from "./migrations/0021-spent-limits.ts";
 import { audit } from "./migrations/0022-audit.ts";
+import { sums } from "./migrations/0023-sums.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -53,4 +54,5 @@ export const migrations: readonly Migration[] = [
   fallback,
   spentLimits,
   audit,
+  sums,
 ];

@@ -46,7 +46,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     const db = await openFile(path, refuseMoved);
     db.pragma(`busy_timeout = ${busyTimeoutMs}`);
     const reports = new Reports({ path });
-    return createStore(new SqliteEngine({ db, system: options.system, lock, watchers: options, reports }));
+    return createStore(new SqliteEngine({ db, system: options.system, lock, watchers: options, reports }), options);
   } catch (error) {
     lock?.close();
     throw error;

@@ -6,6 +6,7 @@ import type { Database } from "better-sqlite3";
 import { prefixDigitsMax } from "../../otp/destination.ts";
 import type { Guesses } from "../../otp/spraying.ts";
 import * as events from "../rows/event.ts";
+import { addLateSums } from "../rows/sums.ts";
 import { recordColumns, type RecordRow } from "../rows/record.ts";
 import * as prefixes from "../rows/prefix.ts";
 import { type VerificationRow, verificationColumns } from "../rows/verification.ts";
@@ -27,6 +28,8 @@ export const messagesOf = {
   name: "messages-of",
   text: `SELECT ${list(messageColumns)} FROM messages WHERE ${isOf("$1")} ORDER BY copy`,
 };
+
+export const messagesJoin = "m.opened_ms = v.create_ms AND m.verification_id = v.id";
 
 export const dueMessages = {
   name: "due-messages",
@@ -95,6 +98,7 @@ export function prepare(db: Database) {
     ...recordStatements(statement),
     ...tenantStatements(statement),
     ...fileStatements(statement),
+    addLateSums: statement(addLateSums("").text.replaceAll(/\$\d+/g, "?")),
   };
 }
 

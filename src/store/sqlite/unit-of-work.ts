@@ -11,6 +11,7 @@ import type { Message } from "../../otp/message.ts";
 import type { PhoneHistory } from "../../otp/policy.ts";
 import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
 import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spraying.ts";
+import type { SumRow } from "../../otp/statistics.ts";
 import type { Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { eventValues } from "../rows/event.ts";
@@ -18,6 +19,7 @@ import { idBytes, idText } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
 import { decisionValues, prefixKey, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
+import { sumValues } from "../rows/sums.ts";
 import { toDaily, toDestination } from "../rows/tenant.ts";
 import { lifeMaxMs, toVerification, verificationChanges, verificationValues } from "../rows/verification.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
@@ -319,6 +321,8 @@ export class SqliteUnitOfWork implements UnitOfWork {
       this.#sql.deleteVerification.run(bytes);
     }
     this.forget();
+  sumLate(endMs: Instant, change: readonly SumRow[]): void {
+    for (const row of change) this.#sql.addLateSums.run(...sumValues(row), endMs);
   }
 
   owe(event: OwedEvent): void {

@@ -1,0 +1,243 @@
+/**
+ * The acts on sums. The sweep sums what has ended in slices of time: a verification is summed if it ended at or before the
+ * note of how far summing has come, which is written with the sums. So no row is marked, and calls pay nothing.
+ *
+ * What ends now must not end before that note, and what changes now must be seen as summed or not. So summing stays two
+ * minutes behind the store's clock, and before every verification that is still pending: it will end at its expiry at the
+ * earliest. A transaction on a database lasts some seconds at most (postgres/pool.ts).
+ */
+import { isSandbox } from "../../otp/sandbox.ts";
+import {
+  difference,
+  dimensions,
+  grouped,
+  hourMs,
+  hourOf,
+  measures,
+  merge,
+  sumsKeptHours,
+  tally,
+  type ChargeOf,
+  type Dimension,
+  type GroupedRow,
+  type SumRow,
+  type SumsQuery,
+} from "../../otp/statistics.ts";
+import type { Message } from "../../otp/message.ts";
+import type { Verification } from "../../otp/verification.ts";
+import type { Instant } from "../../system.ts";
+import type { Engine } from "../engine.ts";
+import { addSums, sumKeys, sumValues, tallyText, toSums, type TallyRow } from "../rows/sums.ts";
+import { idBytesOf } from "../rows/values.ts";
+import { list, query, send, type Statement, type Steps, type Value } from "../statement.ts";
+import type { Refusals, Statistics } from "../statistics.ts";
+
+/** How far behind the store's clock summing stays, */
+const behindMs = 120_000;
+/** and from when on a report may be late. Between the two, either is right. */
+const lateFromMs = 60_000;
+/** Of one group there is a row for each currency, and one of what has no cost. */
+const rowsPerGroup = 4;
+
+const sql = {
+  progress: {
+    name: "summing-progress",
+    text: `SELECT s.end_ms AS summed, (SELECT min(end_ms) FROM verifications WHERE end_ms > s.end_ms) AS next
+      FROM summing AS s WHERE id = 1`,
+  },
+  summed: { name: "summed", text: `SELECT end_ms FROM summing WHERE id = 1`, locksRows: true },
+  oldestPending: {
+    name: "oldest-pending",
+    text: `SELECT min(expire_ms) AS expire_ms FROM verifications WHERE end_ms IS NULL`,
+  },
+  sliceEnd: {
+    name: "slice-end",
+    text: `SELECT end_ms FROM verifications WHERE end_ms > $1 AND end_ms <= $2 ORDER BY end_ms LIMIT 1 OFFSET $3`,
+  },
+  advance: { name: "advance-summing", text: `UPDATE summing SET end_ms = $1 WHERE id = 1` },
+  anyOld: { name: "any-old-sums", text: `SELECT 1 FROM sums WHERE hour < $1 LIMIT 1` },
+  deleteOld: { name: "delete-old-sums", text: `DELETE FROM sums WHERE hour < $1` },
+  deleteOldRefusals: { name: "delete-old-refusals", text: `DELETE FROM refusal_sums WHERE hour < $1` },
+  addRefusals: {
+    name: "add-refusals",
+    text: `INSERT INTO refusal_sums (hour, tenant, reason, count) VALUES ($1, $2, $3, $4)
+      ON CONFLICT (hour, tenant, reason) DO UPDATE SET count = refusal_sums.count + excluded.count`,
+  },
+  refusals: {
+    name: "refusals",
+    text: `SELECT hour, tenant, reason, count FROM refusal_sums WHERE hour >= $1 AND hour < $2`,
+  },
+} as const;
+
+/** How far summing has come, and whether there is more to do at once. */
+export interface Summing {
+  /** What ended by then is summed. */
+  readonly summedMs: Instant;
+  readonly more: boolean;
+}
+
+/** Sums what has ended next: up to `max` verifications, and those that ended in the same millisecond as the last one. */
+export function createSumming(engine: Engine, chargeOf: ChargeOf): (max: number) => Promise<Summing> {
+  const slice: Statement = {
+    name: "sum-slice",
+    text: tallyText({ where: ["end_ms > $1 AND end_ms <= $2"], join: engine.messagesJoin }),
+  };
+  return async function sumNext(max) {
+    const [progress] = await engine.query<{ summed: number; next: number | null }>(sql.progress, []);
+    const summedMs = progress?.summed ?? 0;
+    const untilMs = engine.now() - behindMs;
+    if ((progress?.next ?? untilMs) >= untilMs) return { summedMs, more: false };
+    return engine.transact(function* () {
+      const [note] = yield* query<{ end_ms: number }>(sql.summed);
+      const fromMs = note?.end_ms ?? 0;
+      const [pending] = yield* query<{ expire_ms: number | null }>(sql.oldestPending);
+      const lastMs = Math.min(untilMs, (pending?.expire_ms ?? Number.POSITIVE_INFINITY) - 1);
+      const [last] = yield* query<{ end_ms: number }>(sql.sliceEnd, [fromMs, lastMs, max - 1]);
+      const toMs = last?.end_ms ?? lastMs;
+      // Another instance was here meanwhile, or something pending is in the way.
+      if (toMs <= fromMs) return { summedMs: fromMs, more: false };
+      const rows = yield* query<TallyRow>(slice, [fromMs, toMs]);
+      yield* add(merge(rows.map((row) => toSums(row, chargeOf))));
+      yield* send(sql.advance, [toMs]);
+      return { summedMs: toMs, more: last !== undefined };
+    });
+  };
+}
+
+/**
+ * Makes the steps that sum verifications which are about to be deleted before their time, unless they are summed already: to
+ * be taken in the transaction that deletes them, before it does.
+ */
+export function createErasing(engine: Engine, chargeOf: ChargeOf): (ids: readonly string[]) => Steps<void> {
+  const one: Statement = {
+    name: "sum-erased",
+    text: tallyText({
+      where: ["id = $1 AND (end_ms IS NULL OR end_ms > (SELECT end_ms FROM summing WHERE id = 1))"],
+      join: engine.messagesJoin,
+    }),
+  };
+  return function* sumErased(ids) {
+    yield* query(sql.summed);
+    const found: SumRow[] = [];
+    for (const id of ids) {
+      const rows = yield* query<TallyRow>(one, [idBytesOf(id)]);
+      found.push(...rows.map((row) => toSums(row, chargeOf)));
+    }
+    yield* add(merge(found));
+  };
+}
+
+function* add(rows: readonly SumRow[]): Steps<void> {
+  if (rows.length > 0) yield* send(addSums, ...rows.map(sumValues));
+}
+
+/** Forgets sums that are too old. */
+export async function forgetSums(engine: Engine): Promise<void> {
+  const hour = hourOf(engine.now()) - sumsKeptHours;
+  if ((await engine.query(sql.anyOld, [hour])).length > 0) await engine.write(sql.deleteOld, [hour]);
+  await engine.write(sql.deleteOldRefusals, [hour]);
+}
+
+/** What is to be added for a message that changes after its verification's end, should that be summed already. Pure. */
+export function lateChange(
+  before: { readonly verification: Verification; readonly message: Message },
+  after: typeof before,
+  chargeOf: ChargeOf,
+  now: Instant,
+): SumRow[] {
+  const { endMs, tenant } = before.verification;
+  if (endMs === null || endMs > now - lateFromMs || isSandbox(tenant)) return [];
+  const { verification, message } = before;
+  // Called for what changes, which is seldom.
+  return difference(
+    tally(verification, message, chargeOf),
+    tally(after.verification, after.message, chargeOf),
+  );
+}
+
+// ---- reading --------------------------------------------------------------------------------------------------------
+
+interface StoredRow extends TallyRow {
+  isStored: number;
+}
+
+export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
+  const reads = new Map<string, Statement>();
+  const readOf = (asked: SumsQuery) => {
+    const read = reads.get(readName(asked)) ?? { name: readName(asked), text: readText(asked, engine.messagesJoin) };
+    reads.set(read.name, read);
+    return read;
+  };
+  return {
+    async readSums(asked, max) {
+      const { fromHour, toHour, tenant } = asked;
+      const rowsMax = (max + 1) * rowsPerGroup;
+      const values: Value[] = [fromHour, toHour, fromHour * hourMs, toHour * hourMs, rowsMax];
+      if (tenant !== undefined) values.push(tenant);
+      const rows = await engine.query<StoredRow>(readOf(asked), values);
+      if (rows.length >= rowsMax) return undefined;
+      const found = grouped(rows.map((row) => toGroup(row, asked, chargeOf)));
+      return found.length > max ? undefined : found;
+    },
+
+    async addRefusals(refusals) {
+      if (refusals.length === 0) return;
+      await engine.transact(function* () {
+        // In one order, so that instances that add at the same moment queue up.
+        const sorted = refusals.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
+        yield* send(
+          sql.addRefusals,
+          ...sorted.map(({ hour, tenant, reason, count }) => [hour, tenant, reason, count]),
+        );
+      });
+    },
+
+    async readRefusals({ fromHour, toHour, tenant }) {
+      const rows = await engine.query<Refusals>(sql.refusals, [fromHour, toHour]);
+      return tenant === undefined ? rows : rows.filter((row) => row.tenant === tenant);
+    },
+  };
+}
+
+const orderOf = ({ hour, tenant, reason }: Refusals) => `${hour}|${tenant}|${reason}`;
+
+function toGroup(row: StoredRow, asked: SumsQuery, chargeOf: ChargeOf): GroupedRow {
+  if (row.isStored === 0) return ofGroup(toSums(row, chargeOf), asked);
+  const isByChannel = asked.groupBy.includes("channel");
+  const { channel, ...sums } = toSums({ ...row, channel: isByChannel ? row.channel : 0 }, chargeOf);
+  return { ...sums, channel: isByChannel ? channel : "" };
+}
+
+/** A row of its own hour, brought to the step of time and the groups that were asked for. Pure. */
+function ofGroup(row: SumRow, { interval, groupBy }: SumsQuery): GroupedRow {
+  const hour = interval === "all" ? 0 : interval === "day" ? row.hour - (row.hour % 24) : row.hour;
+  const of = Object.fromEntries(dimensions.map((each) => [each, groupBy.includes(each) ? row[each] : ""]));
+  return { ...(of as Record<Dimension, string>), hour, currency: row.currency, sums: row.sums };
+}
+
+const readName = ({ interval, groupBy, tenant }: SumsQuery) =>
+  `read-sums-${interval}-${dimensions.filter((each) => groupBy.includes(each)).join("-")}-${tenant === undefined ? "all" : "one"}`;
+
+/** What is stored, grouped by the database, and what is not summed yet: one statement, so of one moment. */
+function readText({ interval, groupBy, tenant }: SumsQuery, join: string): string {
+  const hour = interval === "all" ? "0" : interval === "day" ? `hour - (hour % 24)` : "hour";
+  const groups = dimensions.filter((each) => groupBy.includes(each));
+  const columns = sumKeys.map((key) => {
+    if (key === "hour") return `${hour} AS hour`;
+    if (key === "currency" || groups.includes(key)) return key;
+    return key === "channel" ? "-1 AS channel" : `'' AS ${key}`;
+  });
+  const by = [...(interval === "all" ? [] : [hour]), ...groups, "currency"];
+  const sums = measures.map((each) => `CAST(sum(${each}) AS bigint) AS ${each}`);
+  const ofTenant = tenant === undefined ? "" : "AND tenant = $6";
+  const when = `create_ms >= $3 AND create_ms < $4 ${ofTenant}`;
+  const unsummed = tallyText({
+    where: [`end_ms > (SELECT end_ms FROM summing WHERE id = 1) AND ${when}`, `end_ms IS NULL AND ${when}`],
+    join,
+  });
+  return `SELECT stored.*, NULL AS locale, NULL AS purpose, NULL AS web_origin, NULL AS app_hash, 0 AS digits, 1 AS "isStored"
+      FROM (SELECT ${list([...columns, ...sums])} FROM sums WHERE hour >= $1 AND hour < $2 ${ofTenant}
+        GROUP BY ${list(by)} LIMIT $5) AS stored
+      UNION ALL SELECT unsummed.*, 0 FROM (${unsummed}) AS unsummed`;
+}
+

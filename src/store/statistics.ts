@@ -1,0 +1,27 @@
+/**
+ * The part of the store port that keeps statistics (otp/statistics.ts). Sums are written by the sweep, from verifications
+ * that have ended and before it deletes any; what is not summed yet is counted from the rows. A verification is in one of
+ * the two, never in both and never in neither.
+ */
+import type { StatsRow, SumsQuery } from "../otp/statistics.ts";
+
+/** Calls of an hour that were refused for a reason. */
+export interface Refusals {
+  /** Whole hours since the epoch. */
+  readonly hour: number;
+  readonly tenant: string;
+  readonly reason: string;
+  readonly count: number;
+}
+
+export interface Statistics {
+  /**
+   * Reads sums, in the order of time and then of the groups; undefined where there would be more than `max` rows. Hours that
+   * are not summed yet are counted from the rows as they are at one moment.
+   */
+  readSums(query: SumsQuery, max: number): Promise<readonly StatsRow[] | undefined>;
+  /** Adds refusals that were counted elsewhere. */
+  addRefusals(refusals: readonly Refusals[]): Promise<void>;
+  /** Reads refusals of whole hours, from one until before another; of one tenant unless undefined. */
+  readRefusals(hours: Pick<SumsQuery, "fromHour" | "toHour" | "tenant">): Promise<readonly Refusals[]>;
+}
