@@ -16,6 +16,7 @@ import { prefixOf } from "../../src/otp/pumping-guard.ts";
 import { ok } from "../../src/otp/reason.ts";
 import { capsOf, type PriceOf } from "../../src/otp/spending.ts";
 import { Secret } from "../../src/otp/secret.ts";
+import type { ChargeOf } from "../../src/otp/statistics.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
 import { decideCancel, decideSend, decideVerify, type SendFacts } from "../../src/otp/decisions.ts";
 import { decideResend } from "../../src/otp/resending.ts";
@@ -42,6 +43,12 @@ export const testPolicy: Policy = {
   dailyMessagesMax: undefined,
   retentionMs: 72 * 3_600_000,
 };
+
+/** What messages take in tests: by their provider, and nobody knows the price of one of them. */
+export const testCharge: ChargeOf = ({ provider, channel, digits }) => ({
+  segments: channel === "sms" ? 2 : 1,
+  cost: provider === "one" ? { amount: 70_000 + digits, currency: "EUR" } : undefined,
+});
 
 /** A key ring of master keys that each consist of one byte, the current one first. */
 export function ringOf(...bytes: number[]): KeyRing {

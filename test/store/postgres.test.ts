@@ -5,6 +5,7 @@ import { afterAll, beforeAll } from "vitest";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { startPostgres, type PostgresServer } from "../support/databases/postgres.ts";
 import { createManualSystem } from "../support/service/system.ts";
+import { testCharge } from "./acts.ts";
 import { openings, storeContract } from "./contract.ts";
 
 let server: PostgresServer;
@@ -16,7 +17,7 @@ afterAll(() => server.stop());
 storeContract("PostgreSQL", async () => {
   const url = await server.createDatabase();
   const system = createManualSystem();
-  const opened = await openings(() => openPostgres({ url, system, clock: "system" }));
+  const opened = await openings(() => openPostgres({ url, system, clock: "system", chargeOf: testCharge }));
   return {
     ...opened,
     system,

@@ -7,13 +7,14 @@ import { join } from "node:path";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
+import { testCharge } from "./acts.ts";
 import { openings, storeContract } from "./contract.ts";
 
 storeContract("SQLite", async () => {
   const folder = temporaryFolder();
   const path = join(folder, "otp.db");
   const system = createManualSystem();
-  const opened = await openings(() => openSqlite({ path, system, exclusive: false }));
+  const opened = await openings(() => openSqlite({ path, system, exclusive: false, chargeOf: testCharge }));
   return {
     ...opened,
     system,

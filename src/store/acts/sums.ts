@@ -175,7 +175,7 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
       const values: Value[] = [fromHour, toHour, fromHour * hourMs, toHour * hourMs, rowsMax];
       if (tenant !== undefined) values.push(tenant);
       const rows = await engine.query<StoredRow>(readOf(asked), values);
-      if (rows.length >= rowsMax) return undefined;
+      if (rows.filter(({ isStored }) => isStored === 1).length >= rowsMax) return undefined;
       const found = grouped(rows.map((row) => toGroup(row, asked, chargeOf)));
       return found.length > max ? undefined : found;
     },
