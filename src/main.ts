@@ -23,12 +23,14 @@ import { createSitePages } from "./main/pages.ts";
 import { createMessageWorker, createRecurring } from "./main/workers.ts";
 import { createTracing } from "./observe/tracing.ts";
 import { slotsUnder } from "./otp/idempotency.ts";
+import { noCharge } from "./otp/statistics.ts";
 import { boundHeap } from "./server/listener/heap.ts";
 import { startServer, type Address, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
 import { openRpcBudgets, withOpenRpcs, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
 import { createOwnKeys } from "./service/api-keys.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
+import { createRefusalCounts } from "./service/refusal-counts.ts";
 import { keyThrough } from "./store/upkeep.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -60,7 +62,11 @@ export async function startService(config: Config, dependencies: Dependencies): 
   const providers = await createProviders(config, dependencies, tracing);
   let worker: Worker | undefined;
   const opened: { admin?: OpenedAdmin } = {};
-  const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, () => worker?.nudge());
+  let chargeOf = noCharge;
+  const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, {
+    onNudge: () => worker?.nudge(),
+    chargeOf: (sent) => chargeOf(sent),
+  });
   const { store, readiness } = watched;
   try {
     const keys = await openKeys(config, system, store);
@@ -70,15 +76,25 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const phoneOf = phoneRefs(keys, tenants.tenantOf);
     const given = { config, system, telemetry, print, onFault };
     const pricing = openPricing(config, tenants, providers.providersOf);
+    chargeOf = pricing.chargeOf;
     const base: Base = { ...given, ...watched, ...providers, keys, tenants, phoneOf, ...pricing };
 
     worker = createMessageWorker(base, tracing);
-    const recurring = createRecurring(base, worker, slotOf);
+    const refusals = createRefusalCounts({ store, system, onFault: onFault("refusal-counts") });
+    const recurring = createRecurring(base, worker, slotOf, refusals);
     const shareOf = createShares(base);
     const connections = createBoundConnections(base, shareOf);
     const ownKeys = createOwnKeys(system, base.channelsOn);
     const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
-    const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages });
+    const calls = createCalls(base, {
+      worker,
+      tracing,
+      connections,
+      shareOf,
+      ownKeys,
+      pages,
+      countRefusal: refusals.count,
+    });
     const health = createHealth([OtpService.typeName]);
     const server = await startServer({
       handler: withOpenRpcs(calls.gateway, await openRpcs(base, health, shareOf)),

@@ -9,7 +9,7 @@ import { escapeHidden, hiddenCharacter } from "../otp/hidden-characters.ts";
 import { NoDatabase, requireDatabase } from "../store/existing.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore, type Database } from "../store/open.ts";
-import type { Store } from "../store/store.ts";
+import type { Store, StoreWatchers } from "../store/store.ts";
 import { createSystem, type Instant, type System } from "../system.ts";
 
 /** A command that cannot go on, with a sentence for its user. */
@@ -30,10 +30,13 @@ export interface Command {
 export type Commands = Readonly<Record<string, Command>>;
 
 /** Opens the database beside a server that may be running, and closes it again. */
-export async function withStore(act: (store: Store, system: System) => Promise<void>): Promise<void> {
+export async function withStore(
+  act: (store: Store, system: System) => Promise<void>,
+  watchers: Pick<StoreWatchers, "chargeOf"> = {},
+): Promise<void> {
   const database = valueOf("otpd cannot open its database", parseDatabase(process.env, readText));
   const system = createSystem();
-  const store = await openExisting(database, system);
+  const store = await openExisting(database, system, watchers);
   try {
     await act(store, system);
   } finally {
@@ -42,7 +45,11 @@ export async function withStore(act: (store: Store, system: System) => Promise<v
 }
 
 /** Opens a database that exists. Where there is none, the path or the folder is wrong, so a command makes none. */
-export async function openExisting(database: Database, system: System): Promise<Store> {
+export async function openExisting(
+  database: Database,
+  system: System,
+  { chargeOf }: Pick<StoreWatchers, "chargeOf"> = {},
+): Promise<Store> {
   try {
     await requireDatabase(database);
   } catch (error) {
@@ -54,7 +61,7 @@ export async function openExisting(database: Database, system: System): Promise<
       { cause: error },
     );
   }
-  return openStore({ database, system, exclusive: false });
+  return openStore({ database, system, exclusive: false, chargeOf });
 }
 
 function sentence(text: string): string {

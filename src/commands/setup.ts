@@ -7,7 +7,10 @@ import { readTenant } from "../config/tenant-settings.ts";
 import { existingMasterKey } from "../master-key.ts";
 import { hiddenCharacter } from "../otp/hidden-characters.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
+import { createChargeOf } from "../otp/pricing.ts";
+import { noCharge, type ChargeOf } from "../otp/statistics.ts";
 import { isTenantName, type Tenant, type TenantRecord } from "../otp/tenant.ts";
+import { createTenants } from "../service/tenants.ts";
 import { phoneRefs } from "../service/phone-refs.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
 import { readText, Unusable, valueOf } from "./command.ts";
@@ -65,6 +68,30 @@ export async function tenantAsRead(store: Store, name: string, config: Config): 
 
 export function noTenant(name: string): Unusable {
   return new Unusable(`There is no tenant ${name}: otpd tenants list shows those there are.`);
+}
+
+/** What messages take, for commands that sum or show sums. */
+export interface Charges {
+  readonly chargeOf: ChargeOf;
+  /** Takes up the tenants, whose texts decide. To be awaited before anything is summed. */
+  learn(store: Store): Promise<void>;
+}
+
+/** As a server of this configuration reckons. Where it has faults, messages are counted without their segments and cost. */
+export function chargesAtHand(): Charges {
+  const config = parsed();
+  let chargeOf = noCharge;
+  return {
+    chargeOf: (sent) => chargeOf(sent),
+    async learn(store) {
+      if (!config.ok) return;
+      const read = (record: Pick<TenantRecord, "id" | "settings" | "disableMs">) =>
+        readTenant(record, config.value).tenant;
+      const { tenantOf, refresh } = createTenants({ store, read });
+      await refresh();
+      chargeOf = createChargeOf({ prices: config.value.prices, tenantOf });
+    },
+  };
 }
 
 /**

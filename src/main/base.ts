@@ -14,8 +14,9 @@ import { createReadiness, type Readiness } from "../observe/readiness.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import { channels, type Channel } from "../otp/channel.ts";
 import { createKeyRing, type KeyRing } from "../otp/key-ring.ts";
-import { createCostOf, createPricing, type CostOf } from "../otp/pricing.ts";
+import { createChargeOf, createCostOf, createPricing, type CostOf } from "../otp/pricing.ts";
 import { isTrip } from "../otp/pumping-guard.ts";
+import type { ChargeOf } from "../otp/statistics.ts";
 import type { PriceOf } from "../otp/spending.ts";
 import { createTenants, type Tenants } from "../service/tenants.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
@@ -54,6 +55,8 @@ export interface Base extends WatchedStore, Providers, Pick<Dependencies, "syste
   /** What tells the cost of messages; both undefined without prices. */
   readonly costOf: CostOf | undefined;
   readonly priceOf: PriceOf | undefined;
+  /** What a message takes, for the statistics. */
+  readonly chargeOf: ChargeOf;
   /** Makes the logger of faults in one part of the service. */
   readonly onFault: (where: string) => (error: unknown) => void;
 }
@@ -112,13 +115,13 @@ export async function createProviders(
   };
 }
 
-/** Opens the store. `onNudge` is called when another server has left messages for anybody to take. */
+/** Opens the store. `onNudge` is called when another server has left messages for anybody to take; `chargeOf` is for sums. */
 export async function openWatchedStore(
   config: Config,
   { system, telemetry, openStore: open = openStore }: Dependencies,
   tracing: Tracing,
   providers: readonly ChannelProvider[],
-  onNudge: () => void,
+  { onNudge, chargeOf }: { readonly onNudge: () => void; readonly chargeOf: ChargeOf },
 ): Promise<WatchedStore> {
   const metrics =
     config.metrics === "off"
@@ -143,6 +146,7 @@ export async function openWatchedStore(
         },
       },
       onNudge,
+      chargeOf,
     }),
   );
   const store = tracing.store(opened, config.database.kind);
@@ -180,10 +184,15 @@ export function openPricing(
   { prices }: Config,
   { tenantOf }: Tenants,
   providersOf: Providers["providersOf"],
-): Pick<Base, "costOf" | "priceOf"> {
-  if (prices === undefined) return { costOf: undefined, priceOf: undefined };
+): Pick<Base, "costOf" | "priceOf" | "chargeOf"> {
+  const chargeOf = createChargeOf({ prices, tenantOf });
+  if (prices === undefined) return { costOf: undefined, priceOf: undefined, chargeOf };
   const costOf = createCostOf({ prices, tenantOf });
-  return { costOf, priceOf: createPricing(costOf, (channel) => providersOf(channel).map(({ name }) => name)) };
+  return {
+    chargeOf,
+    costOf,
+    priceOf: createPricing(costOf, (channel) => providersOf(channel).map(({ name }) => name)),
+  };
 }
 
 /** Runs a part of the start that one variable decides. Its error begins with the variable. */

@@ -5,7 +5,7 @@ import { limitedLine } from "../delivery/providers/console.ts";
 import type { Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import { createTurnedAwayLog, type TurnedAwayLog } from "../observe/turned-away.ts";
-import { isPublishable } from "../otp/api-key.ts";
+import { isPublishable, isTest } from "../otp/api-key.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
 import { createConnections, type Connections } from "../server/listener/connections.ts";
 import { connectionLimits } from "../server/listener/server.ts";
@@ -18,6 +18,7 @@ import { createPerform } from "../server/rpc/handlers.ts";
 import { createAuthenticate, type OwnKeys } from "../service/api-keys.ts";
 import { createBotCheck } from "../service/bot-check.ts";
 import { createCallLimits } from "../service/call-limits.ts";
+import type { RefusalCounts } from "../service/refusal-counts.ts";
 import { createVerifications, type Verifications } from "../service/verifications.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import type { SitePages } from "./pages.ts";
@@ -77,19 +78,25 @@ function createActs(base: Base, worker: Worker): Verifications {
 }
 
 /** The log lines and metrics of calls, and of requests that became none. `end` logs what is only counted so far. */
-function createCallLog(base: Base) {
+function createCallLog(base: Base, countRefusal: RefusalCounts["count"]) {
   const { telemetry, metrics } = base;
   const log = createTurnedAwayLines(base);
   const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
     onCall(call, status, durationMs) {
       if (!isAnybodys(call) || log.hasRoom()) telemetry.call(call, status, durationMs);
       metrics?.call(call, durationMs);
+      const { caller, refusal } = call;
+      if (refusal !== undefined && !(caller && isTest(caller.kind))) countRefusal(caller?.tenant, refusal.reason);
     },
     onTurnedAway(request) {
       log.add(request);
       metrics?.turnedAway(request.reason);
+      countRefusal(undefined, request.reason);
     },
-    onNoRoom: (rpc) => metrics?.turnedAway("STORE_UNAVAILABLE", rpc),
+    onNoRoom(rpc) {
+      metrics?.turnedAway("STORE_UNAVAILABLE", rpc);
+      countRefusal(undefined, "STORE_UNAVAILABLE");
+    },
   };
   return { ...listeners, end: log.end };
 }
@@ -111,6 +118,7 @@ export interface CallsOptions {
   readonly shareOf: ShareOf;
   readonly ownKeys: OwnKeys;
   readonly pages: SitePages["pages"];
+  readonly countRefusal: RefusalCounts["count"];
 }
 
 /** Makes the gateway. `end` is that of its log. */
@@ -142,7 +150,7 @@ export function createCalls(
     byMessage: authorize.byMessage,
     onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
   });
-  const { end, ...listeners } = createCallLog(base);
+  const { end, ...listeners } = createCallLog(base, options.countRefusal);
   const gateway = createGateway({
     ...listeners,
     codecs: createCodecs(perform, bodyBytesMax),

@@ -10,6 +10,7 @@ import type { SlotOf } from "../otp/idempotency.ts";
 import { moneyText } from "../otp/prices.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Shares } from "../otp/spending.ts";
+import type { RefusalCounts } from "../service/refusal-counts.ts";
 import { createSprayingWatch } from "../service/spraying-watch.ts";
 import { createUpkeep } from "../store/upkeep.ts";
 import type { Recurring } from "../system.ts";
@@ -54,7 +55,7 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
 }
 
 /** Everything that recurs; a stop ends the workers first, both at once. */
-export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf): Recurring {
+export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf, refusals: RefusalCounts): Recurring {
   const { config, store, telemetry, metrics, onFault } = base;
   const eventWorker = createEventWorker({
     ...base,
@@ -76,12 +77,13 @@ export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf): Rec
   });
   return {
     start() {
-      for (const part of [worker, eventWorker, upkeep, sprayingWatch]) part.start();
+      for (const part of [worker, eventWorker, upkeep, sprayingWatch, refusals]) part.start();
     },
     async stop() {
       await Promise.all([worker.stop(workerGraceMs), eventWorker.stop(workerGraceMs)]);
       await upkeep.stop();
       await sprayingWatch.stop();
+      await refusals.stop();
     },
   };
 }

@@ -7,13 +7,22 @@ import type { Code } from "./code.ts";
 import { dearest, type Prices } from "./prices.ts";
 import { Secret } from "./secret.ts";
 import type { PriceOf } from "./spending.ts";
+import type { ChargeOf, Sent } from "./statistics.ts";
 import { measure } from "./template/encoding.ts";
 import { minutesMax, renderText } from "./template/template.ts";
 import type { Tenant, TenantOf } from "./tenant.ts";
 import type { Verification } from "./verification.ts";
 
+/** Texts of one tenant whose segments are remembered. */
+const textsKnownMax = 500;
+
 export interface CostOptions {
   readonly prices: Prices;
+  readonly tenantOf: TenantOf;
+}
+
+interface ChargeOptions {
+  readonly prices: Prices | undefined;
   readonly tenantOf: TenantOf;
 }
 
@@ -32,8 +41,33 @@ export function createPricing(costOf: CostOf, providersOf: (channel: Channel) =>
   return (verification, channel) => costOf(verification, channel, providersOf(channel));
 }
 
+/**
+ * Tells what a message takes once a provider has it: its segments, and its cost where there is a price. What texts take is
+ * remembered for as long as their tenant stays as it is.
+ */
+export function createChargeOf({ prices, tenantOf }: ChargeOptions): ChargeOf {
+  const known = new WeakMap<Tenant, Map<string, number>>();
+  const segmentsOfText = (sent: Sent) => {
+    const tenant = tenantOf(sent.tenant);
+    const own = known.get(tenant) ?? new Map<string, number>();
+    known.set(tenant, own);
+    const { region, locale, purpose, webOrigin, appHash, digits } = sent;
+    const key = JSON.stringify([region, locale, purpose, webOrigin, appHash, digits]);
+    const segments = own.get(key) ?? segmentsOf(sent, tenant);
+    if (own.size >= textsKnownMax) own.clear();
+    own.set(key, segments);
+    return segments;
+  };
+  return (sent) => {
+    const { region: country, channel, provider } = sent;
+    const segments = channel === "sms" ? segmentsOfText(sent) : 1;
+    const amount = prices && dearest(prices, { country, channel }, [provider], segments);
+    return { segments, cost: prices && amount !== undefined ? { amount, currency: prices.currency } : undefined };
+  };
+}
+
 /** The segments that an SMS of a verification takes at most. A code has one width, whatever it is. Pure. */
-function segmentsOf(verification: Verification, { templates, brand }: Tenant): number {
+function segmentsOf(verification: Omit<Sent, "provider">, { templates, brand }: Tenant): number {
   const template = templates.templateFor(verification);
   const { purpose, webOrigin, appHash, digits } = verification;
   const code = new Secret("0".repeat(digits)) as Code;

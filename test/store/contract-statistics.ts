@@ -165,7 +165,9 @@ export function statisticsCases(withStore: WithStore): void {
         system.advance(20 * minuteMs);
         await Promise.all([
           ...others.flatMap((each) => Array.from({ length: 5 }, () => each.sweep(4, retentionMs))),
-          ...left.map((job, i) => reportBy(others[i % 4] ?? store, acts, job, i % 3 === 0 ? "two" : "one", "DELIVERED")),
+          ...left.map((job, i) =>
+            reportBy(others[i % 4] ?? store, acts, job, i % 3 === 0 ? "two" : "one", "DELIVERED"),
+          ),
         ]);
         expect(await readAll(store)).toEqual(await scan.rows(store));
         while ((await store.sweep(4, retentionMs)).more);
@@ -221,7 +223,9 @@ export function statisticsCases(withStore: WithStore): void {
         while ((await store.sweep(100, retentionMs)).more);
         const later = await reopen();
         const hours = { fromHour: hour, toHour: hour + 1 };
-        expect(await later.statistics.readRefusals({ ...hours, tenant: "default" })).toEqual([{ ...refusal, count: 5 }]);
+        expect(await later.statistics.readRefusals({ ...hours, tenant: "default" })).toEqual([
+          { ...refusal, count: 5 },
+        ]);
         expect(await later.statistics.readRefusals(hours)).toHaveLength(2);
         expect((await readAll(later)).length).toBeGreaterThan(0);
         system.advance(2 * dayMs);

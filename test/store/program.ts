@@ -5,6 +5,8 @@
  *   together     sends `count` codes at once, and says "ack" as each is acknowledged
  *   round        counts at 300 prefixes, says "ack" for each, then once more at some while their rows are brought up to date;
  *                kills itself as it has run the statement that begins with the last argument, for the `count`-th time
+ *   sums         half a day later sweeps four rows at a time; kills itself as it has run the statement that begins with the
+ *                last argument, for the `count`-th time
  *   hold         takes the write lock, says "held", and lets go when standard input ends
  *   open         for every path on standard input opens that database, writes, closes it, and says how it went
  */
@@ -14,7 +16,7 @@ import { createInterface } from "node:readline";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { createManualSystem } from "../support/service/system.ts";
-import { ann, createActs } from "./acts.ts";
+import { ann, createActs, testCharge } from "./acts.ts";
 
 const [mode = "", path = "", count = "0", statement = ""] = process.argv.slice(2);
 
@@ -45,6 +47,14 @@ async function round(): Promise<void> {
   system.advance(10_000);
   killAfter(statement, Number(count));
   for (let i = 0; i < 4; i++) await add(i);
+}
+
+async function sums(): Promise<void> {
+  const system = createManualSystem();
+  const store = await openSqlite({ path, system, exclusive: true, chargeOf: testCharge });
+  system.advance(43_200_000);
+  killAfter(statement, Number(count));
+  while ((await store.sweep(4, 86_400_000)).more);
 }
 
 /** Has the process killed as it has run a statement so often. */
@@ -87,6 +97,7 @@ const modes: Record<string, () => Promise<void>> = {
   sequential: () => send(false),
   together: () => send(true),
   round,
+  sums,
   hold,
   open,
 };

@@ -51,7 +51,11 @@ export function messageActs(engine: Engine, chargeOf: ChargeOf) {
         ]);
         if (due.length === 0) break;
         const claims = due.map(({ verification_id, copy }) =>
-          claimMessage(engine, { verificationId: idText(verification_id), copy }, { phoneOf, decideLate, billOf, chargeOf }),
+          claimMessage(
+            engine,
+            { verificationId: idText(verification_id), copy },
+            { phoneOf, decideLate, billOf, chargeOf },
+          ),
         );
         const claimed = await Promise.all(claims);
         jobs.push(...claimed.filter((job) => job !== undefined));

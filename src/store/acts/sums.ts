@@ -38,6 +38,8 @@ const behindMs = 120_000;
 const lateFromMs = 60_000;
 /** Of one group there is a row for each currency, and one of what has no cost. */
 const rowsPerGroup = 4;
+/** Below what a report may have (engine.ts), with room for what is not summed yet. */
+const storedRowsMax = 40_000;
 
 const sql = {
   progress: {
@@ -149,10 +151,7 @@ export function lateChange(
   if (endMs === null || endMs > now - lateFromMs || isSandbox(tenant)) return [];
   const { verification, message } = before;
   // Called for what changes, which is seldom.
-  return difference(
-    tally(verification, message, chargeOf),
-    tally(after.verification, after.message, chargeOf),
-  );
+  return difference(tally(verification, message, chargeOf), tally(after.verification, after.message, chargeOf));
 }
 
 // ---- reading --------------------------------------------------------------------------------------------------------
@@ -171,10 +170,10 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
   return {
     async readSums(asked, max) {
       const { fromHour, toHour, tenant } = asked;
-      const rowsMax = (max + 1) * rowsPerGroup;
+      const rowsMax = Math.min((max + 1) * rowsPerGroup, storedRowsMax);
       const values: Value[] = [fromHour, toHour, fromHour * hourMs, toHour * hourMs, rowsMax];
       if (tenant !== undefined) values.push(tenant);
-      const rows = await engine.query<StoredRow>(readOf(asked), values);
+      const rows = await engine.report<StoredRow>(readOf(asked), values);
       if (rows.filter(({ isStored }) => isStored === 1).length >= rowsMax) return undefined;
       const found = grouped(rows.map((row) => toGroup(row, asked, chargeOf)));
       return found.length > max ? undefined : found;
@@ -185,15 +184,12 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
       await engine.transact(function* () {
         // In one order, so that instances that add at the same moment queue up.
         const sorted = refusals.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
-        yield* send(
-          sql.addRefusals,
-          ...sorted.map(({ hour, tenant, reason, count }) => [hour, tenant, reason, count]),
-        );
+        yield* send(sql.addRefusals, ...sorted.map(({ hour, tenant, reason, count }) => [hour, tenant, reason, count]));
       });
     },
 
     async readRefusals({ fromHour, toHour, tenant }) {
-      const rows = await engine.query<Refusals>(sql.refusals, [fromHour, toHour]);
+      const rows = await engine.report<Refusals>(sql.refusals, [fromHour, toHour]);
       return tenant === undefined ? rows : rows.filter((row) => row.tenant === tenant);
     },
   };
@@ -240,4 +236,3 @@ function readText({ interval, groupBy, tenant }: SumsQuery, join: string): strin
         GROUP BY ${list(by)} LIMIT $5) AS stored
       UNION ALL SELECT unsummed.*, 0 FROM (${unsummed}) AS unsummed`;
 }
-

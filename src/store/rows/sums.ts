@@ -57,7 +57,8 @@ export const addLateSums = (lock: string) => ({
 // ---- from verifications and messages --------------------------------------------------------------------------------
 
 const ifs = (condition: string) => `sum(CASE WHEN ${condition} THEN 1 ELSE 0 END)`;
-const oneOf = (...deliveries: Parameters<typeof deliveryNumber>[0][]) => `(${list(deliveries.map((d) => `${deliveryNumber(d)}`))})`;
+const oneOf = (...deliveries: Parameters<typeof deliveryNumber>[0][]) =>
+  `(${list(deliveries.map((d) => `${deliveryNumber(d)}`))})`;
 
 const taken = (m: string) =>
   `(${m}.delivery IN ${oneOf("ACCEPTED", "DELIVERED", "UNDELIVERED")} OR ${m}.provider_message_id IS NOT NULL)`;

@@ -1,0 +1,112 @@
+/**
+ * The act that reads statistics, as the admin service and `otpd stats` ask for them.
+ */
+import {
+  hourMs,
+  hourOf,
+  sumsKeptHours,
+  verifyTimeMs,
+  type Dimension,
+  type Interval,
+  type StatsRow,
+  type SumsQuery,
+} from "../otp/statistics.ts";
+import type { Refusals } from "../store/statistics.ts";
+import type { Store } from "../store/store.ts";
+import type { Instant } from "../system.ts";
+
+/** More would be no answer to a question that people ask. */
+export const statsRowsMax = 20_000;
+
+export interface StatsAsked {
+  /** From the hour that this lies in. */
+  readonly fromMs: Instant;
+  /** Until the hour that this lies in, that one included. */
+  readonly toMs: Instant;
+  readonly interval: Interval;
+  readonly groupBy: readonly Dimension[];
+  /** Undefined for all. */
+  readonly tenant?: string | undefined;
+}
+
+/** A row as it is told. */
+export interface Stats extends StatsRow {
+  /** When its step of time begins; undefined for the whole period. */
+  readonly startMs: Instant | undefined;
+  /** Calls that were refused, by reason; undefined where rows are of something that a refused call may not have reached. */
+  readonly refused: ReadonlyMap<string, number> | undefined;
+}
+
+/** Sentences are for whoever asked. */
+export type StatsRead =
+  | { readonly ok: true; readonly rows: readonly Stats[] }
+  | { readonly ok: false; readonly field: string; readonly sentence: string };
+
+type StatsStore = Pick<Store, "statistics" | "now">;
+
+/** Reads statistics; what was asked in vain is told in a sentence. */
+export async function readStats(store: StatsStore, asked: StatsAsked): Promise<StatsRead> {
+  const { fromMs, toMs, interval, groupBy, tenant } = asked;
+  const refuse = (field: string, sentence: string) => ({ ok: false, field, sentence }) as const;
+  if (fromMs > toMs) return refuse("to", "It must not be before `from`.");
+  if (hourOf(fromMs) < hourOf(store.now()) - sumsKeptHours) return refuse("from", "Sums are kept for 400 days.");
+  if (new Set(groupBy).size < groupBy.length) return refuse("group_by", "Each may be given once.");
+  const query: SumsQuery = { fromHour: hourOf(fromMs), toHour: hourOf(toMs) + 1, interval, groupBy, tenant };
+  const rows = await store.statistics.readSums(query, statsRowsMax);
+  const tooMany = () =>
+    refuse("group_by", `There would be more than ${statsRowsMax} rows: ask for a shorter time, or less.`);
+  if (rows === undefined) return tooMany();
+  const told = withRefusals(rows, await store.statistics.readRefusals(query), query);
+  return told.length > statsRowsMax ? tooMany() : { ok: true, rows: told };
+}
+
+const emptyRow: Omit<StatsRow, "hour" | "tenant"> = {
+  country: "",
+  provider: "",
+  channel: "",
+  sums: {},
+  costs: new Map(),
+};
+
+/** The rows with what was refused. A refused call has a tenant at most, so rows of anything else have none. Pure. */
+function withRefusals(rows: readonly StatsRow[], refusals: readonly Refusals[], query: SumsQuery): Stats[] {
+  const { interval, groupBy, fromHour } = query;
+  const startOf = ({ hour }: StatsRow) => (interval === "all" ? undefined : Math.max(hour, fromHour) * hourMs);
+  if (groupBy.some((dimension) => dimension !== "tenant")) {
+    return rows.map((row) => ({ ...row, startMs: startOf(row), refused: undefined }));
+  }
+  const found = new Map<string, StatsRow & { readonly refused: Map<string, number> }>();
+  const rowOf = (row: StatsRow) => {
+    const key = `${row.hour}|${row.tenant}`;
+    const known = found.get(key) ?? { ...row, refused: new Map<string, number>() };
+    found.set(key, known);
+    return known;
+  };
+  if (interval === "all" && groupBy.length === 0) rowOf({ ...emptyRow, hour: 0, tenant: "", ...rows[0] });
+  for (const row of rows) rowOf(row);
+  for (const { hour: of, tenant, reason, count } of refusals) {
+    const hour = interval === "all" ? 0 : interval === "day" ? of - (of % 24) : of;
+    const { refused } = rowOf({ ...emptyRow, hour, tenant: groupBy.length === 0 ? "" : tenant });
+    refused.set(reason, (refused.get(reason) ?? 0) + count);
+  }
+  return [...found.values()]
+    .map((row) => ({ ...row, startMs: startOf(row) }))
+    .toSorted((a, b) => a.hour - b.hour || (a.tenant < b.tenant ? -1 : 1));
+}
+
+export interface Money {
+  /** Millionths. */
+  readonly micros: number;
+  readonly currency: string;
+}
+
+/** The one amount that is told: in the currency that is wanted, or else that of the most. Undefined where nothing has a price. Pure. */
+export function moneyOf(costs: ReadonlyMap<string, number>, wanted?: string): Money | undefined {
+  const amounts = [...costs].map(([currency, micros]) => ({ currency, micros }));
+  return amounts.find(({ currency }) => currency === wanted) ?? amounts.toSorted((a, b) => b.micros - a.micros)[0];
+}
+
+/** Half, nine of ten and 99 of 100 of the times to verify, in milliseconds. Pure. */
+export function verifyTimesOf({ sums }: Pick<StatsRow, "sums">): readonly (number | undefined)[] {
+  return [0.5, 0.9, 0.99].map((share) => verifyTimeMs(sums, share));
+}
