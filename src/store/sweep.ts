@@ -9,7 +9,7 @@ import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
 import { oldestMinute } from "../otp/spraying.ts";
 import { expire, stateAt } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import { forgetSums, type Summing } from "./acts/sums.ts";
+import { forgetSums, type SumNext } from "./acts/sums.ts";
 import { countedPrefixOf, countOutcome } from "./apply.ts";
 import type { Engine } from "./engine.ts";
 import { idText } from "./rows/values.ts";
@@ -64,7 +64,7 @@ const noRound: Round = { buckets: undefined, phones: undefined, records: undefin
 const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: beforeAll, prefixes: ["", ""] };
 
 /** Makes the sweep. It remembers where its round has come to. */
-export function createSweep(engine: Engine, sumNext: (max: number) => Promise<Summing>) {
+export function createSweep(engine: Engine, sumNext: SumNext) {
   let round = newRound;
 
   return async function sweep(
@@ -77,7 +77,7 @@ export function createSweep(engine: Engine, sumNext: (max: number) => Promise<Su
     const now = engine.now();
     const lapsed = (await engine.query<{ id: Uint8Array }>(sql.lapsed, [now, max])).map(({ id }) => idText(id));
     const ended = await endLapsed(engine, lapsed, phoneOf);
-    const summing = await sumNext(max);
+    const summing = await sumNext(max, retentionMs);
     if (what === "all" && from === newRound) await forgetSums(engine);
     const horizon: Horizon = {
       now,

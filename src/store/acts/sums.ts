@@ -78,17 +78,22 @@ export interface Summing {
   readonly more: boolean;
 }
 
-/** Sums what has ended next: up to `max` verifications, and those that ended in the same millisecond as the last one. */
-export function createSumming(engine: Engine, chargeOf: ChargeOf): (max: number) => Promise<Summing> {
+/**
+ * Sums what has ended next: up to `max` verifications, and those that ended in the same millisecond as the last one. It stays
+ * less far behind where even the retention is shorter.
+ */
+export type SumNext = (max: number, retentionMs: number) => Promise<Summing>;
+
+export function createSumming(engine: Engine, chargeOf: ChargeOf): SumNext {
   const slice: Statement = {
     name: "sum-slice",
     text: tallyText({ where: ["end_ms > $1 AND end_ms <= $2"], join: engine.messagesJoin }),
   };
-  return async function sumNext(max) {
+  return async function sumNext(max, retentionMs) {
     const [progress] = await engine.query<{ summed: number; next: number | null }>(sql.progress, []);
     const summedMs = progress?.summed ?? 0;
-    const untilMs = engine.now() - behindMs;
-    if ((progress?.next ?? untilMs) >= untilMs) return { summedMs, more: false };
+    const untilMs = engine.now() - Math.min(behindMs, retentionMs);
+    if ((progress?.next ?? Number.POSITIVE_INFINITY) > untilMs) return { summedMs, more: false };
     return engine.transact(function* () {
       const [note] = yield* query<{ end_ms: number }>(sql.summed);
       const fromMs = note?.end_ms ?? 0;
