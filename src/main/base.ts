@@ -136,7 +136,9 @@ export async function openWatchedStore(
       onLockWait: (waitMs) =>
         telemetry.warning(`another server holds the database: it is waited for, up to ${waitMs / 1000} s`),
       onPrefix: (changed) => {
-        if (isTrip(changed.decision)) telemetry.tripped(changed);
+        if (!isTrip(changed.decision)) return;
+        telemetry.tripped(changed);
+        metrics?.tripped(changed.decision.enforced);
       },
       meter: {
         begin: stopwatchMs,

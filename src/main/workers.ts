@@ -11,7 +11,7 @@ import { moneyText } from "../otp/prices.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Shares } from "../otp/spending.ts";
 import type { RefusalCounts } from "../service/refusal-counts.ts";
-import { createSprayingWatch } from "../service/spraying-watch.ts";
+import { createSprayingWatch, createUsual } from "../service/spraying-watch.ts";
 import { createUpkeep } from "../store/upkeep.ts";
 import type { Recurring } from "../system.ts";
 import { isDevelopment, type Base } from "./base.ts";
@@ -73,6 +73,8 @@ export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf, refu
     system: base.system,
     tenantOf: base.tenants.tenantOf,
     warn: telemetry.warning,
+    usualOf: createUsual(store),
+    onLook: (count) => metrics?.guessed(count),
     onFault: onFault("spraying-watch"),
   });
   return {

@@ -60,6 +60,10 @@ export interface Metrics {
   eventTried(result: TryOutcome): void;
   /** So many events will be posted no more, and were not taken. */
   eventsDropped(count: number): void;
+  /** The pumping guard blocked a prefix, or would have were it not to observe only. */
+  tripped(isEnforced: boolean): void;
+  /** At so many tenants somebody seems to guess codes. */
+  guessed(tenants: number): void;
   /** Everything as Prometheus reads it, and its media type. */
   render(): Promise<{ readonly type: string; readonly body: string }>;
 }
@@ -105,6 +109,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...verifications,
     ...store,
     ...events,
+    ...attackMetrics(registry),
     providerCall(provider, outcome, durationMs, job, startMs) {
       if (isSandbox(job.verification.tenant)) return;
       providers.called(provider, outcome, durationMs, job, startMs);
@@ -290,6 +295,24 @@ function storeMetrics(registry: Registry): Pick<Metrics, "batch"> {
       batchSeconds().observe(durationMs / 1_000);
       if (!isDurable) batchFailures().add();
     },
+  };
+}
+
+function attackMetrics(registry: Registry): Pick<Metrics, "tripped" | "guessed"> {
+  const trips = counters(registry, {
+    name: "otp_prefix_trips_total",
+    help: "Prefixes that the pumping guard blocked (enforced: yes), or would have while it observes (no).",
+    labels: ["enforced"],
+  });
+  for (const enforced of ["yes", "no"]) trips(enforced);
+  const guessedAt = new Gauge({
+    name: "otp_guessed_tenants",
+    help: "Tenants at which so many codes are wrong that somebody seems to guess: nearly all of them, or three times what is usual.",
+    registers: [registry],
+  });
+  return {
+    tripped: (isEnforced) => trips(isEnforced ? "yes" : "no").add(),
+    guessed: (tenants) => guessedAt.set(tenants),
   };
 }
 

@@ -42,6 +42,22 @@ export function isSpraying({ wrong, right }: Guesses): boolean {
   return wrong >= wrongFrom && wrong > wrongPerRight * right;
 }
 
+const unusualFactor = 3;
+
+/**
+ * True when so many wrong codes are told of though enough right ones are among them: guessing amid the traffic of honest
+ * users. `usual` is how many are usual in ten minutes of that hour of the day. No code becomes longer by it. Pure.
+ */
+export function isUnusual({ wrong }: Guesses, usual: number): boolean {
+  return wrong >= wrongFrom && wrong >= unusualFactor * usual;
+}
+
+/** What is usual in ten minutes of an hour: the median of that hour on the days of the last week, a day without any being 0. Pure. */
+export function usualIn(hours: readonly number[]): number {
+  const sorted = hours.toSorted((a, b) => a - b);
+  return (sorted[Math.floor(sorted.length / 2)] ?? 0) / (60 / windowMinutes);
+}
+
 /**
  * How many digits a new code gets that would have `digits`, at its tenant's guesses: never fewer, and never more than
  * the operator allows. The same under the strict policy, since it refuses nobody. Pure.

@@ -249,4 +249,53 @@ describe("Prometheus' own promtool", () => {
     ).toContain(`SUCCESS: ${alerts.length} rules found`);
     expect(() => execFileSync("promtool", ["check", "metrics"], { input: text })).not.toThrow();
   });
+
+  test.skipIf(lacks("alerts that fire, by promtool", "promtool"))(
+    "has the alerts of an attack fire, and only then",
+    () => {
+      const of = (name: string) => {
+        const { text: alert } = alerts.find((each) => each.name === name) ?? { text: "" };
+        const [, summary = ""] = /summary: "(.*)"/.exec(alert) ?? [];
+        const [, description = ""] = /description: "(.*)"/.exec(alert) ?? [];
+        return { summary, description };
+      };
+      const expected = (name: string, labels: Record<string, string>) => {
+        const { summary, description } = of(name);
+        const shown = (sentence: string) => sentence.replace("{{ $labels.enforced }}", String(labels["enforced"]));
+        return {
+          exp_labels: { severity: "ticket", ...labels },
+          exp_annotations: { summary: shown(summary), description: shown(description) },
+        };
+      };
+      const at = (eval_time: string, alertname: string, exp_alerts: readonly unknown[]) => ({
+        eval_time,
+        alertname,
+        exp_alerts,
+      });
+      const cases = {
+        rule_files: [join(docs, "operate/prometheus-rules.yml")],
+        evaluation_interval: "1m",
+        tests: [
+          {
+            interval: "1m",
+            input_series: [
+              { series: "otp_guessed_tenants", values: "0x9 1x9 0x20" },
+              { series: 'otp_prefix_trips_total{enforced="no"}', values: "0x9 1x29" },
+              { series: 'otp_prefix_trips_total{enforced="yes"}', values: "0x39" },
+            ],
+            alert_rule_test: [
+              at("5m", "OtpdWrongCodesUnusual", []),
+              at("12m", "OtpdWrongCodesUnusual", [expected("OtpdWrongCodesUnusual", {})]),
+              at("25m", "OtpdWrongCodesUnusual", []),
+              at("5m", "OtpdPrefixPumped", []),
+              at("12m", "OtpdPrefixPumped", [expected("OtpdPrefixPumped", { enforced: "no" })]),
+            ],
+          },
+        ],
+      };
+      const path = join(folder, "alerts.json");
+      writeFileSync(path, JSON.stringify(cases));
+      expect(execFileSync("promtool", ["test", "rules", path]).toString()).toContain("SUCCESS");
+    },
+  );
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Guesses } from "../../src/otp/spraying.ts";
-import { createSprayingWatch } from "../../src/service/spraying-watch.ts";
+import { createSprayingWatch, createUsual } from "../../src/service/spraying-watch.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { Machine, turn } from "../simulation/machine.ts";
 import { policy as defaults } from "../support/data/examples.ts";
@@ -9,11 +9,12 @@ import { ofOneMind } from "../support/service/tenants.ts";
 const lookMs = 15_000;
 
 /** A watch on guesses that a test sets, and what it told. */
-function watching(policy = defaults) {
+function watching(policy = defaults, usual?: number) {
   const machine = new Machine();
   const guesses = new Map<string, Guesses>();
   const [warnings, faults]: [string[], unknown[]] = [[], []];
-  const fixture = { guesses, warnings, faults, isDown: false };
+  const looks: number[] = [];
+  const fixture = { guesses, warnings, faults, looks, isDown: false };
   const watch = createSprayingWatch({
     store: {
       async readGuesses() {
@@ -25,6 +26,8 @@ function watching(policy = defaults) {
     tenantOf: ofOneMind(policy),
     warn: (message) => void warnings.push(message),
     onFault: (error) => void faults.push(error),
+    onLook: (tenants) => void looks.push(tenants),
+    ...(usual === undefined ? {} : { usualOf: async () => usual }),
   });
   const look = async () => {
     machine.pass(lookMs);
@@ -85,4 +88,54 @@ test("a look that fails is a fault, and the next one looks again; after a stop n
   guesses.clear();
   await look();
   expect(warnings).toHaveLength(1);
+});
+
+test("unusually many wrong codes amid right ones are told of once when they begin and once when they are over", async () => {
+  const { watch, look, guesses, warnings, looks } = watching(defaults, 100);
+  guesses.set("bank", { wrong: 299, right: 9_000 });
+  guesses.set("bank+test", { wrong: 900, right: 9_000 });
+  watch.start();
+  await look();
+  expect([warnings, looks.at(-1)]).toEqual([[], 0]);
+  guesses.set("bank", { wrong: 300, right: 9_000 });
+  await look();
+  await look();
+  expect([warnings, looks.at(-1)]).toEqual([
+    [
+      "tenant bank has 300 wrong codes in 10 minutes, and 100 are usual at this hour: somebody may guess amid its users",
+    ],
+    1,
+  ]);
+  guesses.delete("bank");
+  await look();
+  expect([warnings.slice(1), looks.at(-1)]).toEqual([
+    ["the wrong codes at tenant bank are as usual again: 0 in 10 minutes"],
+    0,
+  ]);
+  await watch.stop();
+});
+
+test("what is usual is the median of the same hour on the last seven days, read once an hour", async () => {
+  let now = 100 * 24 * 3_600_000;
+  let reads = 0;
+  const counts = new Map([60, 600, 120, 180, 6_000, 240].map((count, i) => [100 * 24 - 24 * (i + 1), count]));
+  const usualOf = createUsual({
+    now: () => now,
+    statistics: {
+      readSums: async () => [],
+      addRefusals: async () => {},
+      readRefusals: async ({ tenant = "" }) => {
+        reads += 1;
+        return [...counts].flatMap(([hour, count]) => [
+          { hour, tenant, reason: "CODE_MISMATCH", count },
+          { hour: hour + 1, tenant, reason: "CODE_MISMATCH", count: 9_999 },
+          { hour, tenant, reason: "OTP_EXPIRED", count: 9_999 },
+        ]);
+      },
+    },
+  });
+  // One day has none: 0, 60, 120, 180, 240, 600, 6000.
+  expect([await usualOf("shop"), await usualOf("shop"), reads]).toEqual([30, 30, 1]);
+  now += 2 * 3_600_000;
+  expect([await usualOf("shop"), reads]).toEqual([0, 2]);
 });
