@@ -41,7 +41,7 @@ export function createStore(engine: Engine, { chargeOf = noCharge }: Pick<StoreW
       ...masterKeyActs(engine),
     },
     finding: findingActs(engine),
-    erasure: erasureActs(engine),
+    erasure: erasureActs(engine, chargeOf),
     events: { ...endpointActs(engine), ...eventActs(engine) },
     statistics: statisticsActs(engine, chargeOf),
     sweep: createSweep(engine, createSumming(engine, chargeOf)),

@@ -3,11 +3,13 @@
  * those tables are gone through beside the calls, in slices; before and after it is deleted, since there may be more until
  * then.
  */
+import type { ChargeOf } from "../../otp/statistics.ts";
 import type { Verification } from "../../otp/verification.ts";
 import type { Engine } from "../engine.ts";
 import type { Erasure } from "../erasure.ts";
 import { idBytesOf } from "../rows/values.ts";
 import { erase, query, queryEach, send, type Value } from "../statement.ts";
+import { createErasing } from "./sums.ts";
 
 /** Verifications that are sought at once, and rows that a slice looks at. */
 const atOnce = 100;
@@ -51,7 +53,8 @@ interface About {
   readonly records: readonly (readonly Value[])[];
 }
 
-export function erasureActs(engine: Engine): Erasure {
+export function erasureActs(engine: Engine, chargeOf: ChargeOf): Erasure {
+  const sumErased = createErasing(engine, chargeOf);
   return {
     async erase(verifications) {
       const some = verifications.slice(0, atOnce);
@@ -63,7 +66,9 @@ export function erasureActs(engine: Engine): Erasure {
           some.map(({ id }) => [idBytesOf(id)]),
         );
         const ended = new Set(found.map(({ id }) => Buffer.from(id).toString("base64url")));
-        yield* erase(some.filter(({ id }) => ended.has(id)).map(({ id }) => id));
+        const ids = some.filter(({ id }) => ended.has(id)).map(({ id }) => id);
+        yield* sumErased(ids);
+        yield* erase(ids);
         return { verifications: ended.size, events: yield* deleteAbout(before) };
       });
       const after = await findAbout(engine, some);

@@ -321,6 +321,8 @@ export class SqliteUnitOfWork implements UnitOfWork {
       this.#sql.deleteVerification.run(bytes);
     }
     this.forget();
+  }
+
   sumLate(endMs: Instant, change: readonly SumRow[]): void {
     for (const row of change) this.#sql.addLateSums.run(...sumValues(row), endMs);
   }
