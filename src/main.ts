@@ -86,15 +86,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const connections = createBoundConnections(base, shareOf);
     const ownKeys = createOwnKeys(system, base.channelsOn);
     const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
-    const calls = createCalls(base, {
-      worker,
-      tracing,
-      connections,
-      shareOf,
-      ownKeys,
-      pages,
-      countRefusal: refusals.count,
-    });
+    const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages, refusals });
     const health = createHealth([OtpService.typeName]);
     const server = await startServer({
       handler: withOpenRpcs(calls.gateway, await openRpcs(base, health, shareOf)),

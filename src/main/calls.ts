@@ -118,7 +118,7 @@ export interface CallsOptions {
   readonly shareOf: ShareOf;
   readonly ownKeys: OwnKeys;
   readonly pages: SitePages["pages"];
-  readonly countRefusal: RefusalCounts["count"];
+  readonly refusals: Pick<RefusalCounts, "count">;
 }
 
 /** Makes the gateway. `end` is that of its log. */
@@ -150,7 +150,7 @@ export function createCalls(
     byMessage: authorize.byMessage,
     onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
   });
-  const { end, ...listeners } = createCallLog(base, options.countRefusal);
+  const { end, ...listeners } = createCallLog(base, options.refusals.count);
   const gateway = createGateway({
     ...listeners,
     codecs: createCodecs(perform, bodyBytesMax),
