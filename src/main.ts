@@ -42,6 +42,8 @@ export interface RunningService {
   readonly admin: Address | undefined;
   /** Reads the TLS certificate again, and keeps the old one if the new one is no good. */
   reload(): void;
+  /** Bounds the heap of this process from now on: for one that does nothing but serve. */
+  boundHeap(): void;
   /** Answers what is under way, refuses what is new, puts everything away. Within 10 s. */
   stop(): Promise<void>;
 }
@@ -105,7 +107,6 @@ export async function startService(config: Config, dependencies: Dependencies): 
       onFault: onFault("server"),
     });
     const { admin } = opened;
-    boundHeap(() => connections.count + (admin?.connections() ?? 0) === 0);
     recurring.start();
     telemetry.lifecycle("listening", { host: server.host, port: server.port });
     const { endWaits } = worker;
@@ -117,6 +118,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
         reload(server, telemetry);
         if (admin !== undefined) reload(admin, telemetry);
       },
+      boundHeap: () => boundHeap(() => connections.count + (admin?.connections() ?? 0) === 0),
       async stop() {
         telemetry.lifecycle("stopping");
         health.drain();

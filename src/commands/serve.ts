@@ -42,6 +42,7 @@ export async function serve(args: string[]): Promise<void> {
   const { startService } = await import("../main.ts");
   const print = (text: string) => void process.stdout.write(text);
   service = await startService(config, { system, telemetry, print, version: version() });
+  service.boundHeap();
   await stopped.promise;
   // Everything is closed. Neither a provider's library nor a slow reader may keep the process alive.
   setTimeout(() => process.exit(0), lastWordsMs);

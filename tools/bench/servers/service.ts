@@ -111,5 +111,6 @@ const service = await startService(parsed.value, {
   ...(options.isOneAtATime === true ? { openStore: async (given) => oneAtATime(await openStore(given)) } : {}),
   ...(options.batches === undefined ? {} : { openStore: withBatches(options.batches) }),
 });
+service.boundHeap();
 process.stdout.write(`port ${service.port}\n`);
 process.on("SIGTERM", () => void service.stop().then(() => process.exit(0)));
