@@ -14,6 +14,7 @@ import { scopes } from "../../../src/otp/api-key.ts";
 import { issueKey } from "../../../src/service/api-keys.ts";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { createSystem } from "../../../src/system.ts";
+import { makeDatabase } from "../../support/databases/empty-database.ts";
 import { configOf, createTestTelemetry, type Observation } from "../../support/service/world.ts";
 import { acme } from "../../support/data/http-providers.ts";
 import type { Behaviour, Word } from "../../support/fakes/provider.ts";
@@ -151,6 +152,7 @@ export async function startStation(
 ): Promise<Station> {
   const databasePath = join(folder, `otp-${first.port}-${Math.floor(performance.now())}.db`);
   const observed: Observation[] = [];
+  await makeDatabase(databasePath);
   const config = configOf({
     OTP_PORT: "0",
     OTP_DATABASE_URL: `file:${databasePath}`,

@@ -12,6 +12,7 @@ import { scopes } from "../../../src/otp/api-key.ts";
 import { issueKey } from "../../../src/service/api-keys.ts";
 import { openStore, type Database } from "../../../src/store/open.ts";
 import { createSystem } from "../../../src/system.ts";
+import { makeDatabase } from "../databases/empty-database.ts";
 import { cleanEnv } from "./process.ts";
 
 /** Where a process can be stopped, in the order in which a call comes by. */
@@ -90,6 +91,7 @@ const masterKey = Buffer.alloc(32, 7).toString("base64url");
 export async function createDeployment(folder: string, url?: string): Promise<Deployment> {
   const databasePath = join(folder, "otp.db");
   const database: Database = url === undefined ? { kind: "sqlite", path: databasePath } : { kind: "postgres", url };
+  if (url === undefined) await makeDatabase(databasePath);
   const system = createSystem();
   const store = await openStore({ database, system, exclusive: false });
   const { text } = await issueKey(store, system, {

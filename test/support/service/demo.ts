@@ -5,6 +5,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { startService } from "../../../src/main.ts";
+import { makeDatabase } from "../databases/empty-database.ts";
 import { createManualSystem, type ManualSystem } from "./system.ts";
 import { configOf, createTestTelemetry, temporaryFolder } from "./world.ts";
 
@@ -33,9 +34,11 @@ export async function startDemo(env: Record<string, string> = {}): Promise<DemoS
   started += 1;
   const system = createManualSystem(started);
   const printed: string[] = [];
+  const databasePath = join(folder, "otp.db");
+  await makeDatabase(databasePath);
   const config = configOf({
     OTP_PORT: "0",
-    OTP_DATABASE_URL: `file:${join(folder, "otp.db")}`,
+    OTP_DATABASE_URL: `file:${databasePath}`,
     OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
     ...env,
   });

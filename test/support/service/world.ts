@@ -20,6 +20,7 @@ import { openStore, type Database, type OpenOptions } from "../../../src/store/o
 import { openPostgres } from "../../../src/store/postgres/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { Telemetry } from "../../../src/telemetry.ts";
+import { makeDatabase } from "../databases/empty-database.ts";
 import { newDatabase } from "../databases/project-database.ts";
 import { createManualSystem, type ManualSystem } from "./system.ts";
 
@@ -153,10 +154,12 @@ export async function startWorld(
   const observed: Observation[] = [];
   const printed: string[] = [];
   const network = createPhoneNetwork();
+  const onServer = await newDatabase();
+  if (onServer === undefined) await makeDatabase(databasePath);
   const given: Record<string, string> = {
     OTP_PORT: "0",
     OTP_ADMIN: "off",
-    OTP_DATABASE_URL: (await newDatabase()) ?? `file:${databasePath}`,
+    OTP_DATABASE_URL: onServer ?? `file:${databasePath}`,
     OTP_MASTER_KEY: Buffer.alloc(32, 7).toString("base64url"),
     OTP_PHONE_LIMITS: "1000@1s",
     OTP_KEY_LIMIT: "none",
