@@ -14,7 +14,7 @@ import {
 import { rowOf, select, stateNumbers } from "../support/databases/rows.ts";
 import { dayMs, hourMs, minuteMs } from "../support/data/examples.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
-import { connectByFetch, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { callUntilReached, connectByFetch, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
 import { fireVolley, tally, type Hit, type Shot } from "../support/clients/volley.ts";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
 
@@ -45,13 +45,15 @@ export async function startCluster(folder: string, url: string, env: Record<stri
     deployment,
     database: { kind: "postgres", url },
     instances,
-    call: (at, rpc, message) => connectByFetch.call(urlOf(at), rpc, message, { key: deployment.key }),
+    call: (at, rpc, message) =>
+      callUntilReached(() => connectByFetch.call(urlOf(at), rpc, message, { key: deployment.key })),
     fire: (shots) =>
       fireVolley({
         url: instances.map(({ url: to }) => to),
         key: deployment.key,
         connections: connectionsEach,
         shots,
+        database: "postgres",
       }),
     async stop() {
       await Promise.all(instances.map((instance) => instance.killed()));

@@ -16,6 +16,7 @@ import { createConnectTransport, createGrpcTransport, createGrpcWebTransport } f
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
 import { OtpErrorSchema, OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { Agent } from "node:http";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expectDocumented } from "../readers/openapi.ts";
 import { overHttp1 } from "./wire.ts";
 
@@ -208,3 +209,16 @@ export function makeSurfaces(agent?: Agent): readonly Surface[] {
 }
 
 export const surfaces = makeSurfaces();
+
+/**
+ * Calls, and calls again as it is told to where the database was out of reach and the call had no effect. PostgreSQL has so
+ * long for a connection, a lock and an answer, which on a machine under load is not enough for some of a thousand calls.
+ */
+export async function callUntilReached(call: () => Promise<Outcome>): Promise<Outcome> {
+  for (;;) {
+    const outcome = await call();
+    const { reason, retryAfterSeconds } = outcome;
+    if (reason !== "STORE_UNAVAILABLE" || retryAfterSeconds === undefined) return outcome;
+    await sleep(retryAfterSeconds * 1_000);
+  }
+}

@@ -7,7 +7,8 @@ import { once } from "node:events";
 import { Agent } from "node:http";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import { makeSurfaces, type Message, type Rpc } from "./surfaces.ts";
+import type { Database } from "../../../src/store/open.ts";
+import { callUntilReached, makeSurfaces, type Message, type Rpc } from "./surfaces.ts";
 
 export interface Shot {
   readonly rpc: Rpc;
@@ -24,6 +25,8 @@ export interface Orders {
   readonly shots: readonly Shot[];
   /** How many are under way at once; `underWayMax` unless given. */
   readonly atOnce?: number;
+  /** What the instances stand on; SQLite unless given. On PostgreSQL a shot is fired again where that was out of reach. */
+  readonly database?: Database["kind"];
 }
 
 /**
@@ -47,7 +50,7 @@ export interface Hit {
 const monotonicMs = () => Number(process.hrtime.bigint()) / 1e6;
 
 /** Fires all shots, in turn over every surface. */
-async function fire({ url, key, connections, shots, atOnce = underWayMax }: Orders): Promise<Hit[]> {
+async function fire({ url, key, connections, shots, atOnce = underWayMax, database }: Orders): Promise<Hit[]> {
   const urls = [url].flat();
   const barrels = Array.from({ length: connections / 5 }, () =>
     // An HTTP/1.1 surface keeps one connection per set, an HTTP/2 one too.
@@ -61,7 +64,9 @@ async function fire({ url, key, connections, shots, atOnce = underWayMax }: Orde
     const { surface, to } = inTurn[at % inTurn.length] ?? {};
     if (surface === undefined || to === undefined) throw new Error("a volley needs connections");
     const startMs = monotonicMs();
-    const { value, reason, code, attemptsRemaining } = await surface.call(to, rpc, message, { key, headers });
+    const call = () => surface.call(to, rpc, message, { key, headers });
+    const outcome = database === "postgres" ? await callUntilReached(call) : await call();
+    const { value, reason, code, attemptsRemaining } = outcome;
     return {
       startMs,
       endMs: monotonicMs(),

@@ -10,9 +10,10 @@ import { fileURLToPath } from "node:url";
 import type { SendOutcome } from "../../../src/otp/message.ts";
 import { scopes } from "../../../src/otp/api-key.ts";
 import { issueKey } from "../../../src/service/api-keys.ts";
-import { openStore, type Database } from "../../../src/store/open.ts";
+import type { Database } from "../../../src/store/open.ts";
 import { createSystem } from "../../../src/system.ts";
 import { makeDatabase } from "../databases/empty-database.ts";
+import { openInTime } from "../databases/opening.ts";
 import { cleanEnv } from "./process.ts";
 
 /** Where a process can be stopped, in the order in which a call comes by. */
@@ -93,7 +94,7 @@ export async function createDeployment(folder: string, url?: string): Promise<De
   const database: Database = url === undefined ? { kind: "sqlite", path: databasePath } : { kind: "postgres", url };
   if (url === undefined) await makeDatabase(databasePath);
   const system = createSystem();
-  const store = await openStore({ database, system, exclusive: false });
+  const store = await openInTime({ database, system, exclusive: false });
   const { text } = await issueKey(store, system, {
     kind: "live",
     tenant: "default",

@@ -10,11 +10,11 @@ import type { Provider } from "../../../src/delivery/provider.ts";
 import { startService } from "../../../src/main.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
 import type { Decided } from "../../../src/otp/writes.ts";
-import { openStore } from "../../../src/store/open.ts";
 import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
 import { createSystem } from "../../../src/system.ts";
 import { createTelemetry } from "../../../src/telemetry.ts";
 import type { Event, Failpoint, FailureMode, Order } from "./crashable.ts";
+import { openInTime } from "../databases/opening.ts";
 import { configOf } from "../service/environment.ts";
 
 let armed: { readonly at: Failpoint; readonly mode: FailureMode } | undefined;
@@ -177,7 +177,7 @@ const service = await startService(config, {
   ...(process.env["OTP_PROVIDERS"] === undefined
     ? { providers: [providerNamed("test")], providersByChannel: { whatsapp: [providerNamed("chat")] } }
     : {}),
-  openStore: async (options) => wrap(await openStore(options)),
+  openStore: async (options) => wrap(await openInTime(options)),
 });
 process.on("SIGTERM", () => void service.stop().then(() => process.exit(0)));
 tell({ kind: "listening", port: service.port });

@@ -16,11 +16,11 @@ import { adminScopes } from "../../../src/otp/admin-key.ts";
 import { commandLine } from "../../../src/otp/audit.ts";
 import { issueKey } from "../../../src/service/api-keys.ts";
 import { issueAdminKey, type AdminKeySpec } from "../../../src/service/operator-keys.ts";
-import { openStore, type Database, type OpenOptions } from "../../../src/store/open.ts";
-import { openPostgres } from "../../../src/store/postgres/open.ts";
+import type { Database } from "../../../src/store/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { Telemetry } from "../../../src/telemetry.ts";
 import { makeDatabase } from "../databases/empty-database.ts";
+import { openByOwnClock } from "../databases/opening.ts";
 import { newDatabase } from "../databases/project-database.ts";
 import { createManualSystem, type ManualSystem } from "./system.ts";
 
@@ -132,14 +132,6 @@ export function temporaryFolder(): string {
   return mkdtempSync(join(tmpdir(), "otpd-test-"));
 }
 
-/** On PostgreSQL the clock is the database's own, which no test can move. */
-function open(options: OpenOptions): Promise<Store> {
-  const { database } = options;
-  return database.kind === "postgres"
-    ? openPostgres({ ...options, url: database.url, clock: "system" })
-    : openStore(options);
-}
-
 /**
  * Starts a world. `env` adds to a configuration of one key and generous limits: the clock stands still. `others` are the
  * providers of other channels than SMS.
@@ -177,11 +169,11 @@ export async function startWorld(
       print: (text) => void printed.push(text),
       providers: [network],
       providersByChannel: others,
-      openStore: open,
+      openStore: openByOwnClock,
     });
   let service = await start();
   async function beside<T>(act: (store: Store) => Promise<T>): Promise<T> {
-    const store = await open({ database: database, system, exclusive: false });
+    const store = await openByOwnClock({ database, system, exclusive: false });
     try {
       return await act(store);
     } finally {

@@ -1,0 +1,35 @@
+/**
+ * How tests open a store: as the service does, and once more where that took too long. The service waits 3 s for a connection
+ * to PostgreSQL, which a machine under load may need for one.
+ */
+import { openStore, type OpenOptions } from "../../../src/store/open.ts";
+import { openPostgres } from "../../../src/store/postgres/open.ts";
+import { StoreUnavailable, type Store } from "../../../src/store/store.ts";
+
+const triesMax = 50;
+
+/** What is said of a connection that was given up, to whoever waited for it and to whoever was given it. */
+const late = /connection timeout|timeout exceeded|not queryable/i;
+
+/** Opens a store, and opens it again while its connections come too late: what was migrated is not migrated twice. */
+export function openInTime(options: OpenOptions): Promise<Store> {
+  return inTime(() => openStore(options));
+}
+
+/** The same by the clock of `options.system`: on PostgreSQL it is the database's own otherwise, which no test can move. */
+export function openByOwnClock(options: OpenOptions): Promise<Store> {
+  const { database } = options;
+  if (database.kind !== "postgres") return openStore(options);
+  return inTime(() => openPostgres({ ...options, url: database.url, clock: "system" }));
+}
+
+async function inTime(open: () => Promise<Store>): Promise<Store> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await open();
+    } catch (error) {
+      const { cause, message } = error as Error;
+      if (tries === triesMax || !(cause instanceof StoreUnavailable) || !late.test(message)) throw error;
+    }
+  }
+}
