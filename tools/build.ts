@@ -19,7 +19,15 @@ interface Manifest {
 function buildServer(): void {
   execFileSync(join(root, "node_modules/.bin/tsc"), ["-p", "tsconfig.build.json"], { cwd: root, stdio: "inherit" });
   // What the server reads beside its code, by paths from its files; the page's script is in gen/demo, bundled.
-  for (const path of ["package.json", "gen/openapi.json", "gen/demo", "src/demo", "src/delivery/providers/presets"]) {
+  for (const path of [
+    "package.json",
+    "gen/openapi.json",
+    "gen/demo",
+    "gen/console",
+    "src/demo",
+    "src/console",
+    "src/delivery/providers/presets",
+  ]) {
     cpSync(join(root, path), join(dist, path), { recursive: true, filter: (source) => !source.endsWith(".ts") });
   }
 }
@@ -28,8 +36,9 @@ function buildServer(): void {
 function buildClient({ version, license, dependencies }: Manifest): void {
   const folder = join(dist, "client");
   const entry = 'export { createClient } from "@connectrpc/connect";\nexport * from "./otp/v1/otp_service_pb.js";\n';
-  cpSync(join(dist, "gen/otp"), join(folder, "otp"), { recursive: true });
-  cpSync(join(root, "proto"), join(folder, "proto"), { recursive: true });
+  // What operators call is not for callers.
+  cpSync(join(dist, "gen/otp/v1"), join(folder, "otp/v1"), { recursive: true });
+  cpSync(join(root, "proto/otp/v1"), join(folder, "proto/otp/v1"), { recursive: true });
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   cpSync(join(root, "tools/client/README.md"), join(folder, "README.md"));
   for (const name of ["index.js", "index.d.ts"]) writeFileSync(join(folder, name), entry);

@@ -179,14 +179,15 @@ test("on a pipe it prints a line for each tenth, and the counts", async () => {
   expect(code).toBe(0);
   expect(errors).toBe(
     [
-      " 12 %  501 of 4001 rows, verifications",
-      " 25 %  1001 of 4001 rows, verifications",
-      " 37 %  1501 of 4001 rows, verifications",
-      " 50 %  2001 of 4001 rows, verifications",
-      " 62 %  2501 of 4001 rows, messages",
-      " 75 %  3001 of 4001 rows, messages",
-      " 87 %  3501 of 4001 rows, messages",
-      "100 %  4001 of 4001 rows, messages\n",
+      " 12 %  501 of 4002 rows, verifications",
+      " 25 %  1001 of 4002 rows, verifications",
+      " 37 %  1501 of 4002 rows, verifications",
+      " 50 %  2001 of 4002 rows, verifications",
+      " 62 %  2501 of 4002 rows, messages",
+      " 74 %  3001 of 4002 rows, messages",
+      " 87 %  3501 of 4002 rows, messages",
+      " 99 %  4001 of 4002 rows, messages",
+      "100 %  4002 of 4002 rows, summing\n",
     ].join("\n"),
   );
   const { tables } = JSON.parse(output) as { tables: { table: string; rows: number }[] };
@@ -194,6 +195,7 @@ test("on a pipe it prints a line for each tenth, and the counts", async () => {
     { table: "tenants", rows: 1 },
     { table: "verifications", rows: 2_000 },
     { table: "messages", rows: 2_000 },
+    { table: "summing", rows: 1 },
   ]);
   rmSync(folder, { recursive: true });
 });
@@ -216,11 +218,12 @@ test.skipIf(lacksTerminal)("on a terminal it shows a bar on one line, and leaves
   const lines = shown.split("\r\u001B[K");
   expect(lines.slice(0, -1)).toEqual([
     "",
-    "[--------------------]   0 %  1 of 1201 rows, tenants",
-    "[########------------]  41 %  501 of 1201 rows, verifications",
-    "[##########----------]  50 %  601 of 1201 rows, verifications",
-    "[##################--]  91 %  1101 of 1201 rows, messages",
-    "[####################] 100 %  1201 of 1201 rows, messages",
+    "[--------------------]   0 %  1 of 1202 rows, tenants",
+    "[########------------]  41 %  501 of 1202 rows, verifications",
+    "[##########----------]  50 %  601 of 1202 rows, verifications",
+    "[##################--]  91 %  1101 of 1202 rows, messages",
+    "[###################-]  99 %  1201 of 1202 rows, messages",
+    "[####################] 100 %  1202 of 1202 rows, summing",
   ]);
   expect(lines.at(-1)).toMatch(/^TABLE +IN SQLITE +IN POSTGRESQL\r\n/);
   rmSync(folder, { recursive: true });

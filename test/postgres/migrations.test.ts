@@ -104,7 +104,7 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   await read(`ALTER TABLE verifications DROP COLUMN spent_limits`);
   await read(`ALTER TABLE api_keys DROP COLUMN channels`);
   await read(`DROP INDEX verifications_opened`);
-  await read(`DROP TABLE admin_keys, audit`);
+  await read(`DROP TABLE admin_keys, audit, console_links, console_sessions`);
   await read(`UPDATE schema_version SET version = 2`);
   await store.close();
   const later = await open(url);

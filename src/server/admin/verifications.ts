@@ -1,29 +1,28 @@
 /**
- * What operators ask about verifications and phones: searches, one verification's story, and the acts of support.
+ * What operators ask about verifications: searches, one verification's story, and an end to it.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";
 import type {
   FindVerificationsRequest,
+  GetVerificationResponseSchema,
   VerificationSummarySchema,
 } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { Delivery, State } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { Audited, AuditAction } from "../../otp/audit.ts";
 import { decideCancel } from "../../otp/decisions.ts";
 import type { KeyRing } from "../../otp/key-ring.ts";
-import { maskPhone, parsePhoneNumber, phoneIndex, type E164 } from "../../otp/phone-number.ts";
+import { maskPhone } from "../../otp/phone-number.ts";
 import { ok } from "../../otp/reason.ts";
 import { isSandbox, realTenantOf } from "../../otp/sandbox.ts";
 import type { State as StateName } from "../../otp/state.ts";
-import { defaultTenant, type TenantOf } from "../../otp/tenant.ts";
 import { stateAt } from "../../otp/verification.ts";
-import { erasePhone } from "../../service/erasure.ts";
-import { findByRef, findVerifications, tellStory, type Search, type Seen } from "../../service/finding.ts";
-import { resetPhone } from "../../service/phones.ts";
+import { findByRef, findVerifications, tellStory, type Search, type Seen, type Story } from "../../service/finding.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
-import { lacking, tenantListed, tenantMeant, type Asker } from "./asker.ts";
+import { lacking, tenantListed, type Asker } from "./asker.ts";
 import { timeField, type HandlersOf } from "./handlers.ts";
+import { phoneIn } from "./phones.ts";
 import { badField, notFound, type AdminResult } from "./refusal.ts";
 
 export interface VerificationDependencies {
@@ -31,24 +30,19 @@ export interface VerificationDependencies {
   readonly keys: KeyRing;
   readonly system: Pick<System, "randomBytes">;
   readonly phoneOf: PhoneOf;
-  readonly tenantOf: TenantOf;
 }
 
-type Handlers = HandlersOf<
-  "findVerifications" | "getVerification" | "cancelVerification" | "resetPhone" | "erasePhone"
->;
+type Handlers = HandlersOf<"findVerifications" | "getVerification" | "cancelVerification">;
 
 const refChars = 12;
 const pageDefault = 20;
 const pageMax = 100;
 
 export function verificationHandlers(dependencies: VerificationDependencies): Handlers {
-  const { store, keys, phoneOf, tenantOf } = dependencies;
+  const { store, phoneOf } = dependencies;
   /** Before the act that it tells of: there is none without an entry. */
   const note = ({ author: by }: Asker, action: AuditAction, audited: Audited) =>
     store.registry.addAudit({ by, action }, audited);
-  const indexOf = (tenant: string, phone: E164) =>
-    Buffer.from(phoneIndex(keys.current, tenant, phone)).toString("base64url");
 
   return {
     async findVerifications(request, asker) {
@@ -72,40 +66,12 @@ export function verificationHandlers(dependencies: VerificationDependencies): Ha
       if (showPhone && !asker.scopes.includes("admin.phones")) return lacking("admin.phones");
       const story = await tellStory(dependencies, requestRef, asker.tenant);
       if (story === undefined) return notFound;
-      const { verification, messages, diagnosis } = story;
+      const { verification } = story;
       if (showPhone) {
         const subject = verification.id.slice(0, refChars);
         await note(asker, "phone.look", { tenant: realTenantOf(verification.tenant), subject });
       }
-      const { createMs, log } = verification;
-      return ok({
-        verification: summary(story, showPhone),
-        apiKeyId: verification.keyId,
-        ...timeField("expireTime", verification.expireMs),
-        attemptsMax: verification.attemptsMax,
-        resends: verification.resends,
-        locale: verification.locale,
-        codeLength: verification.digits,
-        messages: messages.map(({ message, reference }) => ({
-          number: message.copy + 1,
-          channel: message.channel,
-          delivery: Delivery[message.delivery],
-          provider: message.provider ?? "",
-          providerMessageId: message.providerMessageId ?? "",
-          reference,
-          detail: message.detail ?? "",
-          calls: message.calls,
-        })),
-        timeline: log.entries.map(({ kind, outcome, copy, provider, offsetMs }) => ({
-          time: timestampFromMs(createMs + offsetMs),
-          kind,
-          outcome,
-          message: copy + 1,
-          provider: provider ?? "",
-        })),
-        timelineOmitted: log.omitted,
-        diagnosis,
-      });
+      return ok(told(story, showPhone));
     },
 
     async cancelVerification({ requestRef }, asker) {
@@ -113,8 +79,8 @@ export function verificationHandlers(dependencies: VerificationDependencies): Ha
       if (found === undefined || other !== undefined) return notFound;
       const { tenant, id } = found;
       const state = stateAt(found, store.now());
-      const told: Audited = { tenant: realTenantOf(tenant), subject: id.slice(0, refChars), before: { state } };
-      if (state === "PENDING") await note(asker, "verification.cancel", { ...told, after: { state: "CANCELED" } });
+      const audited: Audited = { tenant: realTenantOf(tenant), subject: id.slice(0, refChars), before: { state } };
+      if (state === "PENDING") await note(asker, "verification.cancel", { ...audited, after: { state: "CANCELED" } });
       const decided = await store.updateVerification({ tenant, id, slot: undefined, phoneOf }, (view) =>
         decideCancel(view, undefined),
       );
@@ -122,48 +88,41 @@ export function verificationHandlers(dependencies: VerificationDependencies): Ha
       const story = await tellStory(dependencies, id, asker.tenant);
       return story === undefined ? notFound : ok({ verification: summary(story, false) });
     },
-
-    async resetPhone(request, asker) {
-      const [tenant, phone] = [tenantMeant(asker, request.tenant), phoneIn(request)];
-      if (!tenant.ok) return tenant;
-      if (!phone.ok) return phone;
-      if ((await store.registry.findTenant(tenant.value)) === undefined) return notFound;
-      const parsed = parsePhoneNumber(phone.value);
-      if (!parsed.ok) return parsed;
-      await note(asker, "phone.reset", { tenant: tenant.value, subject: indexOf(tenant.value, phone.value) });
-      await resetPhone({ store, keys, policy: tenantOf(tenant.value).policy }, tenant.value, parsed.value);
-      return ok({});
-    },
-
-    async erasePhone(request, asker) {
-      const [tenant, phone] = [tenantListed(asker, request.tenant), phoneIn(request)];
-      if (!tenant.ok) return tenant;
-      if (!phone.ok) return phone;
-      const known = tenant.value === undefined || (await store.registry.findTenant(tenant.value)) !== undefined;
-      if (!known) return notFound;
-      const subject = indexOf(tenant.value ?? defaultTenant, phone.value);
-      await note(asker, "phone.erase", { tenant: tenant.value ?? "", subject });
-      const { verifications, canceled, events, entries } = await erasePhone(dependencies, phone.value, tenant.value);
-      const showsPhones = asker.scopes.includes("admin.phones");
-      return ok({
-        verifications,
-        canceled,
-        events,
-        entries: entries.map((entry) => ({
-          tenant: entry.tenant,
-          prefix: showsPhones ? entry.prefix : maskPhone(entry.prefix),
-          blocked: entry.verdict === "block",
-          note: entry.note,
-          ...timeField("createTime", entry.createMs),
-        })),
-      });
-    },
   };
 }
 
-function phoneIn({ phone }: { readonly phone: string }): AdminResult<E164> {
-  const parsed = parsePhoneNumber(phone);
-  return parsed.ok ? ok(parsed.value.e164) : badField("phone", "is not a number in E.164, such as +31612345678");
+/** A verification and its story, as they are told. */
+function told(story: Story, showsPhone: boolean): MessageInitShape<typeof GetVerificationResponseSchema> {
+  const { verification, messages, diagnosis } = story;
+  const { createMs, log } = verification;
+  return {
+    verification: summary(story, showsPhone),
+    apiKeyId: verification.keyId,
+    ...timeField("expireTime", verification.expireMs),
+    attemptsMax: verification.attemptsMax,
+    resends: verification.resends,
+    locale: verification.locale,
+    codeLength: verification.digits,
+    messages: messages.map(({ message, reference }) => ({
+      number: message.copy + 1,
+      channel: message.channel,
+      delivery: Delivery[message.delivery],
+      provider: message.provider ?? "",
+      providerMessageId: message.providerMessageId ?? "",
+      reference,
+      detail: message.detail ?? "",
+      calls: message.calls,
+    })),
+    timeline: log.entries.map(({ kind, outcome, copy, provider, offsetMs }) => ({
+      time: timestampFromMs(createMs + offsetMs),
+      kind,
+      outcome,
+      message: copy + 1,
+      provider: provider ?? "",
+    })),
+    timelineOmitted: log.omitted,
+    diagnosis,
+  };
 }
 
 function searchOf(request: FindVerificationsRequest, asker: Asker): AdminResult<Search> {

@@ -52,6 +52,7 @@ export function tenantActs(engine: Engine): Tenants {
         const { keep, result } = decide({ now, tenant, count: total?.count ?? 0 });
         if (keep === undefined) return result;
         yield* send(sql.put, [id, tenant?.createMs ?? now, keep.settings, keep.disableMs]);
+        if (note === undefined) return result;
         const before = tenant && tenantStory(tenant);
         yield* noteAudit(engine, note, { tenant: id, subject: id, before, after: tenantStory(keep) });
         return result;

@@ -2,8 +2,15 @@
  * A SQLite installation in which every table has rows, made by the service itself and by its commands, as a server leaves
  * it behind when it stops.
  */
+import type { ConsoleUser } from "../../../src/otp/console-session.ts";
+import {
+  addConsoleLink,
+  createConsoleSessions,
+  type ConsoleDependencies,
+} from "../../../src/service/console-sessions.ts";
 import { join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
+import { measures } from "../../../src/otp/statistics.ts";
 import { runHere } from "../service/command-line.ts";
 import { inDatabase } from "./rows.ts";
 import { newPhone, wrongCode } from "../data/phones.ts";
@@ -86,6 +93,7 @@ export async function makeInstallation(): Promise<Installation> {
     const origin = "https://shop.example";
     await world.makeKey({ kind: "pub", origins: [origin] });
     await world.makeAdminKey({ tenant: "acme" });
+    await world.beside((store) => signIn({ store, system }));
     const ofAcme = await send(newPhone(), acmeKey);
     const made = { system, env, key, pending, verified, guessed, halfUsed, exhausted, blocked, acmeKey, goneKey };
     return { ...made, path, folder, repeated: { message, answer }, ofAcme, origin };
@@ -100,8 +108,19 @@ export async function makeInstallation(): Promise<Installation> {
          INSERT INTO webhook_endpoints VALUES ('we_1', 'acme', 'https://shop.example/', 'fraud.tripped', 1,
            (SELECT max(kid) FROM master_keys), '[["AAEC",1,null]]', 1, 2, 'operator', 1);
          INSERT INTO events VALUES ('we_1', 'evt_1', 'acme', 'fraud.tripped', 1, '{}',
-           (SELECT max(kid) FROM master_keys), x'00ff', 3, 1767268800000);`,
+           (SELECT max(kid) FROM master_keys), x'00ff', 3, 1767268800000);
+         INSERT INTO sums VALUES (490000, 'default', 'NL', 'bird', 0, 'EUR', ${measures.map((_, i) => i).join(", ")});
+         UPDATE summing SET end_ms = 1000;
+         INSERT OR REPLACE INTO refusal_sums VALUES (490000, 'default', 'SPEND_LIMIT', 3);`,
       ),
     );
   }
+}
+
+/** Somebody who is signed in to the console, and somebody whose link waits. */
+async function signIn(dependencies: ConsoleDependencies): Promise<void> {
+  const ann: ConsoleUser = { user: "ann", scopes: ["admin.read"], tenant: "acme" };
+  const link = await addConsoleLink(dependencies, ann);
+  await createConsoleSessions(dependencies).spend(link.reveal());
+  await addConsoleLink(dependencies, ann);
 }

@@ -3552,6 +3552,7 @@ export const AdminService: GenService<{
   },
   /**
    * Reads how the service fares: sums of a period, what is spent of the caps today, and what is wrong now.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.GetOverview
    */
@@ -3573,6 +3574,7 @@ export const AdminService: GenService<{
   },
   /**
    * Streams what happens as it happens, phones masked: at most 20 activities a second, with the count of those left out.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.WatchActivity
    */
@@ -3635,6 +3637,7 @@ export const AdminService: GenService<{
   },
   /**
    * Lists prefixes that the pumping guard blocks or would block, those of the latest decisions first.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.ListSuspects
    */
@@ -3645,6 +3648,7 @@ export const AdminService: GenService<{
   },
   /**
    * Tells why a prefix is blocked, or would be, and what the lists say of it.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.ExplainDestination
    */
@@ -3685,6 +3689,7 @@ export const AdminService: GenService<{
   },
   /**
    * Lifts a block: removes the entry of the lists, if there is one, and the guard's own block.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.Unblock
    */
@@ -3695,6 +3700,7 @@ export const AdminService: GenService<{
   },
   /**
    * Says whether a tenant's guard enforces what it finds, or only observes.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.SetGuard
    */
@@ -3705,6 +3711,7 @@ export const AdminService: GenService<{
   },
   /**
    * Lists tenants with their settings.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.ListTenants
    */
@@ -3715,6 +3722,7 @@ export const AdminService: GenService<{
   },
   /**
    * Makes a tenant. ALREADY_EXISTS for a name that is taken.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.CreateTenant
    */
@@ -3725,6 +3733,7 @@ export const AdminService: GenService<{
   },
   /**
    * Changes settings of a tenant. A setting with an empty value becomes the operator's again.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.UpdateTenant
    */
@@ -3735,6 +3744,7 @@ export const AdminService: GenService<{
   },
   /**
    * Disables a tenant: its keys are refused and nothing of it is sent. Safe to repeat.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.DisableTenant
    */
@@ -3745,6 +3755,7 @@ export const AdminService: GenService<{
   },
   /**
    * Enables a tenant again. Safe to repeat.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.EnableTenant
    */
@@ -3865,6 +3876,7 @@ export const AdminService: GenService<{
   },
   /**
    * Reads how each provider fares on this instance.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.GetProviders
    */
@@ -3875,6 +3887,7 @@ export const AdminService: GenService<{
   },
   /**
    * Sends one fixed text through a provider, ten a day at most, and tells what became of it.
+   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.TryProvider
    */

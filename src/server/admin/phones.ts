@@ -1,0 +1,74 @@
+/**
+ * What operators do with a phone: a fresh start, and an end to all that is stored of it.
+ */
+import type { KeyRing } from "../../otp/key-ring.ts";
+import { maskPhone, parsePhoneNumber, phoneIndex, type E164 } from "../../otp/phone-number.ts";
+import { ok } from "../../otp/reason.ts";
+import { defaultTenant, type TenantOf } from "../../otp/tenant.ts";
+import { erasePhone } from "../../service/erasure.ts";
+import { resetPhone } from "../../service/phones.ts";
+import type { Audited, AuditAction } from "../../otp/audit.ts";
+import type { PhoneOf, Store } from "../../store/store.ts";
+import { tenantListed, tenantMeant, type Asker } from "./asker.ts";
+import { timeField, type HandlersOf } from "./handlers.ts";
+import { badField, notFound, type AdminResult } from "./refusal.ts";
+
+export interface PhoneDependencies {
+  readonly store: Store;
+  readonly keys: KeyRing;
+  readonly phoneOf: PhoneOf;
+  readonly tenantOf: TenantOf;
+}
+
+export function phoneHandlers(dependencies: PhoneDependencies): HandlersOf<"resetPhone" | "erasePhone"> {
+  const { store, keys, tenantOf } = dependencies;
+  /** Before the act that it tells of: there is none without an entry. */
+  const note = ({ author: by }: Asker, action: AuditAction, audited: Audited) =>
+    store.registry.addAudit({ by, action }, audited);
+  const indexOf = (tenant: string, phone: E164) =>
+    Buffer.from(phoneIndex(keys.current, tenant, phone)).toString("base64url");
+
+  return {
+    async resetPhone(request, asker) {
+      const [tenant, phone] = [tenantMeant(asker, request.tenant), phoneIn(request)];
+      if (!tenant.ok) return tenant;
+      if (!phone.ok) return phone;
+      if ((await store.registry.findTenant(tenant.value)) === undefined) return notFound;
+      const parsed = parsePhoneNumber(phone.value);
+      if (!parsed.ok) return parsed;
+      await note(asker, "phone.reset", { tenant: tenant.value, subject: indexOf(tenant.value, phone.value) });
+      await resetPhone({ store, keys, policy: tenantOf(tenant.value).policy }, tenant.value, parsed.value);
+      return ok({});
+    },
+
+    async erasePhone(request, asker) {
+      const [tenant, phone] = [tenantListed(asker, request.tenant), phoneIn(request)];
+      if (!tenant.ok) return tenant;
+      if (!phone.ok) return phone;
+      const known = tenant.value === undefined || (await store.registry.findTenant(tenant.value)) !== undefined;
+      if (!known) return notFound;
+      const subject = indexOf(tenant.value ?? defaultTenant, phone.value);
+      await note(asker, "phone.erase", { tenant: tenant.value ?? "", subject });
+      const { verifications, canceled, events, entries } = await erasePhone(dependencies, phone.value, tenant.value);
+      const showsPhones = asker.scopes.includes("admin.phones");
+      return ok({
+        verifications,
+        canceled,
+        events,
+        entries: entries.map((entry) => ({
+          tenant: entry.tenant,
+          prefix: showsPhones ? entry.prefix : maskPhone(entry.prefix),
+          blocked: entry.verdict === "block",
+          note: entry.note,
+          ...timeField("createTime", entry.createMs),
+        })),
+      });
+    },
+  };
+}
+
+/** The number that a request names. */
+export function phoneIn({ phone }: { readonly phone: string }): AdminResult<E164> {
+  const parsed = parsePhoneNumber(phone);
+  return parsed.ok ? ok(parsed.value.e164) : badField("phone", "is not a number in E.164, such as +31612345678");
+}

@@ -1,0 +1,88 @@
+/**
+ * GetStats: sums of what verifications came to.
+ */
+import { durationFromMs, timestampDate, type Duration, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { Dimension, Interval } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { ok } from "../../otp/reason.ts";
+import type { dimensions, Count } from "../../otp/statistics.ts";
+import { moneyOf, readStats, verifyTimesOf, type Stats } from "../../service/statistics.ts";
+import type { Store } from "../../store/store.ts";
+import type { Instant } from "../../system.ts";
+import { tenantListed } from "./asker.ts";
+import { timeField, type HandlersOf } from "./handlers.ts";
+import { badField } from "./refusal.ts";
+
+export interface StatisticsDependencies {
+  readonly store: Store;
+}
+
+const dayMs = 86_400_000;
+
+const intervals = new Map<Interval, "all" | "hour" | "day">([
+  [Interval.UNSPECIFIED, "all"],
+  [Interval.HOUR, "hour"],
+  [Interval.DAY, "day"],
+]);
+
+const dimensionOf = new Map<Dimension, (typeof dimensions)[number]>([
+  [Dimension.TENANT, "tenant"],
+  [Dimension.COUNTRY, "country"],
+  [Dimension.PROVIDER, "provider"],
+  [Dimension.CHANNEL, "channel"],
+]);
+
+export function statisticsHandlers({ store }: StatisticsDependencies): HandlersOf<"getStats"> {
+  return {
+    async getStats({ from, to, interval: step, groupBy: groups, tenant: asked }, asker) {
+      const tenant = tenantListed(asker, asked);
+      if (!tenant.ok) return tenant;
+      const interval = intervals.get(step);
+      if (interval === undefined) return badField("interval", "must be one that this server knows");
+      const groupBy = groups.map((each) => dimensionOf.get(each));
+      if (!groupBy.every((each) => each !== undefined)) {
+        return badField("group_by", "must be of tenant, country, provider and channel");
+      }
+      const toMs = instantOf(to) ?? store.now();
+      const fromMs = instantOf(from) ?? Math.max(0, toMs - dayMs);
+      const read = await readStats(store, { fromMs, toMs, interval, groupBy, tenant: tenant.value });
+      return read.ok ? ok({ rows: read.rows.map(rowOf) }) : badField(read.field, `is refused: ${read.sentence}`);
+    },
+  };
+}
+
+function instantOf(time: Timestamp | undefined): Instant | undefined {
+  return time === undefined ? undefined : timestampDate(time).getTime();
+}
+
+function rowOf(row: Stats) {
+  const { startMs, tenant, country, provider, channel } = row;
+  return { ...timeField("startTime", startMs), tenant, country, provider, channel, counts: countsOf(row) };
+}
+
+/** Sums as they are told. */
+function countsOf(row: Stats) {
+  const count = (name: Count) => BigInt(row.sums[name] ?? 0);
+  const cost = moneyOf(row.costs);
+  const [p50, p90, p99] = verifyTimesOf(row);
+  return {
+    asked: count("asked"),
+    messages: count("messages"),
+    segments: count("segments"),
+    delivered: count("delivered"),
+    undelivered: count("undelivered"),
+    verified: count("verified"),
+    expired: count("expired"),
+    locked: count("locked"),
+    canceled: count("canceled"),
+    failed: count("failed"),
+    ...(cost === undefined ? {} : { cost: { micros: BigInt(cost.micros), currency: cost.currency } }),
+    ...durationField("verifyTimeP50", p50),
+    ...durationField("verifyTimeP90", p90),
+    ...durationField("verifyTimeP99", p99),
+    refused: Object.fromEntries(Array.from(row.refused ?? [], ([reason, refused]) => [reason, BigInt(refused)])),
+  };
+}
+
+function durationField(name: string, ms: number | undefined): Readonly<Record<string, Duration>> {
+  return ms === undefined ? {} : { [name]: durationFromMs(ms) };
+}
