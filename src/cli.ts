@@ -49,6 +49,7 @@ const loaders: ReadonlyMap<string, () => Promise<Commands>> = new Map<string, ()
   ["backup", async () => ({ backup: (await import("./commands/backup.ts")).backup })],
   ["restore", async () => ({ restore: (await import("./commands/restore.ts")).restore })],
   ["doctor", async () => ({ doctor: (await import("./commands/doctor.ts")).doctor })],
+  ["console", async () => (await import("./commands/console.ts")).consoleCommands],
   ["keys", async () => (await import("./commands/keys.ts")).keyCommands],
   ["phones", async () => (await import("./commands/phones.ts")).phoneCommands],
   [

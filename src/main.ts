@@ -23,14 +23,13 @@ import { createSitePages } from "./main/pages.ts";
 import { createMessageWorker, createRecurring } from "./main/workers.ts";
 import { createTracing } from "./observe/tracing.ts";
 import { slotsUnder } from "./otp/idempotency.ts";
-import { noCharge } from "./otp/statistics.ts";
+import { noCharge, type Sent } from "./otp/statistics.ts";
 import { boundHeap } from "./server/listener/heap.ts";
 import { startServer, type Address, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
 import { openRpcBudgets, withOpenRpcs, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
 import { createOwnKeys } from "./service/api-keys.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
-import { createRefusalCounts } from "./service/refusal-counts.ts";
 import { keyThrough } from "./store/upkeep.ts";
 import type { Telemetry } from "./telemetry.ts";
 
@@ -65,10 +64,8 @@ export async function startService(config: Config, dependencies: Dependencies): 
   let worker: Worker | undefined;
   const opened: { admin?: OpenedAdmin } = {};
   let chargeOf = noCharge;
-  const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, {
-    onNudge: () => worker?.nudge(),
-    chargeOf: (sent) => chargeOf(sent),
-  });
+  const madeLater = { onNudge: () => worker?.nudge(), chargeOf: (sent: Sent) => chargeOf(sent) };
+  const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, madeLater);
   const { store, readiness } = watched;
   try {
     const keys = await openKeys(config, system, store);
@@ -82,8 +79,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const base: Base = { ...given, ...watched, ...providers, keys, tenants, phoneOf, ...pricing };
 
     worker = createMessageWorker(base, tracing);
-    const refusals = createRefusalCounts({ store, system, onFault: onFault("refusal-counts") });
-    const recurring = createRecurring(base, worker, slotOf, refusals);
+    const { recurring, refusals } = createRecurring(base, worker, slotOf);
     const shareOf = createShares(base);
     const connections = createBoundConnections(base, shareOf);
     const ownKeys = createOwnKeys(system, base.channelsOn);

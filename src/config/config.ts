@@ -20,6 +20,7 @@ import { fileTrouble } from "../store/file-trouble.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";
 import { adminOf, faultsOfOpenAdmin, type AdminConfig } from "./admin.ts";
+import { consoleOf, faultsOfProxies, type ConsoleConfig } from "./console.ts";
 import { readDeclared, readSecrets } from "./http-providers.ts";
 import { readPricesFile, unpriced } from "./prices-file.ts";
 import {
@@ -73,6 +74,7 @@ export interface Config {
   /** Networks that events may be posted to beside the public internet. */
   readonly eventNetworks: readonly AddressRange[];
   readonly admin: AdminConfig;
+  readonly console: ConsoleConfig;
   /** Whether server reflection is served. */
   readonly reflection: boolean;
   /** Whether there is a demo page. Unless set: in development, if all providers are the console. */
@@ -172,6 +174,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       sharedNetworks: given.OTP_SHARED_NETWORKS ?? [],
       eventNetworks: given.OTP_EVENT_NETWORKS ?? [],
       admin: adminOf(given),
+      console: consoleOf(given),
       reflection: (given.OTP_REFLECTION ?? (given.OTP_ENV === "development" ? "on" : "off")) === "on",
       demo: (given.OTP_DEMO ?? (sendsNothing({ environment: given.OTP_ENV, providers }) ? "on" : "off")) === "on",
       metrics: given.OTP_METRICS,
@@ -240,6 +243,7 @@ function faultsBetween(
   if (isProduction && read("OTP_DEMO") === "on") {
     faults.push("OTP_DEMO must not be on in production: whoever has the page's link has a key, and can read codes.");
   }
+  faults.push(...faultsOfProxies(named));
   if (isProduction && read("OTP_ADMIN") === "on") faults.push(...faultsOfOpenAdmin(named));
   if (isProduction && !named.has("OTP_MASTER_KEY")) {
     faults.push(

@@ -19,6 +19,7 @@ import {
   money,
   visible,
 } from "./shapes.ts";
+import { parseConsoleUser } from "./console-users.ts";
 import { providers } from "../delivery/providers/list.ts";
 import { httpsOrigin, httpUrl } from "../delivery/providers/shapes.ts";
 import { logLevels } from "../telemetry.ts";
@@ -95,6 +96,19 @@ export const variables = v.object({
   OTP_TLS_KEY_FILE: v.optional(v.string()),
   OTP_ADMIN: v.optional(oneOf(["off", "loopback", "on"])),
   OTP_ADMIN_PORT: v.optional(integer(0, 65_535), "8081"),
+  OTP_CONSOLE_PROXY: v.optional(listOf(parseAddressRange, 1, 100, "127.0.0.1,10.0.0.0/8 (addresses and ranges)")),
+  OTP_CONSOLE_USER_HEADER: v.optional(
+    v.pipe(v.string(), v.regex(/^[0-9A-Za-z-]{1,60}$/, "must be the name of a header")),
+    "X-Forwarded-User",
+  ),
+  OTP_CONSOLE_USERS: v.optional(
+    listOf(
+      parseConsoleUser,
+      1,
+      1_000,
+      "alice@example.com=admin.read+admin.write,bob=admin.read/acme (user=scopes/tenant)",
+    ),
+  ),
   OTP_REFLECTION: v.optional(oneOf(["on", "off"])),
   OTP_DEMO: v.optional(oneOf(["on", "off"])),
   OTP_METRICS: v.optional(oneOf(["off", "loopback", "on"]), "loopback"),

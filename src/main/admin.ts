@@ -9,10 +9,14 @@ import type { AdminKey } from "../otp/admin-key.ts";
 import { createAdminAuthentication } from "../server/admin/authenticate.ts";
 import { auditHandlers } from "../server/admin/audit.ts";
 import { destinationHandlers } from "../server/admin/destinations.ts";
+import { createConsoleProxies, createSessions, type ConsoleProxies } from "../server/admin/console-sessions.ts";
+import { createConsole } from "../server/admin/console.ts";
 import { createAdminGateway } from "../server/admin/gateway.ts";
 import type { AdminHandlers } from "../server/admin/handlers.ts";
 import { keyHandlers } from "../server/admin/keys.ts";
+import { phoneHandlers } from "../server/admin/phones.ts";
 import { sessionHandlers } from "../server/admin/session.ts";
+import { statisticsHandlers } from "../server/admin/statistics.ts";
 import { verificationHandlers } from "../server/admin/verifications.ts";
 import { webhookHandlers } from "../server/admin/webhooks.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
@@ -21,7 +25,9 @@ import { createConnections } from "../server/listener/connections.ts";
 import type { Request, RequestHandler } from "../server/listener/exchange.ts";
 import { connectionLimits, startServer, type RunningServer } from "../server/listener/server.ts";
 import { createAddressOf, peerOf } from "../server/rpc/authorize.ts";
+import { createPages } from "../server/pages/pages.ts";
 import { createCallLimit } from "../service/call-limits.ts";
+import { createConsoleSessions } from "../service/console-sessions.ts";
 import { createKeyCheck } from "../service/key-check.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import { createTurnedAwayLines } from "./calls.ts";
@@ -89,19 +95,24 @@ function createHandler(
     isShared: ({ text }) => shareOf(text) === undefined,
     onFault: onFault("admin-keys"),
   });
+  const isActive = async (tenant: string) => {
+    await tenants.refresh();
+    return !tenants.tenantOf(tenant).isDisabled;
+  };
+  const proxies = createConsoleProxies(config.console, config.tls !== undefined);
+  const signIn = { ...proxies, sessions: createConsoleSessions({ store, system }) };
   const { hasCredentials, authenticate } = createAdminAuthentication({
     authenticate: keys.authenticate,
     addressOf,
-    async isActive(tenant) {
-      await tenants.refresh();
-      return !tenants.tenantOf(tenant).isDisabled;
-    },
+    isActive,
+    sessions: createSessions({ ...signIn, addressOf, isActive }),
   });
   const log = createTurnedAwayLines(base);
   const handler = createAdminGateway({
     handlers: createHandlers(base, version),
     system,
-    isOwnHost: isOwnHostFor(base),
+    isOwnHost: isOwnHostFor(base, proxies),
+    pages: (shared) => createPages(createConsole(signIn), shared),
     hasCredentials,
     authenticate,
     wasValid: ({ headers }) => keys.wasValid(headers.authorization),
@@ -134,18 +145,21 @@ function createHandlers(base: Base, version: string): AdminHandlers {
       post: createPost({ isAllowed }),
     }),
     ...destinationHandlers({ store, keys }),
-    ...verificationHandlers({ ...base, tenantOf: tenants.tenantOf }),
+    ...statisticsHandlers({ store }),
+    ...verificationHandlers(base),
+    ...phoneHandlers({ ...base, tenantOf: tenants.tenantOf }),
     ...auditHandlers({ store }),
   };
 }
 
 /** Whoever is let in for being on this machine has to name it rightly too, or any site could have its browser call us. */
-function isOwnHostFor({ config }: Base): (request: Request) => boolean {
+function isOwnHostFor({ config }: Base, { isProxy }: ConsoleProxies): (request: Request) => boolean {
   if (config.admin.access === "on") return () => true;
   const isOwnName = createOwnNames([hostname()]);
   return (request) => {
     const { host, ":authority": authority } = request.headers;
     const peer = peerOf(request);
-    return (peer === undefined || isLoopback(peer)) && isOwnName(authority?.toString() ?? host);
+    // A proxy that is believed has names of its own, and looks at them itself.
+    return isProxy(peer) || ((peer === undefined || isLoopback(peer)) && isOwnName(authority?.toString() ?? host));
   };
 }

@@ -10,7 +10,7 @@ import type { SlotOf } from "../otp/idempotency.ts";
 import { moneyText } from "../otp/prices.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Shares } from "../otp/spending.ts";
-import type { RefusalCounts } from "../service/refusal-counts.ts";
+import { createRefusalCounts, type RefusalCounts } from "../service/refusal-counts.ts";
 import { createSprayingWatch, createUsual } from "../service/spraying-watch.ts";
 import { createUpkeep } from "../store/upkeep.ts";
 import type { Recurring } from "../system.ts";
@@ -54,8 +54,12 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
   });
 }
 
-/** Everything that recurs; a stop ends the workers first, both at once. */
-export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf, refusals: RefusalCounts): Recurring {
+/** Everything that recurs, and what counts refusals; a stop ends the workers first, both at once. */
+export function createRecurring(
+  base: Base,
+  worker: Worker,
+  slotOf: SlotOf,
+): { readonly recurring: Recurring; readonly refusals: RefusalCounts } {
   const { config, store, telemetry, metrics, onFault } = base;
   const eventWorker = createEventWorker({
     ...base,
@@ -77,7 +81,8 @@ export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf, refu
     onLook: (count) => metrics?.guessed(count),
     onFault: onFault("spraying-watch"),
   });
-  return {
+  const refusals = createRefusalCounts({ store, system: base.system, onFault: onFault("refusal-counts") });
+  const recurring: Recurring = {
     start() {
       for (const part of [worker, eventWorker, upkeep, sprayingWatch, refusals]) part.start();
     },
@@ -88,4 +93,5 @@ export function createRecurring(base: Base, worker: Worker, slotOf: SlotOf, refu
       await refusals.stop();
     },
   };
+  return { recurring, refusals };
 }

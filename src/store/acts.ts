@@ -6,6 +6,7 @@
 import { adminKeyActs, apiKeyActs } from "./acts/api-keys.ts";
 import { auditActs } from "./acts/audit.ts";
 import { callActs } from "./acts/calls.ts";
+import { consoleActs } from "./acts/console.ts";
 import { destinationActs } from "./acts/destinations.ts";
 import { endpointActs } from "./acts/endpoints.ts";
 import { erasureActs } from "./acts/erasure.ts";
@@ -36,6 +37,7 @@ export function createStore(engine: Engine, { chargeOf = noCharge }: Pick<StoreW
       ...apiKeyActs(engine),
       ...adminKeyActs(engine),
       ...auditActs(engine),
+      ...consoleActs(engine),
       ...tenantActs(engine),
       ...destinationActs(engine),
       ...masterKeyActs(engine),

@@ -6,6 +6,7 @@
 import type { AdminKey } from "../otp/admin-key.ts";
 import type { ApiKey } from "../otp/api-key.ts";
 import type { Audited, AuditEntry, AuditNote } from "../otp/audit.ts";
+import type { ConsoleLink, ConsoleSession, ConsoleUser } from "../otp/console-session.ts";
 import type { Destination } from "../otp/destination.ts";
 import type { TenantRecord } from "../otp/tenant.ts";
 import type { Instant } from "../system.ts";
@@ -147,4 +148,25 @@ export interface MasterKeys {
   admitMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
 }
 
-export interface Registry extends ApiKeys, AdminKeys, Tenants, Destinations, MasterKeys, AuditStore {}
+/** Sign-ins to the console (otp/console-session.ts). */
+export interface Consoles {
+  addConsoleLink(link: ConsoleLink): Promise<void>;
+  /**
+   * Spends a link and begins the session that `sessionOf` makes of it; undefined where there is none, or it is too old. Of
+   * several who bring it at once one gets a session. `sessionOf` is pure and may be run again.
+   */
+  spendConsoleLink(
+    digest: Uint8Array,
+    sessionOf: (user: ConsoleUser, now: Instant) => ConsoleSession,
+  ): Promise<ConsoleSession | undefined>;
+  addConsoleSession(session: ConsoleSession): Promise<void>;
+  /** Finds a session, ended ones included. Sees at once what another process wrote. */
+  findConsoleSession(digest: Uint8Array): Promise<ConsoleSession | undefined>;
+  /** Notes when a session was last used. */
+  useConsoleSession(digest: Uint8Array, now: Instant): Promise<void>;
+  endConsoleSession(digest: Uint8Array): Promise<void>;
+  /** Ends all sessions of a user. */
+  endConsoleSessions(user: string): Promise<void>;
+}
+
+export interface Registry extends ApiKeys, AdminKeys, Consoles, Tenants, Destinations, MasterKeys, AuditStore {}

@@ -1,12 +1,12 @@
 /**
- * Fails when `gen/` is not what `proto/`, the REST paths and the demo page generate. It generates into a temporary folder
+ * Fails when `gen/` is not what `proto/`, the REST paths and the pages for browsers generate. It generates into a temporary folder
  * and compares, so that the work tree stays as it is; `npm run generate` is what changes it.
  */
 import { spawnSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
-import { bundleDemo } from "./demo-bundle.ts";
+import { bundleForBrowsers } from "./bundles.ts";
 
 const root = join(import.meta.dirname, "../..");
 const bin = join(root, "node_modules/.bin");
@@ -16,11 +16,11 @@ try {
   const env = { ...process.env, PATH: `${bin}${delimiter}${process.env["PATH"]}` };
   const { status, stderr, error } = spawnSync(join(bin, "buf"), ["generate", "--output", fresh], { cwd: root, env });
   if (status !== 0) throw new Error(`buf generate failed: ${error?.message ?? stderr.toString("utf8")}`);
-  await bundleDemo(join(fresh, "gen"));
+  await bundleForBrowsers(join(fresh, "gen"));
   const differences = compare(filesIn(join(root, "gen")), filesIn(join(fresh, "gen")));
   if (differences.length > 0) {
     console.error(
-      `gen/ is not what proto/, the REST paths and src/demo/ generate. Run "npm run generate" and commit the result.`,
+      `gen/ is not what proto/, the REST paths, src/demo/ and src/console/ generate. Run "npm run generate" and commit the result.`,
     );
     for (const difference of differences) console.error(`  ${difference}`);
     process.exitCode = 1;

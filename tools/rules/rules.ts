@@ -39,6 +39,8 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   service: ["system", "otp", "store", "http-answer"],
   // The demo page's own script runs in a browser: it knows the contract and the Connect client, and nothing of the server.
   demo: ["gen"],
+  // So does the console's.
+  console: ["gen", "demo"],
   server: ["system", "otp", "store", "delivery", "service", "observe", "gen"],
   main: [...rooms, "observe", "telemetry", "config", "master-key", "server", "gen"],
   commands: [...rooms, "telemetry", "config", "master-key", "main"],
@@ -53,8 +55,9 @@ const knowGen: ReadonlySet<string | undefined> = new Set(["rpc", "admin"]);
 /** The rules do no I/O: a test of one needs neither files nor sockets. */
 const outsideWorld = /^(node:(child_process|cluster|dgram|dns|fs|http2?|https|net|timers|tls|worker_threads)(\/.*)?)$/;
 
-/** What the demo page may be bundled with. */
-const forBrowsers = /^(@connectrpc\/connect(-web)?|@bufbuild\/protobuf)(\/|$)/;
+/** What pages may be bundled with. */
+const forBrowsers = /^(@connectrpc\/connect(-web)?|@bufbuild\/protobuf|uplot)(\/|$)/;
+const isForBrowsers = (room: string) => room === "demo" || room === "console";
 
 /** Imports follow the arrows, `gen/` stays in `src/server` and the demo page, and the rules stay pure. */
 export const importArrows: Rule = ({ path, text }) => {
@@ -65,7 +68,7 @@ export const importArrows: Rule = ({ path, text }) => {
   return importsOf(text).flatMap(({ names, from }) => {
     if (room === "otp" && outsideWorld.test(from)) return [`${path} imports ${from}: the rules do no I/O`];
     if (!from.startsWith(".")) {
-      return room === "demo" && !forBrowsers.test(from) ? [`${path} imports ${from}: it runs in a browser`] : [];
+      return isForBrowsers(room) && !forBrowsers.test(from) ? [`${path} imports ${from}: it runs in a browser`] : [];
     }
     const target = roomOf(resolve(path, from));
     if (target === undefined) return [`${path} imports ${from}, which is outside src/ and gen/`];

@@ -20,6 +20,7 @@ import type { Request, RequestHandler, Response } from "../listener/exchange.ts"
 import { createBudget, Places, reasonOf, type Budget } from "../rpc/capacity.ts";
 import { createDoor, type Door } from "../rpc/door.ts";
 import { refusalOfFault, refusalOfLate, refuseForNow } from "../rpc/faults.ts";
+import type { Pages, Shared } from "../rpc/gateway.ts";
 import { fromText, notText } from "../rpc/frames.ts";
 import { allowing, createRouter, pathOf, type Routed, type Router } from "../rpc/routes.ts";
 import { createShortRefusals, type RefuseShortly } from "../rpc/short-refusals.ts";
@@ -31,15 +32,13 @@ import { refuseCall, statusOf, type AdminRefusal, type AdminResult } from "./ref
 import { adminRpcs, type AdminRpc } from "./rpcs.ts";
 import { createAdminRpcs, type AdminCall, type AdminRpcs } from "./service.ts";
 
-/** Answers a request to a path that is no RPC; undefined where the path is none of its own. */
-export type AdminPages = (path: string, request: Request, response: Response) => Promise<void> | undefined;
-
 export interface AdminGatewayOptions {
   readonly handlers: AdminHandlers;
   readonly system: System;
   /** Whether a request names a host that this listener is to be called by. */
   readonly isOwnHost: (request: Request) => boolean;
-  readonly pages?: AdminPages | undefined;
+  /** Makes what answers paths that are no RPC. */
+  readonly pages?: ((shared: Shared) => Pages) | undefined;
   /** Whether a request brings anything that could tell who asks. */
   readonly hasCredentials: (request: Request) => boolean;
   /** Finds out who asks. May take a look into the database. */
@@ -69,6 +68,8 @@ export interface LoggedCall {
 
 /** A message has lists of settings in it at most, of which texts are the longest: 32 KiB. */
 const bodyBytesMax = 65_536;
+/** A sign-in is a token. */
+const pageBodyBytesMax = 1_024;
 const deadlineMs = 15_000;
 /** A stream ends by then; clients ask again, and so does a key that was revoked meanwhile. */
 const watchMs = 300_000;
@@ -86,6 +87,7 @@ interface Way {
   readonly deadlines: Deadlines;
   readonly watching: Budget;
   readonly turnAway: TurnAway;
+  readonly pages: Pages | undefined;
   readonly refuseShortly: RefuseShortly;
   readonly newId: () => string;
   /** Aborted at a stop: streams would last. */
@@ -97,15 +99,25 @@ export function createAdminGateway(options: AdminGatewayOptions): RequestHandler
   const newId = () => Buffer.from(system.randomBytes(9)).toString("base64url");
   const rpcs = createAdminRpcs(options.handlers, bodyBytesMax, onFault);
   const turnAway = createTurnAway(newId, onTurnedAway);
+  const places = new Places(callsMax);
+  const deadlines = createDeadlines(deadlineMs);
   const way: Way = {
     options,
     rpcs,
     router: createRouter(rpcs.handlers, bodyBytesMax),
-    places: new Places(callsMax),
+    places,
     door: createDoor(doorLimits),
-    deadlines: createDeadlines(deadlineMs),
+    deadlines,
     watching: createBudget(watches),
     turnAway,
+    pages: options.pages?.({
+      places,
+      turnAway,
+      deadlines,
+      shareOf: (request) => options.shareOf(options.addressOf(request).text),
+      bodyBytesMax: pageBodyBytesMax,
+      onFault: (error) => onFault("console", error),
+    }),
     refuseShortly: createShortRefusals(async () => {}),
     newId,
     stopping: new AbortController(),
@@ -140,7 +152,7 @@ async function serve(way: Way, request: Request, response: Response, lasts: () =
     return turnAway(request, response, refuse("ROUTE_NOT_FOUND", { message: otherHost }).refusal);
   }
   const path = pathOf(request);
-  const page = options.pages?.(path, request, response);
+  const page = way.pages?.(path, request, response);
   if (page !== undefined) return page;
   const routed = router.route(request, path);
   if (!routed.ok || routed.refusal !== undefined) {

@@ -45,6 +45,8 @@ export const copiedTables = [
   "sums",
   "summing",
   "refusal_sums",
+  "console_links",
+  "console_sessions",
 ] as const;
 /** Those whose ids the database makes. */
 const numberedTables = ["prefix_decisions", "audit"] as const;

@@ -28,6 +28,7 @@ import { spentLimits } from "./migrations/0011-spent-limits.ts";
 import { finding } from "./migrations/0012-finding.ts";
 import { audit } from "./migrations/0013-audit.ts";
 import { sums } from "./migrations/0014-sums.ts";
+import { consoleSignIns } from "./migrations/0015-console.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -44,4 +45,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   finding,
   audit,
   sums,
+  consoleSignIns,
 ];

@@ -30,6 +30,7 @@ import { fallback } from "./migrations/0020-fallback.ts";
 import { spentLimits } from "./migrations/0021-spent-limits.ts";
 import { audit } from "./migrations/0022-audit.ts";
 import { sums } from "./migrations/0023-sums.ts";
+import { consoleSignIns } from "./migrations/0024-console.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -55,4 +56,5 @@ export const migrations: readonly Migration[] = [
   spentLimits,
   audit,
   sums,
+  consoleSignIns,
 ];

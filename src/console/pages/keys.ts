@@ -1,0 +1,63 @@
+/**
+ * Keys: what each may do, when it was last used, and when it ends.
+ */
+import type { ApiKey } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { calling } from "../api.ts";
+import { make, type Child } from "../dom.ts";
+import * as format from "../format.ts";
+import { may, type Page, type PageContext } from "../page.ts";
+import { badge, button, load, section, table } from "../parts.ts";
+import { createKey, revokeKey, rotateKey } from "./key-dialogs.ts";
+
+export const keys: Page = {
+  name: "keys",
+  title: "Keys",
+  show(into, context) {
+    const fill = () =>
+      void load(
+        body,
+        context,
+        (signal) => context.client.listApiKeys({}, calling(signal)),
+        ({ apiKeys }) => table("API keys", apiKeys, columnsFor(context, fill), "There is no key."),
+      );
+    const { part, body } = section(
+      "The latest used first",
+      may(context, "admin.write") && button("New key", () => createKey(context, fill)),
+    );
+    into.append(part);
+    fill();
+  },
+};
+
+function columnsFor(context: PageContext, again: () => void) {
+  return [
+    { head: "Name", cell: ({ name }: ApiKey) => name },
+    { head: "Id", cell: ({ id }: ApiKey) => make("code", {}, id) },
+    { head: "Kind", cell: ({ kind, app }: ApiKey) => [kind, app && " (app)"] },
+    { head: "Tenant", cell: ({ tenant }: ApiKey) => (tenant === "" ? "all" : tenant) },
+    { head: "May", kind: "words" as const, cell: ({ scopes }: ApiKey) => scopes.join(", ") },
+    { head: "From", kind: "words" as const, cell: ({ origins }: ApiKey) => origins.join(", ") },
+    {
+      head: "Last used",
+      cell: ({ lastUseTime }: ApiKey) => (lastUseTime === undefined ? "never" : format.time(lastUseTime)),
+    },
+    { head: "Ends", cell: endOf },
+    {
+      head: "Actions",
+      cell: (key: ApiKey) =>
+        may(context, "admin.write") &&
+        key.revokeTime === undefined &&
+        make(
+          "div",
+          { class: "tools" },
+          button("Rotate", () => rotateKey(context, key, again)),
+          button("Revoke", () => revokeKey(context, key, again), "danger"),
+        ),
+    },
+  ];
+}
+
+function endOf({ revokeTime, expireTime }: ApiKey): Child {
+  if (revokeTime !== undefined) return [badge("revoked", "bad"), ` ${format.time(revokeTime)}`];
+  return expireTime === undefined ? "never" : format.time(expireTime);
+}

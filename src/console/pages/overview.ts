@@ -1,0 +1,294 @@
+/**
+ * Overview: how the service fares in a period.
+ */
+import { timestampDate, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  Dimension,
+  Interval,
+  type Counts,
+  type GetStatsResponse,
+  type StatsRow,
+} from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { calling } from "../api.ts";
+import { make, type Child } from "../dom.ts";
+import * as format from "../format.ts";
+import type { Page, PageContext } from "../page.ts";
+import { facts, filters, load, section, table } from "../parts.ts";
+import { linesMax, plot, type Line } from "../plot.ts";
+import { tenantOptions } from "../tenant-choice.ts";
+
+const hourMs = 3_600_000;
+const dayMs = 24 * hourMs;
+
+/** What one may look at, and in which steps. */
+const periods = [
+  { name: "24h", text: "24 hours", ms: dayMs, interval: Interval.HOUR },
+  { name: "7d", text: "7 days", ms: 7 * dayMs, interval: Interval.HOUR },
+  { name: "30d", text: "30 days", ms: 30 * dayMs, interval: Interval.DAY },
+  { name: "90d", text: "90 days", ms: 90 * dayMs, interval: Interval.DAY },
+  { name: "400d", text: "400 days", ms: 400 * dayMs, interval: Interval.DAY },
+] as const;
+type Period = (typeof periods)[number];
+
+const groups = [
+  { name: "country", text: "Country", dimension: Dimension.COUNTRY },
+  { name: "provider", text: "Provider", dimension: Dimension.PROVIDER },
+  { name: "channel", text: "Channel", dimension: Dimension.CHANNEL },
+  { name: "tenant", text: "Tenant", dimension: Dimension.TENANT },
+] as const;
+type Group = (typeof groups)[number];
+
+export const overview: Page = {
+  name: "overview",
+  title: "Overview",
+  show(into, context) {
+    const { query } = context;
+    const view = {
+      period: periods.find(({ name }) => name === query.get("period")) ?? periods[0],
+      group: groups.find(({ name }) => name === query.get("by")) ?? groups[0],
+      tenant: query.get("tenant") ?? "",
+    };
+    const { period, group } = view;
+    const sums = section(`The last ${period.text}`);
+    const course = section(period.interval === Interval.HOUR ? "By the hour" : "By the day");
+    const parts = section(`By ${group.text.toLowerCase()}`);
+    into.append(choice(context, view), sums.part, course.part, parts.part);
+
+    const { from, to } = rangeOf(period, context.now());
+    const range = { tenant: view.tenant, from: timestampFromMs(from), to: timestampFromMs(to) };
+    const grid = gridOf(period, from, to);
+    void load(
+      sums.body,
+      context,
+      (signal) => context.client.getStats(range, calling(signal)),
+      ({ rows: [row] }) => tiles(row?.counts),
+    );
+    const stats = { ...range, interval: period.interval };
+    void load(
+      course.body,
+      context,
+      (signal) => context.client.getStats(stats, calling(signal)),
+      (answer) => coursePlots(answer, grid, context),
+    );
+    void load(
+      parts.body,
+      context,
+      async (signal) => {
+        const groupBy = [group.dimension];
+        const [steps, whole] = await Promise.all([
+          context.client.getStats({ ...stats, groupBy }, calling(signal)),
+          context.client.getStats({ ...range, groupBy }, calling(signal)),
+        ]);
+        return { steps, whole };
+      },
+      (answer) => groupParts(group, answer, grid, context),
+    );
+  },
+};
+
+/** What is looked at. */
+interface View {
+  readonly period: Period;
+  readonly group: Group;
+  readonly tenant: string;
+}
+
+/** What one may choose to look at. */
+function choice(context: PageContext, { period, group, tenant }: View): HTMLElement {
+  const place = make("div", {});
+  const named = (all: readonly { readonly name: string; readonly text: string }[]) =>
+    all.map(({ name, text }) => [name, text] as const);
+  void load(
+    place,
+    context,
+    (signal) => tenantOptions(context, signal),
+    (tenants) =>
+      filters(
+        "What to show",
+        [
+          ...(context.session.tenant === ""
+            ? [{ name: "tenant", label: "Tenant", options: tenants, value: tenant }]
+            : []),
+          { name: "period", label: "Period", options: named(periods), value: period.name },
+          { name: "by", label: "Group by", options: named(groups), value: group.name },
+        ],
+        "Show",
+        (values) => context.go(`overview?${new URLSearchParams(values).toString()}`),
+      ),
+  );
+  return place;
+}
+
+/** The whole steps that end with the one under way. */
+function rangeOf({ ms, interval }: Period, now: number): { from: number; to: number } {
+  const step = interval === Interval.HOUR ? hourMs : dayMs;
+  return { from: Math.floor(now / step) * step - ms + step, to: now };
+}
+
+/** The beginnings of the steps. */
+function gridOf({ interval }: Period, from: number, to: number): number[] {
+  const step = interval === Interval.HOUR ? hourMs : dayMs;
+  return Array.from({ length: Math.floor((to - from) / step) + 1 }, (_, i) => from + i * step);
+}
+
+function tiles(counts: Counts | undefined): Child {
+  if (counts === undefined) return make("p", { class: "empty" }, "Nothing was asked for in this period.");
+  const { asked, verified, messages, segments, delivered, undelivered, failed } = counts;
+  const tile = (name: string, value: string, more: string) =>
+    make(
+      "div",
+      { class: "tile" },
+      make("dt", {}, name),
+      make("dd", {}, make("strong", {}, value), make("span", {}, more)),
+    );
+  return [
+    make(
+      "dl",
+      { class: "tiles" },
+      tile("Sends", format.count(asked), `${format.count(messages)} messages, ${format.count(segments)} segments`),
+      tile("Verified", format.share(verified, asked), `${format.count(verified)} of ${format.count(asked)}`),
+      tile(
+        "Time to verify",
+        format.duration(counts.verifyTimeP50),
+        `9 of 10 in ${format.duration(counts.verifyTimeP90)}, 99 of 100 in ${format.duration(counts.verifyTimeP99)}`,
+      ),
+      tile(
+        "Delivered",
+        format.share(delivered, messages),
+        `${format.count(undelivered)} not, ${format.count(failed)} never left`,
+      ),
+      tile("Cost", format.money(counts.cost), "where prices are known"),
+    ),
+    refusals(counts),
+  ];
+}
+
+function refusals({ refused }: Counts): Child {
+  const rows = Object.entries(refused).toSorted(([, a], [, b]) => Number(b - a));
+  if (rows.length === 0) return undefined;
+  return make(
+    "details",
+    {},
+    make("summary", {}, `${format.count(rows.reduce((sum, [, each]) => sum + each, 0n))} calls were refused`),
+    facts(rows.map(([reason, each]) => [reason, format.count(each)])),
+  );
+}
+
+function coursePlots({ rows }: GetStatsResponse, grid: readonly number[], { left }: PageContext): Child {
+  const byTime = new Map(rows.map((row) => [startOf(row), row.counts]));
+  const times = grid.map((at) => at / 1_000);
+  const line = (label: string, valueOf: (counts: Counts) => number | null, none: number | null): Line => ({
+    label,
+    values: grid.map((at) => {
+      const counts = byTime.get(at);
+      return counts === undefined ? none : valueOf(counts);
+    }),
+  });
+  const number = (value: number) => format.count(value);
+  return make(
+    "div",
+    { class: "plots" },
+    plot(
+      {
+        title: "Sends and what became of them",
+        times,
+        lines: [
+          line("Sends", ({ asked }) => Number(asked), 0),
+          line("Verified", ({ verified }) => Number(verified), 0),
+          line("Expired", ({ expired }) => Number(expired), 0),
+          line("Failed", ({ failed }) => Number(failed), 0),
+        ],
+        format: number,
+      },
+      left,
+    ),
+    plot(
+      {
+        title: "Share that was verified",
+        times,
+        lines: [
+          line("Verified", ({ asked, verified }) => (asked === 0n ? null : Number(verified) / Number(asked)), null),
+        ],
+        format: format.percent,
+      },
+      left,
+    ),
+    plot(
+      {
+        title: "Time to verify, in seconds",
+        times,
+        lines: [
+          line("Half", ({ verifyTimeP50: at }) => (at === undefined ? null : format.secondsOf(at)), null),
+          line("9 of 10", ({ verifyTimeP90: at }) => (at === undefined ? null : format.secondsOf(at)), null),
+        ],
+        format: (value) => `${format.count(Math.round(value))} s`,
+      },
+      left,
+    ),
+    costPlot(rows, grid, left),
+  );
+}
+
+/** Nothing where no price is known. */
+function costPlot(rows: readonly StatsRow[], grid: readonly number[], left: AbortSignal): Child {
+  const currency = rows.find(({ counts }) => counts?.cost !== undefined)?.counts?.cost?.currency;
+  if (currency === undefined || currency === "") return undefined;
+  const byTime = new Map(rows.map((row) => [startOf(row), Number(row.counts?.cost?.micros ?? 0n) / 1e6]));
+  return plot(
+    {
+      title: "Cost",
+      times: grid.map((at) => at / 1_000),
+      lines: [{ label: currency, values: grid.map((at) => byTime.get(at) ?? 0) }],
+      format: (value) => format.amount(value, currency),
+    },
+    left,
+  );
+}
+
+function groupParts(
+  group: Group,
+  { steps, whole }: { readonly steps: GetStatsResponse; readonly whole: GetStatsResponse },
+  grid: readonly number[],
+  { left }: PageContext,
+): Child {
+  const keyOf = (row: StatsRow) => row[group.name];
+  const nameOf = (key: string) => (key === "" ? "none" : group.name === "country" ? format.country(key) : key);
+  const rows = whole.rows.toSorted((a, b) => Number((b.counts?.asked ?? 0n) - (a.counts?.asked ?? 0n)));
+  const shown = rows.slice(0, linesMax).map(keyOf);
+  const asked = new Map(steps.rows.map((row) => [`${startOf(row)} ${keyOf(row)}`, Number(row.counts?.asked ?? 0n)]));
+  const lines = shown.map((key) => ({ label: nameOf(key), values: grid.map((at) => asked.get(`${at} ${key}`) ?? 0) }));
+  const number = (valueOf: (counts: Counts) => Child) => ({
+    kind: "number" as const,
+    cell: ({ counts }: StatsRow) => (counts === undefined ? format.dash : valueOf(counts)),
+  });
+  return [
+    rows.length > 0 &&
+      plot(
+        {
+          title: `Sends by ${group.text.toLowerCase()}`,
+          times: grid.map((at) => at / 1_000),
+          lines,
+          format: format.count,
+        },
+        left,
+      ),
+    table(
+      `Sums by ${group.text.toLowerCase()}`,
+      rows,
+      [
+        { head: group.text, cell: (row) => nameOf(keyOf(row)) },
+        { head: "Sends", ...number((counts) => format.count(counts.asked)) },
+        { head: "Verified", ...number((counts) => format.share(counts.verified, counts.asked)) },
+        { head: "Messages", ...number((counts) => format.count(counts.messages)) },
+        { head: "Delivered", ...number((counts) => format.share(counts.delivered, counts.messages)) },
+        { head: "Half verified in", ...number((counts) => format.duration(counts.verifyTimeP50)) },
+        { head: "Cost", ...number((counts) => format.money(counts.cost)) },
+      ],
+      "Nothing was asked for in this period.",
+    ),
+  ];
+}
+
+function startOf({ startTime }: StatsRow): number {
+  return startTime === undefined ? 0 : timestampDate(startTime).getTime();
+}

@@ -1,0 +1,136 @@
+/**
+ * Verification: finds by number, id, first digits, state and time; and tells the story of one.
+ */
+import { timestampFromDate } from "@bufbuild/protobuf/wkt";
+import type { VerificationSummary } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { State } from "../../../gen/otp/v1/otp_service_pb.ts";
+import { calling } from "../api.ts";
+import { make, type Child } from "../dom.ts";
+import * as format from "../format.ts";
+import { may, type Page, type PageContext } from "../page.ts";
+import { badge, button, filters, load, section, table } from "../parts.ts";
+import { tenantOptions } from "../tenant-choice.ts";
+import { stateBadge } from "./state-badge.ts";
+import { showStory } from "./story.ts";
+
+const states = [
+  ["", "All"],
+  ...Object.entries(State)
+    .filter(([name]) => name !== "UNSPECIFIED")
+    .map(([name, value]) => [String(value), format.word(name)] as const),
+] as const;
+
+const refChars = 12;
+
+type Search = Readonly<Record<string, string>>;
+
+/** The latest search stays while the console is open: a number must not be in the address. */
+let latest: Search = {};
+
+export const verification: Page = {
+  name: "verification",
+  title: "Verifications",
+  show(into, context) {
+    const ref = context.query.get("ref");
+    if (ref !== null && ref !== "") return showStory(into, context, ref);
+    const choice = make("div", {});
+    const found = section("Found");
+    into.append(choice, found.part);
+    const search = (values: Search) => {
+      latest = values;
+      showFound(found.body, context, values, "");
+    };
+    void load(
+      choice,
+      context,
+      (signal) => tenantOptions(context, signal),
+      (tenants) =>
+        filters(
+          "What to look for",
+          [
+            {
+              name: "what",
+              label: "Number, request or first digits",
+              type: "search",
+              value: latest["what"] ?? "",
+              hint: "+31612345678, a request_id or its first 12 characters, or +31612 with a tenant. Empty for all.",
+            },
+            ...(context.session.tenant === ""
+              ? [{ name: "tenant", label: "Tenant", options: tenants, value: latest["tenant"] ?? "" }]
+              : []),
+            { name: "state", label: "State", options: states, value: latest["state"] ?? "" },
+            { name: "from", label: "From", type: "datetime-local", value: latest["from"] ?? "" },
+            { name: "to", label: "Before", type: "datetime-local", value: latest["to"] ?? "" },
+            ...(may(context, "admin.phones")
+              ? [
+                  {
+                    name: "whole",
+                    label: "Show whole numbers (this goes into the audit)",
+                    type: "checkbox",
+                    value: "",
+                  } as const,
+                ]
+              : []),
+          ],
+          "Search",
+          search,
+        ),
+    );
+    search(latest);
+  },
+};
+
+function showFound(into: HTMLElement, context: PageContext, values: Search, pageToken: string): void {
+  void load(
+    into,
+    context,
+    (signal) => context.client.findVerifications({ ...requestOf(values), pageToken }, calling(signal)),
+    ({ verifications, nextPageToken }) => [
+      table("Verifications", verifications, columns, emptySentence(values, nextPageToken)),
+      make(
+        "div",
+        { class: "buttons" },
+        pageToken !== "" && button("First page", () => showFound(into, context, values, "")),
+        nextPageToken !== "" && button("Next page", () => showFound(into, context, values, nextPageToken)),
+      ),
+    ],
+  );
+}
+
+function emptySentence({ what = "" }: Search, next: string): string {
+  if (next !== "") return "Nothing on this page. There are more to look through.";
+  return what === "" ? "No verification is stored for this." : "Nothing matches. What is past its retention is gone.";
+}
+
+/** A search as the service takes it. `what` is a whole number, the first digits of one, or an id. */
+function requestOf({ what = "", tenant = "", state = "", from = "", to = "", whole = "" }: Search) {
+  const digits = what.replaceAll(/[ ().-]/g, "");
+  const isNumber = /^\+\d+$/.test(digits);
+  const isWhole = isNumber && digits.length >= 10;
+  return {
+    phone: isWhole ? digits : "",
+    prefix: isNumber && !isWhole ? digits : "",
+    requestRef: isNumber ? "" : what.slice(0, refChars),
+    tenant,
+    state: Number(state) as State,
+    ...(from === "" ? {} : { from: timestampFromDate(new Date(from)) }),
+    ...(to === "" ? {} : { to: timestampFromDate(new Date(to)) }),
+    showPhones: whole === "on",
+  };
+}
+
+const columns = [
+  { head: "Asked for", cell: ({ createTime }: VerificationSummary) => format.time(createTime) },
+  { head: "Request", cell: ({ requestRef }: VerificationSummary) => link(requestRef) },
+  { head: "Number", cell: ({ phone }: VerificationSummary) => phone },
+  { head: "Country", cell: ({ country }: VerificationSummary) => format.country(country) },
+  { head: "State", cell: ({ state }: VerificationSummary) => stateBadge(state) },
+  { head: "Channel", cell: ({ channel }: VerificationSummary) => channel },
+  { head: "Codes", kind: "number" as const, cell: ({ attempts }: VerificationSummary) => attempts },
+  { head: "Purpose", cell: ({ purpose }: VerificationSummary) => purpose },
+  { head: "Tenant", cell: ({ tenant, test }: VerificationSummary) => [tenant, test && [" ", badge("test")]] },
+];
+
+function link(ref: string): Child {
+  return make("a", { attributes: { href: `#/verification?ref=${encodeURIComponent(ref)}` } }, ref);
+}

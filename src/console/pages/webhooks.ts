@@ -1,0 +1,156 @@
+/**
+ * Webhooks: endpoints that are told of events, and how they take them.
+ */
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { Webhook } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { calling } from "../api.ts";
+import { ask, show, showOnce } from "../dialog.ts";
+import { make } from "../dom.ts";
+import * as format from "../format.ts";
+import { may, type Page, type PageContext } from "../page.ts";
+import { attempt, badge, button, facts, load, section, table } from "../parts.ts";
+
+const hourMs = 3_600_000;
+const toldOnce = "This is the only time that it is shown. The receiver checks signatures with it.";
+
+export const webhooks: Page = {
+  name: "webhooks",
+  title: "Webhooks",
+  show(into, context) {
+    const fill = () =>
+      void load(
+        body,
+        context,
+        (signal) => context.client.listWebhooks({}, calling(signal)),
+        (answer) => table("Endpoints", answer.webhooks, columnsFor(context, fill), "No endpoint is told of events."),
+      );
+    const { part, body } = section(
+      "Endpoints",
+      button("Refresh", fill),
+      may(context, "admin.write") && button("New endpoint", () => create(context, fill)),
+    );
+    into.append(part);
+    fill();
+  },
+};
+
+function columnsFor(context: PageContext, again: () => void) {
+  return [
+    {
+      head: "Endpoint",
+      kind: "words" as const,
+      cell: ({ url, id }: Webhook) => [url, make("br"), make("code", {}, id)],
+    },
+    { head: "Tenant", cell: ({ tenant }: Webhook) => tenant },
+    {
+      head: "Told of",
+      kind: "words" as const,
+      cell: ({ types }: Webhook) => (types.length === 0 ? "all" : types.join(", ")),
+    },
+    { head: "State", cell: stateOf },
+    { head: "Waiting", kind: "number" as const, cell: ({ waiting }: Webhook) => format.count(waiting) },
+    { head: "Secrets", kind: "number" as const, cell: ({ secrets }: Webhook) => secrets },
+    { head: "Since", cell: ({ createTime }: Webhook) => format.time(createTime) },
+    { head: "Actions", cell: (webhook: Webhook) => may(context, "admin.write") && actionsOn(webhook, context, again) },
+  ];
+}
+
+function stateOf({ disableTime, disableReason, failingSinceTime }: Webhook) {
+  if (disableTime !== undefined) return [badge(`disabled: ${disableReason}`, "bad"), ` ${format.time(disableTime)}`];
+  if (failingSinceTime !== undefined) return [badge("failing", "warn"), ` since ${format.time(failingSinceTime)}`];
+  return badge("takes events", "good");
+}
+
+function actionsOn(webhook: Webhook, context: PageContext, again: () => void): HTMLElement {
+  const { id, disableTime } = webhook;
+  const test: HTMLButtonElement = button("Test", () => void attempt(context, test, () => tryOne(context, id)));
+  const toggle: HTMLButtonElement =
+    disableTime === undefined
+      ? button("Disable", () =>
+          ask(context, {
+            title: "Disable this endpoint?",
+            text: "It is told of nothing more, and what waits for it is dropped.",
+            doIt: "Disable it",
+            act: async () => {
+              await context.client.disableWebhook({ id }, calling(context.left));
+              again();
+            },
+          }),
+        )
+      : button(
+          "Enable",
+          () =>
+            void attempt(context, toggle, async () => {
+              await context.client.enableWebhook({ id }, calling(context.left));
+              again();
+            }),
+        );
+  return make(
+    "div",
+    { class: "tools" },
+    test,
+    toggle,
+    button("Rotate", () => rotate(context, id, again)),
+    button("Remove", () => remove(webhook, context, again), "danger"),
+  );
+}
+
+async function tryOne(context: PageContext, id: string): Promise<void> {
+  const { ok, status, detail, duration } = await context.client.testWebhook({ id }, calling(context.left));
+  show(
+    ok ? "It took the test event" : "It did not take the test event",
+    facts([
+      ["Status", status === 0 ? format.dash : status],
+      ["Took", format.duration(duration)],
+      ["Why", detail === "" ? format.dash : detail],
+    ]),
+  );
+}
+
+function create(context: PageContext, again: () => void): void {
+  ask(context, {
+    title: "New endpoint",
+    text: "Events are posted to it, signed.",
+    doIt: "Make it",
+    fields: [
+      { name: "url", label: "URL", type: "url", isRequired: true },
+      ...(context.session.tenant === "" ? [{ name: "tenant", label: "Tenant", hint: "Empty for default." }] : []),
+      { name: "types", label: "Types", hint: "Such as verification.verified; empty for all." },
+    ],
+    act: async ({ url = "", tenant = "", types = "" }) => {
+      const asked = { url, tenant, types: types.split(/[\s,]+/).filter((each) => each !== "") };
+      const { secret } = await context.client.createWebhook(asked, calling(context.left));
+      again();
+      showOnce("The endpoint's secret", toldOnce, secret);
+    },
+  });
+}
+
+function rotate(context: PageContext, id: string, again: () => void): void {
+  ask(context, {
+    title: "A new secret",
+    text: "The earlier secrets sign beside it for a while, so that no event is lost while the receiver changes.",
+    doIt: "Make it",
+    fields: [
+      { name: "hours", label: "Hours that the earlier ones sign", type: "number", value: "24", isRequired: true },
+    ],
+    act: async ({ hours = "24" }) => {
+      const keep = durationFromMs(Number(hours) * hourMs);
+      const { secret } = await context.client.rotateWebhook({ id, keep }, calling(context.left));
+      again();
+      showOnce("The endpoint's new secret", toldOnce, secret);
+    },
+  });
+}
+
+function remove({ id, url }: Webhook, context: PageContext, again: () => void): void {
+  ask(context, {
+    title: "Remove this endpoint?",
+    text: `${url} is told of nothing more, and what waits for it is gone.`,
+    doIt: "Remove it",
+    act: async () => {
+      await context.client.removeWebhook({ id }, calling(context.left));
+      again();
+    },
+  });
+}

@@ -1,0 +1,206 @@
+/**
+ * The console as browsers get it: its page, script and style, which hold nothing private, and sign-in. A link's token is spent
+ * by POST for a session, which lives in a cookie that no script reads. Whoever acts with the cookie proves to be a page of our
+ * own in two ways: the origin that the browser names is ours, and a header has the session's second token.
+ */
+import { timingSafeEqual } from "node:crypto";
+import { readFileSync } from "node:fs";
+import * as v from "valibot";
+import { csrfOf, endOf, sessionMs, type ConsoleSession, type ConsoleUser } from "../../otp/console-session.ts";
+import { digest } from "../../otp/key-ring.ts";
+import { invalid, ok, type Result } from "../../otp/reason.ts";
+import type { BegunSession, ConsoleSessions } from "../../service/console-sessions.ts";
+import type { PageAnswer } from "../http/response.ts";
+import type { Page, PagesByPath } from "../pages/pages.ts";
+
+type Headers = Parameters<Page["answer"]>[0]["headers"];
+
+/** What a request says of itself: its headers, and the other end of its connection. */
+export interface Asked {
+  readonly headers: Headers;
+  readonly peer: string | undefined;
+}
+
+export interface ConsoleOptions {
+  readonly sessions: ConsoleSessions;
+  /** The user that a reverse proxy has named, and what that user may; undefined where none is believed or none is named. */
+  readonly proxiedUser: (asked: Asked) => ConsoleUser | undefined;
+  /** Whether the browser speaks TLS: with this listener, or with a proxy that is believed. */
+  readonly isSecure: (asked: Asked) => boolean;
+}
+
+/** Nothing from elsewhere, nothing inline, in nobody's frame. */
+const guards = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cross-origin-resource-policy": "same-origin",
+};
+
+const tokenShape = v.strictObject({ token: v.pipe(v.string(), v.maxLength(100)) });
+
+export function createConsole(options: ConsoleOptions): PagesByPath {
+  return new Map<string, Page>([
+    ["/console", file("text/html", "../../console/index.html")],
+    ["/console/console.js", file("text/javascript", "../../../gen/console/console.js")],
+    ["/console/console.css", file("text/css", "../../../gen/console/console.css")],
+    ["/console/icon.svg", file("image/svg+xml", "../../console/icon.svg")],
+    ["/console/session", sessionPage(options)],
+    ["/console/session/end", endPage(options, ({ sessions }, token) => sessions.end(token))],
+    ["/console/session/end-all", endPage(options, ({ sessions }, _, { user }) => sessions.endAll(user))],
+  ]);
+}
+
+/** Finds the session of a request, if it has one that holds. */
+export async function sessionOf(
+  { sessions, proxiedUser, isSecure }: ConsoleOptions,
+  asked: Asked,
+): Promise<{ readonly session: ConsoleSession; readonly token: string } | undefined> {
+  const token = cookieOf(asked.headers, cookieName(isSecure(asked)));
+  const session = token === undefined ? undefined : await sessions.find(token);
+  if (token === undefined || session === undefined) return undefined;
+  // The proxy's user may have changed meanwhile, or may not be let in any more.
+  if (session.isProxied && !isSame(proxiedUser(asked), session)) return undefined;
+  return { session, token };
+}
+
+function isSame(named: ConsoleUser | undefined, { user, scopes, tenant }: ConsoleSession): boolean {
+  return named?.user === user && named.tenant === tenant && named.scopes.join() === scopes.join();
+}
+
+/** Whether a request brings the cookie of a session, whatever it is worth. */
+export function hasSession({ isSecure }: Pick<ConsoleOptions, "isSecure">, asked: Asked): boolean {
+  return cookieOf(asked.headers, cookieName(isSecure(asked))) !== undefined;
+}
+
+/** Whether a request with a session's cookie comes from a page of ours: it has the session's second token. */
+export function provesPage({ headers }: Asked, token: string): boolean {
+  const brought = headers["x-csrf-token"];
+  return typeof brought === "string" && timingSafeEqual(digest(brought), digest(csrfOf(token)));
+}
+
+function sessionPage(options: ConsoleOptions): Page {
+  const { sessions, proxiedUser } = options;
+  return {
+    methods: ["GET", "POST"],
+    async answer({ method, headers, body, peer }) {
+      const asked = { headers, peer };
+      if (method === "GET") {
+        const found = isStrange(headers) ? undefined : await sessionOf(options, asked);
+        return ok(found === undefined ? signedOut : signedIn(found.session, found.token));
+      }
+      if (!isOwnPost(headers)) return ok(strange);
+      const given = read(body);
+      if (!given.ok) return given;
+      const named = proxiedUser(asked);
+      const begun =
+        given.value === "" && named !== undefined ? await sessions.begin(named) : await sessions.spend(given.value);
+      return ok(begun === undefined ? signedOut : begin(begun, options.isSecure(asked)));
+    },
+  };
+}
+
+function endPage(
+  options: ConsoleOptions,
+  end: (options: ConsoleOptions, token: string, session: ConsoleSession) => Promise<void>,
+): Page {
+  return {
+    methods: ["POST"],
+    async answer({ headers, peer }) {
+      const asked = { headers, peer };
+      const found = await sessionOf(options, asked);
+      if (found === undefined) return ok(signedOut);
+      if (!isOwnPost(headers) || !provesPage(asked, found.token)) return ok(strange);
+      await end(options, found.token, found.session);
+      const isSecure = options.isSecure(asked);
+      return ok(json(200, {}, { "set-cookie": cookie("", isSecure, 0) }));
+    },
+  };
+}
+
+/** The token in a body of sign-in. */
+function read(body: Uint8Array): Result<string> {
+  let given: unknown;
+  try {
+    given = JSON.parse(Buffer.from(body).toString("utf8"));
+  } catch {
+    given = undefined;
+  }
+  const parsed = v.safeParse(tokenShape, given);
+  return parsed.success ? ok(parsed.output.token) : invalid("token", "token must be the one of a link, or empty.");
+}
+
+const signedOut = json(401, { reason: "SESSION_INVALID", message: "There is no session. otpd console prints a link." });
+const strange = json(403, { reason: "ORIGIN_NOT_ALLOWED", message: "No page but the console's own may do this." });
+
+function begin({ session, token }: BegunSession, isSecure: boolean): PageAnswer {
+  const answer = signedIn(session, token.reveal());
+  return { ...answer, headers: { ...answer.headers, "set-cookie": cookie(token.reveal(), isSecure, sessionMs) } };
+}
+
+function signedIn(session: ConsoleSession, token: string): PageAnswer {
+  const end = new Date(endOf(session)).toISOString();
+  return json(200, { user: session.user, csrf_token: csrfOf(token), expire_time: end });
+}
+
+function json(status: number, value: unknown, headers: Readonly<Record<string, string>> = {}): PageAnswer {
+  return { status, type: "application/json", body: JSON.stringify(value), headers: { ...guards, ...headers } };
+}
+
+// ---- cookies and origins --------------------------------------------------------------------------------------------
+
+/** A browser takes the prefix's promise: this very host set it, over TLS. Without TLS it would not take it at all. */
+function cookieName(isSecure: boolean): string {
+  return isSecure ? "__Host-otpd-console" : "otpd-console";
+}
+
+function cookie(token: string, isSecure: boolean, lifeMs: number): string {
+  const flags = `Path=/; HttpOnly; SameSite=Strict; Max-Age=${Math.floor(lifeMs / 1_000)}`;
+  return `${cookieName(isSecure)}=${token}; ${flags}${isSecure ? "; Secure" : ""}`;
+}
+
+function cookieOf(headers: Headers, name: string): string | undefined {
+  const given = headers["cookie"];
+  for (const pair of (typeof given === "string" ? given : "").split(";")) {
+    const [key, value] = pair.trim().split("=", 2);
+    if (key === name && value !== undefined && value !== "") return value;
+  }
+  return undefined;
+}
+
+/** A POST of a page of this very host: browsers name the origin with every POST, and no page can change it. */
+function isOwnPost(headers: Headers): boolean {
+  const page = URL.parse(String(headers["origin"]));
+  const server = page === null ? null : URL.parse(`${page.protocol}//${hostOf(headers)}`);
+  return !isStrange(headers) && page !== null && page.host !== "" && page.host === server?.host;
+}
+
+/** What a browser says was asked for by another site's page. */
+function isStrange(headers: Headers): boolean {
+  const site = headers["sec-fetch-site"];
+  return site !== undefined && site !== "same-origin" && site !== "none";
+}
+
+function hostOf(headers: Headers): string {
+  return String(headers[":authority"] ?? headers["host"]);
+}
+
+/** One of the console's files. They are read at the start, so that a missing one is found there. */
+function file(type: string, path: string): Page {
+  const body = readFileSync(new URL(path, import.meta.url));
+  return {
+    methods: ["GET", "HEAD"],
+    answer: async () => ok({ type: `${type}; charset=utf-8`, body, headers: guards }),
+  };
+}

@@ -1,0 +1,37 @@
+/**
+ * Bundles what browsers get: the demo page's script and the console's script and style, below a folder. It is generated code
+ * like the rest of `gen/`: committed, so that an installation serves the pages without a build and without the libraries.
+ */
+import { build } from "esbuild";
+import { join } from "node:path";
+
+const root = join(import.meta.dirname, "../..");
+
+const libraries =
+  "@connectrpc/connect and connect-web (Apache-2.0), and\n * @bufbuild/protobuf (Apache-2.0 AND BSD-3-Clause)";
+
+const bundles = [
+  { from: "src/demo/page.ts", to: "demo/page.js", holds: libraries },
+  { from: "src/console/main.ts", to: "console/console.js", holds: `${libraries}, and uPlot (MIT)` },
+  { from: "src/console/console.css", to: "console/console.css", holds: "the style of uPlot (MIT)" },
+];
+
+/** The same sources give the same bytes. */
+export async function bundleForBrowsers(folder: string): Promise<void> {
+  for (const { from, to, holds } of bundles) {
+    const notice = `/*\n * Generated from ${from} by "npm run generate". Holds ${holds},\n * with the copyright of their authors.\n */`;
+    await build({
+      absWorkingDir: root,
+      entryPoints: [from],
+      outfile: join(folder, to),
+      bundle: true,
+      minify: true,
+      format: "esm",
+      target: "es2022",
+      legalComments: "none",
+      banner: { js: notice, css: notice },
+    });
+  }
+}
+
+if (import.meta.main) await bundleForBrowsers(join(root, "gen"));
