@@ -168,6 +168,7 @@ test("labels come from closed sets", () => {
   expect([...names].toSorted()).toEqual([
     "channel",
     "country",
+    "enforced",
     "kind",
     "le",
     "outcome",

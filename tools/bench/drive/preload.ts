@@ -31,8 +31,9 @@ const ends: readonly { readonly table: string; readonly column: string }[] = [
   { table: "idempotency", column: "expire_ms" },
   { table: "buckets", column: "tat_ms" },
 ];
-/** Tables whose rows are of a tenant, a day, a minute or 10,000 numbers, and not of a verification. */
-const bounded = /^(api_keys|clock|counters|destinations|guesses|key_origins|master_keys|prefix\w*|sqlite_\w+|tenants)$/;
+/** Tables whose rows are of a tenant, a day, an hour, a minute or 10,000 numbers, and not of a verification. */
+const bounded =
+  /^(api_keys|clock|counters|destinations|guesses|key_origins|master_keys|prefix\w*|refusal_sums|sqlite_\w+|summing|sums|tenants)$/;
 const dayMs = 86_400_000;
 
 /** Rows of each table, and bytes of each table with its indexes, in whole pages. */
