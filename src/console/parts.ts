@@ -96,6 +96,16 @@ export function table<Row>(
   );
 }
 
+/** Buttons to the first page and the next, where there are such; a page is shown by its token. */
+export function pager(token: string, next: string, showPage: (token: string) => void): HTMLElement {
+  return make(
+    "div",
+    { class: "buttons" },
+    token !== "" && button("First page", () => showPage("")),
+    next !== "" && button("Next page", () => showPage(next)),
+  );
+}
+
 /** Facts, each with its name. */
 export function facts(named: readonly (readonly [name: string, value: Child])[]): HTMLElement {
   return make(

@@ -6,7 +6,7 @@ import { calling } from "../api.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
-import { button, filters, load, section, table } from "../parts.ts";
+import { filters, load, pager, section, table } from "../parts.ts";
 
 export const audit: Page = {
   name: "audit",
@@ -38,12 +38,7 @@ function showPage(into: HTMLElement, context: PageContext, pageToken: string): v
     (signal) => context.client.listAudit(asked, calling(signal)),
     ({ entries, nextPageToken }) => [
       table("Audit", entries, columns, "Nothing was done that matches."),
-      make(
-        "div",
-        { class: "buttons" },
-        pageToken !== "" && button("First page", () => showPage(into, context, "")),
-        nextPageToken !== "" && button("Next page", () => showPage(into, context, nextPageToken)),
-      ),
+      pager(pageToken, nextPageToken, (token) => showPage(into, context, token)),
     ],
   );
 }

@@ -8,7 +8,7 @@ import { calling } from "../api.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
-import { badge, button, filters, load, section, table } from "../parts.ts";
+import { badge, filters, load, pager, section, table } from "../parts.ts";
 import { tenantOptions } from "../tenant-choice.ts";
 import { stateBadge } from "./state-badge.ts";
 import { showStory } from "./story.ts";
@@ -87,12 +87,7 @@ function showFound(into: HTMLElement, context: PageContext, values: Search, page
     (signal) => context.client.findVerifications({ ...requestOf(values), pageToken }, calling(signal)),
     ({ verifications, nextPageToken }) => [
       table("Verifications", verifications, columns, emptySentence(values, nextPageToken)),
-      make(
-        "div",
-        { class: "buttons" },
-        pageToken !== "" && button("First page", () => showFound(into, context, values, "")),
-        nextPageToken !== "" && button("Next page", () => showFound(into, context, values, nextPageToken)),
-      ),
+      pager(pageToken, nextPageToken, (token) => showFound(into, context, values, token)),
     ],
   );
 }

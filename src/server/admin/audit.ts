@@ -2,12 +2,11 @@
  * ListAudit: what was written and looked at. An admin of one tenant reads what was done to that, and learns of operators only
  * that they did it.
  */
-import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { AuditEntry } from "../../otp/audit.ts";
 import { ok } from "../../otp/reason.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantListed, type Asker } from "./asker.ts";
-import { timeField, type HandlersOf } from "./handlers.ts";
+import { instantOf, timeField, type HandlersOf } from "./handlers.ts";
 import { badField, notFound } from "./refusal.ts";
 
 const pageMax = 100;
@@ -30,8 +29,8 @@ export function auditHandlers({ store }: { readonly store: Store }): HandlersOf<
         action,
         // Else an operator's name could be asked for until it is found.
         actorTenant: asker.tenant !== undefined && actor !== "" ? asker.tenant : "",
-        fromMs: from === undefined ? 0 : timestampMs(from),
-        toMs: to === undefined ? newest : timestampMs(to),
+        fromMs: instantOf(from) ?? 0,
+        toMs: instantOf(to) ?? newest,
         beforeId: pageToken === "" ? newest : Number(pageToken),
         max: max + 1,
       });

@@ -10,7 +10,9 @@ import { csrfOf, endOf, sessionMs, type ConsoleSession, type ConsoleUser } from 
 import { digest } from "../../otp/key-ring.ts";
 import { invalid, ok, type Result } from "../../otp/reason.ts";
 import type { BegunSession, ConsoleSessions } from "../../service/console-sessions.ts";
+import { isOwnOrigin } from "../http/own-origin.ts";
 import type { PageAnswer } from "../http/response.ts";
+import { ownPageHeaders } from "../pages/own-page.ts";
 import type { Page, PagesByPath } from "../pages/pages.ts";
 
 type Headers = Parameters<Page["answer"]>[0]["headers"];
@@ -29,24 +31,7 @@ export interface ConsoleOptions {
   readonly isSecure: (asked: Asked) => boolean;
 }
 
-/** Nothing from elsewhere, nothing inline, in nobody's frame. */
-const guards = {
-  "content-security-policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; "),
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
-  "referrer-policy": "no-referrer",
-  "cross-origin-opener-policy": "same-origin",
-  "cross-origin-resource-policy": "same-origin",
-};
+const guards = { ...ownPageHeaders, "x-frame-options": "DENY", "cross-origin-opener-policy": "same-origin" };
 
 const tokenShape = v.strictObject({ token: v.pipe(v.string(), v.maxLength(100)) });
 
@@ -179,21 +164,15 @@ function cookieOf(headers: Headers, name: string): string | undefined {
   return undefined;
 }
 
-/** A POST of a page of this very host: browsers name the origin with every POST, and no page can change it. */
+/** A POST of a page of this very host. */
 function isOwnPost(headers: Headers): boolean {
-  const page = URL.parse(String(headers["origin"]));
-  const server = page === null ? null : URL.parse(`${page.protocol}//${hostOf(headers)}`);
-  return !isStrange(headers) && page !== null && page.host !== "" && page.host === server?.host;
+  return !isStrange(headers) && isOwnOrigin(String(headers["origin"]), headers);
 }
 
 /** What a browser says was asked for by another site's page. */
 function isStrange(headers: Headers): boolean {
   const site = headers["sec-fetch-site"];
   return site !== undefined && site !== "same-origin" && site !== "none";
-}
-
-function hostOf(headers: Headers): string {
-  return String(headers[":authority"] ?? headers["host"]);
 }
 
 /** One of the console's files. They are read at the start, so that a missing one is found there. */

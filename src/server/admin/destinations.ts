@@ -38,7 +38,7 @@ export function destinationHandlers({
     const { prefix } = read;
     const entry = { tenant: tenant.value, prefix, verdict, note: asked.note, createMs: store.now() };
     const isPut = await putDestination(store, entry, { by: asker.author, keys });
-    return isPut ? ok({ destination: shown(entry, asker) }) : notFound;
+    return isPut ? ok({ destination: destinationShown(entry, asker) }) : notFound;
   }
 
   return {
@@ -52,7 +52,7 @@ export function destinationHandlers({
         const subject = `destinations: ${numbers} whole numbers`;
         await store.registry.addAudit({ by: asker.author, action: "phone.look" }, { tenant: tenant.value, subject });
       }
-      return ok({ destinations: entries.map((entry) => shown(entry, asker)) });
+      return ok({ destinations: entries.map((entry) => destinationShown(entry, asker)) });
     },
     block: (asked, asker) => put("block", asked, asker),
     allow: (asked, asker) => put("allow", asked, asker),
@@ -60,7 +60,7 @@ export function destinationHandlers({
 }
 
 /** An entry as it is told: a whole number only to whom numbers may be told. */
-function shown({ tenant, prefix, verdict, note, createMs }: Destination, asker: Asker) {
+export function destinationShown({ tenant, prefix, verdict, note, createMs }: Destination, asker: Asker) {
   const isMasked = isWholeNumber(prefix) && !asker.scopes.includes("admin.phones");
   const told = isMasked ? maskPhone(prefix) : prefix;
   return { tenant, prefix: told, blocked: verdict === "block", note, ...timeField("createTime", createMs) };

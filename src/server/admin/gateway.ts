@@ -15,6 +15,7 @@ import { discard, readBody } from "../http/body.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
 import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
+import { isOwnOrigin } from "../http/own-origin.ts";
 import { isClosed, write } from "../http/response.ts";
 import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
 import { createBudget, Places, reasonOf, type Budget } from "../rpc/capacity.ts";
@@ -240,9 +241,8 @@ async function lookAt({ door, options }: Way, request: Request): Promise<AdminRe
 
 /** Whether somebody who is known may call this RPC, from where the call comes. */
 function admit({ options }: Way, { request, routed }: Exchange, asker: Asker): AdminResult<Asker> {
-  const { origin, host, ":authority": authority } = request.headers;
-  if (origin !== undefined && !isOwnOrigin(origin, String(authority ?? host)))
-    return refuse("ORIGIN_NOT_ALLOWED", strange);
+  const { origin } = request.headers;
+  if (origin !== undefined && !isOwnOrigin(origin, request.headers)) return refuse("ORIGIN_NOT_ALLOWED", strange);
   const { scope, forOperators: isForOperators } = adminRpcs[routed.handler.method.localName as AdminRpc];
   if (scope !== undefined && !asker.scopes.includes(scope)) return lacking(scope);
   if (isForOperators === true && asker.tenant !== undefined) return forOperators;
@@ -251,13 +251,6 @@ function admit({ options }: Way, { request, routed }: Exchange, asker: Asker): A
 }
 
 const strange = { message: "No page but this listener's own may call it." };
-
-/** Whether a page was served by the very host that it calls, whatever the port is spelt like. */
-function isOwnOrigin(origin: string, host: string): boolean {
-  const page = URL.parse(origin);
-  const server = page === null ? null : URL.parse(`${page.protocol}//${host}`);
-  return page !== null && server !== null && page.host !== "" && page.host === server.host;
-}
 
 /** Reads a call's message and writes its answer; resolves with why it was refused, if it was. */
 async function answerCall(

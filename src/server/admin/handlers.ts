@@ -3,7 +3,8 @@
  * a refusal. A handler of a stream gives its messages one by one, until `signal` ends it.
  */
 import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { timestampFromMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import type { Instant } from "../../system.ts";
 import type { Asker } from "./asker.ts";
 import type { AdminResult } from "./refusal.ts";
 import type { AdminMethods, AdminRpc } from "./rpcs.ts";
@@ -30,4 +31,9 @@ export function timeField<Name extends string>(
 ): Partial<Record<Name, Timestamp>> {
   if (instant === null || instant === undefined) return {};
   return { [name]: timestampFromMs(instant) } as Record<Name, Timestamp>;
+}
+
+/** The instant that a field holds; undefined where it is left out. */
+export function instantOf(time: Timestamp | undefined): Instant | undefined {
+  return time && timestampMs(time);
 }

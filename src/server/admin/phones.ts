@@ -2,7 +2,7 @@
  * What operators do with a phone: a fresh start, and an end to all that is stored of it.
  */
 import type { KeyRing } from "../../otp/key-ring.ts";
-import { maskPhone, parsePhoneNumber, phoneIndex, type E164 } from "../../otp/phone-number.ts";
+import { parsePhoneNumber, phoneIndex, type E164 } from "../../otp/phone-number.ts";
 import { ok } from "../../otp/reason.ts";
 import { defaultTenant, type TenantOf } from "../../otp/tenant.ts";
 import { erasePhone } from "../../service/erasure.ts";
@@ -10,7 +10,8 @@ import { resetPhone } from "../../service/phones.ts";
 import type { Audited, AuditAction } from "../../otp/audit.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 import { tenantListed, tenantMeant, type Asker } from "./asker.ts";
-import { timeField, type HandlersOf } from "./handlers.ts";
+import { destinationShown } from "./destinations.ts";
+import type { HandlersOf } from "./handlers.ts";
 import { badField, notFound, type AdminResult } from "./refusal.ts";
 
 export interface PhoneDependencies {
@@ -50,18 +51,11 @@ export function phoneHandlers(dependencies: PhoneDependencies): HandlersOf<"rese
       const subject = indexOf(tenant.value ?? defaultTenant, phone.value);
       await note(asker, "phone.erase", { tenant: tenant.value ?? "", subject });
       const { verifications, canceled, events, entries } = await erasePhone(dependencies, phone.value, tenant.value);
-      const showsPhones = asker.scopes.includes("admin.phones");
       return ok({
         verifications,
         canceled,
         events,
-        entries: entries.map((entry) => ({
-          tenant: entry.tenant,
-          prefix: showsPhones ? entry.prefix : maskPhone(entry.prefix),
-          blocked: entry.verdict === "block",
-          note: entry.note,
-          ...timeField("createTime", entry.createMs),
-        })),
+        entries: entries.map((entry) => destinationShown(entry, asker)),
       });
     },
   };

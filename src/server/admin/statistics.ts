@@ -1,15 +1,14 @@
 /**
  * GetStats: sums of what verifications came to.
  */
-import { durationFromMs, timestampDate, type Duration, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, type Duration } from "@bufbuild/protobuf/wkt";
 import { Dimension, Interval } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { ok } from "../../otp/reason.ts";
 import type { dimensions, Count } from "../../otp/statistics.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../../service/statistics.ts";
 import type { Store } from "../../store/store.ts";
-import type { Instant } from "../../system.ts";
 import { tenantListed } from "./asker.ts";
-import { timeField, type HandlersOf } from "./handlers.ts";
+import { instantOf, timeField, type HandlersOf } from "./handlers.ts";
 import { badField } from "./refusal.ts";
 
 export interface StatisticsDependencies {
@@ -48,10 +47,6 @@ export function statisticsHandlers({ store }: StatisticsDependencies): HandlersO
       return read.ok ? ok({ rows: read.rows.map(rowOf) }) : badField(read.field, `is refused: ${read.sentence}`);
     },
   };
-}
-
-function instantOf(time: Timestamp | undefined): Instant | undefined {
-  return time === undefined ? undefined : timestampDate(time).getTime();
 }
 
 function rowOf(row: Stats) {

@@ -2,7 +2,7 @@
  * What operators ask about verifications: searches, one verification's story, and an end to it.
  */
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type {
   FindVerificationsRequest,
   GetVerificationResponseSchema,
@@ -21,7 +21,7 @@ import { findByRef, findVerifications, tellStory, type Search, type Seen, type S
 import type { PhoneOf, Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
 import { lacking, tenantListed, type Asker } from "./asker.ts";
-import { timeField, type HandlersOf } from "./handlers.ts";
+import { instantOf, timeField, type HandlersOf } from "./handlers.ts";
 import { phoneIn } from "./phones.ts";
 import { badField, notFound, type AdminResult } from "./refusal.ts";
 
@@ -153,10 +153,6 @@ function stateNamed(state: State): AdminResult<StateName | undefined> {
   if (state === State.UNSPECIFIED) return ok(undefined);
   const name = stateNames.find((each) => State[each] === state);
   return name === undefined ? badField("state", "is none that there is") : ok(name);
-}
-
-function instantOf(time: Timestamp | undefined): number | undefined {
-  return time && timestampMs(time);
 }
 
 function summary(

@@ -17,6 +17,7 @@ import { isLoopback } from "../../delivery/public-address.ts";
 import { digest } from "../../otp/key-ring.ts";
 import { invalid, ok, refuse } from "../../otp/reason.ts";
 import type { Secret } from "../../otp/secret.ts";
+import { ownPageHeaders } from "./own-page.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 import type { Address } from "../listener/server.ts";
 
@@ -37,23 +38,7 @@ export interface Demo {
   open(address: Address): string;
 }
 
-/** Nothing from elsewhere, nothing inline, in nobody's frame; the icon is all that is neither script nor style. */
-const headers = {
-  "content-security-policy": [
-    "default-src 'none'",
-    "script-src 'self'",
-    "style-src 'self'",
-    "img-src 'self'",
-    "connect-src 'self'",
-    "base-uri 'none'",
-    "form-action 'none'",
-    "frame-ancestors 'none'",
-  ].join("; "),
-  "x-content-type-options": "nosniff",
-  "referrer-policy": "no-referrer",
-  "cross-origin-resource-policy": "same-origin",
-  "cache-control": "no-store",
-};
+const headers = { ...ownPageHeaders, "cache-control": "no-store" };
 
 /** For whoever opens the server's address in a browser. */
 const signpost = `This is otpd, in development. The demo page has the link that the server printed at its start.

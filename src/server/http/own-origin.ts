@@ -1,0 +1,15 @@
+/**
+ * Whether a browser's request comes from a page of the very host that it asks. Browsers name the page's origin with every
+ * POST, and no page can change it.
+ */
+import type { IncomingHttpHeaders } from "node:http";
+
+type Asked = Readonly<Pick<IncomingHttpHeaders, "host"> & Record<string, string | string[] | undefined>>;
+
+/** True where `origin` is that of the host that the headers name, whatever its port is spelt like. */
+export function isOwnOrigin(origin: string, headers: Asked): boolean {
+  const page = URL.parse(origin);
+  const host = String(headers[":authority"] ?? headers["host"]);
+  const server = page === null ? null : URL.parse(`${page.protocol}//${host}`);
+  return page !== null && server !== null && page.host !== "" && page.host === server.host;
+}

@@ -1,0 +1,19 @@
+/**
+ * What the answers of pages of our own say to browsers: nothing from elsewhere, nothing inline, in nobody's frame. An icon is
+ * all that is neither script nor style.
+ */
+export const ownPageHeaders = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self'",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "x-content-type-options": "nosniff",
+  "referrer-policy": "no-referrer",
+  "cross-origin-resource-policy": "same-origin",
+};
