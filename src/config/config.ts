@@ -11,7 +11,7 @@ import { channels, type Channel } from "../otp/channel.ts";
 import type { FallbackPlan } from "../otp/fallback.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Prices } from "../otp/prices.ts";
-import type { Limit } from "../otp/rate-limit.ts";
+import type { AddressLimits, Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
@@ -65,6 +65,7 @@ export interface Config {
   readonly botCheck: { readonly verifyUrl: URL; readonly secret: Secret } | undefined;
   /** Calls with one API key; undefined for no limit. */
   readonly keyLimit: Limit | undefined;
+  readonly addressLimits: AddressLimits;
   /** Refused API keys from one address. */
   readonly authFailureLimit: Limit;
   /** Whose X-Forwarded-For is believed. */
@@ -169,6 +170,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
           ? undefined
           : { verifyUrl, secret: new Secret(botCheckSecret) },
       keyLimit: given.OTP_KEY_LIMIT === "none" ? undefined : given.OTP_KEY_LIMIT,
+      addressLimits: { sends: given.OTP_IP_SEND_LIMIT, calls: given.OTP_IP_VERIFY_LIMIT },
       authFailureLimit: given.OTP_AUTH_FAILURE_LIMIT,
       trustedProxies: given.OTP_TRUSTED_PROXIES ?? [],
       sharedNetworks: given.OTP_SHARED_NETWORKS ?? [],

@@ -72,6 +72,8 @@ export const variables = v.object({
     v.union([v.literal("none"), limit], "must be a limit such as 1000@1ms, or none"),
     "1000@1ms",
   ),
+  OTP_IP_SEND_LIMIT: v.optional(limit, "10@60s"),
+  OTP_IP_VERIFY_LIMIT: v.optional(limit, "60@1s"),
   OTP_AUTH_FAILURE_LIMIT: v.optional(limit, "60@1s"),
   OTP_TRUSTED_PROXIES: v.optional(listOf(parseAddressRange, 1, 100, "10.0.0.0/8,2001:db8::7 (addresses and ranges)")),
   OTP_SHARED_NETWORKS: v.optional(listOf(parseAddressRange, 1, 100, "10.0.0.0/8,2001:db8::7 (addresses and ranges)")),

@@ -141,7 +141,7 @@ export function createCalls(
     authenticate,
     admit: tenants.admit,
     addressOf,
-    callLimits: createCallLimits(now, config.keyLimit),
+    callLimits: createCallLimits(now, { key: config.keyLimit, address: config.addressLimits }),
     now,
     warn: telemetry.warning,
   });

@@ -15,6 +15,14 @@ export interface Limit {
   readonly intervalMs: number;
 }
 
+/** What one address may do. */
+export interface AddressLimits {
+  /** Sends and resends that led to a message. */
+  readonly sends: Limit;
+  /** All other calls; and sends and resends with a publishable key, whatever comes of them. */
+  readonly calls: Limit;
+}
+
 export type Spending =
   | { readonly allowed: true; readonly tatMs: Instant }
   /** `tatMs` is the bucket's own, or what has to be stored instead of one that was too far ahead. */

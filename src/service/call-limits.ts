@@ -6,15 +6,16 @@
  * A permit is taken before anything is waited for, and given back afterwards: between a look and a later taking any number
  * of calls would slip through.
  */
-import { giveBack, spend, type Limit } from "../otp/rate-limit.ts";
+import type { ApiKey } from "../otp/api-key.ts";
+import { giveBack, spend, type AddressLimits, type Limit } from "../otp/rate-limit.ts";
 import { refuse, type Reason, type Refusal } from "../otp/reason.ts";
+import { tenantOfKey } from "../otp/sandbox.ts";
 import type { Instant } from "../system.ts";
 import { createExpiryMap } from "./expiry-map.ts";
 
-/** Sends and resends from one address that led to a message. */
-const addressSendLimit: Limit = { burst: 10, intervalMs: 60_000 };
-/** All other calls from one address; and its sends and resends with a publishable key, whatever comes of them. */
-const addressCallLimit: Limit = { burst: 60, intervalMs: 1_000 };
+/** In the sandbox nothing is sent or paid for, and a test run of a page asks from one machine all day. */
+const pageTestLimit: Limit = { burst: 100, intervalMs: 1_000 };
+const pageTestLimits: AddressLimits = { sends: pageTestLimit, calls: pageTestLimit };
 
 /** Buckets kept of each kind, about 100 bytes each. A full bucket is not kept. */
 const bucketsMax = 100_000;
@@ -52,13 +53,16 @@ export interface CallLimit {
   take(name: string): Permit;
 }
 
+/** With which key an address calls. */
+type With = Pick<ApiKey, "kind" | "tenant">;
+
 export interface CallLimits {
   /** A send or resend for an address, as a tenant's caller. IP_RATE_LIMITED when there are too many. */
-  send(tenant: string, address: string): Permit;
+  send(key: With, address: string): Permit;
   /** Any other call for an address. Never given back. IP_RATE_LIMITED when there are too many. */
-  call(tenant: string, address: string): Refusal | undefined;
+  call(key: With, address: string): Refusal | undefined;
   /** A send or resend, whatever will come of it. Never given back. IP_RATE_LIMITED when there are too many. */
-  attempt(tenant: string, address: string): Refusal | undefined;
+  attempt(key: With, address: string): Refusal | undefined;
   /** Any call with an API key. KEY_RATE_LIMITED when there are too many. */
   key(id: string): Refusal | undefined;
 }
@@ -92,18 +96,34 @@ export function createCallLimit(limit: Limit, reason: Reason, now: () => Instant
   };
 }
 
-/** Makes the limits of one process. `keyLimit` is each API key's; undefined for none. */
-export function createCallLimits(now: () => Instant, keyLimit: Limit | undefined): CallLimits {
-  const sends = createCallLimit(addressSendLimit, "IP_RATE_LIMITED", now);
-  const calls = createCallLimit(addressCallLimit, "IP_RATE_LIMITED", now);
-  const attempts = createCallLimit(addressCallLimit, "IP_RATE_LIMITED", now);
-  const keys = keyLimit === undefined ? undefined : createCallLimit(keyLimit, "KEY_RATE_LIMITED", now);
+/** Makes the limits of one process: `key` is each API key's, undefined for none; `address` each address's. */
+export function createCallLimits(
+  now: () => Instant,
+  { key, address }: { readonly key: Limit | undefined; readonly address: AddressLimits },
+): CallLimits {
+  const usual = createAddressLimits(now, address);
+  const pageTests = createAddressLimits(now, pageTestLimits);
+  const of = ({ kind }: With) => (kind === "pubtest" ? pageTests : usual);
+  const keys = key === undefined ? undefined : createCallLimit(key, "KEY_RATE_LIMITED", now);
   // By tenant: a backend may name any address, and must not use up another tenant's callers.
-  const nameOf = (tenant: string, address: string) => `${tenant} ${address}`;
+  const nameOf = (caller: With, name: string) => `${tenantOfKey(caller)} ${name}`;
   return {
-    send: (tenant, address) => sends.take(nameOf(tenant, address)),
-    call: (tenant, address) => calls.spend(nameOf(tenant, address)),
-    attempt: (tenant, address) => attempts.spend(nameOf(tenant, address)),
+    send: (caller, name) => of(caller).sends.take(nameOf(caller, name)),
+    call: (caller, name) => of(caller).calls.spend(nameOf(caller, name)),
+    attempt: (caller, name) => of(caller).attempts.spend(nameOf(caller, name)),
     key: (id) => keys?.spend(id),
+  };
+}
+
+function createAddressLimits(now: () => Instant, { sends, calls }: AddressLimits) {
+  // An operator who widens the sends alone means them to be answered.
+  const attempts: Limit = {
+    burst: Math.max(sends.burst, calls.burst),
+    intervalMs: Math.min(sends.intervalMs, calls.intervalMs),
+  };
+  return {
+    sends: createCallLimit(sends, "IP_RATE_LIMITED", now),
+    calls: createCallLimit(calls, "IP_RATE_LIMITED", now),
+    attempts: createCallLimit(attempts, "IP_RATE_LIMITED", now),
   };
 }

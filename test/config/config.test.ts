@@ -137,6 +137,8 @@ describe("a variable of a kind", () => {
     ["OTP_KEY_LIMIT", "1000@1ms", ({ keyLimit }) => keyLimit, { burst: 1_000, intervalMs: 1 }],
     ["OTP_KEY_LIMIT", "1@999999ms", ({ keyLimit }) => keyLimit, { burst: 1, intervalMs: 999_999 }],
     ["OTP_KEY_LIMIT", "none", ({ keyLimit }) => keyLimit, undefined],
+    ["OTP_IP_SEND_LIMIT", "200@1s", (config) => config.addressLimits.sends, { burst: 200, intervalMs: secondMs }],
+    ["OTP_IP_VERIFY_LIMIT", "5@500ms", (config) => config.addressLimits.calls, { burst: 5, intervalMs: 500 }],
     ["OTP_AUTH_FAILURE_LIMIT", "5@1m", (config) => config.authFailureLimit, { burst: 5, intervalMs: minuteMs }],
     ["OTP_REFLECTION", "off", ({ reflection }) => reflection, false],
     ["OTP_DEMO", "off", ({ demo }) => demo, false],
@@ -230,11 +232,13 @@ describe("a variable of a kind", () => {
       ["1000", "0@1ms", "1@0ms", "10000@1ms", "off", "1000@1ms,1@1s"],
       "must be a limit such as 1000@1ms, or none",
     ],
-    [
-      "OTP_AUTH_FAILURE_LIMIT",
-      ["60", "none", "60@1us", "60@1000000000ms"],
-      "must be a limit such as 60@1s or 1000@1ms (burst@interval)",
-    ],
+    ...["OTP_IP_SEND_LIMIT", "OTP_IP_VERIFY_LIMIT", "OTP_AUTH_FAILURE_LIMIT"].map(
+      (name): [string, string[], string] => [
+        name,
+        ["60", "none", "60@1us", "60@1000000000ms"],
+        "must be a limit such as 60@1s or 1000@1ms (burst@interval)",
+      ],
+    ),
     ["OTP_REFLECTION", ["true", "ON"], "must be one of on, off"],
     ["OTP_METRICS", ["true", "local"], "must be one of off, loopback, on"],
     ["OTP_DEMO", ["true", "yes"], "must be one of on, off"],

@@ -84,6 +84,42 @@ test("parallel sends from another process never get past ten, and resends share 
   expect((await send()).reason).toBe("IP_RATE_LIMITED");
 });
 
+describe.each(surfaces)("an operator's limits of an address over $name", (surface) => {
+  const options = { surface };
+  test("are of sends, and of all other calls", async () => {
+    await world.stop();
+    await start({ OTP_IP_SEND_LIMIT: "3@2m", OTP_IP_VERIFY_LIMIT: "5@10s" });
+    expect(await served(4, () => send({}, options))).toBe(3);
+    expectRefusal(await send({}, options), "IP_RATE_LIMITED", { retryAfterSeconds: 120 });
+    const look = () => call("GetOtp", { request_id }, options);
+    expect(await served(6, look)).toBe(5);
+    expectRefusal(await look(), "IP_RATE_LIMITED", { retryAfterSeconds: 10 });
+  });
+
+  test("hold for the address that a backend names", async () => {
+    await world.stop();
+    await start({ OTP_IP_SEND_LIMIT: "3@2m", OTP_IP_VERIFY_LIMIT: "5@10s" });
+    const of = { key: world.key, surface };
+    const client_ip = "192.0.2.7";
+    expect(await served(5, () => send({ client_ip }, of))).toBe(3);
+    const verify = () => call("VerifyOtp", { request_id, code: "123456", client_ip }, of);
+    expect(await served(8, verify)).toBe(5);
+  });
+});
+
+test("a page's test key sends a hundred times at once, then once a second, whatever the operator's limit", async () => {
+  await world.stop();
+  await start({ OTP_IP_SEND_LIMIT: "2@1h", OTP_IP_VERIFY_LIMIT: "2@1h" });
+  const scopes = ["send", ...publishableScopes] as const;
+  page = (await world.makeKey({ kind: "pubtest", scopes: [...scopes], origins: [shop] })).text;
+  const sandboxSend = () => send({ phone: fictional });
+  expect(await served(101, sandboxSend)).toBe(100);
+  expectRefusal(await sandboxSend(), "IP_RATE_LIMITED", { retryAfterSeconds: 1 });
+  expect(await served(101, () => call("GetOtp", { request_id }))).toBe(100);
+  world.system.advance(1_000);
+  expect(await served(2, sandboxSend)).toBe(1);
+});
+
 describe("a send's place", () => {
   test("is given back when nothing was spent", async () => {
     const sent = await send({}, { headers: { "idempotency-key": "once" } });

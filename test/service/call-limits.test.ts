@@ -3,11 +3,14 @@
  * time without end.
  */
 import { expect, test } from "vitest";
+import type { KeyKind } from "../../src/otp/api-key.ts";
 import { createExpiryMap } from "../../src/service/expiry-map.ts";
 import { createCallLimit, createCallLimits } from "../../src/service/call-limits.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
 const limit = { burst: 3, intervalMs: 1_000 };
+
+const address = { sends: { burst: 10, intervalMs: 60_000 }, calls: { burst: 60, intervalMs: 1_000 } };
 
 function startCallLimit(entriesMax?: number) {
   const system = createManualSystem();
@@ -42,13 +45,37 @@ test("a place is given back once, and never makes a bucket fuller than full", ()
 
 test("a tenant's callers are its own, and so are a key's calls", () => {
   const system = createManualSystem();
-  const callLimits = createCallLimits(() => system.now(), { burst: 1, intervalMs: 1 });
+  const callLimits = createCallLimits(() => system.now(), { key: { burst: 1, intervalMs: 1 }, address });
   const sends = (tenant: string) =>
-    Array.from({ length: 12 }, () => callLimits.send(tenant, "192.0.2.1").refusal === undefined).filter(Boolean).length;
+    Array.from(
+      { length: 12 },
+      () => callLimits.send({ tenant, kind: "pub" }, "192.0.2.1").refusal === undefined,
+    ).filter(Boolean).length;
   expect([sends("one"), sends("two"), sends("one")]).toEqual([10, 10, 0]);
   expect([callLimits.key("a"), callLimits.key("b")]).toEqual([undefined, undefined]);
   expect(callLimits.key("a")).toEqual({ reason: "KEY_RATE_LIMITED", retryAfterMs: 1 });
-  expect(createCallLimits(() => system.now(), undefined).key("a")).toBeUndefined();
+  expect(createCallLimits(() => system.now(), { key: undefined, address }).key("a")).toBeUndefined();
+});
+
+test("sends that are wider than calls are answered too, and a page's test key has limits of its own", () => {
+  const system = createManualSystem();
+  const served = (kind: KeyKind, limits: typeof address) => {
+    const callLimits = createCallLimits(() => system.now(), { key: undefined, address: limits });
+    const key = { tenant: "acme", kind };
+    const counted = (take: () => unknown) =>
+      Array.from({ length: 300 }, take).filter((refusal) => refusal === undefined).length;
+    return [
+      counted(() => callLimits.send(key, "a").refusal),
+      counted(() => callLimits.call(key, "a")),
+      counted(() => callLimits.attempt(key, "a")),
+    ];
+  };
+  const wide = { sends: { burst: 200, intervalMs: 1_000 }, calls: { burst: 20, intervalMs: 60_000 } };
+  for (const kind of ["live", "test", "pub"] as const) {
+    expect([kind, served(kind, address)]).toEqual([kind, [10, 60, 60]]);
+    expect([kind, served(kind, wide)]).toEqual([kind, [200, 20, 200]]);
+  }
+  for (const limits of [address, wide]) expect(served("pubtest", limits)).toEqual([100, 100, 100]);
 });
 
 test("of 100,000 names no more are kept than there is room for, and what has lapsed goes first", () => {

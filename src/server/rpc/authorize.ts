@@ -8,7 +8,6 @@
 import { isPublishable, mayDo, type ApiKey } from "../../otp/api-key.ts";
 import { judgeOrigin } from "../../otp/origin.ts";
 import { ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
-import { tenantOfKey } from "../../otp/sandbox.ts";
 import type { CallersKey } from "../../service/api-keys.ts";
 import { createExpiryMap } from "../../service/expiry-map.ts";
 import type { Permit, CallLimits } from "../../service/call-limits.ts";
@@ -82,7 +81,7 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
     if (!where.ok) return where.refusal;
     if (address === undefined) return callLimits.key(key.id);
     const ofAddress = limit === "sends" ? callLimits.attempt : callLimits.call;
-    return ofAddress(tenantOfKey(key), address.name) ?? callLimits.key(key.id);
+    return ofAddress(key, address.name) ?? callLimits.key(key.id);
   }
 
   return {
@@ -97,9 +96,9 @@ export function createAuthorize(options: AuthorizeOptions): Authorize {
     byMessage({ rpc, address }, key, clientIp) {
       const name = clientIp === "" ? address?.name : canonicalAddress(clientIp);
       if (name === undefined) return ok(undefined);
-      if (rpcs[rpc].limit === "sends") return ok(callLimits.send(tenantOfKey(key), name));
+      if (rpcs[rpc].limit === "sends") return ok(callLimits.send(key, name));
       // What a publishable key's address may do was asked by the headers.
-      const refusal = clientIp === "" ? undefined : callLimits.call(tenantOfKey(key), name);
+      const refusal = clientIp === "" ? undefined : callLimits.call(key, name);
       return refusal === undefined ? ok(undefined) : { ok: false, refusal };
     },
   };

@@ -102,6 +102,8 @@ const apiKey: ApiKey = {
   lastUseMs: null,
 };
 
+const limit = { burst: 60, intervalMs: 1_000 };
+
 const keys: Readonly<Record<string, ApiKey>> = {
   [`Bearer ${testKey}`]: apiKey,
   [`Bearer ${pageKey}`]: { ...apiKey, id: "pagekey", kind: "pub", isApp: true },
@@ -220,7 +222,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     },
     admit: (judged) => Promise.resolve(judged),
     addressOf,
-    callLimits: createCallLimits(() => system.now(), undefined),
+    callLimits: createCallLimits(() => system.now(), { key: undefined, address: { sends: limit, calls: limit } }),
     now: () => system.now(),
     warn: () => {},
   });

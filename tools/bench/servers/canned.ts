@@ -71,11 +71,12 @@ const { authenticate, wasValid } = createAuthenticate({
   isShared: () => false,
   onFault,
 });
+const limit = { burst: 60, intervalMs: 1_000 };
 const authorize = createAuthorize({
   authenticate,
   admit: (judged) => Promise.resolve(judged),
   addressOf,
-  callLimits: createCallLimits(now, undefined),
+  callLimits: createCallLimits(now, { key: undefined, address: { sends: limit, calls: limit } }),
   now,
   warn: () => {},
 });
