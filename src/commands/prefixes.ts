@@ -3,7 +3,8 @@
  * number, only its prefix is printed.
  */
 import { parseArgs } from "node:util";
-import { isPrefix, type Destination } from "../otp/destination.ts";
+import { commandLine } from "../otp/audit.ts";
+import type { Destination } from "../otp/destination.ts";
 import { channels } from "../otp/channel.ts";
 import { maskPhone, objectionTo, parsePhoneNumber } from "../otp/phone-number.ts";
 import {
@@ -18,11 +19,20 @@ import {
   type GuardMode,
 } from "../otp/pumping-guard.ts";
 import { sentenceOf } from "../otp/reason.ts";
+import { isWholeNumber } from "../service/destinations.ts";
 import { prefixName } from "../service/phone-refs.ts";
-import { explainPrefix, unblockPrefix, type PrefixReport } from "../service/phones.ts";
+import { entrySentence, guardSentence } from "../service/prefix-words.ts";
+import {
+  entriesFor,
+  explainPrefix,
+  findNamed,
+  unblockPrefix,
+  withoutPunctuation,
+  type PrefixReport,
+} from "../service/prefixes.ts";
 import type { PrefixName, Store } from "../store/store.ts";
 import { flag, say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
-import { entryColumns, shownEntry, type Entry } from "./destinations.ts";
+import { entryColumns, shownEntry } from "./destinations.ts";
 import { configuration, tenantAsRead } from "./setup.ts";
 
 export const prefixCommands: Commands = {
@@ -64,43 +74,30 @@ async function explain(args: string[]): Promise<void> {
     const name = await findPrefix(store, id, text, entry !== undefined || longer.length > 0);
     const report = await explainPrefix(store, name);
     const guard = report === undefined ? { known: false } : asJson(report, policy.fraudGuard);
-    if (values.json) return say(JSON.stringify({ ...guard, destination: entry ?? null, longer }));
+    if (values.json) return say(JSON.stringify({ ...guard, destination: entry ? shownEntry(entry) : null, longer }));
     const known = report === undefined ? nothingKnown : describe(report, policy.fraudGuard);
     const listed = [
-      entry && entryLine(entry),
+      entry && entrySentence(entry),
       longer.length === 0 ? undefined : `Longer entries speak for some of its numbers:\n${table(longer, entryColumns)}`,
     ];
     say([...listed.filter((part) => part !== undefined), known].join("\n\n"));
   });
 }
 
-/** The entry that holds for a number or a prefix, and of a prefix the longer entries, which hold for some of its numbers. */
-async function entriesOf(
-  store: Store,
-  tenant: string,
-  text: string,
-): Promise<{ entry: Entry | undefined; longer: readonly Entry[] }> {
-  const parsed = parsePhoneNumber(text);
-  const number = parsed.ok ? parsed.value.e164 : bare(text);
-  if (!isPrefix(number)) return { entry: undefined, longer: [] };
-  const entry = await store.registry.findDestination(tenant, number);
-  const all = parsed.ok ? [] : await store.registry.listDestinations(tenant);
-  const longer = all.filter(({ prefix }) => prefix.startsWith(number) && prefix !== number);
-  const isWhole = (prefix: string) => parsed.ok && prefix.length > number.length - 4;
+async function entriesOf(store: Store, tenant: string, text: string) {
+  const named = await findNamed(store, tenant, text);
+  if (named === undefined) return { entry: undefined, longer: [] };
+  const { entry, longer } = await entriesFor(store, named);
+  const isWhole = (prefix: string) => named.isNumber && prefix.length > named.text.length - 4;
   return {
     entry: entry && masked(entry, isWhole(entry.prefix)),
-    longer: longer.map((below) => masked(below, parsePhoneNumber(below.prefix).ok)),
+    longer: longer.map((below) => shownEntry(masked(below, isWholeNumber(below.prefix)))),
   };
 }
 
 /** Of a number, only its prefix is shown. */
-function masked(entry: Destination, isNumber: boolean): Entry {
-  return shownEntry(isNumber ? { ...entry, prefix: maskPhone(entry.prefix) } : entry);
-}
-
-function entryLine({ prefix, verdict, note, create_time }: Entry): string {
-  const why = note === "" ? "" : ` (${note})`;
-  return `The entry ${prefix}${why} of the lists ${verdict}s it since ${create_time}: ${verdict === "block" ? "nothing is sent" : "the guard is not asked"}.`;
+function masked(entry: Destination, isNumber: boolean): Destination {
+  return isNumber ? { ...entry, prefix: maskPhone(entry.prefix) } : entry;
 }
 
 async function unblock(args: string[]): Promise<void> {
@@ -110,7 +107,7 @@ async function unblock(args: string[]): Promise<void> {
   await withStore(async (store) => {
     const { id, policy } = await tenantAsRead(store, values.tenant, config);
     const name = await findPrefix(store, id, text);
-    if (!(await unblockPrefix(store, name, policy.fraudGuard))) {
+    if (!(await unblockPrefix(store, name, policy.fraudGuard, commandLine))) {
       throw new Unusable("The guard does not block this prefix.");
     }
     say(`${name.prefix}•••• is not blocked any more.`);
@@ -121,11 +118,6 @@ function onePhone(positionals: readonly string[]): string {
   return single(positionals, "Give one phone in international form, or a prefix.");
 }
 
-/** The typed text without separators. */
-function bare(text: string): string {
-  return text.replaceAll(/[ ().-]/g, "");
-}
-
 const nothingKnown = "Nothing is known of this prefix: no send to it was judged in the last 30 days.";
 
 /** A number's prefix, or the text itself if it is a known prefix. */
@@ -134,7 +126,7 @@ async function findPrefix(store: Store, tenant: string, text: string, isListed =
   const objections = parsed.ok ? channels.map((channel) => objectionTo(parsed.value, channel)) : [parsed.refusal];
   const refusal = objections.includes(undefined) ? undefined : objections[0];
   if (parsed.ok && refusal === undefined) return prefixName(tenant, parsed.value.e164);
-  const name = { tenant, prefix: bare(text) };
+  const name = { tenant, prefix: withoutPunctuation(text) };
   if (isListed || (await store.readPrefix(name)) !== undefined) return name;
   // It may be an unknown prefix or no number at all.
   throw new Unusable(
@@ -155,7 +147,7 @@ function describe(report: PrefixReport, mode: GuardMode): string {
   const { record, decisions } = report;
   const { burst, intervalMs } = unprovenLimit;
   const lines = [
-    `${report.prefix}••••, tenant ${report.tenant}: ${standing(report, mode)}`,
+    `${report.prefix}••••, tenant ${report.tenant}: ${guardSentence(report, mode)}`,
     "",
     ...numbers(report),
     ...(record.refused === 0
@@ -182,14 +174,6 @@ function describe(report: PrefixReport, mode: GuardMode): string {
   return [...lines, shown].join("\n");
 }
 
-function standing({ record, isDue }: PrefixReport, mode: GuardMode): string {
-  const observed = mode === "observe" ? " It only observes (OTP_FRAUD_GUARD=observe), so nothing is refused." : "";
-  if (record.phase === "open") return `the guard lets its sends through.${observed}`;
-  if (record.phase === "half-open") return `the guard waits for its probes, and blocks all other sends.${observed}`;
-  if (isDue) return `the guard's block is over, and the next ${probesMax} sends are probes.${observed}`;
-  return `the guard blocks it until ${timeOf(record.untilMs)}, ${ordinal(record.trips)} time in a row.${observed}`;
-}
-
 function numbers({ record }: PrefixReport): string[] {
   const { phase, sent, ended, verified, beyondSent, beyondVerified, proven } = record;
   if (phase === "tripped") return [];
@@ -200,10 +184,6 @@ function numbers({ record }: PrefixReport): string[] {
     `The block under way: ${sent} of ${blockSends} sends; ${ended} of them have ended, ${verified} verified. Beyond it: ${beyondSent} sends, ${beyondVerified} verified.`,
     `It has ${proven ? "" : "not "}proven itself, and would take ${Math.max(0, room)} more sends before the next is verified.`,
   ];
-}
-
-function ordinal(count: number): string {
-  return ["the first", "the second", "the third"][count - 1] ?? `the ${count}th`;
 }
 
 /** `matured` is the name that `ended` had before 0.1.0; it goes with the release after that. */

@@ -9,6 +9,7 @@ import { parseOrigin } from "../otp/origin.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { parseWebOrigin } from "../otp/template/last-line.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
+import type { GuardMode } from "../otp/pumping-guard.ts";
 import type { Prices } from "../otp/prices.ts";
 import type { Tenant, TenantRecord } from "../otp/tenant.ts";
 import type { Config } from "./config.ts";
@@ -141,6 +142,13 @@ export function settingsOf(record: Pick<TenantRecord, "settings">): {
 export function originsOf(record: Pick<TenantRecord, "settings">): ReadonlySet<string> | undefined {
   const parsed = v.safeParse(shapes.entries.origins, settingsOf(record).settings.origins);
   return parsed.success && parsed.output !== undefined ? new Set(parsed.output) : undefined;
+}
+
+/** A record's settings with a mode of the guard, or without one of its own, and the mode that holds then. Pure. */
+export function withGuard(settings: string, mode: GuardMode | undefined, operator: Operator) {
+  const { fraud_guard: _, ...others } = settingsOf({ settings }).settings;
+  const changed = recordedSettings(mode === undefined ? others : { ...others, fraud_guard: mode });
+  return { settings: changed, mode: mode ?? operator.policy.fraudGuard };
 }
 
 /** Settings as a record stores them. Pure. */

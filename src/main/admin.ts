@@ -5,7 +5,9 @@ import { hostname } from "node:os";
 import { createPost } from "../delivery/post.ts";
 import { eventAddresses, isLoopback } from "../delivery/public-address.ts";
 import { readCertificate } from "../config/certificate.ts";
+import { withGuard } from "../config/tenant-settings.ts";
 import type { AdminKey } from "../otp/admin-key.ts";
+import { dearest } from "../otp/prices.ts";
 import { createAdminAuthentication } from "../server/admin/authenticate.ts";
 import { auditHandlers } from "../server/admin/audit.ts";
 import { destinationHandlers } from "../server/admin/destinations.ts";
@@ -16,6 +18,7 @@ import type { AdminHandlers } from "../server/admin/handlers.ts";
 import { keyHandlers } from "../server/admin/keys.ts";
 import { phoneHandlers } from "../server/admin/phones.ts";
 import { sessionHandlers } from "../server/admin/session.ts";
+import { suspectHandlers, type SuspectDependencies } from "../server/admin/suspects.ts";
 import { statisticsHandlers } from "../server/admin/statistics.ts";
 import { verificationHandlers } from "../server/admin/verifications.ts";
 import { webhookHandlers } from "../server/admin/webhooks.ts";
@@ -145,10 +148,24 @@ function createHandlers(base: Base, version: string): AdminHandlers {
       post: createPost({ isAllowed }),
     }),
     ...destinationHandlers({ store, keys }),
+    ...suspectHandlers({ ...base, ...guardOf(base) }),
     ...statisticsHandlers({ store }),
     ...verificationHandlers(base),
     ...phoneHandlers({ ...base, tenantOf: tenants.tenantOf }),
     ...auditHandlers({ store }),
+  };
+}
+
+/** What is known of guards' settings, and of the price of what they save. */
+function guardOf({ config, providersOf }: Base): Pick<SuspectDependencies, "withGuard" | "costTo"> {
+  const { prices } = config;
+  return {
+    withGuard: (settings, mode) => withGuard(settings, mode, config),
+    costTo(country) {
+      const names = providersOf("sms").map(({ name }) => name);
+      const micros = prices && dearest(prices, { country, channel: "sms" }, names, 1);
+      return prices && micros !== undefined ? { micros, currency: prices.currency } : undefined;
+    },
   };
 }
 

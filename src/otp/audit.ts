@@ -7,6 +7,7 @@ import type { AdminKey } from "./admin-key.ts";
 import type { ApiKey } from "./api-key.ts";
 import type { Destination } from "./destination.ts";
 import type { Endpoint } from "./endpoint.ts";
+import type { PrefixRecord } from "./pumping-guard.ts";
 import type { TenantRecord } from "./tenant.ts";
 
 /** What can be done. A name never changes: entries are kept for more than a year. */
@@ -140,4 +141,9 @@ export function endpointStory({ url, types, showPhones, secrets, disableMs, why 
 /** Tells of an entry of a tenant's lists, whose prefix is the entry's subject. Pure. */
 export function destinationStory({ verdict, note }: Pick<Destination, "verdict" | "note">): Story {
   return { verdict, note };
+}
+
+/** Tells of what the pumping guard knows of a prefix, which is the entry's subject. Pure. */
+export function prefixStory({ phase, trips, untilMs, refused }: PrefixRecord): Story {
+  return { phase, trips_in_a_row: trips, until_time: timeOf(untilMs === 0 ? null : untilMs), refused };
 }

@@ -6,7 +6,7 @@
  * on earth fits a laptop), and a box encrypted under a key that belongs to its one row.
  */
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject } from "node:crypto";
-import { parsePhoneNumberFromString } from "libphonenumber-js/max";
+import { AsYouType, parsePhoneNumberFromString } from "libphonenumber-js/max";
 import type { Channel } from "./channel.ts";
 import { hmac, type KeyRing, type MasterKey } from "./key-ring.ts";
 import { ok, refuse, type Refusal, type Result } from "./reason.ts";
@@ -83,6 +83,15 @@ export function parsePhoneNumber(typed: string): Result<PhoneNumber> {
 export function readNumber(e164: E164): PhoneNumber {
   const parsed = parsePhoneNumber(e164);
   return parsed.ok ? parsed.value : { e164, region: noCountry, kind: "unknown" };
+}
+
+/** The country of a prefix (otp/pumping-guard.ts), or its calling code where that is several countries'. Pure. */
+export function countryOfPrefix(prefix: string): string {
+  const number = parsePhoneNumber(`${prefix}0000`);
+  if (number.ok && number.value.kind !== "unknown") return number.value.region;
+  const begun = new AsYouType();
+  begun.input(prefix);
+  return begun.getCountry() ?? `+${begun.getCallingCode() ?? ""}`;
 }
 
 /** The kind of a valid number of this type. */

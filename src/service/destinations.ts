@@ -2,7 +2,7 @@
  * What an operator does with a tenant's lists of destinations.
  */
 import type { Author } from "../otp/audit.ts";
-import { isPrefix, type Destination } from "../otp/destination.ts";
+import { isPrefix, type Destination, type Verdict } from "../otp/destination.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { maskPhone, parsePhoneNumber, phoneIndex } from "../otp/phone-number.ts";
 import type { DestinationNote } from "../store/registry.ts";
@@ -41,13 +41,15 @@ export function putDestination({ registry }: WithRegistry, entry: Destination, a
   return registry.putDestination(entry, destinationNote(author, action, entry));
 }
 
-/** Removes an entry; false if there is none. */
+/** Removes an entry; false if there is none, or it is of another verdict than `only`. */
 export function removeDestination(
   { registry }: WithRegistry,
   entry: Pick<Destination, "tenant" | "prefix">,
   author: ListAuthor,
+  only?: Verdict,
 ): Promise<boolean> {
-  return registry.removeDestination(entry.tenant, entry.prefix, destinationNote(author, "destination.remove", entry));
+  const note = destinationNote(author, "destination.remove", entry);
+  return registry.removeDestination(entry.tenant, entry.prefix, note, only);
 }
 
 type WithRegistry = Pick<Store, "registry">;

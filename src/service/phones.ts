@@ -1,6 +1,5 @@
 /**
- * The acts of support: what became of the messages to one phone, how much it may still get, and a fresh start for it; and
- * what the pumping guard knows of a prefix, why it decided as it did, and how to lift a trip.
+ * The acts of support: what became of the messages to one phone, how much it may still get, and a fresh start for it.
  */
 import { defaultChannel, type Channel } from "../otp/channel.ts";
 import { referenceFor } from "../otp/provider-text.ts";
@@ -9,13 +8,12 @@ import { phoneIndex, type PhoneNumber } from "../otp/phone-number.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Message } from "../otp/message.ts";
 import { nextCodeLength, wrongCodesOf, type Policy } from "../otp/policy.ts";
-import { recall, unblock, type GuardMode, type PrefixDecision, type PrefixRecord } from "../otp/pumping-guard.ts";
 import type { Refusal } from "../otp/reason.ts";
 import { available, spend } from "../otp/rate-limit.ts";
 import { isSpraying, codeLengthUnder, noGuesses } from "../otp/spraying.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { State } from "../otp/state.ts";
-import type { PhoneRef, PrefixName, Store } from "../store/store.ts";
+import type { PhoneRef, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 
 /** One request of a phone, with the messages that were sent for it. */
@@ -127,26 +125,4 @@ async function allowancesOf({ store, policy }: PhonesOptions, ref: PhoneRef, now
       retryAfterMs: next.allowed ? 0 : next.retryAfterMs,
     };
   });
-}
-
-export interface PrefixReport extends PrefixName {
-  readonly record: PrefixRecord;
-  /** The latest first. */
-  readonly decisions: readonly PrefixDecision[];
-  /** Whether a trip's time is over, and the next send would be a probe. */
-  readonly isDue: boolean;
-}
-
-/** Reads all there is to say about a prefix; undefined when nothing is known of it. */
-export async function explainPrefix(store: Store, name: PrefixName): Promise<PrefixReport | undefined> {
-  const view = await store.readPrefix(name);
-  if (view === undefined) return undefined;
-  const now = store.now();
-  const record = recall(view.record, now);
-  return { ...name, record, decisions: view.decisions, isDue: record.phase === "tripped" && now >= record.untilMs };
-}
-
-/** Lifts a trip at once; false when the prefix is not tripped. */
-export function unblockPrefix(store: Store, name: PrefixName, mode: GuardMode): Promise<boolean> {
-  return store.changePrefix(name, (record, now) => unblock(record, now, mode));
 }

@@ -7,7 +7,7 @@ import type { AdminKey } from "../otp/admin-key.ts";
 import type { ApiKey } from "../otp/api-key.ts";
 import type { Audited, AuditEntry, AuditNote } from "../otp/audit.ts";
 import type { ConsoleLink, ConsoleSession, ConsoleUser } from "../otp/console-session.ts";
-import type { Destination } from "../otp/destination.ts";
+import type { Destination, Verdict } from "../otp/destination.ts";
 import type { TenantRecord } from "../otp/tenant.ts";
 import type { Instant } from "../system.ts";
 
@@ -124,8 +124,8 @@ export interface DestinationNote extends AuditNote {
 export interface Destinations {
   /** Adds an entry to a tenant's lists of destinations, or replaces the one with its prefix; false if there is no such tenant. */
   putDestination(entry: Destination, note?: DestinationNote): Promise<boolean>;
-  /** Removes an entry; false if there is none. */
-  removeDestination(tenant: string, prefix: string, note?: DestinationNote): Promise<boolean>;
+  /** Removes an entry; false if there is none, or it is of another verdict than `only`. */
+  removeDestination(tenant: string, prefix: string, note?: DestinationNote, only?: Verdict): Promise<boolean>;
   /** A tenant's entries, in the order of their prefixes. */
   listDestinations(tenant: string): Promise<Destination[]>;
   /** Finds the longest entry that a number begins with. `e164` is canonical. */

@@ -21,6 +21,7 @@
  *
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
+import type { AuditNote } from "../otp/audit.ts";
 import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
 import type { SettleView } from "../otp/settlement.ts";
@@ -242,10 +243,14 @@ export interface Store {
   /** Reads what is known of a prefix, or undefined if that is nothing. */
   readPrefix(name: PrefixName): Promise<PrefixView | undefined>;
 
-  /** Changes a prefix, as an operator does: `change` gets its record and the store's clock. False when it changes nothing. */
+  /**
+   * Changes a prefix, as an operator does: `change` gets its record and the store's clock. False when it changes nothing;
+   * else what is given a note writes its entry of the audit.
+   */
   changePrefix(
     name: PrefixName,
     change: (record: PrefixRecord, now: Instant) => PrefixChange | undefined,
+    note?: AuditNote,
   ): Promise<boolean>;
 
   /** Reads the messages of a verification, oldest first. */

@@ -2,6 +2,7 @@
  * What an act declares and what it works on. The acts of acts.ts are written once, against these two shapes; a database
  * (engine.ts) supplies the unit of work.
  */
+import type { AuditEntry } from "../otp/audit.ts";
 import type { DailyCount, CountKind } from "../otp/daily-cap.ts";
 import type { Verdict } from "../otp/destination.ts";
 import type { OwedEvent } from "../otp/event.ts";
@@ -58,6 +59,9 @@ export interface UnitOfWork extends PhoneRows {
 
   /** Writes an event down for each of its tenant's endpoints that asks for it. */
   owe(event: OwedEvent): void;
+
+  /** Writes an entry of the audit. */
+  note(entry: AuditEntry): void;
 }
 
 /**

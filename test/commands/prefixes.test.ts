@@ -3,6 +3,7 @@
  * numbers, in words and in JSON, and never more of a number than its prefix.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { select } from "../support/databases/rows.ts";
 import { keyText } from "../support/service/environment.ts";
 import { runOtpd } from "../support/processes/process.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
@@ -128,4 +129,9 @@ test("destinations unblock lifts a block at once, is kept as a decision, and is 
   expect(output).toMatch(/: the guard lets its sends through\.\n/);
   expect(output).toMatch(/\n\S+Z +unblocked by an operator +0 +0 +2 +- +yes\n/);
   expect(output).toMatch(/The block under way: 1 of 30 sends; 0 of them have ended, 0 verified\./);
+  const entries = await select(
+    world.database,
+    "SELECT actor, action, tenant, subject FROM audit WHERE action = 'guard.lift'",
+  );
+  expect(entries).toEqual([{ actor: "cli", action: "guard.lift", tenant: "default", subject: "+3161234" }]);
 });

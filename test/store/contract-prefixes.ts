@@ -4,6 +4,7 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "vitest";
+import { commandLine } from "../../src/otp/audit.ts";
 import { decisionsMax, newPrefix, prefixMemoryMs, prefixOf, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { decideSettle } from "../../src/otp/settlement.ts";
@@ -225,6 +226,36 @@ export function prefixCases(withStore: WithStore): void {
             isDeepStrictEqual(found, record) ? undefined : { record: found, decisions: [] },
           ),
         ).toBe(false);
+      }),
+    );
+
+    test(
+      "is in the audit as it was and is, if a change with an author changes it and is not taken back",
+      withStore(async ({ store }) => {
+        const note = { by: commandLine, action: "guard.lift" } as const;
+        const record = { ...newPrefix, phase: "tripped", untilMs: 9_000, trips: 3 } as const;
+        const failing = store.changePrefix(
+          prefix,
+          () => ({ record, decisions: [{ ...passed, atMs: Number.NaN }] }),
+          note,
+        );
+        await expect(failing).rejects.toThrow(/at_ms|bigint/);
+        await store.changePrefix(prefix, () => undefined, note);
+        await store.changePrefix(prefix, () => ({ record, decisions: [passed] }));
+        await store.changePrefix(prefix, () => ({ record: newPrefix, decisions: [] }), note);
+        const any = { tenant: "", actor: "", action: "", actorTenant: "", fromMs: 0, toMs: 9e15, beforeId: 9e15 };
+        const found = await store.registry.findAudit({ ...any, max: 10 });
+        expect(found.map(({ entry }) => entry)).toEqual([
+          {
+            ...commandLine,
+            atMs: expect.any(Number) as number,
+            action: "guard.lift",
+            tenant: prefix.tenant,
+            subject: prefix.prefix,
+            before: '{"phase":"tripped","trips_in_a_row":3,"until_time":"1970-01-01T00:00:09.000Z","refused":0}',
+            after: '{"phase":"open","trips_in_a_row":0,"until_time":null,"refused":0}',
+          },
+        ]);
       }),
     );
 

@@ -60,8 +60,13 @@ export function destinationHandlers({
 }
 
 /** An entry as it is told: a whole number only to whom numbers may be told. */
-export function destinationShown({ tenant, prefix, verdict, note, createMs }: Destination, asker: Asker) {
-  const isMasked = isWholeNumber(prefix) && !asker.scopes.includes("admin.phones");
-  const told = isMasked ? maskPhone(prefix) : prefix;
-  return { tenant, prefix: told, blocked: verdict === "block", note, ...timeField("createTime", createMs) };
+export function destinationShown(entry: Destination, asker: Asker) {
+  const { tenant, prefix, verdict, note, createMs } = maskedFor(asker, entry);
+  return { tenant, prefix, blocked: verdict === "block", note, ...timeField("createTime", createMs) };
+}
+
+/** An entry with its prefix as it may be told. */
+export function maskedFor(asker: Asker, entry: Destination): Destination {
+  const isMasked = isWholeNumber(entry.prefix) && !asker.scopes.includes("admin.phones");
+  return isMasked ? { ...entry, prefix: maskPhone(entry.prefix) } : entry;
 }

@@ -20,7 +20,8 @@ const sql = {
   },
   delete: {
     name: "delete-destination",
-    text: `DELETE FROM destinations WHERE tenant = $1 AND prefix = $2 RETURNING prefix`,
+    text: `DELETE FROM destinations WHERE tenant = $1 AND prefix = $2 AND ($3 = '' OR verdict = $3)
+      RETURNING prefix`,
     changesRecalled: true,
   },
   locked: {
@@ -50,10 +51,10 @@ export function destinationActs(engine: Engine): Destinations {
         yield* noteAudit(engine, by, { tenant, subject: by?.subject ?? "", before, after: destinationStory(entry) });
         return true;
       }),
-    removeDestination: (tenant, prefix, by) =>
+    removeDestination: (tenant, prefix, by, only) =>
       engine.transact(function* () {
         const before = yield* storyOf(tenant, prefix);
-        if ((yield* query(sql.delete, [tenant, prefix])).length !== 1) return false;
+        if ((yield* query(sql.delete, [tenant, prefix, only ?? ""])).length !== 1) return false;
         yield* noteAudit(engine, by, { tenant, subject: by?.subject ?? "", before });
         return true;
       }),

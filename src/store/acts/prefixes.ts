@@ -1,6 +1,7 @@
 /**
  * The acts on prefixes. Sends and ends of verifications count at them within their own acts (apply.ts).
  */
+import { auditEntry, prefixStory } from "../../otp/audit.ts";
 import { decisionsMax, newPrefix } from "../../otp/pumping-guard.ts";
 import { changePrefix } from "../apply.ts";
 import type { Engine } from "../engine.ts";
@@ -18,13 +19,18 @@ const sql = {
 
 export function prefixActs(engine: Engine) {
   return {
-    changePrefix(name, change) {
+    changePrefix(name, change, note) {
       return engine.perform({
         prefix: () => name,
         run(unit) {
-          const changed = change(unit.prefix(name), unit.now);
-          if (changed !== undefined) changePrefix(unit, name, changed);
-          return changed !== undefined;
+          const before = unit.prefix(name);
+          const changed = change(before, unit.now);
+          if (changed === undefined) return false;
+          changePrefix(unit, name, changed);
+          if (note === undefined) return true;
+          const told = { before: prefixStory(before), after: prefixStory(changed.record) };
+          unit.note(auditEntry(note, { tenant: name.tenant, subject: name.prefix, ...told }, unit.now));
+          return true;
         },
       });
     },

@@ -3,6 +3,7 @@
  * parameters, one per column, so that a statement is the same whatever the size of the batch.
  */
 import { eventColumns, isTold } from "../rows/event.ts";
+import { auditColumns } from "../rows/audit.ts";
 import { decisionColumns, prefixColumns } from "../rows/prefix.ts";
 import { messageColumns } from "../rows/message.ts";
 import { recordColumns } from "../rows/record.ts";
@@ -10,7 +11,7 @@ import { destinationColumns } from "../rows/tenant.ts";
 import { verificationColumns } from "../rows/verification.ts";
 import { findingStatements } from "../acts/finding.ts";
 import { addLateSums } from "../rows/sums.ts";
-import { list, updates } from "../statement.ts";
+import { list, updates, valuesOf } from "../statement.ts";
 import { readTogether, writeTogether } from "./combined.ts";
 import type { Statement } from "./connections.ts";
 
@@ -279,6 +280,10 @@ export const statements = {
     "delete-prefixes",
     `DELETE FROM prefixes AS p USING ${unnest(["text", "text", "bigint"])} AS u (tenant, prefix, last_ms)
      WHERE p.tenant = u.tenant AND p.prefix = u.prefix AND p.last_ms = u.last_ms`,
+  ),
+  addAudit: statement(
+    "add-audit-entry",
+    `INSERT INTO audit (${list(auditColumns)}) VALUES (${valuesOf(auditColumns)})`,
   ),
   insertPrefixDecisions: statement(
     "insert-prefix-decisions",

@@ -3,6 +3,7 @@
  * acts run one after the other, and each sees what those before it have changed; then all changes are written at once
  * (batches.ts).
  */
+import type { AuditEntry } from "../../otp/audit.ts";
 import { newDay, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
 import type { Verdict } from "../../otp/destination.ts";
 import type { OwedEvent } from "../../otp/event.ts";
@@ -63,6 +64,7 @@ export class PostgresUnitOfWork implements UnitOfWork {
   readonly #days = new Map<string, DailyCount>();
   counting: BatchDays | undefined;
   readonly events: OwedEvent[] = [];
+  readonly notes: AuditEntry[] = [];
   /** Decisions about prefixes that are to be written, and then passed on. */
   readonly decided: NamedDecision[] = [];
   readonly counts = new Map<string, Count>();
@@ -218,5 +220,10 @@ export class PostgresUnitOfWork implements UnitOfWork {
   owe(event: OwedEvent): void {
     this.changesMade += 1;
     this.events.push(event);
+  }
+
+  note(entry: AuditEntry): void {
+    this.changesMade += 1;
+    this.notes.push(entry);
   }
 }

@@ -3,6 +3,7 @@
  */
 import { decisionsMax } from "../../otp/pumping-guard.ts";
 import type { Verification } from "../../otp/verification.ts";
+import { auditValues } from "../rows/audit.ts";
 import { eventValues } from "../rows/event.ts";
 import { messageValues } from "../rows/message.ts";
 import { historyValues } from "../rows/phone.ts";
@@ -80,6 +81,7 @@ function writeRarely(transaction: Transaction, unit: PostgresUnitOfWork): void {
     const [tenants = [], names = []] = columns(named(unit.decided).map(({ tenant, prefix }) => [tenant, prefix]));
     transaction.send(sql.trimPrefixDecisions, [tenants, names, decisionsMax]);
   }
+  for (const entry of unit.notes) transaction.send(sql.addAudit, auditValues(entry));
   // After all else: whoever holds the note of how far summing has come waits for nothing more.
   for (const { endMs, row } of unit.lateSums) transaction.send(sql.addLateSums, [...sumValues(row), endMs]);
 }

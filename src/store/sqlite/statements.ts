@@ -8,6 +8,7 @@ import type { Guesses } from "../../otp/spraying.ts";
 import * as events from "../rows/event.ts";
 import { addLateSums } from "../rows/sums.ts";
 import { recordColumns, type RecordRow } from "../rows/record.ts";
+import { auditColumns } from "../rows/audit.ts";
 import * as prefixes from "../rows/prefix.ts";
 import { type VerificationRow, verificationColumns } from "../rows/verification.ts";
 import { messageColumns, type MessageRow } from "../rows/message.ts";
@@ -99,6 +100,7 @@ export function prepare(db: Database) {
     ...tenantStatements(statement),
     ...fileStatements(statement),
     addLateSums: statement(addLateSums("").text.replaceAll(/\$\d+/g, "?")),
+    addAudit: statement(`INSERT INTO audit (${list(auditColumns)}) VALUES (${marks(auditColumns)})`),
   };
 }
 

@@ -3,6 +3,7 @@
  * batch commits: what many acts change once, and many rows with one statement. What the last moments have read or written
  * is remembered (recent.ts).
  */
+import type { AuditEntry } from "../../otp/audit.ts";
 import { newDay, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
 import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../../otp/destination.ts";
 import type { OwedEvent } from "../../otp/event.ts";
@@ -14,6 +15,7 @@ import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spray
 import type { SumRow } from "../../otp/statistics.ts";
 import type { Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
+import { auditValues } from "../rows/audit.ts";
 import { eventValues } from "../rows/event.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
@@ -330,6 +332,10 @@ export class SqliteUnitOfWork implements UnitOfWork {
   owe(event: OwedEvent): void {
     const [id, tenant, type, ...rest] = eventValues(event);
     this.#sql.insertEvent.run(id, tenant, type, ...rest, this.now, tenant, type);
+  }
+
+  note(entry: AuditEntry): void {
+    this.#sql.addAudit.run(...auditValues(entry));
   }
 }
 

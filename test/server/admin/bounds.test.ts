@@ -39,12 +39,12 @@ const rows: Readonly<Record<AdminRpc, Row>> = {
   resetPhone: { scope: "admin.write", of: ({ tenant }) => ({ tenant, phone: "+31612345678" }) },
   erasePhone: { scope: "admin.write", of: ({ tenant }) => ({ tenant, phone: "+31612345678" }) },
   listSuspects: { scope: "admin.read", ...notYet },
-  explainDestination: { scope: "admin.read", ...notYet },
+  explainDestination: { scope: "admin.read", of: ({ tenant }) => ({ tenant, destination: "+3197" }) },
   listDestinations: { scope: "admin.read", of: named },
   block: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
   allow: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
-  unblock: { scope: "admin.write", ...notYet },
-  setGuard: { scope: "admin.write", ...notYet },
+  unblock: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
+  setGuard: { scope: "admin.write", of: ({ tenant }) => ({ tenant, mode: "GUARD_MODE_ENFORCE" }) },
   listTenants: { scope: "admin.read", ...notYet },
   createTenant: { scope: "admin.write", ...notYet },
   updateTenant: { scope: "admin.write", ...notYet },
@@ -224,7 +224,15 @@ async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
 
 /** What an RPC could have changed, whoever asked. */
 async function everything(): Promise<unknown> {
-  const tables = ["api_keys", "admin_keys", "webhook_endpoints", "destinations", "audit"];
+  const tables = [
+    "api_keys",
+    "admin_keys",
+    "webhook_endpoints",
+    "destinations",
+    "tenants",
+    "prefix_decisions",
+    "audit",
+  ];
   const at = { admin_keys: "id, revoke_ms, expire_ms", audit: "*" } as Record<string, string>;
   return Promise.all(tables.map((table) => select(world.database, `SELECT ${at[table] ?? "*"} FROM ${table}`)));
 }
