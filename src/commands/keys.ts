@@ -14,7 +14,7 @@ import {
   type Scope,
 } from "../otp/api-key.ts";
 import { channelName, channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
-import { originsMax, parseOrigin } from "../otp/origin.ts";
+import { nullOrigin, originShape, originsMax, parseOrigin } from "../otp/origin.ts";
 import { adminScopes, usualAdminScopes } from "../otp/admin-key.ts";
 import { commandLine } from "../otp/audit.ts";
 import { defaultTenant } from "../otp/tenant.ts";
@@ -212,12 +212,10 @@ function secretRights({ scopes: list, origin, app, "allow-send": maySend, channe
 
 function publishableRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: Asked): Rights {
   if (list !== undefined) throw new Misused("--scopes is for secret keys; --allow-send lets a publishable one send.");
-  const read = origin.map(parseOrigin);
-  if (read.includes(undefined)) {
-    throw new Misused(
-      "--origin must be a site such as https://shop.example, without a path, or http://localhost:PORT.",
-    );
-  }
+  if (origin.includes("null")) throw new Misused(`--origin null: ${nullOrigin}`);
+  const isDevelopment = process.env["OTP_ENV"] !== "production";
+  const read = origin.map((text) => parseOrigin(text, { isDevelopment }));
+  if (read.includes(undefined)) throw new Misused(`--origin must be ${originShape}.`);
   const origins = [...new Set(read)].filter((each) => each !== undefined);
   if (origins.length > originsMax) throw new Misused(`--origin may name ${originsMax} sites at most.`);
   if (origins.length === 0 && !app)

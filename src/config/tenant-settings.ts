@@ -28,7 +28,8 @@ const audience = v.pipe(v.string(), v.regex(/^[\x21-\x7e]{1,255}$/, "must be 1 t
 /** An origin of a page that an SMS may be bound to or a publishable key may list, as a browser writes it. */
 function parsePageOrigin(text: string): string | undefined {
   const parsed = parseWebOrigin(text);
-  return (parsed.ok ? parsed.value : undefined) ?? parseOrigin(text);
+  // Whether a key may list one of a private network, its own making asks.
+  return (parsed.ok ? parsed.value : undefined) ?? parseOrigin(text, { isDevelopment: true });
 }
 
 /** Limits by their names, such as user=5@1h,20@24h,session=3@10m. */

@@ -138,7 +138,12 @@ function createHandlers(base: Base, version: string): AdminHandlers {
   const isAllowed = eventAddresses(isDevelopment(config), config.eventNetworks);
   return {
     ...sessionHandlers({ now: () => store.now(), version }),
-    ...keyHandlers({ store, system, originsOf: (tenant) => tenants.tenantOf(tenant).origins }),
+    ...keyHandlers({
+      store,
+      system,
+      originsOf: (tenant) => tenants.tenantOf(tenant).origins,
+      isDevelopment: isDevelopment(config),
+    }),
     ...webhookHandlers({
       store,
       system,

@@ -20,15 +20,55 @@ const shape = /^https?:\/\/(?:\[[0-9a-f:.]+\](?::\d+)?|[^\s/?#@\\%*[\]]+)$/i;
 /** The hosts of URLs that lead nowhere but to this machine. */
 export const localHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
+/** What a key may list, for whoever wrote something else. */
+export const originShape =
+  "a site such as https://shop.example, without a path, http://localhost:PORT, or an app's own such as capacitor://localhost";
+
+/** Why `null` is no origin to list, though browsers send it. */
+export const nullOrigin =
+  "null is the origin of every page in a sandboxed frame and of every page opened from a file, whoever made it: no key may list it. Serve the page from http://localhost, or make a key for apps.";
+
+/** Where a key is made. */
+export interface Setup {
+  readonly isDevelopment: boolean;
+}
+
+/** Other schemes that have an origin in a browser, or none: no app's own. */
+const takenSchemes: ReadonlySet<string> = new Set(["http", "https", "ws", "wss", "ftp", "file", "blob", "data"]);
+/** A scheme of an app's own, whose pages have the host localhost in every shell that is known. */
+const ofShell = /^([a-z][a-z0-9+.-]{0,40}):\/\/localhost(?::\d{1,5})?$/;
+/** Electron's custom, with any host, and browsers' extensions, whose hosts are their ids. */
+const ofPackage =
+  /^(app|chrome-extension|moz-extension|safari-web-extension):\/\/[a-z0-9](?:[a-z0-9.-]{0,250}[a-z0-9])?$/;
+
 /**
- * Reads an origin that a key is to list: https, or http with a port on this machine (localhost, 127.0.0.1, [::1]). Gives
- * it as a browser sends it, in lower case, in punycode and without a default port; undefined for anything else. Pure.
+ * Reads an origin that a key is to list: https; http on this machine (localhost and what is under it, 127.0.0.1, [::1]), and
+ * in development on private networks; or an app's own, such as capacitor://localhost. Gives it as a browser sends it, in lower
+ * case, in punycode and without a default port; undefined for anything else. Pure.
  */
-export function parseOrigin(text: string): string | undefined {
-  const url = text.length <= originCharsMax && shape.test(text) ? URL.parse(text) : null;
-  if (url === null) return undefined;
-  const fits = url.protocol === "https:" || (localHosts.has(url.hostname) && url.port !== "");
+export function parseOrigin(text: string, { isDevelopment }: Setup): string | undefined {
+  if (text.length > originCharsMax) return undefined;
+  const url = shape.test(text) ? URL.parse(text) : null;
+  if (url === null) return parseAppOrigin(text.toLowerCase());
+  const { protocol, hostname } = url;
+  const isHere = localHosts.has(hostname) || underLocalhost.test(hostname);
+  const fits = protocol === "https:" || isHere || (isDevelopment && isPrivate(hostname));
   return fits && url.origin.length <= originCharsMax ? url.origin : undefined;
+}
+
+function parseAppOrigin(origin: string): string | undefined {
+  const [, scheme = "http"] = ofShell.exec(origin) ?? [];
+  return !takenSchemes.has(scheme) || ofPackage.test(origin) ? origin : undefined;
+}
+
+const underLocalhost = /^(?:[a-z0-9-]+\.)+localhost$/;
+
+/** Addresses of private and link-local networks and of this machine, as `URL` writes them, and names of multicast DNS. */
+const privateHost =
+  /^(?:(?:10|127)\.\d+|192\.168|169\.254|172\.(?:1[6-9]|2\d|3[01]))\.\d+\.\d+$|^\[f[cd][0-9a-f]{2}:[0-9a-f:.]*\]$|^\[fe[89ab][0-9a-f]:[0-9a-f:.]*\]$|^[a-z0-9-]+\.local$/;
+
+function isPrivate(hostname: string): boolean {
+  return privateHost.test(hostname);
 }
 
 /**
@@ -44,11 +84,14 @@ export function judgeOrigin(
   if (isPublishable(key.kind)) {
     const isFine = origin === undefined ? key.isApp : key.origins.includes(origin);
     if (isFine) return ok(undefined);
-    return origin === undefined ? refuse("ORIGIN_NOT_ALLOWED", { message: fromNoPage }) : refuse("ORIGIN_NOT_ALLOWED");
+    const message = origin === undefined ? fromNoPage : origin === "null" ? fromNullPage : undefined;
+    return message === undefined ? refuse("ORIGIN_NOT_ALLOWED") : refuse("ORIGIN_NOT_ALLOWED", { message });
   }
   return origin === undefined || isOwn(origin, host) ? ok(undefined) : refuse("SECRET_KEY_IN_BROWSER");
 }
 
+const fromNullPage =
+  "The page's origin is null, as in a sandboxed frame or a page opened from a file, which no API key may list.";
 const fromNoPage = "The API key is for web pages, and this call comes from none: it has no Origin.";
 
 /**
@@ -74,5 +117,7 @@ function isOwn(origin: string, host: string | undefined): boolean {
   const page = URL.parse(origin);
   // Read with the page's scheme: its default port is left out of an origin, and may stand in a Host header.
   const server = page === null ? null : URL.parse(`${page.protocol}//${host}`);
-  return page !== null && server !== null && page.host !== "" && page.host === server.host;
+  // An app's own origin has a host too, which is no server's.
+  const isWeb = page?.protocol === "https:" || page?.protocol === "http:";
+  return isWeb && server !== null && page.host === server.host;
 }

@@ -81,7 +81,10 @@ test.each<{ args: string[]; says: string }>([
   { args: ["--publishable"], says: "--publishable needs an --origin" },
   { args: ["--publishable", "--app", "--scopes", "read"], says: "--scopes is for secret keys" },
   { args: ["--publishable", "--origin", "*"], says: "--origin must be a site such as" },
-  { args: ["--publishable", "--app", "--origin", "null"], says: "--origin must be a site such as" },
+  {
+    args: ["--publishable", "--app", "--origin", "null"],
+    says: "--origin null: null is the origin of every page in a sandboxed frame",
+  },
   {
     args: ["--publishable", ...Array.from({ length: 21 }, (_, i) => `--origin=https://s${i}.example`)],
     says: "--origin may name 20 sites at most",

@@ -2,6 +2,7 @@
  * CORS: a page of an origin that some active publishable key lists may ask and may read every answer; any other page is
  * told nothing.
  */
+import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { publishableScopes } from "../../src/otp/api-key.ts";
@@ -100,6 +101,47 @@ describe.each(wires)("a preflight over %s", (_, wire) => {
     const plain = await wire(world.url, { method: "OPTIONS", path: "/v1/otp/send", headers: { origin: shop } });
     expect([plain.status, plain.headers.get("allow")]).toEqual([405, "POST"]);
   });
+});
+
+test.each([
+  "http://localhost",
+  "http://localhost:3000",
+  "http://shop.localhost:5173",
+  "capacitor://localhost",
+  "ionic://localhost",
+  "tauri://localhost",
+  "chrome-extension://abcdefghijklmnopabcdefghijklmnop",
+])(
+  "a page or shell of origin %s may ask and read, with a key that lists it, once the command has made it",
+  async (origin) => {
+    const env = { OTP_DATABASE_URL: `file:${world.databasePath}`, OTP_ENV: "production" };
+    const flags = ["--publishable", "--allow-send", "--origin", origin.toUpperCase(), "--json"];
+    const made = await runOtpd(dirname(world.databasePath), ["keys", "create", ...flags], env);
+    const { key: own } = JSON.parse(made.output) as { key: string };
+    for (const [, wire] of wires) {
+      const answer = await wire(world.url, preflight(origin));
+      expect([answer.status, answer.headers.get("access-control-allow-origin")]).toEqual([204, origin]);
+    }
+    for (const surface of surfaces) {
+      world.system.advance(60_000);
+      const message = { phone: newPhone() };
+      const sent = await surface.call(world.url, "SendOtp", message, { key: own, headers: { origin } });
+      expect([sent.reason, sent.headers.get("access-control-allow-origin")]).toEqual([undefined, origin]);
+      const other = await surface.call(world.url, "SendOtp", message, { key, headers: { origin } });
+      expect(other.reason).toBe("ORIGIN_NOT_ALLOWED");
+    }
+  },
+);
+
+test("a page on a private network is one for development alone", async () => {
+  const of = (OTP_ENV: string) =>
+    runOtpd(dirname(world.databasePath), ["keys", "create", "--publishable", "--origin", "http://192.168.1.20:5173"], {
+      OTP_DATABASE_URL: `file:${world.databasePath}`,
+      OTP_ENV,
+    });
+  const refused = await of("production");
+  expect([refused.code, refused.errors]).toEqual([2, expect.stringContaining("--origin must be a site such as")]);
+  expect((await of("development")).code).toBe(0);
 });
 
 describe.each(surfaces)("an answer over $name", (surface) => {

@@ -17,7 +17,7 @@ import {
 } from "../../otp/api-key.ts";
 import { channels, defaultChannel, type Channel } from "../../otp/channel.ts";
 import { hiddenCharacter } from "../../otp/hidden-characters.ts";
-import { originsMax, parseOrigin } from "../../otp/origin.ts";
+import { nullOrigin, originShape, originsMax, parseOrigin, type Setup } from "../../otp/origin.ts";
 import { ok } from "../../otp/reason.ts";
 import { issueKey, type KeySpec } from "../../service/api-keys.ts";
 import {
@@ -41,6 +41,8 @@ export interface KeyDependencies {
   readonly system: System;
   /** The origins that a tenant's keys may list; undefined for any. */
   readonly originsOf: (tenant: string) => ReadonlySet<string> | undefined;
+  /** In development keys may list pages of private networks. */
+  readonly isDevelopment: boolean;
 }
 
 const nameCharsMax = 60;
@@ -59,7 +61,9 @@ interface Asked {
 
 type KeyRpcs = "listApiKeys" | "createApiKey" | "rotateApiKey" | "revokeApiKey";
 
-export function keyHandlers({ store, system, originsOf }: KeyDependencies): HandlersOf<KeyRpcs> {
+export function keyHandlers(dependencies: KeyDependencies): HandlersOf<KeyRpcs> {
+  const { store, system, originsOf } = dependencies;
+
   /** A key that is there for this admin. */
   async function find(asker: Asker, id: string): Promise<AnyKey | undefined> {
     const found = await findAnyKey(store, id);
@@ -94,7 +98,7 @@ export function keyHandlers({ store, system, originsOf }: KeyDependencies): Hand
       const tenant = tenantMeant(asker, asked.tenant);
       if (!tenant.ok) return tenant;
       if ((await store.registry.findTenant(tenant.value)) === undefined) return notFound;
-      const rights = rightsOf(asked, originsOf(tenant.value));
+      const rights = rightsOf(asked, originsOf(tenant.value), dependencies);
       if (!rights.ok) return rights;
       const spec = { ...rights.value, tenant: tenant.value, name: asked.name, expireMs: expireMs.value };
       const { key, text } = await issueKey(store, system, spec, asker.author);
@@ -175,7 +179,7 @@ function adminScopesOf(asked: Asked, asker: Asker): AdminResult<readonly AdminSc
 type Rights = Pick<KeySpec, "kind" | "scopes" | "origins" | "isApp" | "channels">;
 
 /** The rights of a caller's key. `allowed` are the origins of its tenant, if that has named any. */
-function rightsOf(asked: Asked, allowed: ReadonlySet<string> | undefined): AdminResult<Rights> {
+function rightsOf(asked: Asked, allowed: ReadonlySet<string> | undefined, setup: Setup): AdminResult<Rights> {
   const kind = keyKinds.find((each) => each === asked.kind);
   if (kind === undefined) return badField("kind", `must be one of ${[...keyKinds, "admin"].join(", ")}`);
   const granted = scopesOf(kind, asked.scopes);
@@ -185,13 +189,11 @@ function rightsOf(asked: Asked, allowed: ReadonlySet<string> | undefined): Admin
     if (asked.channels.length > 0) return badField("channels", "are for publishable keys");
     return asked.app ? badField("app", "is for publishable keys") : ok({ kind, scopes: granted });
   }
-  const origins = [...new Set(asked.origins.map(parseOrigin))];
+  if (asked.origins.includes("null")) return badField("origins", `must not name null: ${nullOrigin}`);
+  const origins = [...new Set(asked.origins.map((text) => parseOrigin(text, setup)))];
   const isRead = origins.every((origin) => origin !== undefined && (allowed?.has(origin) ?? true));
   if (!isRead || origins.length > originsMax) {
-    return badField(
-      "origins",
-      `must be at most ${originsMax} origins of the tenant's pages, such as https://shop.example`,
-    );
+    return badField("origins", `must be at most ${originsMax} origins of the tenant's pages, each ${originShape}`);
   }
   if (origins.length === 0 && !asked.app) return badField("origins", "must name a site, or app be true");
   const wanted: readonly string[] = asked.channels.length === 0 ? [defaultChannel] : asked.channels;
