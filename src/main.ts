@@ -21,6 +21,7 @@ import {
 import { createBoundConnections, createCalls, createShares, deadlineMs, type ShareOf } from "./main/calls.ts";
 import { createSitePages } from "./main/pages.ts";
 import { createMessageWorker, createRecurring } from "./main/workers.ts";
+import type { Readiness } from "./observe/readiness.ts";
 import { createTracing } from "./observe/tracing.ts";
 import { slotsUnder } from "./otp/idempotency.ts";
 import { noCharge, type Sent } from "./otp/statistics.ts";
@@ -43,7 +44,10 @@ export interface RunningService {
   reload(): void;
   /** Bounds the heap of this process from now on: for one that does nothing but serve. */
   boundHeap(): void;
-  /** Answers what is under way, refuses what is new, puts everything away. Within 10 s. */
+  /**
+   * Says that it is not ready, and goes on for OTP_DRAIN_SECONDS. Then answers what is under way, refuses what is new, and puts
+   * everything away, within 10 s. A second call ends the wait.
+   */
   stop(): Promise<void>;
 }
 
@@ -106,6 +110,17 @@ export async function startService(config: Config, dependencies: Dependencies): 
     recurring.start();
     telemetry.lifecycle("listening", { host: server.host, port: server.port });
     const { endWaits } = worker;
+    const stop = createStop(base, readiness, {
+      drain: health.drain,
+      endWaits,
+      async putAway() {
+        await Promise.all([server.stop(serverGraceMs), admin?.stop(serverGraceMs)]);
+        calls.end();
+        await recurring.stop();
+        await store.close();
+        await tracing.flush(system);
+      },
+    });
     return {
       host: server.host,
       port: server.port,
@@ -115,25 +130,50 @@ export async function startService(config: Config, dependencies: Dependencies): 
         if (admin !== undefined) reload(admin, telemetry);
       },
       boundHeap: () => boundHeap(() => connections.count + (admin?.connections() ?? 0) === 0),
-      async stop() {
-        telemetry.lifecycle("stopping");
-        health.drain();
-        readiness.drain();
-        const cancel = system.after(sendGraceMs, endWaits);
-        await Promise.all([server.stop(serverGraceMs), admin?.stop(serverGraceMs)]);
-        calls.end();
-        cancel();
-        await recurring.stop();
-        await store.close();
-        await tracing.flush(system);
-        telemetry.lifecycle("stopped");
-      },
+      stop,
     };
   } catch (error) {
     await opened.admin?.stop(0);
     await store.close();
     throw error;
   }
+}
+
+interface StopSteps {
+  /** Tells gRPC health. */
+  drain(): void;
+  /** Sends wait no more for their providers. */
+  endWaits(): void;
+  putAway(): Promise<void>;
+}
+
+/** Makes the stop. What it is told twice it does once, but a second call ends its wait for balancers. */
+function createStop(
+  { config, system, telemetry }: Pick<Base, "config" | "system" | "telemetry">,
+  readiness: Pick<Readiness, "drain">,
+  steps: StopSteps,
+): () => Promise<void> {
+  const { drainMs } = config;
+  const drained = Promise.withResolvers<void>();
+  async function stop(): Promise<void> {
+    telemetry.lifecycle("stopping", drainMs > 0 ? { drain_seconds: drainMs / 1_000 } : {});
+    steps.drain();
+    readiness.drain();
+    if (drainMs > 0) {
+      const cancelWait = system.after(drainMs, drained.resolve);
+      await drained.promise;
+      cancelWait();
+    }
+    const cancel = system.after(sendGraceMs, steps.endWaits);
+    await steps.putAway();
+    cancel();
+    telemetry.lifecycle("stopped");
+  }
+  let stopped: Promise<void> | undefined;
+  return () => {
+    if (stopped !== undefined) drained.resolve();
+    return (stopped ??= stop());
+  };
 }
 
 /** What is served without a key: health, and reflection where it is on. */

@@ -22,12 +22,10 @@ export async function serve(args: string[]): Promise<void> {
   const system = createSystem(telemetry.clockJump);
   const stopped = Promise.withResolvers<void>();
   let service: RunningService | undefined;
-  let stopping = false;
   // Before the start: whoever reads "listening" may send a signal at once. Until then no call is under way.
   const stop = () => {
     if (service === undefined) process.exit(0);
-    if (stopping) return;
-    stopping = true;
+    // Whoever says so twice does not want to wait.
     service.stop().then(stopped.resolve, stopped.reject);
   };
   process.on("SIGTERM", stop);

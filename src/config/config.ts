@@ -58,6 +58,8 @@ export interface Config {
   readonly idleMs: number;
   /** Age at which a connection is asked to close; 0 for never. */
   readonly connectionMaxAgeMs: number;
+  /** At a stop, how long calls are still taken while the instance says that it is not ready. */
+  readonly drainMs: number;
   readonly connectionsMax: number;
   /** Paths of the certificate chain and its key, PEM; undefined for cleartext. */
   readonly tls: { readonly certFile: string; readonly keyFile: string } | undefined;
@@ -163,6 +165,7 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       sendWaitMs: given.OTP_SEND_WAIT_MS,
       idleMs: given.OTP_IDLE_SECONDS * 1_000,
       connectionMaxAgeMs: given.OTP_CONNECTION_MAX_AGE_SECONDS * 1_000,
+      drainMs: given.OTP_DRAIN_SECONDS * 1_000,
       connectionsMax: given.OTP_MAX_CONNECTIONS,
       tls: certFile === undefined || keyFile === undefined ? undefined : { certFile, keyFile },
       botCheck:

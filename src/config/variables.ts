@@ -93,6 +93,7 @@ export const variables = v.object({
   OTP_SEND_WAIT_MS: v.optional(integer(0, 10_000, " ms"), "2000"),
   OTP_IDLE_SECONDS: v.optional(integer(60, 86_400, " seconds"), "1800"),
   OTP_CONNECTION_MAX_AGE_SECONDS: v.optional(integer(0, 86_400, " seconds"), "0"),
+  OTP_DRAIN_SECONDS: v.optional(integer(0, 300, " seconds"), "0"),
   OTP_MAX_CONNECTIONS: v.optional(integer(1, 100_000), "10000"),
   OTP_TLS_CERT_FILE: v.optional(v.string()),
   OTP_TLS_KEY_FILE: v.optional(v.string()),

@@ -64,6 +64,7 @@ describe("a variable with bounds", () => {
     ["OTP_SEND_WAIT_MS", 0, 10_000, " ms", ({ sendWaitMs }) => sendWaitMs, 1],
     ["OTP_DAILY_MESSAGE_CAP", 0, 100_000_000, "", (config) => config.policy.dailyMessagesMax ?? 0, 1],
     ["OTP_IDLE_SECONDS", 60, 86_400, " seconds", ({ idleMs }) => idleMs, secondMs],
+    ["OTP_DRAIN_SECONDS", 0, 300, " seconds", (config) => config.drainMs, secondMs],
     ["OTP_CONNECTION_MAX_AGE_SECONDS", 0, 86_400, " seconds", (config) => config.connectionMaxAgeMs, secondMs],
     ["OTP_MAX_CONNECTIONS", 1, 100_000, "", ({ connectionsMax }) => connectionsMax, 1],
   ])("%s is from %i to %i%s", (name, min, max, unit, read, scale) => {
