@@ -2,16 +2,9 @@
  * The settings of a tenant and where each comes from, for people and for programs.
  */
 import type { Config } from "../config/config.ts";
-import {
-  readTenant,
-  settingNames,
-  settingsOf,
-  settingVariables,
-  type SettingFault,
-  type SettingName,
-} from "../config/tenant-settings.ts";
-import { defaults } from "../config/variables.ts";
-import type { Tenant, TenantRecord } from "../otp/tenant.ts";
+import { heldSettings } from "../config/held-settings.ts";
+import { settingNames, type SettingName } from "../config/tenant-settings.ts";
+import type { TenantRecord } from "../otp/tenant.ts";
 import { table, timeOf } from "./command.ts";
 
 /** A setting and where it comes from: `tenant`, the name of the operator's variable, or `default`. */
@@ -67,35 +60,18 @@ export function describeTenant(record: TenantRecord, config: Config): string {
 }
 
 function reportOf(record: TenantRecord, config: Config): TenantReport {
-  const { settings: own } = settingsOf(record);
-  const { tenant, faults } = readTenant(record, config);
-  const held = settingNames.map((name) => [name, heldOf(name, own[name], tenant, faults)] as const);
+  const { settings, faults } = heldSettings(record, config);
+  const held = settings.map(({ name, value, from }) => {
+    const isOwnTexts = name === "texts" && from === "tenant" && value !== null;
+    return [
+      name,
+      { value: isOwnTexts ? (JSON.parse(value.replace(/^\uFEFF/, "")) as OwnTexts) : value, from },
+    ] as const;
+  });
   return {
     settings: Object.fromEntries(held) as Record<SettingName, Held>,
     faults: faults.map(({ setting, rest }) => `${setting} ${rest}`),
   };
-}
-
-function heldOf(name: SettingName, own: string | undefined, tenant: Tenant, faults: readonly SettingFault[]): Held {
-  const variable = settingVariables[name];
-  const given = variable === undefined ? undefined : process.env[variable] || undefined;
-  const isOwn = own !== undefined && !faults.some(({ setting }) => setting === name);
-  const from = isOwn ? "tenant" : given === undefined ? "default" : String(variable);
-  return {
-    value:
-      isOwn && name === "texts"
-        ? (JSON.parse(own.replace(/^\uFEFF/, "")) as OwnTexts)
-        : valueOf(name, tenant, isOwn ? own : given),
-    from,
-  };
-}
-
-/** A setting as it is stored, or as it follows from others. */
-function valueOf(name: SettingName, tenant: Tenant, written: string | undefined): string | null {
-  if (name === "code_length_max") return String(tenant.policy.codeLengthMax);
-  if (name === "audience") return tenant.audience;
-  const variable = settingVariables[name];
-  return written ?? (variable === undefined ? undefined : defaults()[variable]) ?? null;
 }
 
 /** Printed for a setting that is not set and has no default. */

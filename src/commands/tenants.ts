@@ -2,24 +2,12 @@
  * `otpd tenants`: make, change, show and disable tenants. Settings are parsed as a server parses them, and all faults are
  * reported before anything is stored.
  */
-import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
-import {
-  readTenant,
-  recordedSettings,
-  settingNames,
-  settingsOf,
-  warningsOf,
-  type SettingName,
-  type TenantSettings,
-} from "../config/tenant-settings.ts";
-import { changedEntries } from "../config/named-entries.ts";
-import type { Config } from "../config/config.ts";
-import { commandLine, noteOf, type AuditAction } from "../otp/audit.ts";
-import { parseTemplates } from "../otp/template/file.ts";
-import { tenantsMax } from "../otp/tenant.ts";
-import type { TenantDecided } from "../store/registry.ts";
-import type { Instant } from "../system.ts";
+import { changeSettings, type ChangedSettings } from "../config/tenant-changes.ts";
+import { settingNames, settingsOf, type SettingName, type TenantSettings } from "../config/tenant-settings.ts";
+import { commandLine } from "../otp/audit.ts";
+import { tenantsMax, type TenantRecord } from "../otp/tenant.ts";
+import { createTenant, turnTenant, updateTenant, type Prepared } from "../service/operator-tenants.ts";
 import {
   flag,
   Misused,
@@ -118,9 +106,6 @@ const flagsOfOne: Readonly<Partial<Record<SettingName, string>>> = {
   country_caps: "country-cap",
 };
 
-/** Settings of named entries: a change leaves the names that it does not give. */
-const namedSettings = ["limits", "country_caps"] as const satisfies readonly SettingName[];
-
 const settingOptions = Object.fromEntries(
   settingNames.map((name) => [flagOf(name), { type: "string" as const, multiple: flagsOfOne[name] !== undefined }]),
 );
@@ -128,20 +113,16 @@ const settingOptions = Object.fromEntries(
 async function create(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options: settingOptions, allowPositionals: true });
   const name = oneName(positionals);
-  const settings = withChanges({}, givenSettings(values));
+  const asked = { given: givenSettings(values), dropped: [] };
   const config = configuration();
   await withStore(async (store) => {
-    const changed = await store.registry.changeTenant(
-      name,
-      ({ tenant, count }): TenantDecided<ChangeReport> => {
-        if (tenant !== undefined) return { result: { trouble: `There is already a tenant ${name}.` } };
-        if (count >= tenantsMax)
-          return { result: { trouble: `There are ${tenantsMax} tenants, and no more may be made.` } };
-        return keeping(name, settings, null, config, textsFileIn(values));
-      },
-      noteOf(commandLine, "tenant.create"),
-    );
-    report(changed);
+    const none = { id: name, settings: {}, disableMs: null };
+    const created = await createTenant(store, name, () => prepared(changeSettings(none, asked, config)), commandLine);
+    if (created.kind === "exists") throw new Unusable(`There is already a tenant ${name}.`);
+    if (created.kind === "too many") {
+      throw new Unusable(`There are ${tenantsMax} tenants, and no more may be made.`);
+    }
+    report(created.result, textsFileIn(values));
     say(`Made the tenant ${name}. Make a key for it: otpd keys create --tenant ${name}`);
   });
 }
@@ -151,67 +132,38 @@ async function change(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({ args, options, allowPositionals: true });
   const name = oneName(positionals);
   const { unset = "", ...flags } = values;
-  const given = givenSettings(flags);
-  const dropped = droppedSettings(String(unset));
+  const asked = { given: givenSettings(flags), dropped: droppedSettings(String(unset)) };
+  const { given, dropped } = asked;
   if (dropped.length === 0 && Object.keys(given).length === 0) throw new Misused("Give a setting, or --unset.");
   const twice = dropped.find((setting) => Object.hasOwn(given, setting));
   if (twice !== undefined) throw new Misused(`--${flagOf(twice)} is both set and unset.`);
   const config = configuration();
   await withStore(async (store) => {
-    const changed = await store.registry.changeTenant(
-      name,
-      ({ tenant }): TenantDecided<ChangeReport> => {
-        if (tenant === undefined) return { result: { trouble: noTenant(name).message } };
-        const merged = withChanges(settingsOf(tenant).settings, given);
-        for (const setting of dropped) delete merged[setting];
-        return keeping(name, merged, tenant.disableMs, config, textsFileIn(flags));
-      },
-      noteOf(commandLine, "tenant.update"),
-    );
-    report(changed);
+    const prepare = (record: TenantRecord) =>
+      prepared(changeSettings({ ...record, settings: settingsOf(record).settings }, asked, config));
+    const updated = await updateTenant(store, name, prepare, commandLine);
+    if (updated === undefined) throw noTenant(name);
+    report(updated.result, textsFileIn(flags));
     say(`Changed ${name}. It counts from the next call on.`);
   });
 }
 
-/** The end of a change: why it was not made, or its warnings. */
-interface ChangeReport {
-  readonly trouble?: string;
-  readonly warnings?: readonly string[];
+function prepared(changed: ChangedSettings): Prepared<ChangedSettings> {
+  return changed.ok ? { settings: changed.settings, result: changed } : { result: changed };
 }
 
-/** Stores settings, if a server can parse them all. */
-function keeping(
-  id: string,
-  settings: TenantSettings,
-  disableMs: number | null,
-  config: Config,
-  textsFile: string | undefined,
-): TenantDecided<ChangeReport> {
-  const keep = { settings: recordedSettings(settings), disableMs };
-  const { tenant, faults } = readTenant({ id, ...keep }, config);
-  const sentences = faults.map(({ setting, rest }) =>
+/** Ends the command for faults; else prints the warnings. */
+function report(changed: ChangedSettings, textsFile: string | undefined): void {
+  if (changed.ok) {
+    for (const warning of changed.warnings) sayError(`Warning: ${warning}.`);
+    return;
+  }
+  const sentences = changed.faults.map(({ setting, rest }) =>
     setting === "texts" && textsFile !== undefined
       ? `${textsFile}: ${rest}. What such a file has: docs/templates.md.`
       : `--${flagOf(setting as SettingName)} ${rest}.`,
   );
-  if (settings.brand !== undefined && settings.texts === undefined) {
-    sentences.push(
-      ...faultsOfOperatorTexts(tenant.brand).map((rest) => `--brand is too much for the operator's ${rest}.`),
-    );
-  }
-  if (sentences.length === 0) return { keep, result: { warnings: warningsOf(settings, config) } };
-  return { result: { trouble: `The tenant's settings have faults:\n${sentences.map((s) => `  - ${s}`).join("\n")}` } };
-}
-
-/** The faults that the operator's own texts would have under another brand. */
-function faultsOfOperatorTexts(brand: string): readonly string[] {
-  const path = process.env["OTP_TEMPLATES_FILE"];
-  return path ? parseTemplates(readFileSync(path, "utf8"), brand).faults : [];
-}
-
-function report({ trouble, warnings = [] }: ChangeReport): void {
-  if (trouble !== undefined) throw new Unusable(trouble);
-  for (const warning of warnings) sayError(`Warning: ${warning}.`);
+  throw new Unusable(`The tenant's settings have faults:\n${sentences.map((s) => `  - ${s}`).join("\n")}`);
 }
 
 /** The settings of a command line, as they are stored. */
@@ -224,18 +176,6 @@ function givenSettings(flags: Readonly<Record<string, unknown>>): TenantSettings
     settings[name] = name === "texts" ? readNamed("--texts", text) : text;
   }
   return settings;
-}
-
-/** Settings after a change. */
-function withChanges(stored: TenantSettings, given: TenantSettings): Partial<Record<SettingName, string>> {
-  const merged: Partial<Record<SettingName, string>> = { ...stored, ...given };
-  for (const name of namedSettings) {
-    if (given[name] === undefined) continue;
-    const entries = changedEntries(stored[name] ?? "", given[name]);
-    if (entries === undefined) delete merged[name];
-    else merged[name] = entries;
-  }
-  return merged;
 }
 
 function textsFileIn(flags: Readonly<Record<string, unknown>>): string | undefined {
@@ -281,36 +221,20 @@ async function list(args: string[]): Promise<void> {
 }
 
 async function disable(args: string[]): Promise<void> {
-  const name = await turn(args, "tenant.disable", (now, since) => since ?? now);
+  const name = await turn(args, "disable");
   say(`Disabled ${name}: its keys are refused from the next call on, and nothing of it is sent.`);
 }
 
 async function enable(args: string[]): Promise<void> {
-  const name = await turn(args, "tenant.enable", () => null);
+  const name = await turn(args, "enable");
   say(`Enabled ${name}: its keys work from the next call on.`);
 }
 
 /** Disables or enables a tenant, if that is a change; resolves with its name. */
-async function turn(
-  args: string[],
-  action: AuditAction,
-  next: (now: Instant, since: Instant | null) => Instant | null,
-): Promise<string> {
-  const { positionals } = parseArgs({ args, options: {}, allowPositionals: true });
-  const name = oneName(positionals);
+async function turn(args: string[], act: "disable" | "enable"): Promise<string> {
+  const name = oneName(parseArgs({ args, options: {}, allowPositionals: true }).positionals);
   await withStore(async (store) => {
-    const isKnown = await store.registry.changeTenant(
-      name,
-      ({ now, tenant }): TenantDecided<boolean> => {
-        if (tenant === undefined) return { result: false };
-        const disableMs = next(now, tenant.disableMs);
-        return disableMs === tenant.disableMs
-          ? { result: true }
-          : { keep: { settings: tenant.settings, disableMs }, result: true };
-      },
-      noteOf(commandLine, action),
-    );
-    if (!isKnown) throw noTenant(name);
+    if (!(await turnTenant(store, name, act, commandLine))) throw noTenant(name);
   });
   return name;
 }

@@ -31,6 +31,7 @@ import {
   type ProviderNames,
 } from "./provider-faults.ts";
 import { collect, secretInFile, type Environment } from "./names.ts";
+import { settingVariables } from "./tenant-settings.ts";
 import { providerVariables, variables, type Given } from "./variables.ts";
 
 export interface Config {
@@ -51,6 +52,10 @@ export interface Config {
   readonly providerSettings: ProviderSettings;
   readonly brand: string;
   readonly templates: Templates;
+  /** The content of the operator's file of texts, if there is one. */
+  readonly textsFile: string | undefined;
+  /** The variables that tenants may have settings of their own in place of, as far as they are set, as they were written. */
+  readonly written: Readonly<Partial<Record<string, string>>>;
   /** What messages cost; undefined where the operator has not said. */
   readonly prices?: Prices | undefined;
   readonly sendWaitMs: number;
@@ -115,6 +120,7 @@ export type Parsed<T> = { readonly warnings: readonly string[] } & (
 );
 
 const hourMs = 3_600_000;
+const tenantVariables: ReadonlySet<string | undefined> = new Set(Object.values(settingVariables));
 
 /** Whether this is a development setup in which no message leaves. */
 function sendsNothing({ environment, providers }: Pick<Config, "environment" | "providers">): boolean {
@@ -161,6 +167,8 @@ export function parseConfig(env: Environment, readFile: (path: string) => string
       providerSettings: settingsOf(given, secrets.values, declared.descriptions),
       brand: given.OTP_BRAND,
       templates: texts.templates,
+      textsFile: texts.json,
+      written: Object.fromEntries(Object.entries(values).filter(([name]) => tenantVariables.has(name))),
       prices: priced.prices,
       sendWaitMs: given.OTP_SEND_WAIT_MS,
       idleMs: given.OTP_IDLE_SECONDS * 1_000,
@@ -307,17 +315,18 @@ function readTexts(values: Readonly<Record<string, string>>, readFile: (path: st
   const brand = given.success ? given.output : v.getDefault(variables.entries.OTP_BRAND);
   const warnings = warningsOfBrand(brand);
   const path = values["OTP_TEMPLATES_FILE"];
-  if (path === undefined) return { templates: createTemplates(), faults: [], warnings };
+  if (path === undefined) return { templates: createTemplates(), json: undefined, faults: [], warnings };
   let json: string;
   try {
     json = readFile(path);
   } catch (error) {
     const faults = [`OTP_TEMPLATES_FILE names a file that ${fileTrouble(error) ?? "cannot be read"}.`];
-    return { templates: createTemplates(), faults, warnings };
+    return { templates: createTemplates(), json: undefined, faults, warnings };
   }
   const parsed = parseTemplates(json, brand);
   return {
     templates: parsed.templates,
+    json,
     faults: parsed.faults.map((rest) => `OTP_TEMPLATES_FILE ${rest}.`),
     warnings: [...warnings, ...parsed.warnings.map((rest) => `OTP_TEMPLATES_FILE ${rest}`)],
   };

@@ -1,8 +1,12 @@
 /**
- * The tenants to choose from: those that have a key, which are those that anything is asked for.
+ * The tenants to choose from.
  */
+import { TenantView } from "../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "./api.ts";
 import type { PageContext } from "./page.ts";
+
+/** As many as a list to choose from can hold; the rest are found by their names in the address. */
+const choicesMax = 1_000;
 
 /** All, and each by its name; the admin's own alone where it is bound to one. */
 export async function tenantOptions(
@@ -10,7 +14,6 @@ export async function tenantOptions(
   signal: AbortSignal,
 ): Promise<readonly (readonly [value: string, text: string])[]> {
   if (session.tenant !== "") return [[session.tenant, session.tenant]];
-  const { apiKeys } = await client.listApiKeys({}, calling(signal));
-  const names = [...new Set(apiKeys.map(({ tenant }) => tenant))].filter((name) => name !== "");
-  return [["", "All"], ...names.toSorted().map((name) => [name, name] as const)];
+  const { tenants } = await client.listTenants({ view: TenantView.BASIC, pageSize: choicesMax }, calling(signal));
+  return [["", "All"], ...tenants.map(({ id }) => [id, id] as const)];
 }

@@ -20,6 +20,7 @@ import { phoneHandlers } from "../server/admin/phones.ts";
 import { sessionHandlers } from "../server/admin/session.ts";
 import { suspectHandlers, type SuspectDependencies } from "../server/admin/suspects.ts";
 import { statisticsHandlers } from "../server/admin/statistics.ts";
+import { tenantHandlers } from "../server/admin/tenants.ts";
 import { verificationHandlers } from "../server/admin/verifications.ts";
 import { webhookHandlers } from "../server/admin/webhooks.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
@@ -35,6 +36,7 @@ import { createKeyCheck } from "../service/key-check.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import { createTurnedAwayLines } from "./calls.ts";
 import type { ShareOf } from "./calls.ts";
+import { settingsRules } from "./operator-settings.ts";
 
 /** Operators and their tools are few; strangers are to find no more room here than this. */
 const connectionsMax = 256;
@@ -155,6 +157,7 @@ function createHandlers(base: Base, version: string): AdminHandlers {
     ...destinationHandlers({ store, keys }),
     ...suspectHandlers({ ...base, ...guardOf(base) }),
     ...statisticsHandlers({ store }),
+    ...tenantHandlers({ store, tenants, settings: settingsRules(config) }),
     ...verificationHandlers(base),
     ...phoneHandlers({ ...base, tenantOf: tenants.tenantOf }),
     ...auditHandlers({ store }),

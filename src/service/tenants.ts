@@ -27,6 +27,8 @@ export interface Tenants {
    * one does not know yet, has the operator's settings.
    */
   readonly tenantOf: TenantOf;
+  /** All there are as of the latest refresh, in no order. */
+  records(): readonly TenantRecord[];
   /** Reads what has changed. Rejects with StoreUnavailable, and then nothing has changed here. */
   refresh(): Promise<void>;
   /**
@@ -72,6 +74,7 @@ export function createTenants({ store, read }: TenantsOptions): Tenants {
 
   return {
     tenantOf,
+    records: () => [...records.values()],
     refresh,
     async admit(judged) {
       if (!judged.ok) return judged;

@@ -15,7 +15,8 @@ import { startWorld, type World } from "../../support/service/world.ts";
 interface Row {
   readonly scope: "none" | "admin.read" | "admin.write";
   readonly isServed?: false;
-  readonly forOperators?: true;
+  /** Where it is not for an admin of one tenant: how it names one. */
+  readonly forOperators?: (thing: Thing) => Record<string, unknown>;
   readonly of?: (thing: Thing) => Record<string, unknown>;
 }
 
@@ -45,11 +46,11 @@ const rows: Readonly<Record<AdminRpc, Row>> = {
   allow: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
   unblock: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
   setGuard: { scope: "admin.write", of: ({ tenant }) => ({ tenant, mode: "GUARD_MODE_ENFORCE" }) },
-  listTenants: { scope: "admin.read", ...notYet },
-  createTenant: { scope: "admin.write", ...notYet },
-  updateTenant: { scope: "admin.write", ...notYet },
-  disableTenant: { scope: "admin.write", ...notYet },
-  enableTenant: { scope: "admin.write", ...notYet },
+  listTenants: { scope: "admin.read", of: named },
+  createTenant: { scope: "admin.write", forOperators: ({ tenant }) => ({ id: tenant }) },
+  updateTenant: { scope: "admin.write", of: ({ tenant }) => ({ id: tenant, settings: { brand: "Shop" } }) },
+  disableTenant: { scope: "admin.write", forOperators: ({ tenant }) => ({ id: tenant }) },
+  enableTenant: { scope: "admin.write", forOperators: ({ tenant }) => ({ id: tenant }) },
   listApiKeys: { scope: "admin.read", of: named },
   createApiKey: { scope: "admin.write", of: ({ tenant }) => ({ tenant, kind: "live" }) },
   rotateApiKey: { scope: "admin.write", of: ({ keyId }) => ({ id: keyId }) },
@@ -68,6 +69,7 @@ const rows: Readonly<Record<AdminRpc, Row>> = {
 
 const methods = AdminService.methods.map(({ name, localName }) => ({ name, row: rows[localName as AdminRpc] }));
 const served = methods.filter(({ row }) => row.isServed !== false);
+const onOperators = served.flatMap(({ name, row: { forOperators: of } }) => (of === undefined ? [] : [{ name, of }]));
 const onThings = served.flatMap(({ name, row: { of } }) => (of === undefined ? [] : [{ name, of }]));
 
 let world: World;
@@ -119,6 +121,18 @@ describe("an admin of one tenant", () => {
     expect(another.text).toBe(none.text);
     const names = (headers: Headers) => [...headers].filter(([header]) => !/^(date|x-call-id)$/.test(header));
     expect(names(another.headers)).toEqual(names(none.headers));
+    expect(await everything()).toEqual(before);
+  });
+
+  test.each(onOperators)("$name is not for it, and tells nothing of what there is", async ({ name, of }) => {
+    const before = await everything();
+    const own: Thing = { ...nowhere, tenant: "acme" };
+    const answers = await Promise.all(
+      [own, others, nowhere].map((thing) => askAdmin(world.adminUrl, name, of(thing), bearing(bound))),
+    );
+    expect(answers.map(({ status }) => status)).toEqual([403, 403, 403]);
+    expect(answers[0]?.text).toContain("SCOPE_MISSING");
+    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
     expect(await everything()).toEqual(before);
   });
 
