@@ -2,14 +2,26 @@
  * The files of docs/operate that people deploy with fit the service: every variable they set is one, ports and paths are
  * those it has, and nobody who stops it is more impatient than it is. That the image's steps work is run by test:soak.
  */
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { execFile, execFileSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parseAllDocuments } from "yaml";
 import { defaults, secretNames } from "../../src/config/variables.ts";
+import { lacks } from "../support/machine.ts";
+import { readOverlay, type Resource } from "../support/readers/kustomize.ts";
 import { commandOf, environmentOf, readDockerfile } from "../support/readers/dockerfile.ts";
+import { makeDatabase } from "../support/databases/empty-database.ts";
+import { cleanEnv, launcher } from "../support/processes/process.ts";
+import { readDocument } from "../support/readers/document.ts";
 import { faultsOf, keyText, webhookSecret } from "../support/service/environment.ts";
 import { startWorld, type World } from "../support/service/world.ts";
+
+/** What operate.md has the operator put into otpd.env. */
+const unitEnvironment =
+  /cat > \/etc\/otpd\/otpd\.env <<'END'\n([^]*?)END\n/.exec(readDocument("docs/operate.md").text)?.[1] ?? "";
 
 const read = (name: string) => readFileSync(join(import.meta.dirname, "../../docs/operate", name), "utf8");
 /** What a stop takes at most: docs/probes.md. */
@@ -42,10 +54,6 @@ interface Container {
 interface Probe {
   readonly httpGet: { path: string; port: string };
 }
-interface Resource {
-  readonly kind: string;
-  readonly spec: Record<string, unknown>;
-}
 interface Pod {
   readonly enableServiceLinks: boolean;
   readonly terminationGracePeriodSeconds: number;
@@ -54,30 +62,29 @@ interface Pod {
   readonly volumes: { name: string }[];
 }
 
-describe("kubernetes.yaml", () => {
+describe.each(["sqlite", "postgres"])("Kustomize's overlay %s", (overlay) => {
   let world: World;
   beforeAll(async () => {
     world = await startWorld();
   });
   afterAll(() => world.stop());
 
-  const documents = parseAllDocuments(read("kubernetes.yaml"));
-  const resources = documents.map((document) => document.toJS() as Resource);
+  const resources = readOverlay(overlay);
   const specOf = (kind: string) => resources.find((resource) => resource.kind === kind)?.spec ?? {};
   const pod = (specOf("Deployment")["template"] as { spec: Pod }).spec;
   const container = pod.containers[0] as Container;
   const env = Object.fromEntries(container.env.map(({ name, value }) => [name, value]));
 
-  test("is YAML of three resources about one set of pods", () => {
-    expect(documents.flatMap(({ errors, warnings }) => [...errors, ...warnings])).toEqual([]);
-    expect(resources.map(({ kind }) => kind)).toEqual(["Deployment", "Service", "PodDisruptionBudget"]);
+  test("has resources about one set of pods", () => {
+    const volume = overlay === "sqlite" ? ["PersistentVolumeClaim"] : [];
+    expect(resources.map(({ kind }) => kind)).toEqual(["Deployment", "Service", "PodDisruptionBudget", ...volume]);
     const labels = { "app.kubernetes.io/name": "otpd" };
     expect(specOf("Deployment")).toMatchObject({
       selector: { matchLabels: labels },
       template: { metadata: { labels } },
     });
     expect(specOf("Service")).toMatchObject({ selector: labels, clusterIP: "None" });
-    expect(specOf("PodDisruptionBudget")).toMatchObject({ selector: { matchLabels: labels } });
+    expect(specOf("PodDisruptionBudget")).toEqual({ maxUnavailable: 1, selector: { matchLabels: labels } });
   });
 
   test("sets variables that there are, to a configuration without faults", () => {
@@ -91,10 +98,11 @@ describe("kubernetes.yaml", () => {
   test("brings secrets as files only, from a volume that is there", () => {
     expect(Object.keys(env).filter((name) => secretNames.has(name))).toEqual([]);
     const files = Object.entries(env).flatMap(([name, value]) => (name.endsWith("_FILE") ? [value] : []));
-    expect(files).toHaveLength(3);
+    expect(files).toHaveLength(overlay === "sqlite" ? 2 : 3);
     const [mount] = container.volumeMounts;
     expect(files.filter((path) => !path.startsWith(`${mount?.mountPath}/`))).toEqual([]);
-    expect(pod.volumes.map(({ name }) => name)).toContain(mount?.name);
+    const volumes = pod.volumes.map(({ name }) => name);
+    expect(container.volumeMounts.map(({ name }) => name)).toEqual(volumes);
   });
 
   test("asks the port and the paths that the service answers", async () => {
@@ -117,6 +125,30 @@ describe("kubernetes.yaml", () => {
       capabilities: { drop: ["ALL"] },
     });
   });
+
+  test.skipIf(lacks("Kustomize's overlays as kubectl reads them", "kubectl"))(
+    "is what kubectl makes of the files",
+    () => {
+      const folder = join(import.meta.dirname, "../../docs/operate/kustomize", overlay);
+      const rendered = parseAllDocuments(execFileSync("kubectl", ["kustomize", folder], { encoding: "utf8" }));
+      const byKind = (list: Resource[]) => Object.fromEntries(list.map((each) => [each.kind, each]));
+      const made = rendered.map((document) => document.toJS() as Resource);
+      expect(byKind(made)).toEqual(byKind(resources));
+      expect(made).toHaveLength(resources.length);
+    },
+  );
+});
+
+test("one process owns the SQLite file, and pods on PostgreSQL are many and replaced one by one", () => {
+  const of = (overlay: string) => readOverlay(overlay).find(({ kind }) => kind === "Deployment")?.spec ?? {};
+  expect(of("sqlite")).toMatchObject({ replicas: 1, strategy: { type: "Recreate" } });
+  const pod = (of("sqlite")["template"] as { spec: Pod }).spec;
+  const volume = readDockerfile().findLast(({ instruction }) => instruction === "VOLUME")?.text;
+  expect(pod.containers[0]?.volumeMounts).toContainEqual({ name: "data", mountPath: volume });
+  expect(of("postgres")).toMatchObject({
+    replicas: 2,
+    strategy: { type: "RollingUpdate", rollingUpdate: { maxUnavailable: 0, maxSurge: 1 } },
+  });
 });
 
 test("otpd.service sets variables that there are, and leaves a stop the time it takes", () => {
@@ -131,6 +163,46 @@ test("otpd.service sets variables that there are, and leaves a stop the time it 
   const files = Object.entries(env).flatMap(([name, value]) => (name.endsWith("_FILE") ? [value] : []));
   expect(files).toEqual(credentials);
   expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)?.[1])).toBeGreaterThan(stopSeconds);
+});
+
+test("otpd.sh gives commands what the unit gives the server", async () => {
+  const place = mkdtempSync(join(tmpdir(), "otpd-unit-"));
+  try {
+    const [etc, state, bin, unit] = ["etc", "state", "bin", "otpd.service"].map((name) => join(place, name));
+    for (const folder of [etc, state, bin]) mkdirSync(folder as string, { mode: 0o700 });
+    writeFileSync(`${etc}/otpd.env`, unitEnvironment);
+    writeFileSync(`${etc}/master-key`, `${keyText}\n`);
+    writeFileSync(`${etc}/webhook-secret`, `${webhookSecret}\n`);
+    // What the machine's own user database and root would be needed for.
+    const become = '#!/bin/sh\nwhile case $1 in --*) true ;; *) false ;; esac; do echo "$1"; shift; done\nexec "$@"\n';
+    writeFileSync(`${bin}/setpriv`, become, { mode: 0o755 });
+    const start = `#!/bin/sh\nexec "${process.execPath}" "${launcher}" "$@"\n`;
+    writeFileSync(`${bin}/otpd`, start, { mode: 0o755 });
+    const moved = (text: string) =>
+      text
+        .replaceAll("/etc/systemd/system/otpd.service", unit as string)
+        .replaceAll("/etc/otpd", etc as string)
+        .replaceAll("/var/lib/otpd", state as string)
+        .replaceAll("/opt/otpd/bin", bin as string);
+    writeFileSync(unit as string, moved(read("otpd.service")));
+    writeFileSync(`${bin}/wrapper`, moved(read("otpd.sh")), { mode: 0o755 });
+    const env = cleanEnv({ PATH: `${bin}${delimiter}${process.env["PATH"]}` });
+    const wrapped = async (...args: string[]) => {
+      const { stdout } = await promisify(execFile)(`${bin}/wrapper`, args, { env, cwd: "/" });
+      const [reuid, regid, groups, ...rest] = stdout.split("\n");
+      expect([reuid, regid, groups]).toEqual(["--reuid=otpd", "--regid=otpd", "--init-groups"]);
+      return rest.join("\n");
+    };
+    await makeDatabase(`${state}/otp.db`);
+    const found = JSON.parse(await wrapped("doctor", "--json")) as { ok: boolean; sentence: string }[];
+    expect(found.map(({ sentence }) => sentence).join("\n")).toContain("The master key is the one");
+    expect(JSON.parse(await wrapped("keys", "create", "--name", "shop", "--json"))).toMatchObject({ name: "shop" });
+    expect(await wrapped("phones", "show", "+31612345678")).toContain("Sends:");
+    rmSync(`${etc}/master-key`);
+    await expect(wrapped("doctor")).rejects.toMatchObject({ stderr: expect.stringContaining("master-key") as string });
+  } finally {
+    rmSync(place, { recursive: true });
+  }
 });
 
 test("the image, the unit and npm start bound the heap's young part alike", () => {

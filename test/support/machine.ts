@@ -58,6 +58,7 @@ export const tools = {
   // grpc-go by itself comes with a protobuf that is too old for it.
   "Go's protobuf": goPackage(["golang-github-golang-protobuf-1-5-dev"], "google.golang.org/protobuf"),
   kannel: { packages: ["kannel"], isHere: () => Object.values(kannel).every(existsSync) },
+  kubectl: command([], "kubectl", "version", "--client"),
   promtool: command([], "promtool", "--version"),
   script: command([], "script", "--version"),
   prlimit: command([], "prlimit", "--version"),
