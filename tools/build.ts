@@ -24,6 +24,7 @@ function buildServer(): void {
     "gen/openapi.json",
     "gen/demo",
     "gen/console",
+    "gen/elements",
     "src/demo",
     "src/console",
     "src/delivery/providers/presets",

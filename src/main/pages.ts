@@ -1,5 +1,5 @@
 /**
- * The pages beside the calls: probes and metrics, public documents, providers' reports and, in development, the demo.
+ * The pages beside the calls: probes and metrics, public documents, the form to embed, providers' reports and, in development, the demo.
  */
 import { hostname } from "node:os";
 import { createSpeak } from "../delivery/speak.ts";
@@ -9,6 +9,7 @@ import { Secret } from "../otp/secret.ts";
 import { createOwnNames } from "../server/http/own-names.ts";
 import type { Demo } from "../server/pages/demo.ts";
 import { createPublicDocuments } from "../server/pages/documents.ts";
+import { createElementPages } from "../server/pages/elements.ts";
 import { createOperations } from "../server/pages/operations.ts";
 import type { PagesByPath } from "../server/pages/pages.ts";
 import { createReportPages } from "../server/pages/reports.ts";
@@ -56,6 +57,6 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
     : undefined;
   return {
     demo,
-    pages: new Map([...operations, ...documents, ...reports, ...(demo?.pages ?? [])]),
+    pages: new Map([...operations, ...documents, ...createElementPages(), ...reports, ...(demo?.pages ?? [])]),
   };
 }

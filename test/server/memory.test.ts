@@ -18,6 +18,7 @@ measure([
   pipelined(20),
   pipelined(60),
   pipelined(200, "/openapi.json"),
+  pipelined(200, "/elements/otp-form.js"),
   windowless(50, "/metrics"),
   windowless(60, "/livez"),
   // A path whose answers may last, asked for in a way that is refused.

@@ -20,7 +20,7 @@ try {
   const differences = compare(filesIn(join(root, "gen")), filesIn(join(fresh, "gen")));
   if (differences.length > 0) {
     console.error(
-      `gen/ is not what proto/, the REST paths, src/demo/ and src/console/ generate. Run "npm run generate" and commit the result.`,
+      `gen/ is not what proto/, the REST paths, src/demo/, src/console/ and src/elements/ generate. Run "npm run generate" and commit the result.`,
     );
     for (const difference of differences) console.error(`  ${difference}`);
     process.exitCode = 1;

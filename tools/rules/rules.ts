@@ -37,8 +37,10 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   store: ["system", "otp"],
   delivery: ["system", "otp", "store", "http-answer"],
   service: ["system", "otp", "store", "http-answer"],
-  // The demo page's own script runs in a browser: it knows the contract and the Connect client, and nothing of the server.
-  demo: ["gen"],
+  // The form to embed runs in a browser: of the contract it knows names, and of the server nothing.
+  elements: ["gen"],
+  // So does the demo page's own script.
+  demo: ["gen", "elements"],
   // So does the console's.
   console: ["gen", "demo"],
   server: ["system", "otp", "store", "delivery", "service", "observe", "gen"],
@@ -57,7 +59,7 @@ const outsideWorld = /^(node:(child_process|cluster|dgram|dns|fs|http2?|https|ne
 
 /** What pages may be bundled with. */
 const forBrowsers = /^(@connectrpc\/connect(-web)?|@bufbuild\/protobuf|uplot)(\/|$)/;
-const isForBrowsers = (room: string) => room === "demo" || room === "console";
+const isForBrowsers = (room: string) => room === "demo" || room === "console" || room === "elements";
 
 /** Imports follow the arrows, `gen/` stays in `src/server` and the demo page, and the rules stay pure. */
 export const importArrows: Rule = ({ path, text }) => {
@@ -67,6 +69,7 @@ export const importArrows: Rule = ({ path, text }) => {
   if (allowed === undefined) return [`${path} is in no room that the import arrows know: see tools/rules/rules.ts`];
   return importsOf(text).flatMap(({ names, from }) => {
     if (room === "otp" && outsideWorld.test(from)) return [`${path} imports ${from}: the rules do no I/O`];
+    if (room === "elements" && !from.startsWith(".")) return [`${path} imports ${from}: the form has no dependencies`];
     if (!from.startsWith(".")) {
       return isForBrowsers(room) && !forBrowsers.test(from) ? [`${path} imports ${from}: it runs in a browser`] : [];
     }
@@ -133,8 +136,8 @@ const senses: readonly { readonly found: RegExp; readonly what: string }[] = [
   { found: /import\s+(\*|\w)[^;{]*from "(node:)?crypto"|import\("(node:)?crypto"\)/, what: "chance" },
 ];
 
-/** The server's, and the one of the page in the browser. */
-const systems = new Set(["src/system.ts", "src/demo/system.ts"]);
+/** The server's, and those of what runs in browsers. */
+const systems = new Set(["src/system.ts", "src/demo/system.ts", "src/elements/system.ts"]);
 
 /** Nothing but `src/system.ts`, and its like in the browser, asks the time or draws a random number. */
 export const clockAndChance: Rule = ({ path, text }) => {

@@ -35,6 +35,6 @@ function pageOf(json: unknown): Page {
  * Whether a client says that it has this one already. A weak tag names it too (RFC 9110, 13.1.2). Looked for and not taken
  * apart: a list of 4,000 commas would take 1 ms.
  */
-function knows(ifNoneMatch: string | string[] | undefined, etag: string): boolean {
+export function knows(ifNoneMatch: string | string[] | undefined, etag: string): boolean {
   return [ifNoneMatch ?? ""].flat().some((header) => header.trim() === "*" || header.includes(etag));
 }

@@ -1,5 +1,5 @@
 /**
- * A real browser for the demo page: Debian's Chromium, without a window, driven by playwright. Every page writes down what
+ * A real browser for our pages and for the form: Debian's Chromium, without a window, driven by playwright. Every page writes down what
  * it should not have done.
  */
 import { chromium, type Browser, type Locator, type Page } from "playwright-core";
@@ -29,8 +29,16 @@ export interface Visitor {
   leave(): Promise<void>;
 }
 
+export interface VisitOptions {
+  readonly clipboard?: boolean;
+  /** The other origins that the page may ask. */
+  readonly mayAsk?: readonly string[];
+  /** What the page is to find in place before its own script runs. */
+  readonly before?: () => void;
+}
+
 /** Opens `url` on a fresh page; the clock is the page's own, and can be moved. */
-export async function visit(browser: Browser, url: string, options: { clipboard?: boolean } = {}): Promise<Visitor> {
+export async function visit(browser: Browser, url: string, options: VisitOptions = {}): Promise<Visitor> {
   const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce" });
   if (options.clipboard === true) await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const page = await context.newPage();
@@ -43,21 +51,32 @@ export async function visit(browser: Browser, url: string, options: { clipboard?
     if (!isRefusal) misdeeds.push(`said ${message.type()} ${message.text()}`);
   });
   page.on("request", (request) => {
-    if (new URL(request.url()).origin !== new URL(url).origin) misdeeds.push(`asked for ${request.url()}`);
+    const allowed = [new URL(url).origin, ...(options.mayAsk ?? [])];
+    if (!allowed.includes(new URL(request.url()).origin)) misdeeds.push(`asked for ${request.url()}`);
   });
   await page.clock.install();
   await page.addInitScript(() => {
     const kept = { announced: [] as string[], violations: [] as string[] };
     Object.assign(globalThis, { kept });
     document.addEventListener("securitypolicyviolation", (event) => kept.violations.push(event.violatedDirective));
-    document.addEventListener("DOMContentLoaded", () => {
-      const region = document.querySelector("[aria-live]") as Element;
-      const note = () => {
-        if (region.textContent !== "") kept.announced.push(region.textContent);
-      };
-      new MutationObserver(note).observe(region, { childList: true, characterData: true, subtree: true });
-    });
+    /** What is put into a live region is told, also in an element's own tree. */
+    const watch = (root: Node) =>
+      new MutationObserver((records) => {
+        for (const { target } of records) {
+          const region = (target instanceof Element ? target : target.parentElement)?.closest("[aria-live]");
+          const text = region?.textContent ?? "";
+          if (text !== "") kept.announced.push(text);
+        }
+      }).observe(root, { childList: true, characterData: true, subtree: true });
+    watch(document);
+    const attach = Reflect.get(Element.prototype, "attachShadow");
+    Element.prototype.attachShadow = function attachShadow(init) {
+      const root = attach.call(this, init);
+      watch(root);
+      return root;
+    };
   });
+  if (options.before !== undefined) await page.addInitScript(options.before);
   await page.goto(url);
   type Kept = { kept: { announced: string[]; violations: string[] } };
   const kept = () => page.evaluate(() => (globalThis as unknown as Kept).kept);
@@ -73,11 +92,14 @@ export async function visit(browser: Browser, url: string, options: { clipboard?
   };
 }
 
-/** The text of the element that has the focus, or its id where it has none. */
+/** The text of the element that has the focus, or its id where it has none; in an element with a tree of its own, of the one in it. */
 export function focused(page: Page): Promise<string> {
   return page.evaluate(() => {
-    const { textContent, id } = document.activeElement as HTMLElement;
-    return textContent.trim() === "" ? `#${id}` : textContent.trim().replaceAll(/\s+/g, " ");
+    let active = document.activeElement;
+    while (active?.shadowRoot?.activeElement) active = active.shadowRoot.activeElement;
+    const { innerText, id } = active as HTMLElement;
+    const isField = active instanceof HTMLInputElement || active instanceof HTMLSelectElement;
+    return isField || innerText.trim() === "" ? `#${id}` : innerText.trim().replaceAll(/\s+/g, " ");
   });
 }
 

@@ -1,0 +1,61 @@
+/**
+ * The form to embed, for web pages of any site and without a key: /elements/otp-form.<hash>.js, which never changes and is kept
+ * for five builds; /elements/otp-form.js, the latest; and /elements/integrity.json, by which hashes a browser is told to know
+ * them. All are in memory once, also as gzip: what a stranger asks for costs the writing of it, and nothing is looked up.
+ */
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { gzipSync } from "node:zlib";
+import { ok } from "../../otp/reason.ts";
+import type { PageAnswer } from "../http/response.ts";
+import { knows } from "./documents.ts";
+import type { Page, PagesByPath } from "./pages.ts";
+
+/** What the generator wrote beside the builds. */
+interface Integrity {
+  /** The path of the latest build. */
+  readonly latest: string;
+  /** For each build, the latest first, by its path: what to write as `integrity`. */
+  readonly builds: Readonly<Record<string, string>>;
+}
+
+const folder = new URL("../../../gen/", import.meta.url);
+
+/** For web pages of other sites, also those that isolate themselves from other origins. */
+const forAll = {
+  "access-control-allow-origin": "*",
+  "cross-origin-resource-policy": "cross-origin",
+  "x-content-type-options": "nosniff",
+};
+const forEver = "public, max-age=31536000, immutable";
+const askAgain = "public, no-cache";
+
+export function createElementPages(): PagesByPath {
+  const text = readFileSync(new URL("elements/integrity.json", folder), "utf8");
+  const { latest, builds } = JSON.parse(text) as Integrity;
+  const script = "text/javascript; charset=utf-8";
+  const files = new Map(Object.keys(builds).map((path) => [path, readFileSync(new URL(`.${path}`, folder))]));
+  const pages = new Map([...files].map(([path, body]) => [path, pageOf(script, body, forEver)]));
+  const body = files.get(latest);
+  if (body === undefined) throw new Error(`gen${latest} is not among the builds`);
+  pages.set("/elements/otp-form.js", pageOf(script, body, askAgain));
+  pages.set("/elements/integrity.json", pageOf("application/json", Buffer.from(text), askAgain));
+  return pages;
+}
+
+function pageOf(type: string, body: Buffer, caching: string): Page {
+  // Weak, since it stands for the plain one and the one as gzip.
+  const etag = `W/"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
+  const headers = { ...forAll, etag, "cache-control": caching, vary: "Accept-Encoding" };
+  const plain: PageAnswer = { type, body, headers };
+  const zipped: PageAnswer = { type, body: gzipSync(body), headers: { ...headers, "content-encoding": "gzip" } };
+  return {
+    methods: ["GET", "HEAD"],
+    answer({ headers: asked }) {
+      if (knows(asked["if-none-match"], etag)) return Promise.resolve(ok({ ...plain, unchanged: true }));
+      // Every browser names it as a word; who refuses it in words of quality gets it plain.
+      const takesGzip = /(?:^|, ?)gzip(?:,|$)/.test(String(asked["accept-encoding"] ?? ""));
+      return Promise.resolve(ok(takesGzip ? zipped : plain));
+    },
+  };
+}

@@ -1,0 +1,397 @@
+/**
+ * The form in a web page of another site, in a real browser: strict about what it loads, isolated, with nothing of ours but the
+ * form's file by its hash.
+ */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { publishableScopes } from "../../src/otp/api-key.ts";
+import { lacks } from "../support/machine.ts";
+import { newPhone, wrongCode } from "../support/data/phones.ts";
+import { focused, startBrowser, visit, type VisitOptions, type Visitor } from "../support/pages/browser.ts";
+import { openShop, type Shop } from "../support/pages/shop.ts";
+import { createPhoneNetwork, startWorld, type World } from "../support/service/world.ts";
+
+interface Told {
+  readonly type: string;
+  readonly detail: Record<string, unknown>;
+}
+
+const callers = createPhoneNetwork("caller");
+let world: World;
+let shop: Shop;
+let browser: Browser;
+let visitor: Visitor;
+let page: Page;
+let key = "";
+/** The script of a page that names the latest build by its integrity. */
+let script = "";
+
+/** Notes the form's events, as they reach the document. */
+function noteEvents(): void {
+  const told: Told[] = [];
+  Object.assign(globalThis, { told });
+  for (const name of ["sent", "verified", "refused", "expired"]) {
+    document.addEventListener(name, ({ type, detail }: CustomEventInit & Event) => {
+      // Without what is not said.
+      told.push(JSON.parse(JSON.stringify({ type, detail: detail as unknown })) as Told);
+    });
+  }
+}
+
+const told = () => page.evaluate(() => (globalThis as unknown as { told: Told[] }).told);
+const kept = () => page.evaluate(() => JSON.stringify({ ...sessionStorage }));
+const form = (attributes = "") => `<otp-form server="${world.url}" key="${key}" ${attributes}></otp-form>`;
+const codeOf = (phone: string) => world.network.codeFor(phone);
+const expectError = (field: "phone" | "code", sentence: string | RegExp) =>
+  page.locator(`#${field}-error`, { hasText: sentence }).waitFor();
+const expectProven = () => page.getByRole("heading", { name: "This number is proven" }).waitFor();
+
+/** Opens a page with this body. */
+async function open(body: string, options: VisitOptions = {}): Promise<void> {
+  await visitor?.leave();
+  visitor = await visit(browser, shop.page(body, [script]), { mayAsk: [world.url], before: noteEvents, ...options });
+  ({ page } = visitor);
+}
+
+async function sendTo(phone: string): Promise<string> {
+  await page.locator("#phone").fill(phone);
+  await page.locator("#phone").press("Enter");
+  await page.locator("#step-code").waitFor();
+  return codeOf(phone);
+}
+
+describe.skipIf(lacks("the form", "chromium"))("the form", () => {
+  beforeAll(async () => {
+    world = await startWorld({}, undefined, { voice: [callers] });
+    shop = await openShop(world.url);
+    browser = await startBrowser();
+    const scopes = ["send", ...publishableScopes] as const;
+    const channels = ["sms", "voice"] as const;
+    ({ text: key } = await world.makeKey({ kind: "pub", scopes, origins: [shop.origin], channels }));
+    const answer = await fetch(`${world.url}/elements/integrity.json`);
+    const { latest, builds } = (await answer.json()) as { latest: string; builds: Record<string, string> };
+    script = `<script type="module" src="${world.url}${latest}" integrity="${builds[latest]}" crossorigin="anonymous"></script>`;
+  });
+  afterAll(async () => {
+    await browser.close();
+    shop.stop();
+    await world.stop();
+  });
+  beforeEach(async () => {
+    // Enough for the limits of an address, from which all of these pages come.
+    world.system.advance(3_600_000);
+    visitor = undefined as unknown as Visitor;
+    await open(form());
+  });
+  afterEach(async () => {
+    await visitor.leave();
+    if (visitor.misdeeds.length > 0) throw new Error(visitor.misdeeds.join("\n"));
+  });
+
+  test("takes a person from a number of the country to a receipt, past a wrong code", async () => {
+    await page.locator("#country").selectOption("NL");
+    await page.locator("#phone").fill("06 12345678");
+    await page.locator("#phone").press("Enter");
+    await page.locator("#step-code").waitFor();
+    const code = codeOf("+31612345678");
+    expect(await page.locator("#boxes > span").count()).toBe(6);
+    expect(await focused(page)).toBe("#code");
+    await page.keyboard.type(wrongCode(code));
+    await expectError("code", "That is not the code. 4 attempts left.");
+    await page.keyboard.type(code);
+    await expectProven();
+    expect(await focused(page)).toBe("This number is proven");
+    const [sent, refused, verified, ...more] = await told();
+    expect([sent, refused, more]).toEqual([
+      { type: "sent", detail: { requestId: expect.stringMatching(/^[\w-]{22}$/) as string, codeLength: 6 } },
+      { type: "refused", detail: { reason: "CODE_MISMATCH", attemptsRemaining: 4 } },
+      [],
+    ]);
+    expect(verified?.detail).toEqual({
+      receipt: expect.stringMatching(/^[\w-]+\.[\w-]+\.[\w-]+$/) as string,
+      requestId: sent?.detail["requestId"],
+      phone: "+31•••••••78",
+    });
+    expect(await kept()).toBe("{}");
+    await page.locator("#announcer", { hasText: "The code was right" }).waitFor({ state: "attached" });
+    expect(await visitor.announced()).toEqual([
+      "Code sent. Enter its 6 digits.",
+      "That is not the code. 4 attempts left.",
+      "The code was right. This number is proven.",
+    ]);
+  });
+
+  test("a number with its country code shows its country", async () => {
+    expect(await page.locator("#country").inputValue()).toBe("GB");
+    await page.locator("#phone").fill("+351 912");
+    expect(await page.locator("#country").inputValue()).toBe("PT");
+    await page.locator("#phone").fill("+44 7");
+    await page.locator("#country").selectOption("JE");
+    await page.locator("#phone").fill("+44 77");
+    expect(await page.locator("#country").inputValue()).toBe("JE");
+  });
+
+  test("a reload keeps the pending request, and nothing of the phone is kept", async () => {
+    const phone = newPhone();
+    const code = await sendTo(phone);
+    const stored = await kept();
+    expect(stored).toMatch(/^\{"otp-form [^"]*":"[\w-]{22} 6"\}$/);
+    expect(stored).not.toContain(phone.slice(-4));
+    await page.reload();
+    await page.locator("#code-phone", { hasText: `${phone.slice(0, 3)}•••••••${phone.slice(-2)}` }).waitFor();
+    expect(await page.locator("#waits").innerText()).toMatch(/^Send again in 0:30\s+Expires in (10:00|9:\d\d)/);
+    // Nobody is sent to a form that they did not ask for.
+    expect(await page.evaluate(() => document.activeElement?.tagName)).toBe("BODY");
+    expect(await told()).toEqual([]);
+    await page.locator("#code").fill(code);
+    await expectProven();
+    expect((await told()).map(({ type }) => type)).toEqual(["verified"]);
+    await page.reload();
+    await page.locator("#step-phone").waitFor();
+  });
+
+  test("a reload while the server is away keeps it too", async () => {
+    const code = await sendTo(newPhone());
+    await page.route("**/GetOtp", (route) => route.abort());
+    const asked = page.waitForEvent("requestfailed");
+    await page.reload();
+    await asked;
+    expect(await page.locator("#step-code").innerText()).toContain("We sent 6 digits.");
+    await page.locator("#code").fill(code);
+    await expectProven();
+  });
+
+  test("what leaves the page, or is taken out of it, cancels nothing; another number and reset() do", async () => {
+    const canceled: string[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/v1/otp/cancel")) canceled.push(request.postData() ?? "");
+    });
+    await sendTo(newPhone());
+    await page.evaluate(() => {
+      const one = document.querySelector("otp-form") as HTMLElement;
+      one.remove();
+      document.body.append(one);
+    });
+    await page.locator("#code-phone").waitFor();
+    expect(canceled).toEqual([]);
+    const [first] = await told();
+    const answered = page.waitForResponse(/\/v1\/otp\/cancel$/);
+    await page.getByRole("button", { name: "Change number" }).press("Enter");
+    expect(await (await answered).json()).toMatchObject({ state: "STATE_CANCELED" });
+    expect(await focused(page)).toBe("#phone");
+    expect(await kept()).toBe("{}");
+
+    await sendTo(newPhone());
+    const again = page.waitForResponse(/\/v1\/otp\/cancel$/);
+    await page.evaluate(() => (document.querySelector("otp-form") as HTMLElement & { reset(): void }).reset());
+    expect(await (await again).json()).toMatchObject({ state: "STATE_CANCELED" });
+    await page.locator("#step-phone").waitFor();
+    expect([await page.locator("#phone").inputValue(), await kept(), canceled.length]).toEqual(["", "{}", 2]);
+    expect(canceled[0]).toContain(String(first?.detail["requestId"]));
+  });
+
+  test("says that a code has expired, and sends a new one", async () => {
+    await sendTo(newPhone());
+    await page.clock.fastForward(601_000);
+    await expectError("code", "This code has expired. Send a new one.");
+    expect((await told()).map(({ type }) => type)).toEqual(["sent", "expired"]);
+    expect(await focused(page)).toBe("Send a new code");
+    await page.keyboard.press("Enter");
+    await page.locator("#code:focus").waitFor();
+    expect((await told()).map(({ type }) => type)).toEqual(["sent", "expired", "sent"]);
+  });
+
+  test("sends again, and calls instead where that is on", async () => {
+    await open(form('channels="sms voice"'));
+    const phone = newPhone();
+    const code = await sendTo(phone);
+    await page.locator("#resend-due", { hasText: "in 0:30" }).waitFor();
+    const ways = page.getByRole("button", { name: /Send again|Call me instead|WhatsApp/ });
+    expect(await ways.allTextContents()).toEqual(["Send again", "Call me instead"]);
+    world.system.advance(30_000);
+    await page.clock.runFor(31_000);
+    await page.getByRole("button", { name: "Call me instead" }).press("Enter");
+    await page.locator("#resends-left", { hasText: "1 left" }).waitFor();
+    expect(callers.received.findLast(({ to }) => to === phone)?.code).toBe(code);
+    expect(await focused(page)).toBe("#code");
+    await page.keyboard.type(code);
+    await expectProven();
+  });
+
+  test("what its page names is what is asked for, and what is verified", async () => {
+    const phone = newPhone();
+    await open(form(`phone="${phone}" purpose="pay" locale="nl-BE"`));
+    expect(await page.locator("#phone").isVisible()).toBe(false);
+    expect(await page.locator("#given").textContent()).toBe(`De code gaat naar ${phone}.`);
+    expect(await page.locator("#step-phone").getAttribute("lang")).toBe("nl");
+    const sending = page.waitForRequest(/\/v1\/otp\/send$/);
+    await page.getByRole("button", { name: "Code versturen" }).press("Enter");
+    expect((await sending).postDataJSON()).toEqual({
+      phone,
+      purpose: "pay",
+      locale: "nl-BE",
+      web_origin: shop.origin,
+    });
+    await page.locator("#step-code").waitFor();
+    expect(world.network.received.findLast(({ to }) => to === phone)?.text).toContain("is je verificatiecode");
+    expect(await page.getByRole("button", { name: "Ander nummer" }).isVisible()).toBe(false);
+    await page.locator("#code").fill(codeOf(phone));
+    await page.getByRole("heading", { name: "Dit nummer is bevestigd" }).waitFor();
+  });
+
+  test("the request of another number than the page's is not shown to whoever comes next", async () => {
+    await open(form(`phone="+31612345678"`));
+    await page.getByRole("button", { name: "Send code" }).press("Enter");
+    await page.locator("#step-code").waitFor();
+    await page.evaluate(() => document.querySelector("otp-form")?.setAttribute("phone", "+31612345699"));
+    const looked = page.waitForResponse(/GetOtp$/);
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    await looked;
+    await page.locator("#given", { hasText: "+31612345699" }).waitFor();
+    expect([await page.locator("#step-code").isVisible(), await kept()]).toEqual([false, "{}"]);
+  });
+
+  test("a code that the browser reads from the SMS is taken, and reading ends with it", async () => {
+    await open(form(), {
+      before: () => {
+        const sms = Promise.withResolvers<{ code: string }>();
+        const asked: CredentialRequestOptions[] = [];
+        Object.assign(globalThis, { OTPCredential: true, sms, asked, told: [] });
+        navigator.credentials.get = (options) => {
+          asked.push(options ?? {});
+          return sms.promise as never;
+        };
+      },
+    });
+    const phone = newPhone();
+    const code = await sendTo(phone);
+    expect(world.network.received.findLast(({ to }) => to === phone)?.text).toContain(`@localhost #${code}`);
+    type Kept = { sms: PromiseWithResolvers<{ code: string }>; asked: CredentialRequestOptions[] };
+    await page.evaluate((read) => (globalThis as unknown as Kept).sms.resolve({ code: read }), code);
+    await expectProven();
+    const asked = await page.evaluate(() =>
+      (globalThis as unknown as Kept).asked.map((options) => [
+        (options as { otp?: unknown }).otp,
+        options.signal?.aborted,
+      ]),
+    );
+    expect(asked).toEqual([[{ transport: ["sms"] }, true]]);
+  });
+
+  test("the token of a bot check goes with the send, and without one nothing is sent", async () => {
+    const widget = '<div slot="bot-check"><input type="hidden" name="cf-turnstile-response" value="" /></div>';
+    await open(`<otp-form server="${world.url}" key="${key}">${widget}</otp-form>`);
+    const asked: unknown[] = [];
+    page.on("request", (request) => {
+      if (request.url().endsWith("/v1/otp/send") && request.method() === "POST") asked.push(request.postDataJSON());
+    });
+    await page.locator("#phone").fill(newPhone());
+    await page.locator("#phone").press("Enter");
+    await expectError("phone", "The bot check is not passed. Complete it, and try again.");
+    expect(asked).toEqual([]);
+    await page.locator("[name=cf-turnstile-response]").evaluate((input: HTMLInputElement) => (input.value = "token"));
+    await page.locator("#phone").press("Enter");
+    await page.locator("#step-code").waitFor();
+    expect(asked).toEqual([expect.objectContaining({ challenge_token: "token" })]);
+    // A new code needs a new token, which is asked for beside the number.
+    await page.clock.fastForward(601_000);
+    await page.getByRole("button", { name: "Send a new code" }).press("Enter");
+    expect(await focused(page)).toBe("#phone");
+  });
+
+  test("the page has its own words, looks and end", async () => {
+    const words = '<span slot="send">Text me</span><p slot="done" id="thanks">Thank you</p>';
+    await open(`<otp-form server="${world.url}" api-key="${key}">${words}</otp-form>`);
+    const send = page.getByRole("button", { name: "Text me" });
+    const background = () => send.evaluate((one) => getComputedStyle(one).backgroundColor);
+    expect(await background()).toBe("rgb(11, 92, 173)");
+    await page.evaluate(() =>
+      document.querySelector<HTMLElement>("otp-form")?.style.setProperty("--otp-accent", "rgb(1, 2, 3)"),
+    );
+    expect(await background()).toBe("rgb(1, 2, 3)");
+    const code = await sendTo(newPhone());
+    expect(await page.locator("#thanks").isVisible()).toBe(false);
+    await page.locator("#code").fill(code);
+    await page.locator("#thanks").waitFor();
+  });
+
+  describe("strange words are text", () => {
+    const strange = `"><img src=x onerror="throw Error('run')"><script>throw Error('run')</script>$&{n}`;
+    const attribute = strange.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
+
+    test("from attributes", async () => {
+      const names = ["phone", "locale", "purpose", "channels", "id"];
+      await open(form(names.map((name) => `${name}="${attribute}"`).join(" ")));
+      expect(await page.locator("#given").textContent()).toBe(`The code goes to ${strange}.`);
+      await page.getByRole("button", { name: "Send code" }).press("Enter");
+      await expectError("phone", /\.$/);
+      expect(await page.locator("img, otp-form script").count()).toBe(0);
+    });
+
+    test("from the server", async () => {
+      const said = {
+        request_id: strange,
+        state: "STATE_PENDING",
+        phone: strange,
+        code_length: strange,
+        expires_in_seconds: strange,
+        resend_in_seconds: strange,
+        resends_remaining: strange,
+        receipt: strange,
+      };
+      const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "*, authorization" };
+      await page.route(/\/v1\/otp\/send$/, (route) =>
+        route.fulfill({ json: { ...said, expires_in_seconds: 600 }, headers }),
+      );
+      await page.route(/GetOtp$/, (route) => route.fulfill({ json: { ...said, expires_in_seconds: 600 }, headers }));
+      await page.locator("#phone").fill("+14155552671");
+      await page.locator("#phone").press("Enter");
+      await page.locator("#step-code").waitFor();
+      const looked = page.waitForResponse(/GetOtp$/);
+      await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+      await looked;
+      await page.locator("#code-phone", { hasText: "onerror" }).waitFor();
+      expect(await page.locator("#code-phone").textContent()).toBe(strange);
+      const refusal = { reason: strange, message: strange, attempts_remaining: strange, retry_after_seconds: strange };
+      await page.route(/\/v1\/otp\/verify$/, (route) => route.fulfill({ status: 400, json: refusal, headers }));
+      await page.locator("#code").fill("123456");
+      await expectError("code", "That did not work, and the server did not say why. Try again in a moment.");
+      expect((await told()).at(-1)).toEqual({ type: "refused", detail: { reason: strange } });
+      expect(await page.locator("img, otp-form script").count()).toBe(0);
+    });
+
+    test.each(["null", "[]", '"text"', "<html>", ""])("also an answer that is %j", async (body) => {
+      const headers = { "access-control-allow-origin": "*" };
+      await page.route(/\/v1\/otp\/send$/, (route) => route.fulfill({ status: 502, body, headers }));
+      await page.locator("#phone").fill("+14155552671");
+      await page.locator("#phone").press("Enter");
+      await expectError("phone", "That did not work, and the server did not say why. Try again in a moment.");
+    });
+  });
+
+  test("a page in a sandbox has no storage, and the form works without", async () => {
+    await open(form(), {
+      before: () => {
+        Object.assign(globalThis, { told: [] });
+        Object.defineProperty(globalThis, "sessionStorage", {
+          get() {
+            throw new DOMException("denied", "SecurityError");
+          },
+        });
+      },
+    });
+    await page.locator("#code").waitFor({ state: "attached" });
+    const code = await sendTo(newPhone());
+    await page.keyboard.type(code);
+    await expectProven();
+  });
+
+  test("a key that is not for this page is refused in a sentence", async () => {
+    const { text } = await world.makeKey({ kind: "pub", scopes: ["send"], origins: ["https://other.example"] });
+    await open(`<otp-form server="${world.url}" key="${text}"></otp-form>`);
+    await page.locator("#phone").fill(newPhone());
+    await page.locator("#phone").press("Enter");
+    await expectError("phone", "This page may not do that.");
+    expect(await told()).toEqual([{ type: "refused", detail: { reason: "ORIGIN_NOT_ALLOWED" } }]);
+  });
+});
