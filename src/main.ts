@@ -63,7 +63,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
   const { tls } = config;
   const { system, telemetry, print } = dependencies;
   const onFault = (where: string) => (error: unknown) => telemetry.fault(where, error);
-  const tracing = createTracing(OtpService.typeName);
+  const tracing = createTracing(OtpService.typeName, process.env["OTEL_SEMCONV_STABILITY_OPT_IN"]);
   const providers = await createProviders(config, dependencies, tracing);
   let worker: Worker | undefined;
   const opened: { admin?: OpenedAdmin } = {};

@@ -12,7 +12,7 @@ export type CallOutcome = (typeof callOutcomes)[number];
 
 /** A call that is over. */
 export interface FinishedCall {
-  readonly refusal?: Pick<Refusal, "reason" | "isOurFault">;
+  readonly refusal?: Pick<Refusal, "reason" | "code" | "isOurFault">;
   readonly isCanceled?: boolean;
 }
 

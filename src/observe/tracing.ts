@@ -24,6 +24,7 @@ import {
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Provider } from "../delivery/provider.ts";
 import type { Store } from "../store/store.ts";
+import { codeOfRefusal } from "../otp/reason.ts";
 import { inTime, type System } from "../system.ts";
 import { callOutcomeOf, type FinishedCall } from "./outcome.ts";
 
@@ -76,8 +77,15 @@ const acts: ReadonlySet<PropertyKey> = new Set<keyof Store>([
   "settleMessage",
 ]);
 
-/** Looks once whether there is an SDK. `service` is the full name of the RPCs' service. */
-export function createTracing(service: string): Tracing {
+/** Of OTEL_SEMCONV_STABILITY_OPT_IN: the names from before the release candidate too, for whoever moves dashboards. */
+const oldNamesToo = "rpc/dup";
+
+/**
+ * Looks once whether there is an SDK. `service` is the full name of the RPCs' service, `optIn` what the environment has in
+ * OTEL_SEMCONV_STABILITY_OPT_IN, a comma list.
+ */
+export function createTracing(service: string, optIn = ""): Tracing {
+  const hasOldNames = optIn.split(",").some((name) => name.trim() === oldNamesToo);
   const tracer = trace.getTracer("otpd");
   // It would delegate to an SDK, and there is none.
   if (tracer instanceof ProxyTracer) return untraced;
@@ -88,19 +96,28 @@ export function createTracing(service: string): Tracing {
 
   return {
     call(call, headers, perform) {
+      const isGrpc = call.surface.startsWith("grpc");
+      const method = `${service}/${call.rpc}`;
       const attributes = {
-        "rpc.system": call.surface.startsWith("grpc") ? "grpc" : "connect_rpc",
-        "rpc.service": service,
-        "rpc.method": call.rpc,
+        "rpc.system.name": isGrpc ? "grpc" : "connectrpc",
+        "rpc.method": method,
+        ...(hasOldNames ? { "rpc.system": isGrpc ? "grpc" : "connect_rpc", "rpc.service": service } : {}),
         "otp.surface": call.surface,
         "otp.call_id": call.id,
       };
-      const start = { name: `${service}/${call.rpc}`, kind: SpanKind.SERVER, attributes, parent: parentOf(headers) };
+      const start = { name: method, kind: SpanKind.SERVER, attributes, parent: parentOf(headers) };
       return within(start, perform, (span) => {
-        const reason = call.refusal?.reason;
-        if (reason === undefined) return;
-        span.setAttribute("otp.reason", reason);
-        if (callOutcomeOf(call) === "failed") span.setStatus({ code: SpanStatusCode.ERROR, message: reason });
+        const { refusal } = call;
+        if (refusal === undefined) {
+          if (isGrpc) span.setAttribute("rpc.response.status_code", "OK");
+          return;
+        }
+        // As each of them spells it. Connect has a code for errors alone.
+        const status = isGrpc ? codeOfRefusal(refusal) : codeOfRefusal(refusal).toLowerCase();
+        span.setAttributes({ "rpc.response.status_code": status, "otp.reason": refusal.reason });
+        if (callOutcomeOf(call) !== "failed") return;
+        span.setAttribute("error.type", status);
+        span.setStatus({ code: SpanStatusCode.ERROR, message: refusal.reason });
       });
     },
     store: (store, kind) =>

@@ -146,7 +146,7 @@ export function codeOf(reason: Reason): StatusCode {
 }
 
 /** The gRPC code of a refusal: its own, or its reason's. */
-export function codeOfRefusal({ code, reason }: Refusal): StatusCode {
+export function codeOfRefusal({ code, reason }: Pick<Refusal, "code" | "reason">): StatusCode {
   return code ?? codeOf(reason);
 }
 

@@ -89,11 +89,13 @@ describe.each([
       ]);
       expect(rpc.spanContext().traceState?.get("shop")).toBe("1");
       expect(rpc.attributes).toMatchObject({
-        "rpc.service": service,
-        "rpc.method": "SendOtp",
-        "rpc.system": surface.name.startsWith("gRPC") ? "grpc" : "connect_rpc",
+        "rpc.method": `${service}/SendOtp`,
+        "rpc.system.name": surface.name.startsWith("gRPC") ? "grpc" : "connectrpc",
         "otp.call_id": expect.stringMatching(/^[\w-]{12}$/) as string,
       });
+      expect(rpc.attributes["rpc.response.status_code"]).toBe(surface.name.startsWith("gRPC") ? "OK" : undefined);
+      const names = Object.keys(rpc.attributes).filter((name) => name.startsWith("rpc."));
+      expect(names.filter((name) => /^rpc\.(system|service)$/.test(name))).toEqual([]);
       expect(rpc.status.code).toBe(SpanStatusCode.UNSET);
       for (const name of ["store openVerification", "provider test", "store settleMessage"]) {
         const [span, ...others] = named(name) as [ReadableSpan, ...ReadableSpan[]];
@@ -118,6 +120,22 @@ describe.each([
     },
   );
 
+  test.each(surfaces)("a refusal over $name has the code that its protocol has for it", async (surface) => {
+    const spelt = (code: string) => (surface.name.startsWith("gRPC") ? code : code.toLowerCase());
+    await call("VerifyOtp", { request_id: "A".repeat(22), code: "123456" }, {}, surface);
+    world.network.script.push({ kind: "refused", cause: "content", detail: "x" });
+    await call("SendOtp", { phone: "+31612345678" }, {}, surface);
+    expect(
+      ["VerifyOtp", "SendOtp"].map((rpc) => {
+        const attributes = rpcSpans(rpc)[0]?.attributes ?? {};
+        return [attributes["rpc.response.status_code"], attributes["error.type"]];
+      }),
+    ).toEqual([
+      [spelt("NOT_FOUND"), undefined],
+      [spelt("UNAVAILABLE"), spelt("UNAVAILABLE")],
+    ]);
+  });
+
   test("a refusal is told, and is an error where it was our fault", async () => {
     await call("VerifyOtp", { request_id: "A".repeat(22), code: "123456" });
     world.network.script.push({ kind: "refused", cause: "content", detail: "+31612345678" });
@@ -133,6 +151,28 @@ describe.each([
       ["DELIVERY_FAILED", { code: SpanStatusCode.ERROR, message: "DELIVERY_FAILED" }],
       ["API_KEY_INVALID", { code: SpanStatusCode.UNSET }],
     ]);
+  });
+});
+
+describe.each([
+  ["rpc/dup", ["rpc.service", "rpc.system"]],
+  ["http/dup, rpc/dup,rpc", ["rpc.service", "rpc.system"]],
+  ["rpc", []],
+  ["http/dup,database", []],
+])("with OTEL_SEMCONV_STABILITY_OPT_IN=%s", (optIn, old) => {
+  beforeAll(async () => {
+    process.env["OTEL_SEMCONV_STABILITY_OPT_IN"] = optIn;
+    await startTraced();
+  });
+  afterAll(async () => {
+    delete process.env["OTEL_SEMCONV_STABILITY_OPT_IN"];
+    await end();
+  });
+
+  test("a span has the names of the release candidate, and the old ones only if they are asked for", async () => {
+    await call("GetOtp", { request_id: "A".repeat(22) });
+    const names = Object.keys(rpcSpans("GetOtp")[0]?.attributes ?? {}).filter((name) => name.startsWith("rpc."));
+    expect(names.toSorted()).toEqual(["rpc.method", "rpc.response.status_code", ...old, "rpc.system.name"]);
   });
 });
 
