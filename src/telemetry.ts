@@ -47,6 +47,8 @@ export interface Telemetry {
   fault(where: string, error: unknown, callId?: string): void;
   /** The pumping guard blocked a prefix, or would have if it were not to observe only. */
   tripped(trip: { readonly tenant: string; readonly prefix: string; readonly decision: PrefixDecision }): void;
+  /** A prefix had no room for a send before its codes are typed: it was refused, or would be if the guard enforced. */
+  prefixLimited(of: { readonly tenant: string; readonly prefix: string; readonly decision: PrefixDecision }): void;
   /** The machine's clock was set, by so many milliseconds. */
   clockJump(jumpMs: number): void;
   /** A stage of the service's life, such as "listening". */
@@ -111,6 +113,12 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
       log.warn(
         { tenant, prefix, ended, matured: ended, verified, until, enforced },
         "few of a prefix's codes are typed, as when somebody pumps messages: otpd destinations explain tells more",
+      );
+    },
+    prefixLimited({ tenant, prefix, decision: { ended, verified, enforced } }) {
+      log.warn(
+        { tenant, prefix, ended, verified, enforced },
+        "more is sent to a prefix than it takes before its codes are typed: otpd destinations explain tells more",
       );
     },
     clockJump(jumpMs) {

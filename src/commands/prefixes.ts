@@ -141,6 +141,7 @@ const words: Record<DecisionKind, string> = {
   "tripped-again": "no probe was verified, blocked again",
   closed: "a probe was verified, open again",
   unblocked: "unblocked by an operator",
+  limited: "too many sends before codes were typed",
 };
 
 function describe(report: PrefixReport, mode: GuardMode): string {

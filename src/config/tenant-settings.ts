@@ -145,11 +145,13 @@ export function originsOf(record: Pick<TenantRecord, "settings">): ReadonlySet<s
   return parsed.success && parsed.output !== undefined ? new Set(parsed.output) : undefined;
 }
 
-/** A record's settings with a mode of the guard, or without one of its own, and the mode that holds then. Pure. */
+/** A record's settings with a mode of the guard, or without one of its own, and the modes that hold before and then. Pure. */
 export function withGuard(settings: string, mode: GuardMode | undefined, operator: Operator) {
-  const { fraud_guard: _, ...others } = settingsOf({ settings }).settings;
+  const { fraud_guard: own, ...others } = settingsOf({ settings }).settings;
+  const before = v.safeParse(shapes.entries.fraud_guard, own);
   const changed = recordedSettings(mode === undefined ? others : { ...others, fraud_guard: mode });
-  return { settings: changed, mode: mode ?? operator.policy.fraudGuard };
+  const { fraudGuard } = operator.policy;
+  return { settings: changed, before: (before.success && before.output) || fraudGuard, mode: mode ?? fraudGuard };
 }
 
 /** Settings as a record stores them. Pure. */

@@ -136,9 +136,14 @@ export async function openWatchedStore(
       onLockWait: (waitMs) =>
         telemetry.warning(`another server holds the database: it is waited for, up to ${waitMs / 1000} s`),
       onPrefix: (changed) => {
+        const { kind, enforced } = changed.decision;
+        if (kind === "limited") {
+          telemetry.prefixLimited(changed);
+          metrics?.prefixLimited(enforced);
+        }
         if (!isTrip(changed.decision)) return;
         telemetry.tripped(changed);
-        metrics?.tripped(changed.decision.enforced);
+        metrics?.tripped(enforced);
       },
       meter: {
         begin: stopwatchMs,

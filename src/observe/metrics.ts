@@ -17,6 +17,7 @@ import { isSandbox } from "../otp/sandbox.ts";
 import type { Verification } from "../otp/verification.ts";
 import { outboxCountMax, type Job, type Store } from "../store/store.ts";
 import { inTime, type Instant, type System } from "../system.ts";
+import { attackMetrics, type AttackMetrics } from "./attack-metrics.ts";
 import { createConversions } from "./conversions.ts";
 import { callOutcomeOf, callOutcomes, isOurs, type FinishedCall } from "./outcome.ts";
 import { counters, histograms } from "./series.ts";
@@ -41,7 +42,7 @@ export interface MetricsOptions {
   readonly rpcs: readonly string[];
 }
 
-export interface Metrics {
+export interface Metrics extends AttackMetrics {
   call(call: FinishedCall & { readonly rpc: string }, durationMs: number): void;
   /** A request was refused before it became a call. */
   turnedAway(reason: Reason, rpc?: string): void;
@@ -60,10 +61,6 @@ export interface Metrics {
   eventTried(result: TryOutcome): void;
   /** So many events will be posted no more, and were not taken. */
   eventsDropped(count: number): void;
-  /** The pumping guard blocked a prefix, or would have were it not to observe only. */
-  tripped(isEnforced: boolean): void;
-  /** At so many tenants somebody seems to guess codes. */
-  guessed(tenants: number): void;
   /** Everything as Prometheus reads it, and its media type. */
   render(): Promise<{ readonly type: string; readonly body: string }>;
 }
@@ -295,24 +292,6 @@ function storeMetrics(registry: Registry): Pick<Metrics, "batch"> {
       batchSeconds().observe(durationMs / 1_000);
       if (!isDurable) batchFailures().add();
     },
-  };
-}
-
-function attackMetrics(registry: Registry): Pick<Metrics, "tripped" | "guessed"> {
-  const trips = counters(registry, {
-    name: "otp_prefix_trips_total",
-    help: "Prefixes that the pumping guard blocked (enforced: yes), or would have while it observes (no).",
-    labels: ["enforced"],
-  });
-  for (const enforced of ["yes", "no"]) trips(enforced);
-  const guessedAt = new Gauge({
-    name: "otp_guessed_tenants",
-    help: "Tenants at which so many codes are wrong that somebody seems to guess: nearly all of them, or three times what is usual.",
-    registers: [registry],
-  });
-  return {
-    tripped: (isEnforced) => trips(isEnforced ? "yes" : "no").add(),
-    guessed: (tenants) => guessedAt.set(tenants),
   };
 }
 

@@ -1,5 +1,5 @@
 /**
- * The types of events that a tenant's systems may ask for.
+ * The types of events that a tenant's systems may ask for. Stored by position: append only.
  */
 
 export const eventTypes = [
@@ -14,5 +14,6 @@ export const eventTypes = [
   "verification.failed",
   "fraud.tripped",
   "spend.warning",
+  "fraud.limited",
 ] as const;
 export type EventType = (typeof eventTypes)[number];

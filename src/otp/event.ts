@@ -10,7 +10,7 @@ import type { Message } from "./message.ts";
 import { maskPhone, type E164 } from "./phone-number.ts";
 import { dayMs } from "./policy.ts";
 import { moneyText } from "./prices.ts";
-import type { PrefixDecision } from "./pumping-guard.ts";
+import { isTrip, type PrefixDecision } from "./pumping-guard.ts";
 import { isSandbox, realTenantOf } from "./sandbox.ts";
 import { terminalReason } from "./state.ts";
 import { channelsUsed, type Verification } from "./verification.ts";
@@ -108,13 +108,15 @@ export function eventsOf(writes: Writes, loaded: Loaded): OwedEvent[] {
   return verificationEvents(loaded.verification, after, changed, loaded.now);
 }
 
-/** The event of a tripped prefix. Pure. */
-export function fraudEvent(tenant: string, prefix: string, decision: PrefixDecision): OwedEvent {
-  const { atMs, ended, verified, untilMs, enforced } = decision;
+/** The event of a decision about a prefix that it is refused, or would be; undefined for any other. Pure. */
+export function fraudEvent(tenant: string, prefix: string, decision: PrefixDecision): OwedEvent | undefined {
+  const { kind, atMs, ended, verified, untilMs, enforced } = decision;
+  if (kind !== "limited" && !isTrip(decision)) return undefined;
+  const type = kind === "limited" ? "fraud.limited" : "fraud.tripped";
   return {
-    id: eventId("fraud.tripped", tenant, prefix, `${atMs}`),
+    id: eventId(type, tenant, prefix, `${atMs}`),
     tenant,
-    type: "fraud.tripped",
+    type,
     createMs: atMs,
     facts: { tenant, prefix, sends: ended, verified, enforced, until_time: timeOf(untilMs) },
     phone: null,

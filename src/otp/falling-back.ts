@@ -63,7 +63,7 @@ function owedNext(
   { policy, priceOf }: FallbackTerms,
 ): Decided<Owed | undefined> {
   const { now, verification } = view;
-  const judgment = isJudged(view) ? judgeResend(view.prefix, now) : undefined;
+  const judgment = isJudged(view) ? judgeResend(view.prefix, now, policy.fraudGuard) : undefined;
   const stopped = prefixRefused(judgment, policy);
   if (stopped !== undefined) return dropped(view, stopped.writes);
   const before = givenUpFor(view, policy);

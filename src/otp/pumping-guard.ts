@@ -76,7 +76,8 @@ export interface PrefixRecord {
   readonly refusedLastMs: Instant;
 }
 
-export type DecisionKind = "passed" | "tripped" | "half-opened" | "tripped-again" | "closed" | "unblocked";
+/** `limited` is the first send that an open prefix has no room for since the decision before, a half-opening apart. */
+export type DecisionKind = "passed" | "tripped" | "half-opened" | "tripped-again" | "closed" | "unblocked" | "limited";
 
 /** A decision about a prefix, with the numbers it used. */
 export interface PrefixDecision {
@@ -95,6 +96,11 @@ export interface PrefixDecision {
 /** True for a decision that blocks the prefix. Pure. */
 export function isTrip({ kind }: PrefixDecision): boolean {
   return kind === "tripped" || kind === "tripped-again";
+}
+
+/** True for one that ends the count of what is refused, so that the next decision's count has nothing of it. Pure. */
+export function endsCount({ kind }: PrefixDecision): boolean {
+  return kind !== "half-opened" && kind !== "limited";
 }
 
 /** The new form of a prefix's record, and the decisions that made it so. */
@@ -141,7 +147,7 @@ export function isPrefixForgettable(record: PrefixRecord, now: Instant): boolean
 export function judgeSend(loaded: PrefixRecord, now: Instant, mode: GuardMode): Judgment {
   const record = recall(loaded, now);
   if (record.phase === "open") {
-    const paid = pay(record, now);
+    const paid = pay(record, now, mode);
     if ("kind" in paid) return paid;
     const isOfBlock = record.sent < blockSends;
     const next = isOfBlock ? { ...paid, sent: record.sent + 1 } : { ...paid, beyondSent: record.beyondSent + 1 };
@@ -157,10 +163,10 @@ export function judgeSend(loaded: PrefixRecord, now: Instant, mode: GuardMode): 
 }
 
 /** Judges a resend, which costs what a send does and is of no block; none is a probe. Pure. */
-export function judgeResend(loaded: PrefixRecord, now: Instant): Judgment {
+export function judgeResend(loaded: PrefixRecord, now: Instant, mode: GuardMode): Judgment {
   const record = recall(loaded, now);
   if (record.phase !== "open") return { kind: "blocked", change: changed(refusing(record, now)) };
-  const paid = pay(record, now);
+  const paid = pay(record, now, mode);
   if ("kind" in paid) return paid;
   return { kind: "admitted", tally: "none", change: changed({ ...paid, beyondSent: record.beyondSent + 1 }) };
 }
@@ -228,9 +234,16 @@ export function recall(record: PrefixRecord, now: Instant): PrefixRecord {
 }
 
 /** Takes a message's price from an open prefix, or says how long it has to wait. */
-function pay(record: PrefixRecord, now: Instant): PrefixRecord | Extract<Judgment, { kind: "limited" }> {
-  const limited = (retryAfterMs: number, tatMs: Instant) =>
-    ({ kind: "limited", retryAfterMs, change: changed(refusing({ ...record, tatMs }, now)) }) as const;
+function pay(
+  record: PrefixRecord,
+  now: Instant,
+  mode: GuardMode,
+): PrefixRecord | Extract<Judgment, { kind: "limited" }> {
+  const limited = (retryAfterMs: number, tatMs: Instant) => {
+    const next = refusing({ ...record, tatMs }, now);
+    const told = record.refused === 0 ? [decide("limited", next, now, mode)] : [];
+    return { kind: "limited", retryAfterMs, change: changed(next, ...told) } as const;
+  };
   if (record.sent + record.beyondSent >= allowance(record.verified + record.beyondVerified)) {
     return limited(record.lastMs + endsWithinMs - now, record.tatMs);
   }

@@ -50,7 +50,7 @@ export function decideResend(
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
   if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });
-  const judgment = isJudged(view) ? judgeResend(view.prefix, now) : undefined;
+  const judgment = isJudged(view) ? judgeResend(view.prefix, now, policy.fraudGuard) : undefined;
   const stopped = prefixRefused(judgment, policy);
   if (stopped !== undefined) return stopped;
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });

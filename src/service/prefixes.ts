@@ -5,8 +5,15 @@
 import { noteOf, type Author } from "../otp/audit.ts";
 import { isPrefix, type Destination } from "../otp/destination.ts";
 import { parsePhoneNumber } from "../otp/phone-number.ts";
-import { recall, unblock, type GuardMode, type PrefixDecision, type PrefixRecord } from "../otp/pumping-guard.ts";
-import type { PrefixName, Store } from "../store/store.ts";
+import {
+  endsCount,
+  recall,
+  unblock,
+  type GuardMode,
+  type PrefixDecision,
+  type PrefixRecord,
+} from "../otp/pumping-guard.ts";
+import type { PrefixName, Store, SuspectKey } from "../store/store.ts";
 import { removeDestination, type ListAuthor } from "./destinations.ts";
 import { prefixName } from "./phone-refs.ts";
 import type { Money } from "./statistics.ts";
@@ -28,14 +35,31 @@ export async function explainPrefix(store: Store, name: PrefixName): Promise<Pre
   return { ...name, record, decisions: view.decisions, isDue: record.phase === "tripped" && now >= record.untilMs };
 }
 
-/**
- * What enforcing would have saved at a prefix, or has, as far as it is kept. `each` is what one message costs. A half-opening
- * does not end the count of what is refused, so it tells of nothing that the next decision does not. Pure.
- */
+/** What enforcing would have saved at a prefix, or has, as far as it is kept. `each` is what one message costs. Pure. */
 export function savedBy({ record, decisions }: PrefixReport, each: Money | undefined) {
-  const closing = decisions.filter(({ kind }) => kind !== "half-opened");
+  const closing = decisions.filter(endsCount);
   const messages = closing.reduce((sum, { refused }) => sum + refused, record.refused);
   return { messages, cost: each && { ...each, micros: each.micros * messages } };
+}
+
+export interface Suspects {
+  readonly reports: readonly PrefixReport[];
+  /** Where the next page begins; undefined at the end. */
+  readonly next: SuspectKey | undefined;
+}
+
+/** Finds a page of prefixes that are refused, would be or were, those of the latest decisions first. */
+export async function findSuspects(store: Store, query: Parameters<Store["findSuspects"]>[0]): Promise<Suspects> {
+  const { max } = query;
+  const found = await store.findSuspects({ ...query, max: max + 1 });
+  const reports: PrefixReport[] = [];
+  for (const { tenant, prefix } of found.slice(0, max)) {
+    const report = await explainPrefix(store, { tenant, prefix });
+    if (report !== undefined) reports.push(report);
+    // What waits for the event loop goes first.
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  return { reports, next: found.length > max ? found[max - 1] : undefined };
 }
 
 /** A number or a prefix that an operator names: its canonical text, and the prefix that the guard judges it by. */
@@ -97,26 +121,40 @@ export async function liftBlock(store: Store, named: Named, mode: GuardMode, aut
   return { entryRemoved, guardLifted: await unblockPrefix(store, name, mode, author.by) };
 }
 
-/** A tenant's settings with its guard's mode, or without one of its own, and the mode that holds then. Pure. */
+/** A tenant's settings with its guard's mode, or without one of its own, and the modes that hold before and then. Pure. */
 export type WithGuard = (
   settings: string,
   mode: GuardMode | undefined,
-) => { readonly settings: string; readonly mode: GuardMode };
+) => { readonly settings: string; readonly before: GuardMode; readonly mode: GuardMode };
 
-/** Sets a tenant's own mode, or leaves it to the operator's; undefined if there is no such tenant. */
+export interface GuardChange {
+  readonly tenant: string;
+  /** Undefined to leave it to the operator. */
+  readonly mode: GuardMode | undefined;
+  /** Whether an author may change one mode into another. */
+  readonly may: (before: GuardMode, after: GuardMode) => boolean;
+}
+
+export type GuardSet =
+  | { readonly kind: "set"; readonly mode: GuardMode }
+  | { readonly kind: "no tenant" | "not allowed" };
+
+/** Sets a tenant's own mode, or leaves it to the operator's. Writes nothing where nothing changes. */
 export function setGuard(
   { registry }: Pick<Store, "registry">,
-  { tenant: id, mode }: { readonly tenant: string; readonly mode: GuardMode | undefined },
+  { tenant: id, mode, may }: GuardChange,
   withGuard: WithGuard,
   by: Author,
-): Promise<GuardMode | undefined> {
-  return registry.changeTenant(
+): Promise<GuardSet> {
+  return registry.changeTenant<GuardSet>(
     id,
     ({ tenant }) => {
-      if (tenant === undefined) return { result: undefined };
+      if (tenant === undefined) return { result: { kind: "no tenant" } };
       const changed = withGuard(tenant.settings, mode);
+      if (!may(changed.before, changed.mode)) return { result: { kind: "not allowed" } };
+      const result: GuardSet = { kind: "set", mode: changed.mode };
       const keep = { settings: changed.settings, disableMs: tenant.disableMs };
-      return changed.settings === tenant.settings ? { result: changed.mode } : { keep, result: changed.mode };
+      return changed.settings === tenant.settings ? { result } : { keep, result };
     },
     noteOf(by, "guard.set"),
   );

@@ -3,7 +3,7 @@
  */
 import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
 import { dayOf } from "../otp/policy.ts";
-import { isTrip, recordOutcome, type PrefixChange } from "../otp/pumping-guard.ts";
+import { recordOutcome, type PrefixChange } from "../otp/pumping-guard.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Decided, Writes } from "../otp/writes.ts";
 import { putPhone } from "./phone-rows.ts";
@@ -50,11 +50,12 @@ export function putDays(unit: UnitOfWork, tenant: string, writes: Pick<Writes, "
   for (const warning of writes.warned ?? []) unit.owe(spendEvent(tenant, dayOf(unit.now), warning, unit.now));
 }
 
-/** Writes a change to a prefix, and the event of a trip. */
+/** Writes a change to a prefix, and the events of its decisions. */
 export function changePrefix(unit: UnitOfWork, name: PrefixName, change: PrefixChange): void {
   unit.putPrefix(name, change);
   for (const decision of change.decisions) {
-    if (isTrip(decision)) unit.owe(fraudEvent(name.tenant, name.prefix, decision));
+    const event = fraudEvent(name.tenant, name.prefix, decision);
+    if (event !== undefined) unit.owe(event);
   }
 }
 

@@ -93,6 +93,12 @@ export interface PrefixName {
   readonly prefix: string;
 }
 
+/** A prefix in the order of suspects. */
+export interface SuspectKey extends PrefixName {
+  /** When the guard decided about it last. */
+  readonly latestMs: Instant;
+}
+
 /** Where a phone's prefix is kept. */
 export interface PrefixRef {
   /**
@@ -242,6 +248,17 @@ export interface Store {
 
   /** Reads what is known of a prefix, or undefined if that is nothing. */
   readPrefix(name: PrefixName): Promise<PrefixView | undefined>;
+
+  /**
+   * Finds prefixes that the guard has decided about, other than that a block passed: those of the latest such decision first,
+   * up to `max` after `after`. Reads beside the calls.
+   */
+  findSuspects(query: {
+    /** Undefined for all. */
+    readonly tenant: string | undefined;
+    readonly after: SuspectKey | undefined;
+    readonly max: number;
+  }): Promise<SuspectKey[]>;
 
   /**
    * Changes a prefix, as an operator does: `change` gets its record and the store's clock. False when it changes nothing;

@@ -254,9 +254,9 @@ describe("a tripped prefix", () => {
   test("takes no resend, half-open or not", () => {
     const prefix = new Prefix();
     prefix.block(0);
-    expect(judgeResend(prefix.record, prefix.now).kind).toBe("blocked");
+    expect(judgeResend(prefix.record, prefix.now, "enforce").kind).toBe("blocked");
     prefix.now = prefix.record.untilMs;
-    expect(judgeResend(prefix.record, prefix.now).kind).toBe("blocked");
+    expect(judgeResend(prefix.record, prefix.now, "enforce").kind).toBe("blocked");
   });
 });
 
@@ -275,11 +275,11 @@ describe("the limit of a prefix", () => {
     const prefix = new Prefix();
     prefix.send();
     for (let i = 0; i < 9; i++) {
-      const { kind, change } = judgeResend(prefix.record, prefix.now);
+      const { kind, change } = judgeResend(prefix.record, prefix.now, "enforce");
       expect(kind).toBe("admitted");
       prefix.record = change.record;
     }
-    expect(judgeResend(prefix.record, prefix.now)).toMatchObject({ kind: "limited", retryAfterMs: minute });
+    expect(judgeResend(prefix.record, prefix.now, "enforce")).toMatchObject({ kind: "limited", retryAfterMs: minute });
     expect(prefix.send()).toBe("limited");
     expect(prefix.record).toMatchObject({ sent: 1, beyondSent: 9 });
   });

@@ -5,6 +5,7 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
+import { parseExposition } from "../support/readers/exposition.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
@@ -170,6 +171,19 @@ describe("a prefix whose codes nobody types, under OTP_FRAUD_GUARD=observe", () 
     for (const sent of later.slice(0, 3)) await cancel(sent);
     expect(await decisions()).toEqual(["tripped", "half-opened", "tripped-again"]);
     expect(trips()).toHaveLength(2);
+  });
+
+  test("is told of when more is sent than it takes before codes are typed: once, by a line and a metric", async () => {
+    await start("observe");
+    for (let i = 0; i < 14; i++) expect((await send()).reason).toBeUndefined();
+    const told = world.observed.filter(({ event }) => event === "prefixLimited").map((observed) => observed.with[0]);
+    const decision = { kind: "limited", ended: 0, verified: 0, refused: 1, untilMs: null, enforced: false };
+    expect(told).toMatchObject([{ tenant: "default", prefix: "+3161234", decision }]);
+    expect(trips()).toEqual([]);
+    expect(await decisions()).toEqual(["limited"]);
+    const { value } = parseExposition(await (await fetch(`${world.url}/metrics`)).text());
+    expect(value("otp_prefix_limits_total", { enforced: "no" })).toBe(1);
+    expect(value("otp_prefix_limits_total", { enforced: "yes" })).toBe(0);
   });
 
   test("has what expired counted by the sweep of the running service", async () => {

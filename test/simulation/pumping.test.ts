@@ -82,8 +82,8 @@ describe("pumping in the simulation", () => {
       for (let seed = 1; seed <= 18; seed++) {
         for (const [kind, count] of await play(seed, mode)) made.set(kind, (made.get(kind) ?? 0) + count);
       }
-      // All but an operator's: passed, tripped, half-opened, tripped again, closed.
-      expect([...made.keys()].toSorted()).toEqual(["0", "1", "2", "3", "4"]);
+      // All but an operator's: passed, tripped, half-opened, tripped again, closed, limited.
+      expect([...made.keys()].toSorted()).toEqual(["0", "1", "2", "3", "4", "6"]);
     },
   );
 });

@@ -328,7 +328,7 @@ export function eventCases(withStore: WithStore): void {
     );
 
     test(
-      "tell of a prefix that is tripped, and of no other decision",
+      "tell of a prefix that is tripped or has no more room, and of no other decision",
       withStore(async (fixture) => {
         await heardBy(fixture);
         const { store } = fixture;
@@ -346,10 +346,23 @@ export function eventCases(withStore: WithStore): void {
           await store.changePrefix(name, () => ({ record: newPrefix, decisions: [decision] }));
         };
         await decide({ ...tripped, kind: "passed", untilMs: null });
+        await decide({
+          ...tripped,
+          kind: "limited",
+          atMs: 4_000,
+          ended: 0,
+          verified: 0,
+          untilMs: null,
+          enforced: false,
+        });
         await decide(tripped);
         await decide({ ...tripped, kind: "unblocked", untilMs: null });
         const events = await takeEvents(store);
         expect(events.map(({ type, facts }) => ({ type, facts }))).toEqual([
+          {
+            type: "fraud.limited",
+            facts: { ...name, sends: 0, verified: 0, enforced: false, until_time: null },
+          },
           {
             type: "fraud.tripped",
             facts: { ...name, sends: 30, verified: 1, enforced: true, until_time: "1970-01-01T00:01:05.000Z" },

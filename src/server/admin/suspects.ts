@@ -1,5 +1,5 @@
 /**
- * The RPCs on what the pumping guard finds: why a destination is blocked, or would be, an end to that, and whether a
+ * The RPCs on what the pumping guard finds: which prefixes, why a destination is blocked, or would be, an end to that, and whether a
  * tenant's guard enforces.
  */
 import { GuardMode as ToldMode } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
@@ -15,6 +15,7 @@ import {
   entriesFor,
   explainPrefix,
   findNamed,
+  findSuspects,
   liftBlock,
   savedBy,
   setGuard,
@@ -23,11 +24,11 @@ import {
   type WithGuard,
 } from "../../service/prefixes.ts";
 import type { Money } from "../../service/statistics.ts";
-import type { Store } from "../../store/store.ts";
-import { tenantMeant, type Asker } from "./asker.ts";
+import type { Store, SuspectKey } from "../../store/store.ts";
+import { tenantListed, tenantMeant, type Asker } from "./asker.ts";
 import { destinationShown, maskedFor } from "./destinations.ts";
 import { timeField, type HandlersOf } from "./handlers.ts";
-import { badField, notFound, type AdminResult } from "./refusal.ts";
+import { badField, notFound, refuseAdmin, type AdminResult } from "./refusal.ts";
 
 export interface SuspectDependencies {
   readonly store: Store;
@@ -39,6 +40,9 @@ export interface SuspectDependencies {
 }
 
 const longerMax = 100;
+const pageMax = 100;
+const pageUsual = 20;
+const listedDecisionsMax = 10;
 
 const modes = new Map<ToldMode, GuardMode | undefined>([
   [ToldMode.UNSPECIFIED, undefined],
@@ -48,7 +52,7 @@ const modes = new Map<ToldMode, GuardMode | undefined>([
 
 export function suspectHandlers(
   dependencies: SuspectDependencies,
-): HandlersOf<"explainDestination" | "unblock" | "setGuard"> {
+): HandlersOf<"listSuspects" | "explainDestination" | "unblock" | "setGuard"> {
   const { store, keys, tenants, withGuard } = dependencies;
 
   /** The mode of a tenant's guard as it is stored now. */
@@ -66,6 +70,23 @@ export function suspectHandlers(
   }
 
   return {
+    async listSuspects({ tenant: asked, pageSize, pageToken }, asker) {
+      const tenant = tenantListed(asker, asked);
+      if (!tenant.ok) return tenant;
+      if (tenant.value !== undefined && (await store.registry.findTenant(tenant.value)) === undefined) return notFound;
+      if (pageSize < 0 || pageSize > pageMax) return badField("page_size", `must be 0 to ${pageMax}`);
+      const after = pageToken === "" ? undefined : placeOf(pageToken);
+      if (pageToken !== "" && after === undefined) return badField("page_token", "must be as the page before had it");
+      await tenants.refresh();
+      const found = await findSuspects(store, { tenant: tenant.value, after, max: pageSize || pageUsual });
+      const suspects = found.reports.map((report) => {
+        const { fraudGuard } = tenants.tenantOf(report.tenant).policy;
+        const shown = suspectShown(report, fraudGuard, dependencies.costTo);
+        return { ...shown, decisions: shown.decisions.slice(0, listedDecisionsMax) };
+      });
+      return ok({ suspects, nextPageToken: found.next === undefined ? "" : tokenOf(found.next) });
+    },
+
     async explainDestination({ destination, tenant: asked }, asker) {
       const meant = await named("destination", destination, asked, asker);
       if (!meant.ok) return meant;
@@ -94,11 +115,31 @@ export function suspectHandlers(
       const tenant = tenantMeant(asker, asked);
       if (!tenant.ok) return tenant;
       if (!modes.has(wanted)) return badField("mode", "must be one that this server knows");
-      const change = { tenant: tenant.value, mode: modes.get(wanted) };
-      const mode = await setGuard(store, change, withGuard, asker.author);
-      return mode === undefined ? notFound : ok({ mode: toldMode(mode) });
+      const isBound = asker.tenant !== undefined;
+      const may = (before: GuardMode, after: GuardMode) => !isBound || before === "observe" || after === "enforce";
+      const change = { tenant: tenant.value, mode: modes.get(wanted), may };
+      const set = await setGuard(store, change, withGuard, asker.author);
+      if (set.kind === "set") return ok({ mode: toldMode(set.mode) });
+      return set.kind === "no tenant" ? notFound : loosening;
     },
   };
+}
+
+/** What pumping costs is the operator's to pay. */
+const loosening = refuseAdmin("SCOPE_MISSING", {
+  message: "That a guard no longer enforces is for admins that are bound to no tenant.",
+});
+
+/** Where a page ends, as text. It tells nothing that the page did not, and gives nobody more than its tenant. */
+function tokenOf({ latestMs, tenant, prefix }: SuspectKey): string {
+  return Buffer.from(`${latestMs} ${tenant} ${prefix}`).toString("base64url");
+}
+
+function placeOf(token: string): SuspectKey | undefined {
+  const text = Buffer.from(token.slice(0, 200), "base64url").toString();
+  const [, latest, tenant, prefix] = /^(\d{1,15}) ([a-z0-9-]{1,40}) (\+\d{1,15})$/.exec(text) ?? [];
+  if (latest === undefined || tenant === undefined || prefix === undefined) return undefined;
+  return { latestMs: Number(latest), tenant, prefix };
 }
 
 /** Whole numbers are told to whom they may be told, and the audit tells of it. */

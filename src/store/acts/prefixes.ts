@@ -5,9 +5,10 @@ import { auditEntry, prefixStory } from "../../otp/audit.ts";
 import { decisionsMax, newPrefix } from "../../otp/pumping-guard.ts";
 import { changePrefix } from "../apply.ts";
 import type { Engine } from "../engine.ts";
-import { decisionColumns, toDecision, type DecisionRow } from "../rows/prefix.ts";
+import { decisionColumns, passed, toDecision, type DecisionRow } from "../rows/prefix.ts";
 import { list } from "../statement.ts";
-import type { Store } from "../store.ts";
+import type { PrefixName, Store, SuspectKey } from "../store.ts";
+import type { Instant } from "../../system.ts";
 
 const sql = {
   decisions: {
@@ -15,7 +16,17 @@ const sql = {
     text: `SELECT ${list(decisionColumns)} FROM prefix_decisions WHERE tenant = $1 AND prefix = $2
       ORDER BY id DESC LIMIT $3`,
   },
+  suspects: {
+    name: "suspects",
+    text: `SELECT tenant, prefix, max(at_ms) AS latest_ms FROM prefix_decisions
+      WHERE ($1 = '' OR tenant = $1) AND kind <> ${passed} GROUP BY tenant, prefix
+      HAVING max(at_ms) < $2 OR (max(at_ms) = $2 AND (tenant > $3 OR (tenant = $3 AND prefix > $4)))
+      ORDER BY latest_ms DESC, tenant, prefix LIMIT $5`,
+  },
 } as const;
+
+/** Before every decision there is. */
+const newest: SuspectKey = { tenant: "", prefix: "", latestMs: Number.MAX_SAFE_INTEGER };
 
 export function prefixActs(engine: Engine) {
   return {
@@ -33,6 +44,12 @@ export function prefixActs(engine: Engine) {
           return true;
         },
       });
+    },
+
+    async findSuspects({ tenant = "", after = newest, max }) {
+      const values = [tenant, after.latestMs, after.tenant, after.prefix, max];
+      const rows = await engine.report<PrefixName & { readonly latest_ms: Instant }>(sql.suspects, values);
+      return rows.map(({ latest_ms: latestMs, ...name }) => ({ ...name, latestMs }));
     },
 
     async readPrefix({ tenant, prefix }) {

@@ -7,7 +7,17 @@ import type { PrefixName } from "../store.ts";
 
 /** Stored by position: append only. */
 const phases: readonly PrefixRecord["phase"][] = ["open", "tripped", "half-open"];
-const kinds: readonly DecisionKind[] = ["passed", "tripped", "half-opened", "tripped-again", "closed", "unblocked"];
+const kinds: readonly DecisionKind[] = [
+  "passed",
+  "tripped",
+  "half-opened",
+  "tripped-again",
+  "closed",
+  "unblocked",
+  "limited",
+];
+/** How `passed` is stored. */
+export const passed = 0;
 
 /** What a map knows a prefix by. */
 export function prefixKey({ tenant, prefix }: PrefixName): string {

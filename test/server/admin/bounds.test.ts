@@ -39,7 +39,7 @@ const rows: Readonly<Record<AdminRpc, Row>> = {
   cancelVerification: { scope: "admin.write" },
   resetPhone: { scope: "admin.write", of: ({ tenant }) => ({ tenant, phone: "+31612345678" }) },
   erasePhone: { scope: "admin.write", of: ({ tenant }) => ({ tenant, phone: "+31612345678" }) },
-  listSuspects: { scope: "admin.read", ...notYet },
+  listSuspects: { scope: "admin.read", of: named },
   explainDestination: { scope: "admin.read", of: ({ tenant }) => ({ tenant, destination: "+3197" }) },
   listDestinations: { scope: "admin.read", of: named },
   block: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },

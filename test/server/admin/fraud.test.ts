@@ -76,6 +76,30 @@ describe("while the guard observes", () => {
     }
   });
 
+  test("it is in the list with what enforcing would have saved, and so is one that got too many sends at once", async () => {
+    for (let i = 0; i < 12; i++) await call("SendOtp", { phone: `+3161299${String(i).padStart(4, "0")}` });
+    const { suspects, nextPageToken } = await client.listSuspects({});
+    expect(nextPageToken).toBe("");
+    expect(suspects).toMatchObject([
+      {
+        prefix: "+3161299",
+        phase: "open",
+        mode: GuardMode.OBSERVE,
+        sent: 10,
+        refused: 2,
+        savedMessages: 2n,
+        decisions: [{ kind: "limited", ended: 0, verified: 0, refused: 1, enforced: false }],
+      },
+      { prefix, phase: "tripped", savedMessages: 2n, saved: { micros: 146_000n, currency: "EUR" } },
+    ]);
+    const first = await client.listSuspects({ pageSize: 1, tenant: "default" });
+    const second = await client.listSuspects({ pageSize: 1, tenant: "default", pageToken: first.nextPageToken });
+    expect([...first.suspects, ...second.suspects]).toEqual(suspects);
+    expect(second.nextPageToken).toBe("");
+    const odd = await client.listSuspects({ pageToken: "x" }).catch(ConnectError.from);
+    expect(odd).toMatchObject({ code: Code.InvalidArgument });
+  });
+
   test("what is not known says so, and what is no number is refused without being repeated", async () => {
     const { suspect, sentence } = await client.explainDestination({ destination: "+4915112345678" });
     expect(suspect).toBeUndefined();
@@ -152,6 +176,8 @@ describe("Unblock", () => {
 
 test("an admin of one tenant explains and changes its own alone", async () => {
   const bound = adminClient(world.adminUrl, (await world.makeAdminKey({ tenant: "acme" })).text);
+  const { nextPageToken } = await client.listSuspects({ pageSize: 1 });
+  for (const page of [{}, { pageToken: nextPageToken }]) expect((await bound.listSuspects(page)).suspects).toEqual([]);
   expect((await bound.explainDestination({ destination: prefix })).suspect).toBeUndefined();
   expect(await bound.unblock({ prefix })).toMatchObject({ entryRemoved: false, guardLifted: false });
   expect((await bound.setGuard({ mode: GuardMode.OBSERVE })).mode).toBe(GuardMode.OBSERVE);
@@ -160,6 +186,18 @@ test("an admin of one tenant explains and changes its own alone", async () => {
     { id: "acme", settings: '{"fraud_guard":"observe"}' },
     { id: "default", settings: '{"fraud_guard":"enforce"}' },
   ]);
+});
+
+test("an admin of one tenant has its guard enforce, and not observe again", async () => {
+  const bound = adminClient(world.adminUrl, (await world.makeAdminKey({ tenant: "acme" })).text);
+  expect((await bound.setGuard({ mode: GuardMode.ENFORCE })).mode).toBe(GuardMode.ENFORCE);
+  const before = await select(world.database, "SELECT * FROM audit");
+  for (const mode of [GuardMode.OBSERVE, GuardMode.UNSPECIFIED]) {
+    const refused = await bound.setGuard({ mode }).catch(ConnectError.from);
+    expect(refused).toMatchObject({ code: Code.PermissionDenied });
+  }
+  expect(await select(world.database, "SELECT * FROM audit")).toEqual(before);
+  expect((await client.setGuard({ tenant: "acme", mode: GuardMode.OBSERVE })).mode).toBe(GuardMode.OBSERVE);
 });
 
 test("a whole number of the lists is masked for whom numbers are not for, in the sentence too", async () => {

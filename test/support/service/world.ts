@@ -74,6 +74,7 @@ export function createTestTelemetry(observed: Observation[]): Telemetry {
     unmatchedReport: tell("unmatchedReport"),
     fault: tell("fault"),
     tripped: tell("tripped"),
+    prefixLimited: tell("prefixLimited"),
     clockJump: tell("clockJump"),
     lifecycle: tell("lifecycle"),
     dailyShare: tell("dailyShare"),

@@ -1476,7 +1476,7 @@ export type Suspect = Message<"otp.admin.v1.Suspect"> & {
   untilTime?: Timestamp | undefined;
 
   /**
-   * The latest first.
+   * The latest first: 10 at most in a list, 100 where one prefix is explained.
    *
    * @generated from field: repeated otp.admin.v1.GuardDecision decisions = 12;
    */
@@ -1511,7 +1511,7 @@ export type GuardDecision = Message<"otp.admin.v1.GuardDecision"> & {
   time?: Timestamp | undefined;
 
   /**
-   * `passed`, `tripped`, `half-opened`, `tripped-again`, `closed`, `unblocked`.
+   * `passed`, `tripped`, `half-opened`, `tripped-again`, `closed`, `unblocked`, `limited`.
    *
    * @generated from field: string kind = 2;
    */
@@ -3727,8 +3727,8 @@ export const AdminService: GenService<{
     output: typeof ErasePhoneResponseSchema;
   },
   /**
-   * Lists prefixes that the pumping guard blocks or would block, those of the latest decisions first.
-   * Not served yet: UNIMPLEMENTED.
+   * Lists prefixes that the pumping guard refuses or would refuse, and those it did in the last 30 days: those of the latest
+   * decisions first.
    *
    * @generated from rpc otp.admin.v1.AdminService.ListSuspects
    */
