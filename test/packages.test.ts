@@ -125,11 +125,29 @@ describe("the client's package", () => {
       "README.md",
       "index.d.ts",
       "index.js",
+      "otp-form.d.ts",
+      "otp-form.js",
       "otp/v1/otp_service_pb.d.ts",
       "otp/v1/otp_service_pb.js",
       "package.json",
       "proto/otp/v1/otp_service.proto",
     ]);
+  });
+
+  test("has the form that the server serves, with its types, and imports it where there are no elements", async () => {
+    const served = await (await fetch(`${otpd.url}/elements/otp-form.js`)).text();
+    expect(readFileSync(join(folder, "node_modules/@otpd/client/otp-form.js"), "utf8")).toBe(served);
+    const program = `import { OtpForm } from "@otpd/client/otp-form";
+const form: OtpForm = document.createElement("otp-form");
+form.addEventListener("verified", ({ detail }) => console.log(detail.receipt.length, OtpForm.name));
+form.reset();
+`;
+    writeFileSync(join(folder, "form.ts"), program);
+    const strict = ["--noEmit", "--strict", "--target", "es2024", "--lib", "es2024,dom", "--module", "nodenext"];
+    await run(join(root, "node_modules/.bin/tsc"), [...strict, "--ignoreConfig", "form.ts"], { cwd: folder });
+    const imported = `import("@otpd/client/otp-form").then(({ OtpForm }) => console.log(typeof OtpForm))`;
+    const { stdout } = await run(process.execPath, ["--eval", imported], { cwd: folder, env: cleanEnv() });
+    expect(stdout).toBe("function\n");
   });
 
   test("goes with each Connect of its major release: npm takes an older one where Node is older", () => {

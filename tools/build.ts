@@ -33,7 +33,7 @@ function buildServer(): void {
   }
 }
 
-/** The client of `proto/` as it was compiled with the server, behind one entry. */
+/** The client of `proto/` as it was compiled with the server, behind one entry; and the form to embed, behind another. */
 function buildClient({ version, license, dependencies }: Manifest): void {
   const folder = join(dist, "client");
   const entry = 'export { createClient } from "@connectrpc/connect";\nexport * from "./otp/v1/otp_service_pb.js";\n';
@@ -42,6 +42,9 @@ function buildClient({ version, license, dependencies }: Manifest): void {
   cpSync(join(root, "proto/otp/v1"), join(folder, "proto/otp/v1"), { recursive: true });
   cpSync(join(root, "LICENSE"), join(folder, "LICENSE"));
   cpSync(join(root, "tools/client/README.md"), join(folder, "README.md"));
+  const { latest } = JSON.parse(readFileSync(join(root, "gen/elements/integrity.json"), "utf8")) as { latest: string };
+  cpSync(join(root, "gen", latest), join(folder, "otp-form.js"));
+  cpSync(join(root, "tools/client/otp-form.d.ts"), join(folder, "otp-form.d.ts"));
   for (const name of ["index.js", "index.d.ts"]) writeFileSync(join(folder, name), entry);
   const manifest = {
     name: "@otpd/client",
@@ -52,6 +55,7 @@ function buildClient({ version, license, dependencies }: Manifest): void {
     type: "module",
     exports: {
       ".": { types: "./index.d.ts", default: "./index.js" },
+      "./otp-form": { types: "./otp-form.d.ts", default: "./otp-form.js" },
       "./proto/*": "./proto/*",
     },
     dependencies: { "@bufbuild/protobuf": `^${dependencies["@bufbuild/protobuf"]}` },

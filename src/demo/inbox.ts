@@ -27,6 +27,7 @@ interface Message {
 /** Shows the inbox, which needs the token; `onCode` is called with the code that was clicked. Returns what fetches at once. */
 export function showInbox(state: string, token: string, onCode: (code: string) => void): () => void {
   const list = element("messages", HTMLOListElement);
+  const log = element("log", HTMLDivElement);
   const note = element("inbox-note", HTMLParagraphElement);
   const why = closed.get(state);
   if (why !== undefined) {
@@ -74,9 +75,10 @@ export function showInbox(state: string, token: string, onCode: (code: string) =
         return;
       }
       latest = answered.latest;
-      list.append(...answered.messages.map(show));
-      while (list.childElementCount > messagesMax) list.firstElementChild?.remove();
-      if (answered.messages.length > 0) list.scrollTop = list.scrollHeight;
+      // The newest is the one that is looked for.
+      list.prepend(...answered.messages.map(show).toReversed());
+      while (list.childElementCount > messagesMax) list.lastElementChild?.remove();
+      if (answered.messages.length > 0) log.scrollTop = 0;
       note.textContent = whenEmpty;
       note.hidden = list.childElementCount > 0;
     } catch {

@@ -13,7 +13,7 @@ const libraries =
   "@connectrpc/connect and connect-web (Apache-2.0), and\n * @bufbuild/protobuf (Apache-2.0 AND BSD-3-Clause)";
 
 const bundles = [
-  { from: "src/demo/page.ts", to: "demo/page.js", holds: libraries },
+  { from: "src/demo/page.ts", to: "demo/page.js", holds: undefined },
   { from: "src/console/main.ts", to: "console/console.js", holds: `${libraries}, and uPlot (MIT)` },
   { from: "src/console/console.css", to: "console/console.css", holds: "the style of uPlot (MIT)" },
 ];
@@ -30,7 +30,8 @@ const alike = {
 /** The same sources give the same bytes. */
 export async function bundleForBrowsers(folder: string): Promise<void> {
   for (const { from, to, holds } of bundles) {
-    const notice = `/*\n * Generated from ${from} by "npm run generate". Holds ${holds},\n * with the copyright of their authors.\n */`;
+    const credits = holds === undefined ? "" : ` Holds ${holds},\n * with the copyright of their authors.`;
+    const notice = `/*\n * Generated from ${from} by "npm run generate".${credits}\n */`;
     await build({ ...alike, entryPoints: [from], outfile: join(folder, to), banner: { js: notice, css: notice } });
   }
   const notice = "/* <otp-form> of otpd, Apache-2.0. Generated from src/elements/. */";

@@ -53,6 +53,9 @@ describe("imports follow the arrows", () => {
     ["src/demo/page.ts", 'import { readFileSync } from "node:fs";'],
     ["src/demo/page.ts", 'import { createConnectTransport } from "@connectrpc/connect-node";'],
     ["src/demo/page.ts", 'import * as v from "valibot";'],
+    ["src/elements/client.ts", 'import { createClient } from "@connectrpc/connect";'],
+    ["src/elements/flow.ts", 'import { reasons } from "../otp/reason.ts";'],
+    ["src/elements/flow.ts", 'import { showInbox } from "../demo/inbox.ts";'],
     ["src/newcomer.ts", ""],
   ];
   test.each(wrong)("%s may not: %s", (path, text) => expect(found(importArrows, path, text)).toBe(1));
@@ -67,7 +70,9 @@ describe("imports follow the arrows", () => {
     ["src/commands/serve.ts", 'const { startService } = await import("../main.ts");'],
     ["src/commands/command.ts", 'export function version() {\n  return read(new URL("../../package.json"));\n}'],
     ["src/demo/page.ts", 'import { State } from "../../gen/otp/v1/otp_service_pb.ts";'],
-    ["src/demo/client.ts", 'import { createConnectTransport } from "@connectrpc/connect-web";'],
+    ["src/elements/refusals.ts", 'import type { Reason } from "../../gen/otp/v1/otp_service_pb.ts";'],
+    ["src/demo/page.ts", 'import type { OtpForm } from "../elements/otp-form.ts";'],
+    ["src/console/api.ts", 'import { createConnectTransport } from "@connectrpc/connect-web";'],
     ["test/anything.test.ts", 'import { run } from "../src/cli.ts";'],
   ];
   test.each(right)("%s may: %s", (path, text) => expect(found(importArrows, path, text)).toBe(0));

@@ -1,5 +1,5 @@
 /**
- * The demo page, in development only: GET /demo with its script and style, GET /demo/inbox, what the console provider
+ * The demo page, in development only: GET /demo with its script and style (its form is served to everybody), GET /demo/inbox, what the console provider
  * printed, and GET /, which says where to go. The page calls the service as any web client would, with a publishable key
  * that this process makes for it and forgets; nothing private is in it.
  *
@@ -65,7 +65,6 @@ export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
     ],
     ["/demo/page.js", fixed("text/javascript", read("../../../gen/demo/page.js"))],
     ["/demo/style.css", fixed("text/css", read("../../demo/style.css"))],
-    ["/demo/form.css", fixed("text/css", read("../../demo/form.css"))],
     ["/demo/icon.svg", fixed("image/svg+xml", read("../../demo/icon.svg"))],
   ]);
   if (readable !== undefined) {

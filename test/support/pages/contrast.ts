@@ -11,11 +11,18 @@ export function faintTexts(page: Page): Promise<string[]> {
       const [red = 0, green = 0, blue = 0, alpha = 1] = (text.match(/[\d.]+/g) ?? []).map(Number);
       return [red, green, blue, alpha];
     };
+    /** What an element is drawn in: its parent, its slot, or the element whose own tree it is in. */
+    const around = (of: Element): Element | null => {
+      const root = of.getRootNode();
+      return of.assignedSlot ?? of.parentElement ?? (root instanceof ShadowRoot ? root.host : null);
+    };
     const backgroundOf = (of: Element | null): Colour => {
       if (of === null) return [255, 255, 255, 1];
       const colour = parse(getComputedStyle(of).backgroundColor);
-      return colour[3] === 0 ? backgroundOf(of.parentElement) : colour;
+      return colour[3] === 0 ? backgroundOf(around(of)) : colour;
     };
+    const allIn = (root: ParentNode): Element[] =>
+      [...root.querySelectorAll("*")].flatMap((one) => [one, ...(one.shadowRoot ? allIn(one.shadowRoot) : [])]);
     const luminance = ([red, green, blue]: Colour) => {
       const [r = 0, g = 0, b = 0] = [red, green, blue].map((of) => {
         const part = of / 255;
@@ -23,7 +30,7 @@ export function faintTexts(page: Page): Promise<string[]> {
       });
       return 0.2126 * r + 0.7152 * g + 0.0722 * b;
     };
-    return [...document.querySelectorAll("body *")].flatMap((one) => {
+    return allIn(document.body).flatMap((one) => {
       const text = [...one.childNodes]
         .map((node) => (node.nodeType === Node.TEXT_NODE ? node.textContent : ""))
         .join("");

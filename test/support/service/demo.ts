@@ -49,7 +49,7 @@ export async function startDemo(env: Record<string, string> = {}): Promise<DemoS
 
   async function pageKey(): Promise<string> {
     const text = await (await fetch(page)).text();
-    return /name="otpd-key" content="([^"]*)"/.exec(text)?.[1] ?? "";
+    return /<otp-form [^>]*key="([^"]*)"/.exec(text)?.[1] ?? "";
   }
 
   return {
