@@ -4,32 +4,28 @@
 import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
 import { describedAs, makeProvider, missingVariables, providerNames } from "../delivery/providers/list.ts";
-import type { OutgoingMessage, Provider } from "../delivery/provider.ts";
+import { commandLine } from "../otp/audit.ts";
 import { channelName, channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
 import { dearest } from "../otp/prices.ts";
 import { sentenceOf } from "../otp/reason.ts";
-import { referenceOf } from "../otp/provider-text.ts";
-import { showPhone } from "../service/phones.ts";
-import { spendTry, tryLimit, type TryVerdict } from "../service/provider-tries.ts";
+import { defaultTenant } from "../otp/tenant.ts";
+import { tryLimit, tryProvider, tryText, type Tried } from "../service/provider-tries.ts";
 import { createTelemetry } from "../telemetry.ts";
 import { flag, Misused, say, Unusable, version, withStore, type Commands } from "./command.ts";
 import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
-
-/** As long as a message waits for its provider. */
-const callTimeoutMs = 5_000;
-const text = "This is a test of otpd. You need not do anything.";
 
 export const providerCommands: Commands = {
   "providers try": {
     summary: "send one fixed text by a provider, and tell what came of it",
     help: `Usage: otpd providers try NAME PHONE [--channel CHANNEL] [--json]
 
-Sends "${text}" to PHONE, once, and says what the
+Sends "${tryText}" to PHONE, once, and says what the
 provider's answer means. NAME is a provider of OTP_PROVIDERS, or one of OTP_HTTP_PROVIDERS_FILE that OTP_PROVIDERS need not
 name yet. PHONE is in international form, such as +31612345678, and one that the tenant default may send to. A try counts
-under its daily cap, there are ${tryLimit.burst} of them a day, and each is logged. The exit code is 0 if the message was taken.
+under its daily cap, there are ${tryLimit.burst} of them a day, and each is logged and in the audit. The exit code is 0 if the message
+was taken.
 
   --channel CHANNEL   how it goes, of ${channels.join(", ")}; the provider's first unless given
   --json              print {"provider","outcome","cause","detail","provider_message_id","retry_after_seconds"}`,
@@ -53,23 +49,29 @@ async function tryOut(args: string[]): Promise<void> {
   if (!parsed.ok) throw new Unusable(sentenceOf(parsed.refusal));
   await withStore(async (store, system) => {
     const keys = keyRingOf(config);
-    const { id, policy } = await tenantAsRead(store, "default", config);
-    const options = { store, keys, policy };
+    const { policy } = await tenantAsRead(store, defaultTenant, config);
     const channel = channelOf(config, name, values.channel);
-    const { refusal } = await showPhone(options, id, parsed.value, [channel]);
-    if (refusal !== undefined) throw new Unusable(sentenceOf(refusal));
-    const { region } = parsed.value;
-    const price = () => config.prices && dearest(config.prices, { country: region, channel }, [name], 1);
-    const verdict = await spendTry({ ...options, region, channel, price });
-    if (!verdict.allowed) throw new Unusable(whyNot(verdict));
+    const { value: phone } = parsed;
     const around = { now: () => system.now(), print: say };
     const provider = await makeProvider(name, config.providerSettings, around);
-    const reference = referenceOf(keys.current, Buffer.from(system.randomBytes(16)).toString("base64url"), 0);
-    const outcome = await send(provider, messageTo(parsed.value, channel, reference));
-    await note(config, name, parsed.value, outcome);
+    const tried = await tryProvider({
+      store,
+      keys,
+      policy,
+      system,
+      channel,
+      phone,
+      provider: name,
+      by: commandLine,
+      price: () => config.prices && dearest(config.prices, { country: phone.region, channel }, [name], 1),
+      send: (message, signal) => provider.send(message, signal),
+    });
+    if (tried.kind === "refused") throw new Unusable(sentenceOf(tried.refusal));
+    if (tried.kind === "no room") throw new Unusable(whyNot(tried));
+    const { outcome } = tried;
+    await note(config, name, phone, outcome);
     say(values.json ? JSON.stringify(asJson(name, outcome)) : sentence(name, outcome));
-    if (outcome.kind !== "accepted")
-      throw new Unusable(`Nothing is known to have reached ${maskPhone(parsed.value.e164)}.`);
+    if (outcome.kind !== "accepted") throw new Unusable(`Nothing is known to have reached ${maskPhone(phone.e164)}.`);
   });
 }
 
@@ -90,19 +92,6 @@ function checkProvider({ providerSettings: settings }: Config, name: string): vo
   if (missing.length > 0) throw new Unusable(`${name} cannot be tried without ${missing.join(", ")}.`);
 }
 
-function messageTo({ e164, region }: PhoneNumber, channel: Channel, reference: string): OutgoingMessage {
-  const fixed = { channel, text, prompt: text, code: "000000", locale: "en", validitySeconds: 600 } as const;
-  return { ...fixed, to: e164, region, reference };
-}
-
-async function send(provider: Provider, message: OutgoingMessage): Promise<SendOutcome> {
-  try {
-    return await provider.send(message, AbortSignal.timeout(callTimeoutMs));
-  } catch {
-    return { kind: "ambiguous", detail: "the provider's adapter failed" };
-  }
-}
-
 /** Leaves a line in the log, as a message's call does. */
 async function note({ logLevel }: Config, provider: string, phone: PhoneNumber, outcome: SendOutcome): Promise<void> {
   const telemetry = createTelemetry(logLevel, version());
@@ -110,7 +99,7 @@ async function note({ logLevel }: Config, provider: string, phone: PhoneNumber, 
   await telemetry.flush();
 }
 
-function whyNot({ by, retryAfterMs }: Exclude<TryVerdict, { allowed: true }>): string {
+function whyNot({ by, retryAfterMs }: Extract<Tried, { kind: "no room" }>): string {
   const minutes = Math.ceil(retryAfterMs / 60_000);
   const what =
     by === "tries" ? `${tryLimit.burst} tries a day are made` : "a daily cap of the tenant default is reached";

@@ -8,6 +8,7 @@ import { readCertificate } from "../config/certificate.ts";
 import { withGuard } from "../config/tenant-settings.ts";
 import type { AdminKey } from "../otp/admin-key.ts";
 import { dearest } from "../otp/prices.ts";
+import { maskPhone } from "../otp/phone-number.ts";
 import { createAdminAuthentication } from "../server/admin/authenticate.ts";
 import { auditHandlers } from "../server/admin/audit.ts";
 import { destinationHandlers } from "../server/admin/destinations.ts";
@@ -17,6 +18,7 @@ import { createAdminGateway } from "../server/admin/gateway.ts";
 import type { AdminHandlers } from "../server/admin/handlers.ts";
 import { keyHandlers } from "../server/admin/keys.ts";
 import { phoneHandlers } from "../server/admin/phones.ts";
+import { providerHandlers, type ProviderDependencies } from "../server/admin/providers.ts";
 import { sessionHandlers } from "../server/admin/session.ts";
 import { suspectHandlers, type SuspectDependencies } from "../server/admin/suspects.ts";
 import { statisticsHandlers } from "../server/admin/statistics.ts";
@@ -157,10 +159,28 @@ function createHandlers(base: Base, version: string): AdminHandlers {
     ...destinationHandlers({ store, keys }),
     ...suspectHandlers({ ...base, ...guardOf(base) }),
     ...statisticsHandlers({ store }),
+    ...providerHandlers({ ...base, tenantOf: tenants.tenantOf, ...tryingOf(base) }),
     ...tenantHandlers({ store, tenants, settings: settingsRules(config) }),
     ...verificationHandlers(base),
     ...phoneHandlers({ ...base, tenantOf: tenants.tenantOf }),
     ...auditHandlers({ store }),
+  };
+}
+
+/** The providers as an operator tries them, and what that costs and leaves in the log. */
+function tryingOf(base: Base): Pick<ProviderDependencies, "listOf" | "priceOf" | "onTried"> {
+  const { config, telemetry, providersOf, bareOf } = base;
+  return {
+    listOf: (channel) =>
+      providersOf(channel).map(({ name, isClosed }, place) => ({
+        name,
+        isClosed,
+        send: (message, signal) => bareOf(channel)[place]?.send(message, signal) ?? Promise.reject(new Error(name)),
+      })),
+    priceOf: ({ country, channel, provider }) =>
+      config.prices && dearest(config.prices, { country, channel }, [provider], 1),
+    onTried: (provider, { e164 }, { kind: outcome }) =>
+      telemetry.lifecycle("provider tried", { provider, outcome, phone: maskPhone(e164) }),
   };
 }
 

@@ -10,6 +10,7 @@ import type { Provider } from "../delivery/provider.ts";
 import { makeProvider } from "../delivery/providers/list.ts";
 import { ownMasterKey } from "../master-key.ts";
 import { createMetrics, type Metrics } from "../observe/metrics.ts";
+import { createRecentCalls, type RecentCalls } from "../observe/recent-calls.ts";
 import { createReadiness, type Readiness } from "../observe/readiness.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import { channels, type Channel } from "../otp/channel.ts";
@@ -73,6 +74,9 @@ export interface Providers {
   readonly providers: readonly ChannelProvider[];
   /** Those of a channel, in the order they are tried. */
   readonly providersOf: (channel: Channel) => readonly GuardedProvider[];
+  /** The same without their breakers. */
+  readonly bareOf: (channel: Channel) => readonly Provider[];
+  readonly recentCalls: RecentCalls;
   /** The channels that have a provider. */
   readonly channelsOn: readonly Channel[];
   /** In development, what the console printed. */
@@ -110,6 +114,8 @@ export async function createProviders(
   return {
     providers: channels.flatMap(providersOf),
     providersOf,
+    bareOf,
+    recentCalls: createRecentCalls(now),
     channelsOn: channels.filter((channel) => providersOf(channel).length > 0 && !(channel === "voice" && lacksCap)),
     inbox,
   };

@@ -32,7 +32,7 @@ export function shareTeller({ telemetry, tenants: { tenantOf } }: Base): (tenant
 
 /** The worker that hands messages to providers. */
 export function createMessageWorker(base: Base, tracing: Tracing): Worker {
-  const { telemetry, metrics, tenants, costOf } = base;
+  const { telemetry, metrics, tenants, costOf, recentCalls } = base;
   const { prices } = base.config;
   return createWorker({
     ...base,
@@ -42,6 +42,10 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
     onCall(provider, outcome, durationMs, job, startMs) {
       telemetry.providerCall(provider, outcome, durationMs, job.message.channel);
       metrics?.providerCall(provider, outcome, durationMs, job, startMs);
+      if (!isSandbox(job.verification.tenant)) {
+        const isTakenOver = job.message.providerIndex > 0;
+        recentCalls.note(provider, job.message.channel, { outcome, durationMs, isTakenOver });
+      }
       const mayBeSent = outcome.kind === "accepted" || outcome.kind === "ambiguous";
       if (mayBeSent && prices !== undefined && !isSandbox(job.verification.tenant)) {
         const cost = costOf?.(job.verification, job.message.channel, [provider]);

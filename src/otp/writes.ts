@@ -3,6 +3,7 @@
  * as one transaction.
  */
 import type { Instant } from "../system.ts";
+import type { AuditEntry } from "./audit.ts";
 import type { Days, SpendWarning } from "./daily-cap.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import type { Message } from "./message.ts";
@@ -34,6 +35,8 @@ export interface Writes {
   readonly days?: Days;
   /** The shares of caps that were reached with them. */
   readonly warned?: readonly SpendWarning[];
+  /** The entry of an operator's act. */
+  readonly audit?: AuditEntry;
 }
 
 /** A decision: what to write, and what to answer. */

@@ -41,6 +41,7 @@ export function apply<R>(
     for (const event of eventsOf(writes, { verification: before, message, now: unit.now })) unit.owe(event);
   }
   putDays(unit, tenant, writes);
+  if (writes.audit !== undefined) unit.note(writes.audit);
   return result;
 }
 

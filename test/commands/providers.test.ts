@@ -5,10 +5,13 @@ import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
+import { commandLine } from "../../src/otp/audit.ts";
+import { parsePhoneNumber } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
-import { spendTry, tryLimit } from "../../src/service/provider-tries.ts";
+import { actorTryLimit, spendTry, tryLimit } from "../../src/service/provider-tries.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { acme } from "../support/data/http-providers.ts";
+import { inDatabase } from "../support/databases/rows.ts";
 import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
 import { runOtpd } from "../support/processes/process.ts";
 import { configOf, keyText } from "../support/service/environment.ts";
@@ -61,6 +64,9 @@ describe("providers try", () => {
     expect({ msg, to }).toEqual({ msg: "This is a test of otpd. You need not do anything.", to: phone.slice(1) });
     expect(logged(errors)).toMatchObject([{ msg: "provider tried", provider: "acme", outcome: "accepted" }]);
     expect(output + errors).not.toMatch(/31612345678|t0ps3cret|gw\.example/);
+    const audit = inDatabase(join(folder, "otp.db"), (db) => db.prepare("SELECT * FROM audit").all());
+    expect(audit).toMatchObject([{ actor: "cli", action: "provider.try", tenant: "default", subject: "acme" }]);
+    expect(JSON.stringify(audit)).not.toContain("31612345678");
   });
 
   test.each([
@@ -106,17 +112,26 @@ describe("providers try", () => {
   });
 });
 
-const toNetherlands = { region: "NL", channel: "sms", price: () => undefined } as const;
+const phoneOf = (text: string) => {
+  const parsed = parsePhoneNumber(text);
+  if (!parsed.ok) throw new Error("this is a number");
+  return parsed.value.e164;
+};
+const entry = { by: commandLine, provider: "acme", e164: phoneOf(phone) };
+const toNetherlands = { region: "NL", channel: "sms", price: () => undefined, entry } as const;
 const policyOf = (dailyMessagesMax: number): Policy => ({ ...configOf({}).policy, dailyMessagesMax });
 
 test("at the daily cap of the tenant default nothing is tried, and each try counts under it", async () => {
   const system = createManualSystem();
   const store = await openSqlite({ path: join(folder, "tries.db"), system, exclusive: false });
   const options = { store, keys: createKeyRing([Buffer.alloc(32, 1)]), policy: policyOf(2), ...toNetherlands };
-  expect([await spendTry(options), await spendTry(options)]).toEqual([{ allowed: true }, { allowed: true }]);
+  expect([await spendTry(options), await spendTry(options)]).toEqual([
+    { allowed: true, remaining: 9 },
+    { allowed: true, remaining: 8 },
+  ]);
   expect(await spendTry(options)).toEqual({ allowed: false, by: "daily-cap", retryAfterMs: 12 * 3_600_000 });
   system.advance(12 * 3_600_000);
-  expect(await spendTry(options)).toEqual({ allowed: true });
+  expect(await spendTry(options)).toEqual({ allowed: true, remaining: 9 });
   await store.close();
 });
 
@@ -134,6 +149,36 @@ test("there are ten tries at once and ten a day, whatever the key was before", a
   expect([await spend(), await spend()]).toEqual([true, false]);
   await store.close();
 });
+
+test("of ten tries a day five are one key's", async () => {
+  const system = createManualSystem();
+  const store = await openSqlite({ path: join(folder, "tries.db"), system, exclusive: false });
+  const options = { store, keys: createKeyRing([Buffer.alloc(32, 1)]), policy: policyOf(1_000), ...toNetherlands };
+  const tryBy = (actor: string) =>
+    spendTry({ ...options, entry: { ...entry, by: { actor, actorTenant: "", address: "" } } });
+  for (let left = actorTryLimit.burst; left > 0; left--) {
+    expect(await tryBy("key:a")).toEqual({ allowed: true, remaining: left - 1 });
+  }
+  expect(await tryBy("key:a")).toEqual({ allowed: false, by: "tries", retryAfterMs: actorTryLimit.intervalMs });
+  for (let left = actorTryLimit.burst; left > 0; left--) {
+    expect(await tryBy("user:b")).toEqual({ allowed: true, remaining: left - 1 });
+  }
+  expect(await tryBy("user:c")).toEqual({ allowed: false, by: "tries", retryAfterMs: tryLimit.intervalMs });
+  const { length } = await store.registry.findAudit({ ...everyEntry, max: 100 });
+  expect(length).toBe(tryLimit.burst);
+  await store.close();
+});
+
+const newest = Number.MAX_SAFE_INTEGER;
+const everyEntry = {
+  tenant: "",
+  actor: "",
+  action: "provider.try",
+  actorTenant: "",
+  fromMs: 0,
+  toMs: newest,
+  beforeId: newest,
+} as const;
 
 describe("doctor", () => {
   test("shows what a declared provider is asked, its secrets masked, and sends nothing", async () => {

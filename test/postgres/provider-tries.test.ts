@@ -3,6 +3,7 @@
  */
 import { expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
+import { parsePhoneNumber } from "../../src/otp/phone-number.ts";
 import { spendTry, tryLimit } from "../../src/service/provider-tries.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
@@ -25,13 +26,22 @@ test.each([
   async (by, dailyMessagesMax, most) => {
     const { stores, keys } = await openTwo();
     const policy = { ...configOf({}).policy, dailyMessagesMax };
+    const parsed = parsePhoneNumber("+31612345678");
+    if (!parsed.ok) throw new Error("this is a number");
     const where = { region: "NL", channel: "sms", price: () => undefined } as const;
-    const tries = Array.from({ length: 20 }, (_, i) =>
-      spendTry({ store: stores[i % 2] ?? stores[0], keys, policy, ...where }),
-    );
+    const tries = Array.from({ length: 20 }, (_, i) => {
+      const author = { actor: `key:${i % 4}`, actorTenant: "", address: "" };
+      const entry = { by: author, provider: "acme", e164: parsed.value.e164 };
+      return spendTry({ store: stores[i % 2] ?? stores[0], keys, policy, ...where, entry });
+    });
     const verdicts = await Promise.all(tries);
     expect(verdicts.filter(({ allowed }) => allowed)).toHaveLength(most);
     expect(verdicts.filter((verdict) => !verdict.allowed && verdict.by === by)).toHaveLength(20 - most);
+    // Each that is made has its entry of the audit, and none that is not.
+    const all = { tenant: "", actor: "", action: "provider.try", actorTenant: "", fromMs: 0 };
+    const newest = Number.MAX_SAFE_INTEGER;
+    const found = await stores[0].registry.findAudit({ ...all, toMs: newest, beforeId: newest, max: 100 });
+    expect(found).toHaveLength(most);
     await Promise.all(stores.map((store) => store.close()));
   },
 );

@@ -62,8 +62,8 @@ const rows: Readonly<Record<AdminRpc, Row>> = {
   enableWebhook: { scope: "admin.write", of: ({ webhookId }) => ({ id: webhookId }) },
   disableWebhook: { scope: "admin.write", of: ({ webhookId }) => ({ id: webhookId }) },
   removeWebhook: { scope: "admin.write", of: ({ webhookId }) => ({ id: webhookId }) },
-  getProviders: { scope: "admin.read", ...notYet },
-  tryProvider: { scope: "admin.write", ...notYet },
+  getProviders: { scope: "admin.read", forOperators: () => ({}) },
+  tryProvider: { scope: "admin.write", forOperators: () => ({ name: "test", phone: "+31612345678" }) },
   listAudit: { scope: "admin.read", of: named },
 };
 
