@@ -8,6 +8,13 @@ import { randomFillSync } from "node:crypto";
 /** A point in time, in whole milliseconds since the Unix epoch. */
 export type Instant = number;
 
+/** An instant as people and programs read it: RFC 3339, in UTC, to the millisecond. */
+export function timeOf(instant: Instant): string;
+export function timeOf(instant: Instant | null): string | null;
+export function timeOf(instant: Instant | null): string | null {
+  return instant === null ? null : new Date(instant).toISOString();
+}
+
 /** Time that never runs backwards, timers, and randomness from the operating system. */
 export interface System {
   /** The time now. Never less than an earlier answer, even if the machine's clock is set back. */

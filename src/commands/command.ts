@@ -10,7 +10,7 @@ import { NoDatabase, requireDatabase } from "../store/existing.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore, type Database } from "../store/open.ts";
 import type { Store, StoreWatchers } from "../store/store.ts";
-import { createSystem, type Instant, type System } from "../system.ts";
+import { createSystem, type System } from "../system.ts";
 
 /** A command that cannot go on, with a sentence for its user. */
 export class Unusable extends Error {}
@@ -132,10 +132,6 @@ export function onlyArgument(args: string[], wanted: string): string {
 }
 
 /** A time in UTC, for people and programs. */
-export function timeOf(instant: Instant | null): string | null {
-  return instant === null ? null : new Date(instant).toISOString();
-}
-
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -6,6 +6,7 @@ import { dirname, join } from "node:path";
 import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
 import { copyToPostgres, CopyInDoubt, type Copied } from "../store/move/copy.ts";
+import { timeOf } from "../system.ts";
 import {
   flag,
   Misused,
@@ -14,7 +15,6 @@ import {
   say,
   sayError,
   table,
-  timeOf,
   Unusable,
   valueOf,
   type Command,

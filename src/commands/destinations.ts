@@ -5,6 +5,7 @@ import { parseArgs } from "node:util";
 import { commandLine } from "../otp/audit.ts";
 import type { Destination, Verdict } from "../otp/destination.ts";
 import { noteCharsMax, putDestination, readPrefix, removeDestination } from "../service/destinations.ts";
+import { timeOf } from "../system.ts";
 import {
   flag,
   Misused,
@@ -13,7 +14,6 @@ import {
   sayList,
   single,
   tenantOption,
-  timeOf,
   Unusable,
   withStore,
   type Commands,

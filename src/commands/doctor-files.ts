@@ -11,8 +11,8 @@ import { pricedCount } from "../config/prices-file.ts";
 import { secretNames } from "../config/variables.ts";
 import type { Finding } from "../delivery/provider.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
-import type { Instant } from "../system.ts";
-import { messageOf, timeOf } from "./command.ts";
+import { timeOf, type Instant } from "../system.ts";
+import { messageOf } from "./command.ts";
 
 const dayMs = 86_400_000;
 /** A certificate should be renewed so long before its end. */

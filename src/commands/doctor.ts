@@ -9,10 +9,10 @@ import { Secret } from "../otp/secret.ts";
 import { examineBotCheck } from "../service/bot-check.ts";
 import { MasterKeyMismatch } from "../store/registry.ts";
 import type { Store } from "../store/store.ts";
-import { createSystem } from "../system.ts";
+import { timeOf, createSystem } from "../system.ts";
 import { lacksVoiceCap, providersNamed, withoutVoiceCap, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
-import { flag, messageOf, openExisting, say, timeOf, Unusable, type Command } from "./command.ts";
+import { flag, messageOf, openExisting, say, Unusable, type Command } from "./command.ts";
 import { fileFindings } from "./doctor-files.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 

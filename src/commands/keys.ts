@@ -20,7 +20,7 @@ import { commandLine } from "../otp/audit.ts";
 import { defaultTenant } from "../otp/tenant.ts";
 import { issueKey } from "../service/api-keys.ts";
 import { issueAdminKey, listAnyKeys, revokeAnyKey } from "../service/operator-keys.ts";
-import { createSystem, type Instant } from "../system.ts";
+import { timeOf, createSystem, type Instant } from "../system.ts";
 import {
   flag,
   Misused,
@@ -28,7 +28,6 @@ import {
   refuseHidden,
   say,
   sayList,
-  timeOf,
   Unusable,
   withStore,
   type Commands,

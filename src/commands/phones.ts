@@ -15,7 +15,8 @@ import { phoneRefs } from "../service/phone-refs.ts";
 import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../service/phones.ts";
 import { createTenants } from "../service/tenants.ts";
 import type { Store } from "../store/store.ts";
-import { flag, say, single, table, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import { timeOf } from "../system.ts";
+import { flag, say, single, table, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
 export const phoneCommands: Commands = {

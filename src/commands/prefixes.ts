@@ -31,7 +31,8 @@ import {
   type PrefixReport,
 } from "../service/prefixes.ts";
 import type { PrefixName, Store } from "../store/store.ts";
-import { flag, say, single, table, tenantOption, timeOf, Unusable, withStore, type Commands } from "./command.ts";
+import { timeOf } from "../system.ts";
+import { flag, say, single, table, tenantOption, Unusable, withStore, type Commands } from "./command.ts";
 import { entryColumns, shownEntry } from "./destinations.ts";
 import { configuration, tenantAsRead } from "./setup.ts";
 

@@ -6,9 +6,9 @@ import { parseDatabase } from "../config/config.ts";
 import { expirePendingOnPostgres, type Expired } from "../store/move/expire-pending.ts";
 import type { Database } from "../store/open.ts";
 import { expireWithoutServer, restore as restoreBackup } from "../store/sqlite/backup.ts";
-import { createSystem, type Instant } from "../system.ts";
+import { timeOf, createSystem, type Instant } from "../system.ts";
 import { showPages, tellingTrouble } from "./backup.ts";
-import { flag, Misused, readText, say, single, timeOf, Unusable, valueOf, type Command } from "./command.ts";
+import { flag, Misused, readText, say, single, Unusable, valueOf, type Command } from "./command.ts";
 
 export const restore: Command = {
   summary: "put a backup in the place of the database",

@@ -5,8 +5,8 @@ import { parseArgs } from "node:util";
 import { dimensions, type Count, type Dimension, type Interval } from "../otp/statistics.ts";
 import { moneyText } from "../otp/prices.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../service/statistics.ts";
-import type { Instant } from "../system.ts";
-import { flag, Misused, sayList, timeOf, withStore, type Command, type Commands } from "./command.ts";
+import { timeOf, type Instant } from "../system.ts";
+import { flag, Misused, sayList, withStore, type Command, type Commands } from "./command.ts";
 import { chargesAtHand, tenantName } from "./setup.ts";
 
 const dayMs = 86_400_000;

@@ -5,7 +5,8 @@ import type { Config } from "../config/config.ts";
 import { heldSettings } from "../config/held-settings.ts";
 import { settingNames, type SettingName } from "../config/tenant-settings.ts";
 import type { TenantRecord } from "../otp/tenant.ts";
-import { table, timeOf } from "./command.ts";
+import { timeOf } from "../system.ts";
+import { table } from "./command.ts";
 
 /** A setting and where it comes from: `tenant`, the name of the operator's variable, or `default`. */
 interface Held {

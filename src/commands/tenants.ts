@@ -8,6 +8,7 @@ import { settingNames, settingsOf, type SettingName, type TenantSettings } from 
 import { commandLine } from "../otp/audit.ts";
 import { tenantsMax, type TenantRecord } from "../otp/tenant.ts";
 import { createTenant, turnTenant, updateTenant, type Prepared } from "../service/operator-tenants.ts";
+import { timeOf } from "../system.ts";
 import {
   flag,
   Misused,
@@ -16,7 +17,6 @@ import {
   sayError,
   single,
   table,
-  timeOf,
   Unusable,
   withStore,
   type Commands,

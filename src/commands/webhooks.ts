@@ -20,6 +20,7 @@ import {
   type IssuedSecret,
 } from "../service/endpoints.ts";
 import type { Store } from "../store/store.ts";
+import { timeOf } from "../system.ts";
 import {
   flag,
   Misused,
@@ -28,7 +29,6 @@ import {
   sayList,
   single,
   tenantOption,
-  timeOf,
   Unusable,
   withStore,
   type Commands,

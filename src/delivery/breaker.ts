@@ -46,16 +46,16 @@ export function guarded(
   const policy = circuitBreaker(handleWhenResult(isFailure), { halfOpenAfter: halfOpenAfterMs, breaker: failures });
   let isClosed = true;
   let openedMs = 0;
-  const change = (closes: boolean) => {
-    // A trial that fails opens it again, which changes nothing.
-    if (isClosed !== closes) onChange?.(provider.name, closes);
-    isClosed = closes;
-  };
   policy.onBreak(() => {
-    change(false);
+    // A trial that fails opens it again, which changes nothing.
+    if (isClosed) onChange?.(provider.name, false);
+    isClosed = false;
     openedMs = now();
   });
-  policy.onReset(() => change(true));
+  policy.onReset(() => {
+    onChange?.(provider.name, true);
+    isClosed = true;
+  });
   let pausedUntilMs = 0;
 
   return {

@@ -2,7 +2,7 @@
  * The audit: who wrote or looked at what, from where, how it was before and how it is after. An entry is written by the very
  * act that it tells of, in its transaction. It holds no secret; a phone is told by its index alone.
  */
-import type { Instant } from "../system.ts";
+import { type Instant, timeOf } from "../system.ts";
 import type { AdminKey } from "./admin-key.ts";
 import type { ApiKey } from "./api-key.ts";
 import type { Destination } from "./destination.ts";
@@ -104,8 +104,6 @@ export function auditEntry({ by, action }: AuditNote, audited: Audited, now: Ins
 function textOf(story: Story | undefined): string {
   return story === undefined ? "" : JSON.stringify(story);
 }
-
-const timeOf = (instant: Instant | null) => (instant === null ? null : new Date(instant).toISOString());
 
 /** Tells of an API key. Pure. */
 export function keyStory({ kind, name, scopes, origins, isApp, channels, ...life }: ApiKey): Story {

@@ -15,7 +15,7 @@ import { isSandbox, realTenantOf } from "./sandbox.ts";
 import { terminalReason } from "./state.ts";
 import { channelsUsed, type Verification } from "./verification.ts";
 import type { Writes } from "./writes.ts";
-import type { Instant } from "../system.ts";
+import { type Instant, timeOf } from "../system.ts";
 
 /** What `otpd webhooks test` sends. No endpoint asks for it, and each gets it. */
 const testType = "webhook.test";
@@ -181,8 +181,4 @@ function eventId(...parts: readonly string[]): string {
   return `evt_${digest("event", ...parts)
     .subarray(0, 16)
     .toString("base64url")}`;
-}
-
-function timeOf(instant: Instant | null): string | null {
-  return instant === null ? null : new Date(instant).toISOString();
 }

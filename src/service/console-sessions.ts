@@ -51,10 +51,9 @@ export interface ConsoleSessions {
 export function createConsoleSessions({ store, system }: ConsoleDependencies): ConsoleSessions {
   const { registry } = store;
   const newToken = () => tokenOf(system.randomBytes(tokenBytes));
-  const begun = (user: ConsoleUser, token: Secret, now: number, isProxied: boolean): ConsoleSession => ({
+  const begun = (user: ConsoleUser, token: Secret, now: number): Omit<ConsoleSession, "isProxied"> => ({
     ...user,
     digest: sessionDigest(token.reveal()),
-    isProxied,
     createMs: now,
     lastUseMs: now,
   });
@@ -62,13 +61,16 @@ export function createConsoleSessions({ store, system }: ConsoleDependencies): C
     async spend(link) {
       if (!isToken(link)) return undefined;
       const token = newToken();
-      const session = await registry.spendConsoleLink(linkDigest(link), (user, now) => begun(user, token, now, false));
+      const session = await registry.spendConsoleLink(linkDigest(link), (user, now) => ({
+        ...begun(user, token, now),
+        isProxied: false,
+      }));
       return session && { session, token };
     },
 
     async begin(user) {
       const token = newToken();
-      const session = begun(user, token, store.now(), true);
+      const session = { ...begun(user, token, store.now()), isProxied: true };
       await registry.addConsoleSession(session);
       return { session, token };
     },

@@ -3,7 +3,7 @@
  */
 import type { Destination } from "../otp/destination.ts";
 import { probesMax, type GuardMode } from "../otp/pumping-guard.ts";
-import type { Instant } from "../system.ts";
+import { timeOf } from "../system.ts";
 import type { PrefixReport } from "./prefixes.ts";
 
 /** Begins where the sentence's subject ends: after the prefix. Pure. */
@@ -24,8 +24,4 @@ export function entrySentence({ prefix, verdict, note, createMs }: Destination):
 
 function ordinal(count: number): string {
   return ["the first", "the second", "the third"][count - 1] ?? `the ${count}th`;
-}
-
-function timeOf(instant: Instant): string {
-  return new Date(instant).toISOString();
 }

@@ -25,10 +25,10 @@ test("the process is looked at for as long as a stranger is connected", () => {
   held.opened(leaver);
   held.opened(caller);
   expect(looks()).toBe(20);
-  held.gone(leaver, true);
+  held.gone(leaver);
   expect(looks()).toBe(20);
   // A call may bring its key, and be told to go, when its connection is gone already.
-  held.gone(leaver, false);
+  held.gone(leaver);
   held.letGo(leaver);
   expect(looks()).toBe(20);
   held.letGo(caller);

@@ -67,7 +67,7 @@ test("whoever goes is the oldest idle stranger of the address that has most, wha
           if (what === "busy") book.becameBusy(one);
           else book.becameIdle(one);
         }
-        for (const isFull of [false, true]) expect(leavers(all, isFull)).toContain(book.leaver(isFull));
+        for (const isFull of [false, true]) expect(leavers(all, isFull)).toContain(book.leaver({ isFull }));
       }
     }),
     { numRuns: 500 },
@@ -80,7 +80,7 @@ test("who is not in the book is left alone", () => {
   book.becameBusy(nobody);
   book.becameIdle(nobody);
   book.remove(nobody);
-  expect(book.leaver(true)).toBeUndefined();
+  expect(book.leaver({ isFull: true })).toBeUndefined();
 });
 
 test("an address whose every stranger is owed an answer gives nobody, and not all of them are looked at", () => {
@@ -96,10 +96,10 @@ test("an address whose every stranger is owed an answer gives nobody, and not al
     book.add(i, "192.0.2.1");
     book.becameBusy(i);
   }
-  expect(book.leaver(true)).toBeUndefined();
+  expect(book.leaver({ isFull: true })).toBeUndefined();
   expect(looks).toBe(8);
   // Those that were looked at are not looked at again before the others.
   let found: number | undefined;
-  for (let i = 0; i < 1_250 && found === undefined; i += 1) found = book.leaver(true);
+  for (let i = 0; i < 1_250 && found === undefined; i += 1) found = book.leaver({ isFull: true });
   expect(found).toBe(9_999);
 });

@@ -14,6 +14,7 @@ import { isOwnOrigin } from "../http/own-origin.ts";
 import type { PageAnswer } from "../http/response.ts";
 import { ownPageHeaders } from "../pages/own-page.ts";
 import type { Page, PagesByPath } from "../pages/pages.ts";
+import { timeOf } from "../../system.ts";
 
 type Headers = Parameters<Page["answer"]>[0]["headers"];
 
@@ -135,7 +136,7 @@ function begin({ session, token }: BegunSession, isSecure: boolean): PageAnswer 
 }
 
 function signedIn(session: ConsoleSession, token: string): PageAnswer {
-  const end = new Date(endOf(session)).toISOString();
+  const end = timeOf(endOf(session));
   return json(200, { user: session.user, csrf_token: csrfOf(token), expire_time: end });
 }
 

@@ -258,7 +258,7 @@ function clientEnded(book: Book, connection: Connection): void {
 function makeRoom(book: Book): void {
   const { limits, bySocket, strangers } = book;
   if (bySocket.size <= limits.connectionsMax * roomyPart) return;
-  const leaver = strangers.leaver(bySocket.size > limits.connectionsMax);
+  const leaver = strangers.leaver({ isFull: bySocket.size > limits.connectionsMax });
   if (leaver === undefined) return;
   forget(book, leaver);
   close(leaver, 0);
@@ -266,10 +266,10 @@ function makeRoom(book: Book): void {
 
 /** Safe to repeat. */
 function forget({ bySocket, strangers, held, pace }: Book, connection: Connection): void {
-  const isNew = bySocket.delete(connection.socket);
+  bySocket.delete(connection.socket);
   pace.letGo(connection);
   strangers.remove(connection);
-  if (!connection.hasBroughtKey) held.gone(connection, isNew);
+  if (!connection.hasBroughtKey) held.gone(connection);
 }
 
 function secured(book: Book, socket: Socket | undefined, secure: Socket): void {

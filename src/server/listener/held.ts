@@ -21,8 +21,8 @@ export interface Held {
   note(connection: Connection): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
-  /** A stranger's connection is gone, for the first time it is told or again. */
-  gone(connection: Connection, isNew: boolean): void;
+  /** A stranger's connection is gone. Safe to repeat. */
+  gone(connection: Connection): void;
   makeRoom(): void;
   /** Ends the look at the process. */
   end(): void;
@@ -78,8 +78,11 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
     holdings.makeRoom();
   });
   const strangers = new Set<Connection>();
+  /** Tells whether it was one until now. */
   const left = (connection: Connection) => {
-    if (strangers.delete(connection) && strangers.size === 0) growth.end();
+    const wasStranger = strangers.delete(connection);
+    if (wasStranger && strangers.size === 0) growth.end();
+    return wasStranger;
   };
 
   return {
@@ -98,10 +101,9 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
       holdings.remove(connection, connection.holder);
       left(connection);
     },
-    gone(connection, isNew) {
+    gone(connection) {
       const bytes = connection.session === undefined ? http1ConnectionBytes : http2ConnectionBytes;
-      leftBehind(holdings.remove(connection, connection.holder) + (isNew ? bytes : 0));
-      left(connection);
+      leftBehind(holdings.remove(connection, connection.holder) + (left(connection) ? bytes : 0));
     },
     makeRoom: holdings.makeRoom,
     end: growth.end,

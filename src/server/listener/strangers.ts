@@ -20,7 +20,7 @@ export interface Strangers<Member> {
    * Finds who has to go. While there still is room, as opposed to when it `isFull`, newcomers stay, and so does everybody of
    * an address that has few.
    */
-  leaver(isFull: boolean): Member | undefined;
+  leaver(room: { readonly isFull: boolean }): Member | undefined;
 }
 
 export interface StrangersOptions<Member> {
@@ -98,7 +98,7 @@ export function createStrangers<Member>({ isNewcomer, isOwed }: StrangersOptions
       group.idle.delete(member);
       group.idle.add(member);
     },
-    leaver(isFull) {
+    leaver({ isFull }) {
       const [group] = bySize[largestSize] ?? [];
       if (group === undefined || (!isFull && largestSize <= shareMin)) return undefined;
       const [oldest] = group.idle;

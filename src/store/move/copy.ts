@@ -8,7 +8,7 @@
  */
 import type { Database } from "better-sqlite3";
 import { existsSync } from "node:fs";
-import type { Instant } from "../../system.ts";
+import { type Instant, timeOf } from "../../system.ts";
 import { databaseFile } from "../sqlite/database-file.ts";
 import { LockHeld, lockFile } from "../sqlite/file-lock.ts";
 import { markMoved, movedFrom, type Moved } from "../sqlite/moved.ts";
@@ -368,7 +368,7 @@ async function refuseEarlierClock(db: Database, transaction: Transaction): Promi
   const now = row?.now_ms ?? 0;
   const seen = db.prepare<[], number>("SELECT now_ms FROM clock").pluck().get() ?? 0;
   if (seen <= now) return now;
-  const [ahead, seconds] = [new Date(seen).toISOString(), Math.ceil((seen - now) / 1_000)];
+  const [ahead, seconds] = [timeOf(seen), Math.ceil((seen - now) / 1_000)];
   throw new Error(
     `the file has seen ${ahead}, and the target's clock is ${seconds} s behind that: codes that have expired would live again. Set the clocks right, and wait until then`,
   );

@@ -151,12 +151,12 @@ export class BatchDays {
       const daily = row === undefined ? newDay(now) : toDaily(row);
       const lot = newLot(use, daily, row?.in_hand ?? 0);
       if (lot !== undefined || use.wants === 0 || row === undefined || row.in_lots === 0) {
-        this.#found.push(foundInRow(use, daily, lot, row?.in_hand ?? 0, false));
+        this.#found.push(foundInRow(use, daily, lot, { inHand: row?.in_hand ?? 0, isEmptied: false }));
         continue;
       }
       const [emptied] = await transaction.query<{ units: number }>(sql.emptyLots, [use.tenant, day, messageKind]);
       const exact = { ...daily, count: daily.count - (emptied?.units ?? 0) };
-      this.#found.push(foundInRow(use, exact, newLot(use, exact, 0), 0, true));
+      this.#found.push(foundInRow(use, exact, newLot(use, exact, 0), { inHand: 0, isEmptied: true }));
     }
     return this.#found;
   }
@@ -211,8 +211,7 @@ function foundInRow(
   { tenant, kind }: Use,
   daily: DailyCount,
   lot: Lot | undefined,
-  inHand: number,
-  isEmptied: boolean,
+  { inHand, isEmptied }: { readonly inHand: number; readonly isEmptied: boolean },
 ): Found {
   if (lot === undefined) return { by: "row", tenant, kind, seen: daily, isEmptied };
   return { by: "new lot", tenant, kind, seen: seenWith(lot), lot, count: daily.count + lot.units - inHand };

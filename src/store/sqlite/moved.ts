@@ -6,7 +6,7 @@
  * that had opened the file before, and for versions of otpd that do not know of it.
  */
 import type { Database } from "better-sqlite3";
-import type { Instant } from "../../system.ts";
+import { type Instant, timeOf } from "../../system.ts";
 
 export interface Moved {
   /** Where to, without user and password. */
@@ -26,7 +26,7 @@ export function refuseMoved(db: Database): void {
   if (moved === undefined) return;
   const { target, at_ms: atMs } = moved;
   throw new Error(
-    `the database ${db.name} was moved to ${target} at ${new Date(atMs).toISOString()}: set OTP_DATABASE_URL to where it is now`,
+    `the database ${db.name} was moved to ${target} at ${timeOf(atMs)}: set OTP_DATABASE_URL to where it is now`,
   );
 }
 

@@ -156,16 +156,17 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   insertVerification(verification: Verification): void {
-    this.#change(verification, true);
+    this.#change({ verification, isNew: true });
     this.#phones.moveTo(verification);
   }
 
   updateVerification(verification: Verification): void {
-    this.#change(verification, this.#changedVerifications.get(verification.id)?.isNew === true);
+    this.#change({ verification, isNew: this.#changedVerifications.get(verification.id)?.isNew === true });
   }
 
-  #change(verification: Verification, isNew: boolean): void {
-    this.#changedVerifications.set(verification.id, { verification, isNew });
+  #change(change: { readonly verification: Verification; readonly isNew: boolean }): void {
+    const { verification } = change;
+    this.#changedVerifications.set(verification.id, change);
     this.#changedPhones.add(idText(verification.phoneIndex));
     this.#remember(verification);
   }
