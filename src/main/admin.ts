@@ -17,6 +17,7 @@ import { createConsole } from "../server/admin/console.ts";
 import { createAdminGateway } from "../server/admin/gateway.ts";
 import type { AdminHandlers } from "../server/admin/handlers.ts";
 import { keyHandlers } from "../server/admin/keys.ts";
+import { overviewHandlers } from "../server/admin/overview.ts";
 import { phoneHandlers } from "../server/admin/phones.ts";
 import { providerHandlers, type ProviderDependencies } from "../server/admin/providers.ts";
 import { sessionHandlers } from "../server/admin/session.ts";
@@ -160,6 +161,7 @@ function createHandlers(base: Base, version: string): AdminHandlers {
     ...suspectHandlers({ ...base, ...guardOf(base) }),
     ...statisticsHandlers({ store }),
     ...providerHandlers({ ...base, tenantOf: tenants.tenantOf, ...tryingOf(base) }),
+    ...overviewHandlers(base),
     ...tenantHandlers({ store, tenants, settings: settingsRules(config) }),
     ...verificationHandlers(base),
     ...phoneHandlers({ ...base, tenantOf: tenants.tenantOf }),

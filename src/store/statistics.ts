@@ -3,6 +3,7 @@
  * that have ended and before it deletes any; what is not summed yet is counted from the rows. A verification is in one of
  * the two, never in both and never in neither.
  */
+import type { CountKind } from "../otp/daily-cap.ts";
 import type { StatsRow, SumsQuery } from "../otp/statistics.ts";
 
 /** Calls of an hour that were refused for a reason. */
@@ -14,12 +15,24 @@ export interface Refusals {
   readonly count: number;
 }
 
+/** What is counted of a tenant's day. */
+export interface DayUsed {
+  readonly tenant: string;
+  readonly kind: CountKind;
+  readonly count: number;
+}
+
 export interface Statistics {
   /**
    * Reads sums, in the order of time and then of the groups; undefined where there would be more than `max` rows. Hours that
    * are not summed yet are counted from the rows as they are at one moment.
    */
   readSums(query: SumsQuery, max: number): Promise<readonly StatsRow[] | undefined>;
+  /**
+   * Reads what is counted of a UTC day, the highest counts first and `max` at most; of one tenant unless undefined. What an
+   * instance has taken in advance (a lot, on PostgreSQL) is counted.
+   */
+  readDay(day: number, tenant: string | undefined, max: number): Promise<readonly DayUsed[]>;
   /** Adds refusals that were counted elsewhere. */
   addRefusals(refusals: readonly Refusals[]): Promise<void>;
   /** Reads refusals of whole hours, from one until before another; of one tenant unless undefined. */

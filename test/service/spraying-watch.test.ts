@@ -122,6 +122,7 @@ test("what is usual is the median of the same hour on the last seven days, read 
   const usualOf = createUsual({
     now: () => now,
     statistics: {
+      readDay: async () => [],
       readSums: async () => [],
       addRefusals: async () => {},
       readRefusals: async ({ tenant = "" }) => {

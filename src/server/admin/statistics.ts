@@ -55,7 +55,7 @@ function rowOf(row: Stats) {
 }
 
 /** Sums as they are told. */
-function countsOf(row: Stats) {
+export function countsOf(row: Stats) {
   const count = (name: Count) => BigInt(row.sums[name] ?? 0);
   const cost = moneyOf(row.costs);
   const [p50, p90, p99] = verifyTimesOf(row);

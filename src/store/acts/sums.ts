@@ -30,7 +30,7 @@ import type { Engine } from "../engine.ts";
 import { addSums, sumKeys, sumValues, tallyText, toSums, type TallyRow } from "../rows/sums.ts";
 import { idBytesOf } from "../rows/values.ts";
 import { list, query, send, type Statement, type Steps, type Value } from "../statement.ts";
-import type { Refusals, Statistics } from "../statistics.ts";
+import type { DayUsed, Refusals, Statistics } from "../statistics.ts";
 
 /** How far behind the store's clock summing stays, */
 const behindMs = 120_000;
@@ -64,6 +64,11 @@ const sql = {
     name: "add-refusals",
     text: `INSERT INTO refusal_sums (hour, tenant, reason, count) VALUES ($1, $2, $3, $4)
       ON CONFLICT (hour, tenant, reason) DO UPDATE SET count = refusal_sums.count + excluded.count`,
+  },
+  day: {
+    name: "day-used",
+    text: `SELECT tenant, kind, count FROM counters WHERE day = $1 AND ($2 = '' OR tenant = $2)
+      ORDER BY count DESC, tenant, kind LIMIT $3`,
   },
   refusals: {
     name: "refusals",
@@ -183,6 +188,8 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
       const found = grouped(rows.map((row) => toGroup(row, asked, chargeOf)));
       return found.length > max ? undefined : found;
     },
+
+    readDay: (day, tenant = "", max) => engine.report<DayUsed>(sql.day, [day, tenant, max]),
 
     async addRefusals(refusals) {
       if (refusals.length === 0) return;

@@ -31,7 +31,7 @@ const notYet = { isServed: false } as const;
 
 const rows: Readonly<Record<AdminRpc, Row>> = {
   getSession: { scope: "none" },
-  getOverview: { scope: "admin.read", ...notYet },
+  getOverview: { scope: "admin.read", of: named },
   getStats: { scope: "admin.read", of: named },
   watchActivity: { scope: "admin.read", ...notYet },
   findVerifications: { scope: "admin.read", of: named },

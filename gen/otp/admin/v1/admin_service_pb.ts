@@ -292,21 +292,22 @@ export type GetOverviewResponse = Message<"otp.admin.v1.GetOverviewResponse"> & 
   counts?: Counts | undefined;
 
   /**
-   * What is used of each cap today, those with the least left first.
+   * What is used of each cap today, those with the least left first: 100 at most. What an instance has taken in advance counts as
+   * used.
    *
    * @generated from field: repeated otp.admin.v1.CapUse caps = 2;
    */
   caps: CapUse[];
 
   /**
-   * What is wrong now, the worst first.
+   * What is wrong now, the worst first: 50 at most. What providers and the queue have is told where no tenant is asked for.
    *
    * @generated from field: repeated otp.admin.v1.Problem problems = 3;
    */
   problems: Problem[];
 
   /**
-   * Messages that wait for a provider.
+   * Messages that wait for a provider; 0 where one tenant is asked for, since all tenants' wait in one queue.
    *
    * @generated from field: int64 queued_messages = 4;
    */
@@ -3657,7 +3658,6 @@ export const AdminService: GenService<{
   },
   /**
    * Reads how the service fares: sums of a period, what is spent of the caps today, and what is wrong now.
-   * Not served yet: UNIMPLEMENTED.
    *
    * @generated from rpc otp.admin.v1.AdminService.GetOverview
    */

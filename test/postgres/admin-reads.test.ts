@@ -1,0 +1,47 @@
+/**
+ * What operators read, on PostgreSQL: the same answers from the statements of reports.
+ */
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { adminClient, type AdminClient } from "../support/clients/admin.ts";
+import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { startWorld, type World } from "../support/service/world.ts";
+
+const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
+
+let world: World;
+let client: AdminClient;
+beforeAll(async () => {
+  world = await startWorld({ OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0", OTP_DAILY_MESSAGE_CAP: "30" });
+  client = adminClient(world.adminUrl, (await world.makeAdminKey()).text);
+  for (const prefix of ["+3161299", "+3161298"]) {
+    for (let i = 0; i < 12; i++) await call("SendOtp", { phone: `${prefix}${String(i).padStart(4, "0")}` });
+  }
+});
+afterAll(() => world.stop());
+
+const call = (rpc: Rpc, message: Message) => rest.call(world.url, rpc, message, { key: world.key });
+
+test("suspects are listed a page at a time, and unblocking none changes nothing", async () => {
+  const { suspects } = await client.listSuspects({});
+  expect(suspects.map(({ prefix, sent, refused }) => ({ prefix, sent, refused }))).toEqual(
+    expect.arrayContaining([
+      { prefix: "+3161298", sent: 10, refused: 2 },
+      { prefix: "+3161299", sent: 10, refused: 2 },
+    ]),
+  );
+  const first = await client.listSuspects({ pageSize: 1 });
+  const second = await client.listSuspects({ pageSize: 1, pageToken: first.nextPageToken });
+  expect([...first.suspects, ...second.suspects]).toEqual(suspects);
+  expect(await client.unblock({ prefix: "+3161299" })).toMatchObject({ guardLifted: false, entryRemoved: false });
+  expect((await client.listAudit({ action: "guard.lift" })).entries).toEqual([]);
+});
+
+test("an overview has the sums, what is used of caps, and what is wrong", async () => {
+  const { counts, caps, problems } = await client.getOverview({});
+  expect(counts?.asked).toBe(24n);
+  expect(caps).toMatchObject([{ tenant: "default", kind: "messages", max: 30n }]);
+  expect(Number(caps[0]?.used)).toBeGreaterThanOrEqual(24);
+  expect(problems.map(({ kind }) => kind)).toEqual(
+    expect.arrayContaining(["cap_near", "prefix_suspected", "no_reports"]),
+  );
+});
