@@ -7,6 +7,7 @@ import { Validator } from "@seriousme/openapi-schema-validator";
 import { decodeJwt, importJWK, jwtVerify, type JWK } from "jose";
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { eventTypes } from "../../src/otp/event-type.ts";
 import type { Reason } from "../../src/otp/reason.ts";
 import { restError } from "../../src/server/rpc/errors.ts";
 import { contract } from "../support/data/contract.ts";
@@ -35,13 +36,13 @@ const responses = operations.flatMap(({ operation }) =>
 );
 const contents = [
   ...operations.flatMap(({ operation }) => operation.requestBody?.content ?? []),
-  ...responses.map(({ content }) => content),
+  ...responses.flatMap(({ content }) => content ?? []),
 ];
 
 type Json = Record<string, unknown>;
 /** The bodies of refusals in the document, and the statuses they are under. */
 const refusals = responses.flatMap(({ status, content }) =>
-  Object.values(content["application/json"].examples ?? {}).map((reference) => {
+  Object.values(content?.["application/json"].examples ?? {}).map((reference) => {
     const { value } = judge.resolve<{ value: Json & { reason: Reason; code: string } }>(reference);
     return { status: Number(status), value };
   }),
@@ -85,7 +86,7 @@ describe("the document", () => {
       expect(judge.resolve({ $ref: reference })).toBeTypeOf("object");
     }
     for (const [name, example] of Object.entries(examples)) expect(judge.misfitOf(name, example)).toBeUndefined();
-    for (const { value } of refusals) expect(judge.misfitOf("Error", value)).toBeUndefined();
+    for (const { value } of refusals) expect(judge.misfitOf("OtpRefusal", value)).toBeUndefined();
     expect(Object.keys(examples)).toHaveLength(10);
   });
 
@@ -110,6 +111,44 @@ describe("the document", () => {
       const { details: _, ...rest } = JSON.parse(said.body) as Json;
       expect([said.status, rest]).toEqual([status, value]);
     }
+  });
+
+  test("tells refusals apart by reason, each with what it has", () => {
+    interface Body {
+      readonly required: string[];
+      readonly properties: Record<string, { enum?: string[] }>;
+    }
+    interface Told {
+      readonly discriminator: { propertyName: string; mapping: Record<string, string> };
+    }
+    const { OtpRefusal, ...schemas } = openApi.components["schemas"] as Record<string, Told & Body>;
+    const mapping = OtpRefusal?.discriminator.mapping ?? {};
+    expect(OtpRefusal?.discriminator.propertyName).toBe("reason");
+    expect(Object.keys(mapping).toSorted()).toEqual(Object.keys(contract).toSorted());
+    const bodies = Object.entries(mapping).map(
+      ([reason, path]) => [reason, schemas[path.split("/").at(-1) ?? ""]] as const,
+    );
+    for (const [reason, body] of bodies) expect(body?.properties["reason"]?.enum).toEqual([reason]);
+    const required = (field: string) =>
+      bodies.flatMap(([reason, body]) => (body?.required.includes(field) === true ? [reason] : []));
+    const having = (field: string) => bodies.flatMap(([reason, body]) => (body?.properties[field] ? [reason] : []));
+    expect([required("attempts_remaining"), having("attempts_remaining")]).toEqual([
+      ["CODE_MISMATCH"],
+      ["CODE_MISMATCH"],
+    ]);
+    expect(required("retry_after_seconds")).toContain("RESEND_TOO_SOON");
+    expect(having("retry_after_seconds")).not.toContain("OTP_EXPIRED");
+    // Names that a language has of its own would be shadowed by the classes that are made of them.
+    expect(Object.keys({ OtpRefusal, ...schemas }).filter((name) => name in globalThis)).toEqual([]);
+  });
+
+  test("has a webhook of every type of event", () => {
+    const { OtpEvent } = openApi.components["schemas"] as Record<string, { discriminator: { mapping: object } }>;
+    expect(Object.keys(OtpEvent?.discriminator.mapping ?? {})).toEqual([...eventTypes, "webhook.test"]);
+    const event = { type: "webhook.test", timestamp: "2026-01-01T12:00:00.000Z", data: { tenant: "acme" } };
+    expect(judge.misfitOf("OtpEvent", event)).toBeUndefined();
+    expect(judge.misfitOf("OtpEvent", { ...event, type: "verification.created" })).toBeDefined();
+    expect(judge.misfitOf("OtpEvent", { ...event, data: { tenant: "acme", code: "123456" } })).toBeDefined();
   });
 
   test("has the answers that the service gives to its requests", async () => {
@@ -274,7 +313,7 @@ describe("an answer that is not in the document is found", () => {
   test.each<[string, string[], string]>([
     ["a path", ["paths", path], "no such path"],
     ["a status", ["paths", path, "post", "responses", "400"], "no status 400"],
-    ["a field", ["components", "schemas", "Error", "properties", "field"], "additional properties"],
+    ["a field", ["components", "schemas", "CodeMismatchRefusal", "properties", "field"], "additional properties"],
   ])("once %s is taken out of it", async (_, names, fault) => {
     const document = JSON.parse(documentText) as Json;
     const last = names.pop() ?? "";

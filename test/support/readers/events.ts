@@ -1,6 +1,8 @@
 /**
- * Events as their receiver reads them.
+ * Events as their receiver reads them: each must be one that gen/openapi.json has.
  */
+
+import { expectDocumentedEvent } from "./openapi.ts";
 
 export interface ReadEvent {
   readonly type: string;
@@ -13,5 +15,6 @@ export function parseEvent(body: string): ReadEvent {
   const read = JSON.parse(body) as ReadEvent;
   const keys = Object.keys(read).join(" ");
   if (keys !== "type timestamp data") throw new Error(`an event has ${keys}`);
+  expectDocumentedEvent(read);
   return read;
 }

@@ -10,7 +10,7 @@ export const documentText = readFileSync(new URL("../../../gen/openapi.json", im
 
 interface Content {
   readonly "application/json": {
-    readonly schema: Reference;
+    readonly schema: Reference | Union;
     readonly example?: unknown;
     readonly examples?: Record<string, Reference>;
   };
@@ -22,9 +22,13 @@ interface Refused {
 interface Reference {
   readonly $ref: string;
 }
+/** Bodies that are told apart by a field. */
+interface Union {
+  readonly oneOf: readonly Reference[];
+}
 export interface Response {
   readonly headers?: Readonly<Record<string, Reference>>;
-  readonly content: Content;
+  readonly content?: Content;
 }
 export interface Operation {
   readonly operationId: string;
@@ -63,9 +67,9 @@ export function createJudge(text: string): Judge {
   const openApi = JSON.parse(text) as OpenApi;
   const strict = structuredClone(openApi);
   for (const schema of Object.values(strict.components["schemas"] ?? {})) close(schema);
-  const ajv = new Ajv2020({ strict: true, allErrors: true });
+  const ajv = new Ajv2020({ strict: true, allErrors: true, allowUnionTypes: true });
   addFormats.default(ajv);
-  ajv.addVocabulary(["components"]);
+  ajv.addVocabulary(["components", "discriminator"]);
   ajv.addSchema({ $id: "otpd", components: { schemas: strict.components["schemas"] } });
 
   function resolve<T extends object>(part: T | Reference): T {
@@ -80,6 +84,12 @@ export function createJudge(text: string): Judge {
     const fits = ajv.getSchema(`otpd#/components/schemas/${schema}`);
     if (fits === undefined) throw new Error(`there is no schema ${schema}`);
     return fits(value) === true ? undefined : `${schema}: ${ajv.errorsText(fits.errors)}`;
+  }
+
+  function misfitOfBody(schema: Reference | Union, value: unknown): string | undefined {
+    if ("$ref" in schema) return misfitOf(nameOf(schema), value);
+    const misfits = schema.oneOf.map((one) => misfitOf(nameOf(one), value));
+    return misfits.filter((misfit) => misfit === undefined).length === 1 ? undefined : misfits.join("; ");
   }
 
   const operations = Object.entries(openApi.paths).flatMap(([template, byMethod]) =>
@@ -100,6 +110,16 @@ export function createJudge(text: string): Judge {
     return more.length > 0 ? `${body.reason} without ${more.join(", ")}` : undefined;
   }
 
+  function faultsOfHeaders(headers: Headers, known: Readonly<Record<string, Reference>>): string[] {
+    const unknown = Object.keys(openApi.components["headers"] ?? {}).filter(
+      (name) => headers.has(name) && !(name in known),
+    );
+    const missing = Object.entries(known).filter(
+      ([name, header]) => !headers.has(name) && resolve<{ required?: boolean }>(header).required === true,
+    );
+    return [...unknown.map((name) => `no header ${name}`), ...missing.map(([name]) => `${name} is missing`)];
+  }
+
   function faultWithin(
     { operation }: (typeof operations)[number],
     asked: Asked,
@@ -109,22 +129,18 @@ export function createJudge(text: string): Judge {
     const listed = operation.responses[status];
     if (listed === undefined) return `no status ${status}`;
     const { content, headers: known = {} } = resolve(listed);
+    const faults = faultsOfHeaders(headers, known);
     const type = headers.get("content-type");
-    if (type === null || !(type in content)) return `no content of type ${type}`;
+    if (content === undefined || type === null || !(type in content)) return `no content of type ${type}`;
     const { schema, examples } = content["application/json"];
-    const misfit = misfitOf(nameOf(schema), body);
-    if (misfit !== undefined) return misfit;
+    const misfit = misfitOfBody(schema, body);
+    if (misfit !== undefined) faults.push(misfit);
     const fault = examples === undefined ? undefined : faultOfRefusal(examples, body as Refused);
-    if (fault !== undefined) return `${fault} under ${status}`;
-    for (const name of Object.keys(openApi.components["headers"] ?? {})) {
-      if (headers.has(name) && !(name in known)) return `no header ${name}`;
-    }
-    for (const [name, header] of Object.entries(known)) {
-      if (!headers.has(name) && resolve<{ required?: boolean }>(header).required === true) return `${name} is missing`;
-    }
+    if (fault !== undefined) faults.push(`${fault} under ${status}`);
+    if (faults.length > 0) return faults.join("; ");
     const { requestBody } = operation;
     if (status !== 200 || requestBody === undefined) return undefined;
-    return misfitOf(nameOf(requestBody.content["application/json"].schema), asked.body);
+    return misfitOfBody(requestBody.content["application/json"].schema, asked.body);
   }
 
   return {
@@ -148,11 +164,19 @@ function close(schema: object): void {
     Object.assign(schema, { additionalProperties: false });
 }
 
-export function nameOf({ $ref }: Reference): string {
-  return $ref.replace(/^.*\//, "");
+/** The name of the schema that a body has by reference. */
+export function nameOf(schema: Reference | Union): string {
+  if (!("$ref" in schema)) throw new Error("a union has no name");
+  return schema.$ref.replace(/^.*\//, "");
 }
 
 const judge = createJudge(documentText);
+
+/** Throws for an event that the document does not have. */
+export function expectDocumentedEvent(event: unknown): void {
+  const fault = judge.misfitOf("OtpEvent", event);
+  if (fault !== undefined) throw new Error(`${JSON.stringify(event)} is not in gen/openapi.json: ${fault}`);
+}
 
 /** Throws for an answer that the document does not have. */
 export function expectDocumented(asked: Asked, answered: Answered): void {

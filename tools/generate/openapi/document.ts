@@ -6,14 +6,16 @@ import { getPackageComments } from "@bufbuild/protoplugin";
 import { isDeepStrictEqual } from "node:util";
 import { rpcRows } from "../../../src/server/rpc/rpcs.ts";
 import { examples } from "./examples.ts";
-import { callHeaders, errorSchema, frame, idempotencyKey, keySetOperation, keySetSchema, replayed } from "./frame.ts";
-import { errorExamples, reasonRows, refusals, type ReasonRow } from "./refusals.ts";
+import { callHeaders, frame, idempotencyKey, keySetOperation, keySetSchema, replayed } from "./frame.ts";
+import { errorExamples, reasonRows, refusals, refusalSchemas, type ReasonRow } from "./refusals.ts";
 import { commentOf, enumSchema, fieldSchema, flowed, messageSchema, refTo, type JsonObject } from "./schemas.ts";
+import { eventSchemas, webhooks } from "./webhooks.ts";
 
 /** Makes the document of the service in a file. Throws where the proto says too little of something. */
 export function documentOf(file: DescFile, version: string): JsonObject {
   const service = named(file.services, "OtpService");
-  const rows = reasonRows(named(file.enums, "Reason"));
+  const reasonEnum = named(file.enums, "Reason");
+  const rows = reasonRows(reasonEnum);
   const [summary = "", ...about] = flowed(getPackageComments(file).leading ?? "").split("\n\n");
   const aboutService = commentOf(service);
   const common = refusals(rows.filter(({ name }) => mentions(aboutService, name)));
@@ -55,12 +57,18 @@ export function documentOf(file: DescFile, version: string): JsonObject {
   const description = [...about, aboutService, info.description].join("\n\n");
   return {
     openapi: "3.1.0",
-    info: { title: "otpd", version, summary, description, license: info.license },
+    info: { title: "otpd", version, summary, description, contact: info.contact, license: info.license },
     ...rest,
     paths,
+    webhooks,
     components: {
       ...components,
-      schemas: { ...schemas, Error: errorSchema(named(file.messages, "OtpError"), rows), KeySet: keySetSchema },
+      schemas: {
+        ...schemas,
+        ...refusalSchemas(named(file.messages, "OtpError"), reasonEnum, rows),
+        KeySet: keySetSchema,
+        ...eventSchemas,
+      },
       responses,
       examples: usedIn([paths, responses], "examples", errorExamples(rows)),
     },

@@ -1,15 +1,14 @@
 /**
- * The parts of the document that no comment of the proto tells: what HTTP adds to an RPC, the body of a refusal, and the
- * path of the public keys.
+ * The parts of the document that no comment of the proto tells: what HTTP adds to an RPC, and the path of the
+ * public keys.
  */
-import type { DescMessage } from "@bufbuild/protobuf";
-import type { ReasonRow } from "./refusals.ts";
-import { fieldSchema, type JsonObject } from "./schemas.ts";
+import { refTo, type JsonObject } from "./schemas.ts";
 
 export const frame = {
   info: {
     description:
       "A path that is not here is ROUTE_NOT_FOUND, 404; a method that a path does not take is METHOD_NOT_ALLOWED, 405 with `Allow`. Both have the body of every other error.",
+    contact: { name: "Whoever runs this server" },
     license: { name: "Apache-2.0", identifier: "Apache-2.0" },
   },
   servers: [{ url: "/", description: "The server that this document comes from." }],
@@ -17,6 +16,7 @@ export const frame = {
   tags: [
     { name: "otp", description: "One-time codes, from send to verify." },
     { name: "receipts", description: "What whoever checks a receipt needs." },
+    { name: "events", description: "What is posted to a tenant's webhook endpoints." },
   ],
   components: {
     securitySchemes: {
@@ -34,7 +34,23 @@ export const frame = {
         schema: { type: "integer", minimum: 1 },
       },
       "WWW-Authenticate": { description: "`Bearer`.", required: true, schema: { type: "string" } },
-      "X-Call-Id": { description: "Names the call in the server's log.", schema: { type: "string" } },
+      "X-Call-Id": { description: "Names the call in the server's log.", required: true, schema: { type: "string" } },
+      "Cache-Control": { description: "`no-store`.", required: true, schema: { type: "string", enum: ["no-store"] } },
+      "Cache-Control-Of-Keys": {
+        description: "`public, max-age=300`.",
+        required: true,
+        schema: { type: "string", enum: ["public, max-age=300"] },
+      },
+      ETag: {
+        description: "Names what the answer has: send it as If-None-Match.",
+        required: true,
+        schema: { type: "string" },
+      },
+      "Access-Control-Allow-Origin": {
+        description:
+          "The origin of the page that asks, if some publishable key lists it; `*` for what any page may read.",
+        schema: { type: "string" },
+      },
       "Idempotency-Replayed": {
         description: "There if an earlier call with this Idempotency-Key was answered the same.",
         schema: { type: "string", enum: ["true"] },
@@ -47,7 +63,16 @@ type HeaderName = keyof typeof frame.components.headers;
 const header = (component: HeaderName, name: string = component) => ({
   [name]: { $ref: `#/components/headers/${component}` },
 });
-export const callHeaders = header("X-Call-Id");
+export const callHeaders = {
+  ...header("X-Call-Id"),
+  ...header("Cache-Control"),
+  ...header("Access-Control-Allow-Origin"),
+};
+const keyHeaders = {
+  ...header("Cache-Control-Of-Keys", "Cache-Control"),
+  ...header("ETag"),
+  ...header("Access-Control-Allow-Origin"),
+};
 export const replayed = header("Idempotency-Replayed");
 export const retryAfter = header("Retry-After");
 export const retryAfterIfHarmless = header("Retry-After-If-Harmless", "Retry-After");
@@ -59,44 +84,6 @@ export const idempotencyKey = {
   description: "Names this call: within 24 hours, a repeat answers the same and spends nothing.",
   schema: { type: "string", minLength: 1, maxLength: 255, pattern: "^[!-~]+$" },
 };
-
-/** The body of every refusal: Connect's, with the fields of `OtpError` at its top level. */
-export function errorSchema({ fields }: DescMessage, rows: readonly ReasonRow[]): JsonObject {
-  const { field, attempts_remaining: attempts } = Object.fromEntries(
-    fields.filter(({ fieldKind }) => fieldKind === "scalar").map((one) => [one.name, fieldSchema(one)]),
-  );
-  if (field === undefined || attempts === undefined) throw new Error("OtpError lacks field or attempts_remaining");
-  return {
-    type: "object",
-    description: "Why a call was refused. Decide by `reason`, or by the status where you do not know the reason.",
-    required: ["code", "message", "reason"],
-    properties: {
-      code: { type: "string", description: "The gRPC code.", enum: [...new Set(rows.map(({ code }) => code))] },
-      message: { type: "string", description: "A sentence for people, which may change. It repeats no value." },
-      reason: {
-        type: "string",
-        description: "Why: a value of `Reason`, without its prefix.",
-        enum: rows.map(({ name }) => name),
-      },
-      field,
-      attempts_remaining: attempts,
-      retry_after_seconds: { type: "integer", minimum: 1, description: "The same as the header Retry-After." },
-      details: {
-        type: "array",
-        description: "The same once more, for typed clients of gRPC and Connect.",
-        items: {
-          type: "object",
-          required: ["type", "value"],
-          properties: {
-            type: { type: "string", description: "The name of a protobuf message." },
-            value: { type: "string", description: "The message, in base64." },
-            debug: { type: "object", description: "The message, for people.", additionalProperties: true },
-          },
-        },
-      },
-    },
-  };
-}
 
 const jwk = { kty: "OKP", crv: "Ed25519", alg: "EdDSA", use: "sig" };
 
@@ -127,6 +114,18 @@ export function keySetOperation(content: JsonObject, refused: JsonObject): JsonO
     summary: "The public keys that sign receipts",
     description: "For anybody, from any page. Caches may keep them for 5 minutes.",
     security: [],
-    responses: { "200": { description: "The keys.", content }, ...refused },
+    parameters: [
+      { name: "If-None-Match", in: "header", description: "An ETag of before.", schema: { type: "string" } },
+    ],
+    responses: {
+      "200": { description: "The keys.", headers: keyHeaders, content },
+      "304": { description: "The keys are those of that ETag.", headers: keyHeaders },
+      ...refused,
+      "417": {
+        description: "An `Expect` other than 100-continue.",
+        headers: callHeaders,
+        content: { "application/json": { schema: refTo("OtpRefusal") } },
+      },
+    },
   };
 }
