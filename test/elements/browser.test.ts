@@ -2,45 +2,27 @@
  * The form in a web page of another site, in a real browser: strict about what it loads, isolated, with nothing of ours but the
  * form's file by its hash.
  */
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { publishableScopes } from "../../src/otp/api-key.ts";
 import { lacks } from "../support/machine.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
-import { focused, startBrowser, visit, type VisitOptions, type Visitor } from "../support/pages/browser.ts";
-import { openShop, type Shop } from "../support/pages/shop.ts";
-import { createPhoneNetwork, startWorld, type World } from "../support/service/world.ts";
+import { focused, type VisitOptions, type Visitor } from "../support/pages/browser.ts";
+import { startEmbedded, toldOn, type Embedded } from "../support/pages/embedded.ts";
+import type { Shop } from "../support/pages/shop.ts";
+import { readDocument } from "../support/readers/document.ts";
+import type { PhoneNetwork, World } from "../support/service/world.ts";
 
-interface Told {
-  readonly type: string;
-  readonly detail: Record<string, unknown>;
-}
-
-const callers = createPhoneNetwork("caller");
+let embedded: Embedded;
 let world: World;
 let shop: Shop;
-let browser: Browser;
-let visitor: Visitor;
-let page: Page;
+let callers: PhoneNetwork;
 let key = "";
-/** The script of a page that names the latest build by its integrity. */
-let script = "";
+let visitor: Visitor | undefined;
+let page: Page;
 
-/** Notes the form's events, as they reach the document. */
-function noteEvents(): void {
-  const told: Told[] = [];
-  Object.assign(globalThis, { told });
-  for (const name of ["sent", "verified", "refused", "expired"]) {
-    document.addEventListener(name, ({ type, detail }: CustomEventInit & Event) => {
-      // Without what is not said.
-      told.push(JSON.parse(JSON.stringify({ type, detail: detail as unknown })) as Told);
-    });
-  }
-}
-
-const told = () => page.evaluate(() => (globalThis as unknown as { told: Told[] }).told);
+const form = (attributes = "") => embedded.form(attributes);
+const told = () => toldOn(page);
 const kept = () => page.evaluate(() => JSON.stringify({ ...sessionStorage }));
-const form = (attributes = "") => `<otp-form server="${world.url}" key="${key}" ${attributes}></otp-form>`;
 const codeOf = (phone: string) => world.network.codeFor(phone);
 const expectError = (field: "phone" | "code", sentence: string | RegExp) =>
   page.locator(`#${field}-error`, { hasText: sentence }).waitFor();
@@ -49,7 +31,7 @@ const expectProven = () => page.getByRole("heading", { name: "This number is pro
 /** Opens a page with this body. */
 async function open(body: string, options: VisitOptions = {}): Promise<void> {
   await visitor?.leave();
-  visitor = await visit(browser, shop.page(body, [script]), { mayAsk: [world.url], before: noteEvents, ...options });
+  visitor = await embedded.open(body, options);
   ({ page } = visitor);
 }
 
@@ -62,30 +44,20 @@ async function sendTo(phone: string): Promise<string> {
 
 describe.skipIf(lacks("the form", "chromium"))("the form", () => {
   beforeAll(async () => {
-    world = await startWorld({}, undefined, { voice: [callers] });
-    shop = await openShop(world.url);
-    browser = await startBrowser();
-    const scopes = ["send", ...publishableScopes] as const;
-    const channels = ["sms", "voice"] as const;
-    ({ text: key } = await world.makeKey({ kind: "pub", scopes, origins: [shop.origin], channels }));
-    const answer = await fetch(`${world.url}/elements/integrity.json`);
-    const { latest, builds } = (await answer.json()) as { latest: string; builds: Record<string, string> };
-    script = `<script type="module" src="${world.url}${latest}" integrity="${builds[latest]}" crossorigin="anonymous"></script>`;
+    embedded = await startEmbedded();
+    ({ world, shop, callers, key } = embedded);
   });
-  afterAll(async () => {
-    await browser.close();
-    shop.stop();
-    await world.stop();
-  });
+  afterAll(() => embedded.stop());
   beforeEach(async () => {
     // Enough for the limits of an address, from which all of these pages come.
     world.system.advance(3_600_000);
-    visitor = undefined as unknown as Visitor;
+    visitor = undefined;
     await open(form());
   });
   afterEach(async () => {
-    await visitor.leave();
-    if (visitor.misdeeds.length > 0) throw new Error(visitor.misdeeds.join("\n"));
+    await visitor?.leave();
+    const misdeeds = visitor?.misdeeds ?? [];
+    if (misdeeds.length > 0) throw new Error(misdeeds.join("\n"));
   });
 
   test("takes a person from a number of the country to a receipt, past a wrong code", async () => {
@@ -114,7 +86,7 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     });
     expect(await kept()).toBe("{}");
     await page.locator("#announcer", { hasText: "The code was right" }).waitFor({ state: "attached" });
-    expect(await visitor.announced()).toEqual([
+    expect(await visitor?.announced()).toEqual([
       "Code sent. Enter its 6 digits.",
       "That is not the code. 4 attempts left.",
       "The code was right. This number is proven.",
@@ -315,83 +287,27 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     await page.locator("#thanks").waitFor();
   });
 
-  describe("strange words are text", () => {
-    const strange = `"><img src=x onerror="throw Error('run')"><script>throw Error('run')</script>$&{n}`;
-    const attribute = strange.replaceAll("&", "&amp;").replaceAll('"', "&quot;").replaceAll("<", "&lt;");
-
-    test("from attributes", async () => {
-      const names = ["phone", "locale", "purpose", "channels", "id"];
-      await open(form(names.map((name) => `${name}="${attribute}"`).join(" ")));
-      expect(await page.locator("#given").textContent()).toBe(`The code goes to ${strange}.`);
-      await page.getByRole("button", { name: "Send code" }).press("Enter");
-      await expectError("phone", /\.$/);
-      expect(await page.locator("img, otp-form script").count()).toBe(0);
-    });
-
-    test("from the server", async () => {
-      const said = {
-        request_id: strange,
-        state: "STATE_PENDING",
-        phone: strange,
-        code_length: strange,
-        expires_in_seconds: strange,
-        resend_in_seconds: strange,
-        resends_remaining: strange,
-        receipt: strange,
+  test("docs/browsers.md lists all of its properties, parts and slots", async () => {
+    const { text } = readDocument("docs/browsers.md");
+    const listed = (from: string, to: string) => {
+      const part = text.slice(text.indexOf(from), text.indexOf(to, text.indexOf(from)));
+      return [...part.matchAll(/`([a-z-]+)`/g)].map(([, name = ""]) => name);
+    };
+    await sendTo(newPhone());
+    const there = await page.locator("otp-form").evaluate(({ shadowRoot }) => {
+      const all = [...(shadowRoot?.querySelectorAll("*") ?? [])];
+      const sheet = [...(shadowRoot?.adoptedStyleSheets[0]?.cssRules ?? [])].map(({ cssText }) => cssText).join("");
+      return {
+        parts: all.flatMap((one) => [...one.part]),
+        slots: all.flatMap((one) => (one instanceof HTMLSlotElement ? one.name : [])),
+        properties: sheet.match(/--otp-[a-z-]+/g) ?? [],
       };
-      const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "*, authorization" };
-      await page.route(/\/v1\/otp\/send$/, (route) =>
-        route.fulfill({ json: { ...said, expires_in_seconds: 600 }, headers }),
-      );
-      await page.route(/GetOtp$/, (route) => route.fulfill({ json: { ...said, expires_in_seconds: 600 }, headers }));
-      await page.locator("#phone").fill("+14155552671");
-      await page.locator("#phone").press("Enter");
-      await page.locator("#step-code").waitFor();
-      const looked = page.waitForResponse(/GetOtp$/);
-      await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
-      await looked;
-      await page.locator("#code-phone", { hasText: "onerror" }).waitFor();
-      expect(await page.locator("#code-phone").textContent()).toBe(strange);
-      const refusal = { reason: strange, message: strange, attempts_remaining: strange, retry_after_seconds: strange };
-      await page.route(/\/v1\/otp\/verify$/, (route) => route.fulfill({ status: 400, json: refusal, headers }));
-      await page.locator("#code").fill("123456");
-      await expectError("code", "That did not work, and the server did not say why. Try again in a moment.");
-      expect((await told()).at(-1)).toEqual({ type: "refused", detail: { reason: strange } });
-      expect(await page.locator("img, otp-form script").count()).toBe(0);
     });
-
-    test.each(["null", "[]", '"text"', "<html>", ""])("also an answer that is %j", async (body) => {
-      const headers = { "access-control-allow-origin": "*" };
-      await page.route(/\/v1\/otp\/send$/, (route) => route.fulfill({ status: 502, body, headers }));
-      await page.locator("#phone").fill("+14155552671");
-      await page.locator("#phone").press("Enter");
-      await expectError("phone", "That did not work, and the server did not say why. Try again in a moment.");
-    });
-  });
-
-  test("a page in a sandbox has no storage, and the form works without", async () => {
-    await open(form(), {
-      before: () => {
-        Object.assign(globalThis, { told: [] });
-        Object.defineProperty(globalThis, "sessionStorage", {
-          get() {
-            throw new DOMException("denied", "SecurityError");
-          },
-        });
-      },
-    });
-    await page.locator("#code").waitFor({ state: "attached" });
-    const code = await sendTo(newPhone());
-    await page.keyboard.type(code);
-    await expectProven();
-  });
-
-  test("a key that is not for this page is refused in a sentence", async () => {
-    const { text } = await world.makeKey({ kind: "pub", scopes: ["send"], origins: ["https://other.example"] });
-    await open(`<otp-form server="${world.url}" key="${text}"></otp-form>`);
-    await page.locator("#phone").fill(newPhone());
-    await page.locator("#phone").press("Enter");
-    await expectError("phone", "This page may not do that.");
-    expect(await told()).toEqual([{ type: "refused", detail: { reason: "ORIGIN_NOT_ALLOWED" } }]);
+    // A part that is one thing alone is named as its slot or its field.
+    const own = new Set(["phone", "code", "send", "change", "verify", "fresh", "resend", "call", "whatsapp"]);
+    const parts = new Set(there.parts.filter((part) => !own.has(part)));
+    expect([...parts].toSorted()).toEqual(listed("the parts", "`otp-form::part").toSorted());
+    expect(there.slots.toSorted()).toEqual([...listed("**Words**", "### With"), "bot-check"].toSorted());
+    expect([...new Set(there.properties)].toSorted()).toEqual(listed("**Looks**", "and the parts").toSorted());
   });
 });

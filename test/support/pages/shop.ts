@@ -26,8 +26,18 @@ const policyFor = (otpd: string) =>
     "require-trusted-types-for 'script'",
   ].join("; ");
 
-/** Opens a shop beside the otpd at that address. A file is a script of the shop's own, at that path. */
-export async function openShop(otpd: string, files: ReadonlyMap<string, string> = new Map()): Promise<Shop> {
+export interface ShopOptions {
+  /** Scripts of the shop's own, by their paths. */
+  readonly files?: ReadonlyMap<string, string>;
+  /** Its policy instead of the strict one. */
+  readonly policy?: string;
+}
+
+/** Opens a shop beside the otpd at that address. */
+export async function openShop(
+  otpd: string,
+  { files = new Map(), policy = policyFor(otpd) }: ShopOptions = {},
+): Promise<Shop> {
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://shop.example");
     const script = files.get(pathname);
@@ -35,7 +45,7 @@ export async function openShop(otpd: string, files: ReadonlyMap<string, string> 
     if (pathname !== "/") return response.writeHead(404).end();
     response.writeHead(200, {
       "content-type": "text/html; charset=utf-8",
-      "content-security-policy": policyFor(otpd),
+      "content-security-policy": policy,
       "cross-origin-opener-policy": "same-origin",
       "cross-origin-embedder-policy": "require-corp",
     });
