@@ -10,12 +10,13 @@ import { make } from "./dom.ts";
 import type { Page, PageContext } from "./page.ts";
 import { button } from "./parts.ts";
 import { audit } from "./pages/audit.ts";
-import { keys } from "./pages/keys.ts";
 import { overview } from "./pages/overview.ts";
+import { providers } from "./pages/providers.ts";
+import { tenants } from "./pages/tenants.ts";
 import { verification } from "./pages/verification.ts";
 import { webhooks } from "./pages/webhooks.ts";
 
-const pages: readonly Page[] = [overview, verification, keys, webhooks, audit];
+const allPages: readonly Page[] = [overview, verification, providers, tenants, webhooks, audit];
 const sayMs = 6_000;
 
 const place = element("page", HTMLElement);
@@ -45,6 +46,7 @@ async function begin(): Promise<void> {
 async function signedIn(csrf: string): Promise<void> {
   const client = createAdminClient(csrf);
   const session = await client.getSession({}, calling(new AbortController().signal));
+  const pages = allPages.filter(({ isForOperators }) => isForOperators !== true || session.tenant === "");
   navigation.replaceChildren(
     ...pages.map(({ name, title }) => make("li", {}, make("a", { attributes: { href: `#/${name}` } }, title))),
   );

@@ -25,6 +25,8 @@ export interface Page {
   /** As the address has it. */
   readonly name: string;
   readonly title: string;
+  /** True for what admins of one tenant are not shown. */
+  readonly isForOperators?: true;
   /** Fills the page's place. */
   show(into: HTMLElement, context: PageContext): void;
 }

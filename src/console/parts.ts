@@ -29,8 +29,10 @@ export async function load<T>(
   try {
     const answer = await ask(signal);
     if (signal.aborted) return;
+    const refocus = focusIn(into);
     into.replaceChildren();
     append(into, [show(answer)]);
+    refocus();
   } catch (failure) {
     if (signal.aborted || isGivenUp(failure)) return;
     try {
@@ -46,6 +48,17 @@ export async function load<T>(
     clearTimeout(patience);
     if (!signal.aborted) into.removeAttribute("aria-busy");
   }
+}
+
+/** Remembers what has the focus in a place that is filled anew, and gives it to what stands there in its stead. */
+function focusIn(place: HTMLElement): () => void {
+  const labelOf = (element: Element) => element.getAttribute("aria-label") ?? element.textContent;
+  const controls = () => [...place.querySelectorAll<HTMLElement>("button, a, summary, [tabindex]")];
+  const held = controls().find((each) => each === document.activeElement);
+  if (held === undefined) return () => {};
+  const alike = () => controls().filter((each) => labelOf(each) === labelOf(held));
+  const which = alike().indexOf(held);
+  return () => alike()[which]?.focus();
 }
 
 const underWay = new WeakMap<HTMLElement, AbortController>();
@@ -143,7 +156,8 @@ export function button(text: string, onClick: () => void, classes?: string): HTM
 export interface Field {
   readonly name: string;
   readonly label: string;
-  readonly type?: "text" | "tel" | "search" | "url" | "number" | "datetime-local" | "checkbox";
+  /** `lines` is a text of several. */
+  readonly type?: "text" | "tel" | "search" | "url" | "number" | "datetime-local" | "checkbox" | "lines";
   /** Makes it a choice: values with what stands for each. */
   readonly options?: readonly (readonly [value: string, text: string])[];
   readonly value?: string;
@@ -158,23 +172,25 @@ export function field(given: Field): HTMLElement {
   const hintId = hint === undefined ? undefined : `${id}-hint`;
   const common = { id, name, required: isRequired === true, "aria-describedby": hintId };
   const control =
-    options === undefined
-      ? make("input", {
-          attributes: {
-            ...common,
-            type,
-            ...(type === "checkbox" ? { checked: value === "on" } : { value }),
-            autocomplete: "off",
-            spellcheck: "false",
-          },
-        })
-      : make(
-          "select",
-          { attributes: common },
-          options.map(([each, text]) =>
-            make("option", { attributes: { value: each, selected: each === value } }, text),
-          ),
-        );
+    type === "lines"
+      ? make("textarea", { attributes: { ...common, rows: 12, spellcheck: "false" } }, value)
+      : options === undefined
+        ? make("input", {
+            attributes: {
+              ...common,
+              type,
+              ...(type === "checkbox" ? { checked: value === "on" } : { value }),
+              autocomplete: "off",
+              spellcheck: "false",
+            },
+          })
+        : make(
+            "select",
+            { attributes: common },
+            options.map(([each, text]) =>
+              make("option", { attributes: { value: each, selected: each === value } }, text),
+            ),
+          );
   return make(
     "div",
     { class: type === "checkbox" ? "field tick" : "field" },
@@ -190,7 +206,11 @@ export function valuesOf(form: HTMLFormElement): Readonly<Record<string, string>
   for (const control of form.elements) {
     if (control instanceof HTMLInputElement && control.type === "checkbox")
       values[control.name] = control.checked ? "on" : "";
-    else if (control instanceof HTMLInputElement || control instanceof HTMLSelectElement) {
+    else if (
+      control instanceof HTMLInputElement ||
+      control instanceof HTMLSelectElement ||
+      control instanceof HTMLTextAreaElement
+    ) {
       values[control.name] = control.value.trim();
     }
   }

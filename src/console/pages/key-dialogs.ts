@@ -22,12 +22,15 @@ const kinds = [
 
 const words = (text: string) => text.split(/[\s,]+/).filter((each) => each !== "");
 
-export function createKey(context: PageContext, again: () => void): void {
+/** `of` is the tenant that is looked at; empty for all. */
+export function createKey(context: PageContext, of: string, again: () => void): void {
   const isFree = context.session.tenant === "";
   const fields: readonly Field[] = [
     { name: "name", label: "Name", isRequired: true },
     { name: "kind", label: "Kind", options: kinds.filter(([kind]) => isFree || kind !== "admin") },
-    ...(isFree ? [{ name: "tenant", label: "Tenant", hint: "Empty for default; of an admin key, for all." }] : []),
+    ...(isFree
+      ? [{ name: "tenant", label: "Tenant", value: of, hint: "Empty for default; of an admin key, for all." }]
+      : []),
     { name: "scopes", label: "Scopes", hint: "Empty for what is usual for its kind." },
     {
       name: "origins",

@@ -5,29 +5,27 @@ import type { ApiKey } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
-import { may, type Page, type PageContext } from "../page.ts";
+import { may, type PageContext } from "../page.ts";
 import { badge, button, load, section, table } from "../parts.ts";
 import { createKey, revokeKey, rotateKey } from "./key-dialogs.ts";
 
-export const keys: Page = {
-  name: "keys",
-  title: "Keys",
-  show(into, context) {
-    const fill = () =>
-      void load(
-        body,
-        context,
-        (signal) => context.client.listApiKeys({}, calling(signal)),
-        ({ apiKeys }) => table("API keys", apiKeys, columnsFor(context, fill), "There is no key."),
-      );
-    const { part, body } = section(
-      "The latest used first",
-      may(context, "admin.write") && button("New key", () => createKey(context, fill)),
+/** The keys of a tenant, or of all; `tenant` is empty for all. */
+export function keySection(context: PageContext, tenant: string): HTMLElement {
+  const fill = () =>
+    void load(
+      body,
+      context,
+      (signal) => context.client.listApiKeys({ tenant }, calling(signal)),
+      ({ apiKeys }) =>
+        table("API keys", apiKeys, columnsFor(context, fill), "There is no key: whoever is to send needs one."),
     );
-    into.append(part);
-    fill();
-  },
-};
+  const { part, body } = section(
+    tenant === "" ? "Keys, the latest used first" : `Keys of ${tenant}, the latest used first`,
+    may(context, "admin.write") && button("New key", () => createKey(context, tenant, fill)),
+  );
+  fill();
+  return part;
+}
 
 function columnsFor(context: PageContext, again: () => void) {
   return [
