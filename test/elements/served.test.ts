@@ -7,7 +7,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { buildsMax, writeElement } from "../../tools/generate/element.ts";
+import { buildsMax, keep, keptBuilds, writeElement } from "../../tools/generate/element.ts";
 import { overHttp1, overHttp2 } from "../support/clients/wire.ts";
 import { readDocument } from "../support/readers/document.ts";
 import { production } from "../support/service/environment.ts";
@@ -121,6 +121,14 @@ describe("builds", () => {
     const again = JSON.parse(readFileSync(join(folder, "elements/integrity.json"), "utf8")) as Integrity;
     expect(Object.keys(again.builds)).toEqual([...paths.slice(1), expect.any(String)]);
     expect(readdirSync(join(folder, "elements"))).toHaveLength(buildsMax + 1);
+    rmSync(folder, { recursive: true });
+  });
+
+  test("a release keeps its build once, and the five last ones stay", () => {
+    const folder = mkdtempSync(join(tmpdir(), "otpd-kept-"));
+    for (const name of ["a", "b", "b", "c", "d", "e", "f", "g"]) keep(folder, Buffer.from(name));
+    expect(keptBuilds(folder).map(String)).toEqual(["g", "f", "e", "d", "c"]);
+    expect(readdirSync(folder).toSorted().at(-1)).toBe("0007-otp-form.js");
     rmSync(folder, { recursive: true });
   });
 

@@ -16,12 +16,12 @@ const document = join(root, "docs/browsers.md");
 export const buildsMax = 5;
 
 /** Kept builds, the latest first; a file begins with its release's number, so that names sort. */
-function keptBuilds(): Buffer[] {
-  const names = readdirSync(keptFolder).filter((name) => /^\d{4}-otp-form\.js$/.test(name));
+export function keptBuilds(folder = keptFolder): Buffer[] {
+  const names = readdirSync(folder).filter((name) => /^\d{4}-otp-form\.js$/.test(name));
   return names
     .toSorted()
     .toReversed()
-    .map((name) => readFileSync(join(keptFolder, name)));
+    .map((name) => readFileSync(join(folder, name)));
 }
 
 function pathOf(build: Uint8Array): string {
@@ -64,16 +64,18 @@ export function renewDocument(): void {
   if (fresh !== text) writeFileSync(document, fresh);
 }
 
-function keep(): void {
-  const names = readdirSync(keptFolder)
+/** Keeps a build in a folder as the latest one, unless it is that already, and lets the oldest beyond the most go. */
+export function keep(folder: string, build: Buffer): void {
+  const names = readdirSync(folder)
     .filter((name) => name.endsWith(".js"))
     .toSorted();
-  const build = readFileSync(join(root, "gen", generated().latest));
   const [last] = names.slice(-1);
-  if (last !== undefined && readFileSync(join(keptFolder, last)).equals(build)) return;
+  if (last !== undefined && readFileSync(join(folder, last)).equals(build)) return;
   const number = Number(last?.slice(0, 4) ?? 0) + 1;
-  writeFileSync(join(keptFolder, `${`${number}`.padStart(4, "0")}-otp-form.js`), build);
-  for (const name of names.slice(0, Math.max(0, names.length + 1 - buildsMax))) rmSync(join(keptFolder, name));
+  writeFileSync(join(folder, `${`${number}`.padStart(4, "0")}-otp-form.js`), build);
+  for (const name of names.slice(0, Math.max(0, names.length + 1 - buildsMax))) rmSync(join(folder, name));
 }
 
-if (import.meta.main && process.argv[2] === "keep") keep();
+if (import.meta.main && process.argv[2] === "keep") {
+  keep(keptFolder, readFileSync(join(root, "gen", generated().latest)));
+}
