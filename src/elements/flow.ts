@@ -241,7 +241,8 @@ export class Flow {
     this.#keeper.forget();
     this.#askPhone();
     this.#view.phone.value = "";
-    this.changePhone();
+    // As if it had been emptied by hand.
+    this.#view.phone.dispatchEvent(new Event("input"));
   }
 
   #askPhone(): void {

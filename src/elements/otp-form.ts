@@ -57,7 +57,7 @@ export class OtpForm extends Base {
     if (this.#view === undefined) {
       const view = createView(this.attachShadow({ mode: "open" }));
       this.#view = view;
-      this.#phoneField = createPhoneField(view.phone, view.country, () => this.#flow?.changePhone());
+      this.#phoneField = createPhoneField(view, () => this.#flow?.changePhone());
       this.#flow = new Flow({
         view,
         phoneField: this.#phoneField,

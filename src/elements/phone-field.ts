@@ -2,6 +2,7 @@
  * The field for the number, with the country that a number without `+` belongs to. A number with `+` shows its country.
  */
 import { callingCodeOf, countries, countriesOf, countryOfLocale } from "./countries.ts";
+import type { View } from "./view.ts";
 
 export interface PhoneField {
   /** Names the countries in a language. */
@@ -12,22 +13,33 @@ export interface PhoneField {
   readonly value: string;
 }
 
-/** Makes the field of `input` and `select`; `onChange` is called when another number may be meant. */
-export function createPhoneField(input: HTMLInputElement, select: HTMLSelectElement, onChange: () => void): PhoneField {
+/** Makes the field of the form's parts; `onChange` is called when another number may be meant. */
+export function createPhoneField(
+  { phone: input, country: select, callingCode }: Pick<View, "phone" | "country" | "callingCode">,
+  onChange: () => void,
+): PhoneField {
   let isChosen = false;
 
   const typed = () => input.value.trim();
   const isInternational = () => /^[\s(]*\+/.test(typed());
+
+  /** The calling code stands before a number that has none. */
+  function draw(): void {
+    callingCode.textContent = `+${callingCodeOf(select.value)}`;
+    callingCode.hidden = isInternational();
+  }
 
   input.addEventListener("input", () => {
     if (isInternational()) {
       const [main] = countriesOf(typed());
       if (main !== undefined && !countriesOf(typed()).includes(select.value)) select.value = main;
     }
+    draw();
     onChange();
   });
   select.addEventListener("change", () => {
     isChosen = true;
+    draw();
     onChange();
   });
 
@@ -50,7 +62,8 @@ export function createPhoneField(input: HTMLInputElement, select: HTMLSelectElem
     },
     suggest(locales) {
       const [country] = locales.flatMap((locale) => countryOfLocale(locale) ?? []);
-      if (!isChosen) select.value = country ?? "US";
+      if (!isChosen && !isInternational()) select.value = country ?? "US";
+      draw();
     },
     get value() {
       if (typed() === "" || isInternational()) return typed();

@@ -42,7 +42,9 @@ label { display: block; margin-bottom: 0.375em; font-weight: 600; }
   background: var(--field); color: inherit; font-size: 1.0625em;
 }
 #country { flex: 1 1 8em; width: 8em; text-overflow: ellipsis; }
-#phone { flex: 3 1 11em; width: 11em; }
+.typed { display: flex; flex: 3 1 12em; align-items: center; gap: 0.5em; }
+#calling-code { color: var(--soft); font-variant-numeric: tabular-nums; }
+#phone { flex: 1; width: 9em; }
 #phone:focus-visible, #country:focus-visible { outline-offset: 0; border-color: transparent; }
 #phone[aria-invalid] { border-color: var(--wrong); }
 .hint { margin-top: 0.375em; color: var(--soft); font-size: 0.9375em; }

@@ -116,16 +116,19 @@ function phoneStep({ slot, button, error }: Makers) {
     required: true,
     "aria-describedby": "phone-hint phone-error",
   });
+  // For the eye: to a screen reader the country says it.
+  const callingCode = make("span", { id: "calling-code", part: "calling-code", "aria-hidden": "true" });
+  const typed = make("div", { class: "typed" }, callingCode, phone);
   const label = make("label", { for: "phone", part: "label" }, slot("phone-label", "phone"));
   const hint = make("p", { id: "phone-hint", class: "hint", part: "hint" }, slot("phone-hint", "phoneHint"));
-  const asked = make("div", { id: "asked" }, label, make("div", { class: "number" }, country, phone), hint);
+  const asked = make("div", { id: "asked" }, label, make("div", { class: "number" }, country, typed), hint);
   const given = make("p", { id: "given", part: "hint" });
   const phoneError = error("phone-error");
   const send = button("send", "send", "primary", "submit");
   const botCheck = make("slot", { name: "bot-check" });
   const phoneForm = make("form", { id: "phone-form", novalidate: true }, asked, given, botCheck, phoneError, send);
   const section = make("section", { id: "step-phone", part: "form" }, phoneForm);
-  return { phoneSection: section, country, phone, asked, given, phoneError, send, phoneForm, botCheck };
+  return { phoneSection: section, country, callingCode, phone, asked, given, phoneError, send, phoneForm, botCheck };
 }
 
 function codeStep({ slot, button, error }: Makers) {

@@ -95,8 +95,12 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
 
   test("a number with its country code shows its country", async () => {
     expect(await page.locator("#country").inputValue()).toBe("GB");
+    const before = page.locator("#calling-code");
+    expect([await before.textContent(), await before.isVisible()]).toEqual(["+44", true]);
+    await page.locator("#country").selectOption("NL");
+    expect(await before.textContent()).toBe("+31");
     await page.locator("#phone").fill("+351 912");
-    expect(await page.locator("#country").inputValue()).toBe("PT");
+    expect([await page.locator("#country").inputValue(), await before.isVisible()]).toEqual(["PT", false]);
     await page.locator("#phone").fill("+44 7");
     await page.locator("#country").selectOption("JE");
     await page.locator("#phone").fill("+44 77");
@@ -159,6 +163,7 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     expect(await (await again).json()).toMatchObject({ state: "STATE_CANCELED" });
     await page.locator("#step-phone").waitFor();
     expect([await page.locator("#phone").inputValue(), await kept(), canceled.length]).toEqual(["", "{}", 2]);
+    expect(await page.locator("#calling-code").isVisible()).toBe(true);
     expect(canceled[0]).toContain(String(first?.detail["requestId"]));
   });
 
