@@ -186,7 +186,7 @@ export function keyProblems(keys: readonly EndingKey[], now: Instant): Problem[]
       severity: "warning",
       kind: "key_expiring",
       sentence: `The key ${id}${name === "" ? "" : ` (${name})`} ends at ${new Date(expireMs ?? 0).toISOString()}: rotate it before.`,
-      link: "keys",
+      link: "tenants",
     }));
 }
 

@@ -6,16 +6,18 @@ import {
   Dimension,
   Interval,
   type Counts,
+  type GetOverviewResponse,
   type GetStatsResponse,
   type StatsRow,
 } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
-import { make, type Child } from "../dom.ts";
+import { append, make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
 import { facts, filters, load, section, table } from "../parts.ts";
 import { linesMax, plot, type Line } from "../plot.ts";
 import { tenantOptions } from "../tenant-choice.ts";
+import { capTable, problemList } from "./problems.ts";
 
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
@@ -50,18 +52,29 @@ export const overview: Page = {
     };
     const { period, group } = view;
     const sums = section(`The last ${period.text}`);
+    const wrong = section("What is wrong now");
+    const caps = section("Caps of today");
     const course = section(period.interval === Interval.HOUR ? "By the hour" : "By the day");
     const parts = section(`By ${group.text.toLowerCase()}`);
-    into.append(choice(context, view), sums.part, course.part, parts.part);
+    into.append(choice(context, view), wrong.part, sums.part, caps.part, course.part, parts.part);
 
     const { from, to } = rangeOf(period, context.now());
     const range = { tenant: view.tenant, from: timestampFromMs(from), to: timestampFromMs(to) };
     const grid = gridOf(period, from, to);
     void load(
-      sums.body,
+      wrong.body,
       context,
-      (signal) => context.client.getStats(range, calling(signal)),
-      ({ rows: [row] }) => tiles(row?.counts),
+      (signal) => context.client.getOverview(range, calling(signal)),
+      (answer) => {
+        const { counts, caps: used, problems } = answer;
+        sums.body.replaceChildren();
+        append(sums.body, [
+          tiles(counts?.asked === 0n && counts.messages === 0n ? undefined : counts),
+          queueOf(answer),
+        ]);
+        caps.body.replaceChildren(capTable(used));
+        return problemList(problems);
+      },
     );
     const stats = { ...range, interval: period.interval };
     void load(
@@ -161,6 +174,13 @@ function tiles(counts: Counts | undefined): Child {
     ),
     refusals(counts),
   ];
+}
+
+/** What waits for a provider, where anything does. */
+function queueOf({ queuedMessages, queueLag }: GetOverviewResponse): Child {
+  if (queuedMessages === 0n) return undefined;
+  const lag = format.duration(queueLag);
+  return make("p", {}, `${format.count(queuedMessages)} messages wait for a provider, the longest for ${lag}.`);
 }
 
 function refusals({ refused }: Counts): Child {

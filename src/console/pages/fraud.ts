@@ -1,0 +1,365 @@
+/**
+ * Fraud: prefixes that are refused or would be, why, and the lists of destinations. A number that is typed here stays out of
+ * the address.
+ */
+import {
+  GuardMode,
+  type Destination,
+  type ExplainDestinationResponse,
+  type GuardDecision,
+  type Suspect,
+} from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { calling } from "../api.ts";
+import { ask } from "../dialog.ts";
+import { make, type Child } from "../dom.ts";
+import * as format from "../format.ts";
+import { may, type Page, type PageContext } from "../page.ts";
+import { attempt, badge, button, facts, filters, load, pager, section, table } from "../parts.ts";
+import { tenantOptions } from "../tenant-choice.ts";
+
+/** The page with its parts, each of which can be shown anew. */
+interface View {
+  readonly context: PageContext;
+  readonly tenant: string;
+  readonly again: () => void;
+  readonly explain: (destination: string, tenant: string) => void;
+}
+
+export const fraud: Page = {
+  name: "fraud",
+  title: "Fraud",
+  show(into, context) {
+    const { query, session, client } = context;
+    const tenant = session.tenant === "" ? (query.get("tenant") ?? "") : session.tenant;
+    const named = tenant === "" ? "default" : tenant;
+    const suspects = section("Suspects");
+    const guard = section(`The guard of ${named}`);
+    const about = section("Why is a destination refused?");
+    const lists = section(`Lists of ${named}`, may(context, "admin.write") && listButtons());
+    const answer = make("div", { attributes: { "aria-live": "polite" } });
+    const view: View = { context, tenant, again, explain };
+
+    function explain(destination: string, of: string): void {
+      const asked = { destination, tenant: of };
+      const askAgain = { ...view, again: () => (again(), explain(destination, of)) };
+      void load(
+        answer,
+        context,
+        (signal) => client.explainDestination(asked, calling(signal)),
+        (found) => explained(found, { ...askAgain, tenant: of }),
+      );
+    }
+    function listButtons(): Child {
+      return [button("Block", () => put("block", "", view)), button("Allow", () => put("allow", "", view))];
+    }
+    function again(): void {
+      showSuspects("");
+      void load(
+        guard.body,
+        context,
+        (signal) => readGuard(view, signal),
+        (mode) => guardPart(mode, view),
+      );
+      void load(
+        lists.body,
+        context,
+        (signal) => client.listDestinations({ tenant }, calling(signal)),
+        ({ destinations }) => listTable(destinations, view),
+      );
+    }
+    function showSuspects(pageToken: string): void {
+      void load(
+        suspects.body,
+        context,
+        (signal) => client.listSuspects({ tenant, pageToken }, calling(signal)),
+        (found) => [suspectTable(found.suspects, view), pager(pageToken, found.nextPageToken, showSuspects)],
+      );
+    }
+
+    about.body.append(
+      filters(
+        "Explain a destination",
+        [
+          {
+            name: "destination",
+            label: "Number or prefix",
+            type: "tel",
+            value: query.get("prefix") ?? "",
+            isRequired: true,
+          },
+        ],
+        "Explain",
+        ({ destination = "" }) => explain(destination, tenant),
+      ),
+      answer,
+    );
+    into.append(choice(context, tenant), suspects.part, about.part, guard.part, lists.part);
+    again();
+    const prefix = query.get("prefix");
+    if (prefix !== null) explain(prefix, tenant);
+  },
+};
+
+/** The tenant to look at, for who may look at all. */
+function choice(context: PageContext, tenant: string): HTMLElement {
+  const place = make("div", {});
+  if (context.session.tenant !== "") return place;
+  void load(
+    place,
+    context,
+    (signal) => tenantOptions(context, signal),
+    (options) =>
+      filters("What to show", [{ name: "tenant", label: "Tenant", options, value: tenant }], "Show", (values) =>
+        context.go(`fraud?${new URLSearchParams(values).toString()}`),
+      ),
+  );
+  return place;
+}
+
+function suspectTable(suspects: readonly Suspect[], view: View): HTMLElement {
+  return table(
+    "Suspects",
+    suspects,
+    [
+      { head: "Prefix", cell: ({ prefix, country }) => [make("code", {}, `${prefix}••••`), ` ${placeOf(country)}`] },
+      { head: "Tenant", cell: ({ tenant }) => tenant },
+      { head: "Now", kind: "words", cell: phaseOf },
+      { head: "Verified", kind: "number", cell: verifiedOf },
+      { head: savedHead(suspects), kind: "number", cell: savedOf },
+      {
+        head: "Last decision",
+        kind: "words",
+        cell: ({ decisions: [latest] }) => latest && [words(latest), make("br"), format.time(latest.time)],
+      },
+      {
+        head: "Actions",
+        cell: ({ prefix, tenant }) => button("Explain", () => view.explain(prefix, tenant)),
+      },
+    ],
+    "No prefix is suspected. One is listed as soon as few of its codes are typed, or more is sent to it than it takes before they are.",
+  );
+}
+
+/** Of the block that was judged last, where none is under way. */
+function verifiedOf({ phase, verified, ended, decisions }: Suspect): string {
+  const trip = phase === "tripped" ? decisions.find(({ kind }) => kind.startsWith("tripped")) : undefined;
+  return trip === undefined ? `${verified} of ${ended}` : `${trip.verified} of ${trip.ended}`;
+}
+
+function savedHead(suspects: readonly Suspect[]): string {
+  const isAny = (mode: GuardMode) => suspects.some((each) => each.mode === mode);
+  if (!isAny(GuardMode.ENFORCE)) return "Enforcing would have saved";
+  return isAny(GuardMode.OBSERVE) ? "Saved, or would have" : "Saved";
+}
+
+function savedOf({ savedMessages, saved }: Suspect): string {
+  const messages = `${format.count(savedMessages)} messages`;
+  return saved === undefined ? messages : `${messages}, ${format.money(saved)}`;
+}
+
+/** A calling code of several countries stands for itself. */
+function placeOf(country: string): string {
+  return country.startsWith("+") ? country : format.country(country);
+}
+
+function phaseOf({ phase, mode, untilTime }: Suspect): Child {
+  const isRefused = mode === GuardMode.ENFORCE;
+  if (phase === "tripped") {
+    const until = untilTime === undefined ? "" : ` until ${format.time(untilTime)}`;
+    return [isRefused ? badge("refused", "bad") : badge("would be refused", "warn"), until];
+  }
+  if (phase === "half-open") return badge("three probes decide", "warn");
+  return badge("sends go through", "good");
+}
+
+const decisionWords: ReadonlyMap<string, string> = new Map([
+  ["passed", "passed"],
+  ["tripped", "too few typed"],
+  ["half-opened", "three probes let through"],
+  ["tripped-again", "no probe was typed"],
+  ["closed", "a probe was typed: open again"],
+  ["unblocked", "unblocked by an operator"],
+  ["limited", "too many sends before codes were typed"],
+]);
+
+function words({ kind, enforced }: GuardDecision): string {
+  return `${decisionWords.get(kind) ?? kind}${enforced ? "" : " (observed)"}`;
+}
+
+function explained({ suspect, entry, longer, sentence }: ExplainDestinationResponse, view: View): Child {
+  return make(
+    "div",
+    { class: "stack" },
+    make("p", {}, sentence),
+    suspect !== undefined && suspectPart(suspect, view),
+    entry !== undefined && [make("h3", {}, "The entry that decides"), listTable([entry], view)],
+    longer.length > 0 && [make("h3", {}, "Longer entries, for some of its numbers"), listTable(longer, view)],
+  );
+}
+
+function suspectPart(suspect: Suspect, view: View): Child {
+  const { prefix, tenant, country, sent, ended, verified, refused, decisions, phase, mode } = suspect;
+  const isEnforced = mode === GuardMode.ENFORCE;
+  return [
+    facts([
+      ["Prefix", [make("code", {}, `${prefix}••••`), ` ${placeOf(country)}, tenant ${tenant}`]],
+      ["Now", phaseOf(suspect)],
+      ...(phase === "tripped"
+        ? []
+        : [["The block under way", `${sent} sent, ${ended} ended, ${verified} verified`] as const]),
+      [
+        isEnforced ? "Refused since the last decision" : "Would have refused since the last decision",
+        format.count(refused),
+      ],
+      [isEnforced ? "Saved, as far as decisions are kept" : "Enforcing would have saved", savedOf(suspect)],
+    ]),
+    make(
+      "div",
+      { class: "buttons" },
+      may(view.context, "admin.write") && phase !== "open" && unblockButton(prefix, tenant, view),
+      may(view.context, "admin.write") && button("Block", () => put("block", prefix, view)),
+      may(view.context, "admin.write") && button("Allow", () => put("allow", prefix, view)),
+    ),
+    table(
+      "Decisions",
+      decisions,
+      [
+        { head: "Time", cell: ({ time }: GuardDecision) => format.time(time) },
+        { head: "Decision", kind: "words", cell: words },
+        { head: "Verified", kind: "number", cell: (each: GuardDecision) => `${each.verified} of ${each.ended}` },
+        { head: "Refused before it", kind: "number", cell: (each: GuardDecision) => format.count(each.refused) },
+        { head: "Until", cell: ({ untilTime }: GuardDecision) => format.time(untilTime) },
+      ],
+      "No decision was made yet.",
+    ),
+  ];
+}
+
+function unblockButton(prefix: string, tenant: string, { context, again }: View): HTMLButtonElement {
+  const pressed: HTMLButtonElement = button(
+    "Unblock",
+    () =>
+      void attempt(context, pressed, async () => {
+        const { entryRemoved, guardLifted } = await context.client.unblock({ prefix, tenant }, calling(context.left));
+        const what = [entryRemoved && "The entry is removed.", guardLifted && "The guard's block is lifted."];
+        context.say(what.filter((each) => each !== false).join(" ") || "Nothing blocks it any more.");
+        again();
+      }),
+  );
+  return pressed;
+}
+
+function put(verdict: "block" | "allow", prefix: string, { context, tenant, again }: View): void {
+  const isBlock = verdict === "block";
+  ask(context, {
+    title: isBlock ? "Block a destination" : "Allow a destination",
+    text: isBlock
+      ? "Sends to numbers that begin with it are refused from the next call on, unless a longer entry allows them."
+      : "Numbers that begin with it are taken from the next call on, whatever the number plans, the country list and the guard say.",
+    doIt: isBlock ? "Block it" : "Allow it",
+    fields: [
+      {
+        name: "prefix",
+        label: "Prefix or number",
+        type: "tel",
+        value: prefix,
+        isRequired: true,
+        hint: "Such as +31612.",
+      },
+      { name: "note", label: "Note", hint: "Why, for whoever reads the list." },
+    ],
+    act: async (values) => {
+      const entry = { prefix: values["prefix"] ?? "", note: values["note"] ?? "", tenant };
+      await context.client[verdict](entry, calling(context.left));
+      context.say(isBlock ? "It is blocked." : "It is allowed.");
+      again();
+    },
+  });
+}
+
+function listTable(destinations: readonly Destination[], view: View): HTMLElement {
+  return table(
+    "Entries of the lists",
+    destinations,
+    [
+      { head: "Prefix", cell: ({ prefix }) => make("code", {}, prefix) },
+      { head: "Says", cell: ({ blocked }) => (blocked ? badge("blocked", "bad") : badge("allowed", "good")) },
+      { head: "Note", kind: "words", cell: ({ note }) => note || format.dash },
+      { head: "Since", cell: ({ createTime }) => format.time(createTime) },
+      {
+        head: "Actions",
+        cell: ({ prefix, tenant, blocked }) =>
+          may(view.context, "admin.write") && blocked && !prefix.includes("•") && unblockButton(prefix, tenant, view),
+      },
+    ],
+    "No destination is blocked or allowed. Block sends nothing to a prefix, Allow takes it whatever else is said of it.",
+  );
+}
+
+function sourceOf(source: string): string {
+  if (source === "tenant") return "The tenant's own setting.";
+  return source === "default" ? "Nobody has set it: this is the default." : `From ${source}.`;
+}
+
+/** The mode that holds for the tenant looked at, and where it comes from. */
+async function readGuard({ context, tenant }: View, signal: AbortSignal): Promise<{ mode: string; source: string }> {
+  const asked = { tenant: tenant === "" ? "default" : tenant };
+  const { tenants } = await context.client.listTenants(asked, calling(signal));
+  const found = tenants[0]?.settings.find(({ name }) => name === "fraud-guard" || name === "fraud_guard");
+  return { mode: found?.value ?? "", source: found?.source ?? "" };
+}
+
+function guardPart({ mode, source }: { readonly mode: string; readonly source: string }, view: View): Child {
+  const isEnforced = mode === "enforce";
+  const { context, tenant, again } = view;
+  const set = (wanted: GuardMode, title: string, text: string) =>
+    ask(context, {
+      title,
+      text,
+      doIt: title.replace("?", ""),
+      act: async () => {
+        await context.client.setGuard({ tenant, mode: wanted }, calling(context.left));
+        context.say("It counts from the next call on.");
+        again();
+      },
+    });
+  return [
+    make(
+      "p",
+      {},
+      isEnforced ? badge("enforces", "good") : badge("only observes", "warn"),
+      isEnforced
+        ? " What it finds is refused: pumping gets 35 messages of a prefix, then none for an hour and longer."
+        : " What it finds is noted and nothing is refused. Look at the suspects: what they say was saved is what enforcing would do.",
+    ),
+    source !== "" && make("p", { class: "hint" }, sourceOf(source)),
+    may(context, "admin.write") &&
+      make(
+        "div",
+        { class: "buttons" },
+        isEnforced
+          ? button("Only observe", () =>
+              set(
+                GuardMode.OBSERVE,
+                "Only observe?",
+                "Nothing is refused for its prefix any more. What would be is still listed here.",
+              ),
+            )
+          : button("Enforce", () =>
+              set(
+                GuardMode.ENFORCE,
+                "Enforce?",
+                "Sends to the prefixes that are listed as suspects are refused from the next call on.",
+              ),
+            ),
+        source === "tenant" &&
+          button("As the operator says", () =>
+            set(
+              GuardMode.UNSPECIFIED,
+              "Follow the operator?",
+              "The tenant's own setting is removed: OTP_FRAUD_GUARD holds again.",
+            ),
+          ),
+      ),
+  ];
+}
