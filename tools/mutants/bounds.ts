@@ -239,4 +239,20 @@ export const boundsMutants: readonly Mutant[] = [
     replacement: `telemetry`,
     suites: ["test/server/turned-away.test.ts"],
   },
+  {
+    name: "a tenant's admin raises its caps",
+    breaks: "whoever has the key of one tenant's admin sends at the operator's cost without a bound",
+    place: "src/server/admin/tenants.ts#tenantHandlers.prepare",
+    text: `asker.tenant === undefined ? [] : loosened(`,
+    replacement: `asker.tenant !== undefined ? [] : loosened(`,
+    suites: ["test/server/admin/tenants.test.ts"],
+  },
+  {
+    name: "a cap that is taken away is none",
+    breaks: "a tenant's admin who may not raise a cap takes it away",
+    place: "src/otp/tenant-bounds.ts#noHigher",
+    text: `(after !== undefined && after <= before)`,
+    replacement: `(after === undefined || after <= before)`,
+    suites: ["test/otp/tenant-bounds.test.ts"],
+  },
 ];
