@@ -154,7 +154,7 @@ test("the flows have run: there is something to find", () => {
   expect(secretOf(secrets.key)).toMatch(/^[0-9A-Za-z]{38}$/);
   expect(answers.others.length).toBeGreaterThanOrEqual(150);
   const types = new Set(consumer.asked.map(({ body }) => parseEvent(body).type.replace("verification.", "")));
-  expect([...types].toSorted()).toEqual(["accepted", "created", "verified"]);
+  expect([...types].toSorted()).toEqual(["accepted", "created", "fraud.limited", "verified"]);
   expect(files.length).toBeGreaterThan(100_000);
   expect(otpd.errors().split("\n").length).toBeGreaterThan(100);
   expect(metrics).toContain('otp_sends_total{country="DE",kind="first",channel="sms"} 15');
