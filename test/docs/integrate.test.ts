@@ -252,6 +252,18 @@ describe.concurrent("the clients", () => {
     expect(await say(phone)).toBe(greeting);
     await expectProof(stage, { say }, phone);
     expect(await say("123456")).toBe("start over: OTP_ALREADY_VERIFIED");
+    // What refuses a resend for now leaves the code that came as good as it was.
+    const other = newPhone();
+    expect(await say(other)).toBe(greeting);
+    const headers = { authorization: `Bearer ${key}`, origin: backend, "content-type": "application/json" };
+    const send = () =>
+      fetch(`${stage.world.url}/v1/otp/send`, { method: "POST", headers, body: JSON.stringify({ phone: newPhone() }) });
+    let refused = 0;
+    stage.world.system.advance(30_000);
+    for (let sends = 0; sends < 20; sends += 1) if ((await send()).status === 429) refused += 1;
+    expect(refused).toBeGreaterThan(0);
+    expect(await say("r")).toBe("not now: IP_RATE_LIMITED");
+    expect(await say(stage.world.network.codeFor(other))).toBe(`proven: ${other}`);
   });
 
   test.skipIf(lacks("the client of docs/integrate.md in Python", ...forPython))("Python", async (context) => {
