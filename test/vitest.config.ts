@@ -24,6 +24,8 @@ export default defineConfig({
         test: {
           ...everywhere,
           name: "sqlite",
+          isolate: false,
+          setupFiles: ["test/support/service/unstub.ts"],
           include: ["{test,tools}/**/*.test.ts"],
           exclude: ["test/soak/**", "test/otp/**", "test/postgres/**"],
         },

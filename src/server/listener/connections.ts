@@ -33,9 +33,9 @@ export interface ConnectionLimits {
   /** Without a call under way, never having brought a valid key. */
   readonly strangerIdleMs: number;
   /** Without a call under way, having brought a valid key. */
+  readonly idleMs: number;
   /** For how long a client that has ended its side of a connection is still answered. */
   readonly endedMs: number;
-  readonly idleMs: number;
   /** In any case, gracefully; 0 for never. Up to a tenth more, so that connections opened together do not end together. */
   readonly maxAgeMs: number;
   /** From a call's headers until its answer was taken. One that takes longer is cut, whoever dawdles. */

@@ -42,15 +42,16 @@ export const addSums = {
 const typeOf = (column: string) => (["tenant", "country", "provider", "currency"].includes(column) ? "text" : "bigint");
 
 /**
- * Adds what a late report changes, where the verification that ended at the moment of the last value is summed
- * already; `lock` holds the note of how
- * far summing has come until the transaction is over.
+ * Adds what a late report changes, where the verification that ended at the moment of the last value is summed already; `lock`
+ * holds the note of how far summing has come until the transaction is over. The note is read by itself: PostgreSQL would
+ * take the condition into a subquery, and neither lock nor wait for a note that does not meet it yet.
  */
 export const addLateSums = (lock: string) => ({
   name: "add-late-sums",
-  text: `INSERT INTO sums (${list(sumColumns)})
+  text: `WITH s AS MATERIALIZED (SELECT end_ms FROM summing WHERE id = 1 ${lock})
+    INSERT INTO sums (${list(sumColumns)})
     SELECT ${list(sumColumns.map((column, i) => `CAST($${i + 1} AS ${typeOf(column)})`))}
-    FROM (SELECT end_ms FROM summing WHERE id = 1 ${lock}) AS s WHERE s.end_ms >= CAST($${sumColumns.length + 1} AS bigint)
+    FROM s WHERE s.end_ms >= CAST($${sumColumns.length + 1} AS bigint)
     ${onConflict}`,
 });
 
