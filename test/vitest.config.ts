@@ -1,7 +1,12 @@
 import { defineConfig } from "vitest/config";
+import { makeScratchFolder } from "./support/processes/scratch-folder.ts";
 
 // The tests start hundreds of processes of otpd, each of which would strip and compile the same files.
 process.env["NODE_COMPILE_CACHE"] ??= new URL("../node_modules/.cache/compile", import.meta.url).pathname;
+
+// Each process makes its folders where this says.
+const scratch = makeScratchFolder();
+if (scratch !== undefined) process.env["TMPDIR"] = scratch;
 
 // Tests wait for what is to happen, not for so long: these bounds are for what never happens, on the slowest machine. A volley
 // through four instances takes 10 s, and took more than 180 where 40 others were ready to run for each core.
@@ -15,8 +20,8 @@ const everywhere = {
 
 export default defineConfig({
   test: {
-    // On two cores: many tests wait, for a disk, a clock or a process, and a third one fills the quarter that they leave.
-    maxWorkers: 3,
+    // On two cores: most tests wait, for a clock or a process, and two more fill what they leave.
+    maxWorkers: 4,
     projects: [
       // Pure rules share their processes: to start one costs more than most of these files.
       { test: { ...everywhere, name: "rules", include: ["test/otp/**/*.test.ts"], isolate: false } },
@@ -25,7 +30,7 @@ export default defineConfig({
           ...everywhere,
           name: "sqlite",
           isolate: false,
-          setupFiles: ["test/support/service/unstub.ts"],
+          setupFiles: ["test/support/processes/between-files.ts"],
           include: ["{test,tools}/**/*.test.ts"],
           exclude: ["test/soak/**", "test/otp/**", "test/postgres/**"],
         },
@@ -35,6 +40,8 @@ export default defineConfig({
         test: {
           ...everywhere,
           name: "postgres",
+          isolate: false,
+          setupFiles: ["test/support/processes/between-files.ts"],
           include: ["test/server/{scenarios,races,stolen}.test.ts", "test/postgres/**/*.test.ts"],
           globalSetup: ["test/support/databases/project-database.ts"],
         },

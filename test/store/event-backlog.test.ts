@@ -26,6 +26,7 @@ afterEach(async () => {
   rmSync(folder, { recursive: true });
 });
 
+const tickUs = 10_000;
 let made = 0;
 
 /** Puts events into an endpoint's backlog. */
@@ -43,18 +44,21 @@ function put(endpointId: string, count: number, dueMs: number): void {
 
 test("to look for what is due costs no more for a long backlog", async () => {
   const claim = () => store.events.claimEvents({ max: 64, perEndpointMax: 4, busy: [] });
-  /** The least that a look takes of the processor, which neither other processes nor the disk can change, in µs. */
+  /**
+   * What 20 looks take of the processor, which neither other processes nor the disk can change, in µs: the least of five times.
+   * Some systems count it by ticks, so it is no less than one of those.
+   */
   const leastCost = async () => {
     const costs: number[] = [];
-    for (let i = 0; i < 20; i += 1) {
+    for (let i = 0; i < 5; i += 1) {
       const before = process.threadCpuUsage();
-      await claim();
+      for (let looks = 0; looks < 20; looks += 1) await claim();
       const { user, system: inKernel } = process.threadCpuUsage(before);
       costs.push(user + inKernel);
     }
-    return Math.min(...costs);
+    return Math.max(Math.min(...costs), tickUs);
   };
-  put("we_away", 100, 1_000);
+  put("we_away", 1_000, 1_000);
   put("we_well", 1, 2_000_000);
   const ids = (await claim()).map(({ endpoint }) => endpoint.id);
   expect(ids.toSorted()).toEqual([...Array<string>(4).fill("we_away"), "we_well"]);
