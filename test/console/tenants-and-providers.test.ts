@@ -7,6 +7,7 @@ import type { ConsoleUser } from "../../src/otp/console-session.ts";
 import { addConsoleLink } from "../../src/service/console-sessions.ts";
 import { connectByFetch } from "../support/clients/surfaces.ts";
 import { lacks } from "../support/machine.ts";
+import { axeFindings } from "../support/pages/axe.ts";
 import { focused, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
@@ -133,5 +134,51 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
     await inDialog().getByText("unknown +31•••••••70").waitFor();
     await inDialog().getByRole("button", { name: "Close" }).click();
     expect(page.url()).not.toContain("612345670");
+  });
+
+  test.each(["light", "dark"] as const)(
+    "has nothing that axe finds, in %s colours and on a narrow screen",
+    async (colorScheme) => {
+      await open();
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width: 360, height: 800 });
+      await goTo("Providers");
+      await rowOf("1. test").waitFor();
+      expect(await axeFindings(page)).toEqual([]);
+      await page.getByRole("button", { name: "Try test, sms" }).click();
+      expect(await axeFindings(page)).toEqual([]);
+      await page.keyboard.press("Escape");
+      await goTo("Tenants and keys");
+      await rowOf("default").waitFor();
+      expect(await axeFindings(page)).toEqual([]);
+      await makeTenant("acme");
+      await rowOf("brand").waitFor();
+      expect(await axeFindings(page)).toEqual([]);
+      await page.getByRole("button", { name: "Change texts" }).click();
+      expect(await axeFindings(page)).toEqual([]);
+      // The page itself is no wider than the screen: tables scroll in themselves.
+      const isWider = () => page.evaluate(() => document.documentElement.scrollWidth > innerWidth);
+      expect(await isWider()).toBe(false);
+      await page.keyboard.press("Escape");
+    },
+  );
+
+  test("says what to do when the server does not answer, and goes on from there", async () => {
+    await open();
+    await goTo("Providers");
+    await rowOf("1. test").waitFor();
+    await page.route("**/GetProviders*", (route) => route.abort());
+    await page.getByRole("button", { name: "Refresh" }).click();
+    const trouble = page.getByRole("alert").filter({ hasText: "The server cannot be reached. Is it running?" });
+    await trouble.waitFor();
+    await page.unroute("**/GetProviders*");
+    await trouble.getByRole("button", { name: "Try again" }).click();
+    await expect.poll(() => rowOf("1. test").innerText()).toContain("is called");
+    // What was cut off on purpose is an error to the browser.
+    visitor.misdeeds.splice(
+      0,
+      visitor.misdeeds.length,
+      ...visitor.misdeeds.filter((each) => !each.includes("net::ERR")),
+    );
   });
 });

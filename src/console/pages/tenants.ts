@@ -32,7 +32,7 @@ function showAll(into: HTMLElement, context: PageContext): void {
       (signal) => context.client.listTenants({ pageToken }, calling(signal)),
       (answer) => [
         table(
-          "Tenants",
+          "Tenants by name",
           answer.tenants,
           columnsFor(context, () => fill(pageToken)),
           "There is no tenant.",
@@ -103,7 +103,7 @@ function showOne(into: HTMLElement, context: PageContext, id: string): void {
       ({ tenants: [tenant] }) =>
         tenant !== undefined && [
           make("div", { class: "tools" }, stateOf(tenant), toggle(context, tenant, fill)),
-          table(`Settings of ${id}`, tenant.settings, settingColumns(context, id, fill), "Nothing holds for it."),
+          table(`What holds for ${id}`, tenant.settings, settingColumns(context, id, fill), "Nothing holds for it."),
         ],
     );
   const { part, body } = section(

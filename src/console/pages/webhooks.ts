@@ -22,7 +22,13 @@ export const webhooks: Page = {
         body,
         context,
         (signal) => context.client.listWebhooks({}, calling(signal)),
-        (answer) => table("Endpoints", answer.webhooks, columnsFor(context, fill), "No endpoint is told of events."),
+        (answer) =>
+          table(
+            "Endpoints and their state",
+            answer.webhooks,
+            columnsFor(context, fill),
+            "No endpoint is told of events.",
+          ),
       );
     const { part, body } = section(
       "Endpoints",
