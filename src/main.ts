@@ -29,6 +29,7 @@ import { boundHeap } from "./server/listener/heap.ts";
 import { startServer, type Address, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
 import { openRpcBudgets, withOpenRpcs, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
+import { createActivities } from "./service/activity.ts";
 import { createOwnKeys } from "./service/api-keys.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
 import { keyThrough } from "./store/upkeep.ts";
@@ -68,7 +69,8 @@ export async function startService(config: Config, dependencies: Dependencies): 
   let worker: Worker | undefined;
   const opened: { admin?: OpenedAdmin } = {};
   let chargeOf = noCharge;
-  const madeLater = { onNudge: () => worker?.nudge(), chargeOf: (sent: Sent) => chargeOf(sent) };
+  const activities = createActivities(system);
+  const madeLater = { onNudge: () => worker?.nudge(), chargeOf: (sent: Sent) => chargeOf(sent), activities };
   const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, madeLater);
   const { store, readiness } = watched;
   try {
@@ -77,7 +79,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     await keyThrough(store, slotOf);
     const tenants = await openTenants(config, telemetry, store);
     const phoneOf = phoneRefs(keys, tenants.tenantOf);
-    const given = { config, system, telemetry, print, onFault };
+    const given = { config, system, telemetry, print, onFault, activities };
     const pricing = openPricing(config, tenants, providers.providersOf);
     chargeOf = pricing.chargeOf;
     const base: Base = { ...given, ...watched, ...providers, keys, tenants, phoneOf, ...pricing };

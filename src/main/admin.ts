@@ -10,6 +10,7 @@ import type { AdminKey } from "../otp/admin-key.ts";
 import { dearest } from "../otp/prices.ts";
 import { maskPhone } from "../otp/phone-number.ts";
 import { createAdminAuthentication } from "../server/admin/authenticate.ts";
+import { activityHandlers } from "../server/admin/activity.ts";
 import { auditHandlers } from "../server/admin/audit.ts";
 import { destinationHandlers } from "../server/admin/destinations.ts";
 import { createConsoleProxies, createSessions, type ConsoleProxies } from "../server/admin/console-sessions.ts";
@@ -162,6 +163,7 @@ function createHandlers(base: Base, version: string): AdminHandlers {
     ...statisticsHandlers({ store }),
     ...providerHandlers({ ...base, tenantOf: tenants.tenantOf, ...tryingOf(base) }),
     ...overviewHandlers(base),
+    ...activityHandlers(base),
     ...tenantHandlers({ store, tenants, settings: settingsRules(config) }),
     ...verificationHandlers(base),
     ...phoneHandlers({ ...base, tenantOf: tenants.tenantOf }),

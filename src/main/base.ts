@@ -8,6 +8,7 @@ import { guarded, type GuardedProvider } from "../delivery/breaker.ts";
 import { createInbox, type Inbox } from "../delivery/inbox.ts";
 import type { Provider } from "../delivery/provider.ts";
 import { makeProvider } from "../delivery/providers/list.ts";
+import { tellDecision } from "./activity.ts";
 import { ownMasterKey } from "../master-key.ts";
 import { createMetrics, type Metrics } from "../observe/metrics.ts";
 import { createRecentCalls, type RecentCalls } from "../observe/recent-calls.ts";
@@ -19,6 +20,7 @@ import { createChargeOf, createCostOf, createPricing, type CostOf } from "../otp
 import { isTrip } from "../otp/pumping-guard.ts";
 import type { ChargeOf } from "../otp/statistics.ts";
 import type { PriceOf } from "../otp/spending.ts";
+import type { Activities } from "../service/activity.ts";
 import { createTenants, type Tenants } from "../service/tenants.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore } from "../store/open.ts";
@@ -51,6 +53,7 @@ export interface WatchedStore {
 export interface Base extends WatchedStore, Providers, Pick<Dependencies, "system" | "telemetry" | "print"> {
   readonly config: Config;
   readonly keys: KeyRing;
+  readonly activities: Activities;
   readonly tenants: Tenants;
   readonly phoneOf: PhoneOf;
   /** What tells the cost of messages; both undefined without prices. */
@@ -127,7 +130,7 @@ export async function openWatchedStore(
   { system, telemetry, openStore: open = openStore }: Dependencies,
   tracing: Tracing,
   providers: readonly ChannelProvider[],
-  { onNudge, chargeOf }: { readonly onNudge: () => void; readonly chargeOf: ChargeOf },
+  { onNudge, chargeOf, activities }: Pick<Base, "chargeOf" | "activities"> & { readonly onNudge: () => void },
 ): Promise<WatchedStore> {
   const metrics =
     config.metrics === "off"
@@ -142,6 +145,7 @@ export async function openWatchedStore(
       onLockWait: (waitMs) =>
         telemetry.warning(`another server holds the database: it is waited for, up to ${waitMs / 1000} s`),
       onPrefix: (changed) => {
+        tellDecision(activities, changed);
         const { kind, enforced } = changed.decision;
         if (kind === "limited") {
           telemetry.prefixLimited(changed);

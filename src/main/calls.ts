@@ -4,6 +4,7 @@
 import { limitedLine } from "../delivery/providers/console.ts";
 import type { Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
+import { activityTellers } from "./activity.ts";
 import { createTurnedAwayLog, type TurnedAwayLog } from "../observe/turned-away.ts";
 import { isPublishable, isTest } from "../otp/api-key.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
@@ -61,17 +62,24 @@ export function createBoundConnections({ config, telemetry }: Base, shareOf: Sha
 /** The acts behind the RPCs. */
 function createActs(base: Base, worker: Worker): Verifications {
   const { config, metrics, onFault, print } = base;
+  const tellers = activityTellers(base.activities, base.keys);
   return createVerifications({
     ...base,
     tenantOf: base.tenants.tenantOf,
     deliver: worker.deliver,
-    onOwed: metrics?.sent,
+    onOwed(job) {
+      metrics?.sent(job);
+      tellers.owed(job);
+    },
     sendWaitMs: config.sendWaitMs,
     issuer: config.providerSettings.publicUrl ?? ownName,
     botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
     fallbackOrder: config.fallback,
     onShares: shareTeller(base),
-    onVerify: metrics?.verifyDecided,
+    onVerify(decided, tenant) {
+      metrics?.verifyDecided(decided, tenant);
+      tellers.verified(decided);
+    },
     // Whoever tries his own number again and again meets that limit first, and has to read how to go on.
     onLimited: isDevelopment(config) ? (...of) => print(limitedLine(...of)) : undefined,
   });
@@ -80,11 +88,13 @@ function createActs(base: Base, worker: Worker): Verifications {
 /** The log lines and metrics of calls, and of requests that became none. `end` logs what is only counted so far. */
 function createCallLog(base: Base, countRefusal: RefusalCounts["count"]) {
   const { telemetry, metrics } = base;
+  const tellers = activityTellers(base.activities, base.keys);
   const log = createTurnedAwayLines(base);
   const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
     onCall(call, status, durationMs) {
       if (!isAnybodys(call) || log.hasRoom()) telemetry.call(call, status, durationMs);
       metrics?.call(call, durationMs);
+      tellers.refused(call);
       const { caller, refusal } = call;
       if (refusal !== undefined && !(caller && isTest(caller.kind))) countRefusal(caller?.tenant, refusal.reason);
     },

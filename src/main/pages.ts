@@ -44,6 +44,7 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
     speak: createSpeak({ ...base, tenantOf: base.tenants.tenantOf }),
     onReport(provider, outcome, reference = "") {
       metrics?.report(provider, outcome);
+      base.activities.tell({ tenant: "", kind: "report", outcome, provider });
       if (outcome === "unmatched") base.telemetry.unmatchedReport(provider, reference);
     },
   });

@@ -1,6 +1,7 @@
 /**
  * What goes on beside the calls: messages and events are delivered, old rows swept, guessing watched.
  */
+import { activityTellers } from "./activity.ts";
 import { createEventWorker } from "../delivery/event-worker.ts";
 import { createPost } from "../delivery/post.ts";
 import { eventAddresses } from "../delivery/public-address.ts";
@@ -20,8 +21,15 @@ import { isDevelopment, type Base } from "./base.ts";
 const workerGraceMs = 3_000;
 
 /** Tells operators of shares of a tenant's caps that are reached. */
-export function shareTeller({ telemetry, tenants: { tenantOf } }: Base): (tenant: string, shares: Shares) => void {
+export function shareTeller({
+  telemetry,
+  tenants: { tenantOf },
+  activities,
+  keys,
+}: Base): (tenant: string, shares: Shares) => void {
+  const tellers = activityTellers(activities, keys);
   return (tenant, { share, spendShare }) => {
+    tellers.shares(tenant, { share, spendShare });
     if (share !== undefined) telemetry.dailyShare(tenant, share, tenantOf(tenant).policy.dailyMessagesMax);
     if (spendShare === undefined) return;
     const { dailySpend } = tenantOf(tenant).policy;
@@ -34,6 +42,7 @@ export function shareTeller({ telemetry, tenants: { tenantOf } }: Base): (tenant
 export function createMessageWorker(base: Base, tracing: Tracing): Worker {
   const { telemetry, metrics, tenants, costOf, recentCalls } = base;
   const { prices } = base.config;
+  const tellers = activityTellers(base.activities, base.keys);
   return createWorker({
     ...base,
     system: tracing.system(base.system),
@@ -42,6 +51,7 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
     onCall(provider, outcome, durationMs, job, startMs) {
       telemetry.providerCall(provider, outcome, durationMs, job.message.channel);
       metrics?.providerCall(provider, outcome, durationMs, job, startMs);
+      tellers.called(provider, outcome, job);
       if (!isSandbox(job.verification.tenant)) {
         const isTakenOver = job.message.providerIndex > 0;
         recentCalls.note(provider, job.message.channel, { outcome, durationMs, isTakenOver });
@@ -53,7 +63,10 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
       }
     },
     onShares: shareTeller(base),
-    onFallback: metrics?.sent,
+    onFallback(job) {
+      metrics?.sent(job);
+      tellers.fallback(job);
+    },
     onFault: base.onFault("worker"),
   });
 }

@@ -72,8 +72,10 @@ const bodyBytesMax = 65_536;
 /** A sign-in is a token. */
 const pageBodyBytesMax = 1_024;
 const deadlineMs = 15_000;
-/** A stream ends by then; clients ask again, and so does a key that was revoked meanwhile. */
+/** A stream ends by then; clients ask again. */
 const watchMs = 300_000;
+/** A key that was revoked, or a session that is over, ends its streams by then. */
+const lookAgainMs = 5_000;
 const callsMax = 64;
 const watches = { max: 64, perAddressMax: 32 };
 /** Calls begun in a turn, keys looked up at once, and calls that wait for that. */
@@ -317,9 +319,35 @@ async function watch(
     write(response, refuseCall(call.routed, refusal));
     return refusal;
   }
-  response.once("close", taken.giveBack);
+  const ended = new AbortController();
+  const signal = AbortSignal.any([call.signal, ended.signal]);
+  const cancel = lookAgain(way, call.request, signal, () => ended.abort());
+  response.once("close", () => {
+    taken.giveBack();
+    cancel();
+  });
   lasts();
   response.setHeader("cache-control", "no-store");
-  await universalResponseToNodeResponse(await rpcs.stream(call, watchMs), response);
+  await universalResponseToNodeResponse(await rpcs.stream({ ...call, signal }, watchMs), response);
   return call.refusal;
+}
+
+/** Looks every so often whether a stream's key or session still holds, and tells once it does not. Gives what ends that. */
+function lookAgain({ options }: Way, request: Request, signal: AbortSignal, onEnd: () => void): () => void {
+  let cancel = () => {};
+  const look = async () => {
+    const found = await options.authenticate(request);
+    if (!found.ok) onEnd();
+    else if (!signal.aborted) wait();
+  };
+  const wait = () => {
+    cancel = options.system.after(lookAgainMs, () => {
+      look().catch((error: unknown) => {
+        options.onFault("admin", error);
+        onEnd();
+      });
+    });
+  };
+  wait();
+  return () => cancel();
 }

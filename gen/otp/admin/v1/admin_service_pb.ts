@@ -3678,8 +3678,8 @@ export const AdminService: GenService<{
     output: typeof GetStatsResponseSchema;
   },
   /**
-   * Streams what happens as it happens, phones masked: at most 20 activities a second, with the count of those left out.
-   * Not served yet: UNIMPLEMENTED.
+   * Streams what happens on the instance that answers, as it happens, phones masked: at most 20 activities a second, with the
+   * count of those left out. It ends after five minutes, and within seconds once its key or session has ended: ask again.
    *
    * @generated from rpc otp.admin.v1.AdminService.WatchActivity
    */

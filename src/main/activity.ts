@@ -1,0 +1,67 @@
+/**
+ * What of the service's doings is told to whoever watches (service/activity.ts).
+ */
+import { readPhone } from "../otp/phone-number.ts";
+import type { KeyRing } from "../otp/key-ring.ts";
+import { countryOfPrefix } from "../otp/phone-number.ts";
+import type { VerifyResult } from "../otp/decisions.ts";
+import type { SendOutcome } from "../otp/message.ts";
+import type { Shares } from "../otp/spending.ts";
+import type { Verification } from "../otp/verification.ts";
+import type { Activities, Happened } from "../service/activity.ts";
+import type { Job, NamedDecision } from "../store/store.ts";
+
+/** The part of a call that is told. */
+interface RefusedCall {
+  readonly rpc: string;
+  readonly caller?: { readonly tenant: string } | undefined;
+  readonly refusal?: { readonly reason: string } | undefined;
+}
+
+export interface ActivityTellers {
+  owed(job: Pick<Job, "verification" | "message">): void;
+  fallback(job: Pick<Job, "verification" | "message">): void;
+  called(provider: string, outcome: SendOutcome, job: Pick<Job, "verification" | "message">): void;
+  verified(decided: VerifyResult): void;
+  /** A call that was refused to a caller who is known. */
+  refused(call: RefusedCall): void;
+  shares(tenant: string, shares: Shares): void;
+}
+
+export function tellDecision({ tell }: Pick<Activities, "tell">, { tenant, prefix, decision }: NamedDecision): void {
+  tell({ tenant, kind: "fraud", outcome: decision.kind, prefix, country: countryOfPrefix(prefix) });
+}
+
+export function activityTellers({ tell }: Pick<Activities, "tell">, keys: KeyRing): ActivityTellers {
+  const about = (verification: Verification): Pick<Happened, "tenant" | "verification" | "phone"> => ({
+    tenant: verification.tenant,
+    verification,
+    phone: () => {
+      const { kid, id, phoneBox } = verification;
+      return keys.find(kid) === undefined ? undefined : readPhone(keys, kid, id, phoneBox);
+    },
+  });
+  const owed = (kind: string, { verification, message }: Pick<Job, "verification" | "message">) =>
+    tell({ ...about(verification), kind, outcome: message.channel, channel: message.channel });
+  return {
+    owed: (job) => owed(job.message.copy === 0 ? "send" : "resend", job),
+    fallback: (job) => owed("fallback", job),
+    called: (provider, { kind: outcome }, { verification, message: { channel } }) =>
+      tell({ ...about(verification), kind: "call", outcome, channel, provider }),
+    verified(decided) {
+      if (decided.kind === "verified") tell({ ...about(decided.verification), kind: "end", outcome: "VERIFIED" });
+    },
+    refused({ rpc, caller, refusal }) {
+      if (caller === undefined || refusal === undefined) return;
+      const isGuess = rpc === "VerifyOtp" && refusal.reason === "CODE_MISMATCH";
+      tell({ tenant: caller.tenant, ...(isGuess ? wrong : { kind: "refused", outcome: refusal.reason }) });
+    },
+    shares(tenant, { share, spendShare }) {
+      for (const each of [share, spendShare]) {
+        if (each !== undefined) tell({ tenant, kind: "spend", outcome: `${each} % of a cap` });
+      }
+    },
+  };
+}
+
+const wrong = { kind: "guess", outcome: "wrong" };
