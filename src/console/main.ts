@@ -11,13 +11,14 @@ import type { Page, PageContext } from "./page.ts";
 import { button } from "./parts.ts";
 import { audit } from "./pages/audit.ts";
 import { fraud } from "./pages/fraud.ts";
+import { live } from "./pages/live.ts";
 import { overview } from "./pages/overview.ts";
 import { providers } from "./pages/providers.ts";
 import { tenants } from "./pages/tenants.ts";
 import { verification } from "./pages/verification.ts";
 import { webhooks } from "./pages/webhooks.ts";
 
-const allPages: readonly Page[] = [overview, verification, fraud, providers, tenants, webhooks, audit];
+const allPages: readonly Page[] = [overview, live, verification, fraud, providers, tenants, webhooks, audit];
 const sayMs = 6_000;
 
 const place = element("page", HTMLElement);

@@ -120,3 +120,19 @@ test("who may only read is offered nothing to change", async () => {
   expect(misdeeds).toEqual([]);
   await leave();
 });
+
+test("what happens is there as it happens, and stands still while it is paused", async () => {
+  const { page, misdeeds, leave } = await signIn();
+  await open(page, "Live");
+  await page.getByText("Watching.").waitFor();
+  await call("SendOtp", { phone: "+31612345678" });
+  const activities = page.getByRole("region", { name: "Activities" });
+  await activities.getByRole("cell", { name: "+31•••••••78" }).first().waitFor();
+  await look(page, "live");
+  expect(await activities.textContent()).not.toContain("12345678");
+  await page.getByRole("button", { name: "Pause" }).click();
+  await page.getByText("Paused: what happens meanwhile is not shown.").waitFor();
+  await page.getByRole("button", { name: "Go on" }).waitFor();
+  expect(misdeeds).toEqual([]);
+  await leave();
+});
