@@ -70,7 +70,10 @@ export interface Column<Row> {
   readonly kind?: "number" | "words";
 }
 
-/** A table, or a sentence where there is nothing in it. It scrolls in itself where the screen is narrow. */
+/**
+ * A table, or a sentence where there is nothing in it. It scrolls in itself where the screen is narrow, as a landmark whose name
+ * is not that of the part around it.
+ */
 export function table<Row>(
   caption: string,
   rows: readonly Row[],
@@ -80,7 +83,7 @@ export function table<Row>(
   if (rows.length === 0) return make("p", { class: "empty" }, whenEmpty);
   return make(
     "div",
-    { class: "scroll", attributes: { tabindex: 0, role: "region", "aria-label": caption } },
+    { class: "scroll", attributes: { tabindex: 0, role: "region", "aria-label": `Table: ${caption}` } },
     make(
       "table",
       {},

@@ -50,12 +50,12 @@ export function plot(data: PlotData, left: AbortSignal): HTMLElement {
         axes: [axis, { ...axis, size: axisPx, values: (_, ticks) => ticks.map(format) }],
         series: [
           {},
-          ...lines.map(({ label }, i) => ({
+          ...lines.map(({ label, values }, i) => ({
             label,
             stroke: colour(`--line-${i + 1}`),
             width: 2,
             dash: i < linesMax / 2 ? [] : [6, 4],
-            points: { show: times.length < 3 },
+            points: { show: values.some(isAlone) },
             value: (_: uPlot, value: number | null) => (value === null ? dash : format(value)),
           })),
         ],
@@ -91,6 +91,11 @@ export function plot(data: PlotData, left: AbortSignal): HTMLElement {
     make("div", { attributes: { "aria-hidden": "true" } }, place),
     make("details", {}, make("summary", {}, "As a table"), numbers(data)),
   );
+}
+
+/** True for a value without a neighbour: no line leads to it, so it needs a point to be seen. */
+function isAlone(value: number | null, at: number, values: readonly (number | null)[]): boolean {
+  return value !== null && (values[at - 1] ?? null) === null && (values[at + 1] ?? null) === null;
 }
 
 /** The same as a table. */

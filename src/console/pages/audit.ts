@@ -57,7 +57,7 @@ const columns = [
 
 function change({ before, after }: AuditEntry): Child {
   if (before === "" && after === "") return "";
-  const side = (name: string, json: string) => json !== "" && [make("h4", {}, name), make("pre", {}, pretty(json))];
+  const side = (name: string, json: string) => json !== "" && [make("h3", {}, name), make("pre", {}, pretty(json))];
   return make("details", {}, make("summary", {}, "Before and after"), side("Before", before), side("After", after));
 }
 

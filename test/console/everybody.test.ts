@@ -1,0 +1,192 @@
+/**
+ * The console for everybody: each of its pages shows what there is, by day, by night and on a small phone, with nothing that axe
+ * finds; takes strangers' words as text; and can be worked by keyboard.
+ */
+import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { adminClient, type AdminClient } from "../support/clients/admin.ts";
+import { connectByFetch, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { wrongCode } from "../support/data/phones.ts";
+import { lacks } from "../support/machine.ts";
+import { focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
+import { goTo, lookAt, signIn, withConsole } from "../support/pages/console.ts";
+import { startWorld, type World } from "../support/service/world.ts";
+
+const [verified, refused, pending, blocked] = ["+31612000001", "+31612000002", "+31612000003", "+31655000001"] as const;
+/** Runs where it is taken as markup, and asks for a picture. */
+const markup = "<img/src=/owned/onerror=owned()>";
+
+let world: World;
+let browser: Browser;
+let operators: AdminClient;
+let visitor: Visitor;
+let page: Page;
+/** The first characters of the request that no message arrived for. */
+let undelivered = "";
+/** The same of the one under way. */
+let waiting = "";
+
+const call = (rpc: Rpc, message: Message) =>
+  connectByFetch.call(world.url, rpc, message, { key: world.key, headers: { "user-agent": markup } });
+
+async function send(phone: string, purpose = ""): Promise<string> {
+  const { value } = await call("SendOtp", { phone, ...(purpose === "" ? {} : { purpose }) });
+  return String(value?.["request_id"]);
+}
+
+async function refOf(phone: string): Promise<string> {
+  const { verifications } = await operators.findVerifications({ phone });
+  return verifications[0]?.requestRef ?? "";
+}
+
+/** A verified number, one that the provider refused, one under way, and one that is not sent to; strangers' words in each field. */
+async function fillWorld(): Promise<void> {
+  const id = await send(verified);
+  const code = world.network.codeFor(verified);
+  await call("VerifyOtp", { request_id: id, code: wrongCode(code) });
+  await call("VerifyOtp", { request_id: id, code });
+  world.system.advance(60_000);
+  world.network.script.push({ kind: "refused", cause: "recipient", detail: `absent subscriber ${markup}` });
+  await send(refused, markup);
+  world.network.script.push({ kind: "accepted", providerMessageId: markup });
+  await send(pending, markup);
+  [undelivered, waiting] = [await refOf(refused), await refOf(pending)];
+  await operators.block({ prefix: "+31655", note: `pumped ${markup}` });
+  expect((await call("SendOtp", { phone: blocked })).reason).toBe("DESTINATION_BLOCKED");
+  await operators.createTenant({ id: "acme", settings: { daily_cap: "500", brand: markup.slice(0, 20) } });
+  await operators.createApiKey({ kind: "live", tenant: "acme", name: `shop ${markup}` });
+  await world.makeKey({ kind: "pub", origins: [`https://${markup}`] });
+  await operators.createWebhook({ tenant: "acme", url: `https://hooks.example/?${markup}` });
+}
+
+/** A page: its address, what it shows once something happens, and what it is for. */
+interface Shown {
+  readonly name: string;
+  readonly happens?: () => Promise<unknown>;
+  readonly shows: readonly string[];
+  readonly action: string;
+}
+
+const pages: readonly Shown[] = [
+  { name: "overview", shows: ["1 of 3", "What is wrong now", "By country"], action: "Show" },
+  { name: "live", happens: watched, shows: ["Watching.", "+31•••••••04"], action: "Pause" },
+  { name: "verification", shows: ["verified", "pending", "failed"], action: "Search" },
+  { name: "fraud", shows: ["+31655", "blocked", "pumped"], action: "Block" },
+  { name: "providers", shows: ["1. test", "is called"], action: "Try" },
+  { name: "tenants", shows: ["acme", "daily_cap", "shop"], action: "New tenant" },
+  { name: "webhooks", shows: ["hooks.example", "takes events"], action: "New endpoint" },
+  { name: "audit", shows: ["tenant.create", "destination.block"], action: "Show" },
+];
+
+/** A send while somebody watches. */
+async function watched(): Promise<void> {
+  await page.getByText("Watching.").waitFor();
+  await send("+31612000004", markup);
+}
+
+describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,", () => {
+  beforeAll(async () => {
+    [world, browser] = await Promise.all([startWorld({ ...withConsole, OTP_DAILY_MESSAGE_CAP: "60" }), startBrowser()]);
+    operators = adminClient(world.adminUrl, (await world.makeAdminKey()).text);
+    await fillWorld();
+  });
+  afterAll(async () => {
+    await browser.close();
+    await world.stop();
+  });
+  afterEach(async () => {
+    await visitor.leave();
+    if (visitor.misdeeds.length > 0) throw new Error(visitor.misdeeds.join("\n"));
+  });
+
+  const open = async (user = "ann") => {
+    visitor = await signIn(browser, world, { user });
+    ({ page } = visitor);
+  };
+
+  const expectShown = async (shows: readonly string[]) => {
+    for (const each of shows) await expect.poll(() => page.locator("main").innerText()).toContain(each);
+  };
+
+  test("has these pages", async () => {
+    await open();
+    const links = await page.locator("#pages a").evaluateAll((all) => all.map((each) => each.getAttribute("href")));
+    expect(links).toEqual(pages.map(({ name }) => `#/${name}`));
+  });
+
+  test("shows on each what there is, by day, by night and at 360 px", async () => {
+    await open();
+    const wrong: string[] = [];
+    for (const { name, happens, shows } of pages) {
+      await goTo(page, name);
+      await happens?.();
+      await expectShown(shows);
+      wrong.push(...(await lookAt(page, name)));
+    }
+    await goTo(page, `verification?ref=${undelivered}`);
+    await expectShown(["absent subscriber", "What happened"]);
+    wrong.push(...(await lookAt(page, "story")));
+    await goTo(page, "tenants?tenant=acme");
+    await expectShown(["daily_cap", "500"]);
+    wrong.push(...(await lookAt(page, "tenant")));
+    expect(wrong).toEqual([]);
+  });
+
+  test("takes strangers' words as text, in every field and in the address", async () => {
+    await open(`eve${markup}`);
+    const expectText = async (link: string, isShown: readonly string[]) => {
+      await goTo(page, link);
+      await page.evaluate(() => document.querySelectorAll("details").forEach((each) => (each.open = true)));
+      await expectShown(isShown);
+      // The picture of the header is the only one.
+      expect([link, await page.evaluate(() => document.images.length)]).toEqual([link, 1]);
+      expect([link, await page.locator("[onerror], main script").count()]).toEqual([link, 0]);
+    };
+    expect(await page.locator("#who").innerText()).toContain(markup);
+    await expectText(`verification?ref=${undelivered}`, [`absent subscriber ${markup}`]);
+    await expectText(`verification?ref=${waiting}`, [markup]);
+    await expectText("verification", [markup]);
+    await expectText("tenants", [`shop ${markup}`, `https://${markup}`]);
+    await expectText("tenants?tenant=acme", [markup.slice(0, 20)]);
+    await expectText("fraud", [`pumped ${markup}`]);
+    await expectText("webhooks", ["hooks.example"]);
+    await expectText("audit", [markup.slice(0, 20)]);
+    const given = encodeURIComponent(markup);
+    for (const link of ["verification?ref=", "fraud?prefix=", "fraud?tenant=", "audit?actor=", "overview?tenant="]) {
+      await expectText(`${link}${given}`, []);
+    }
+    await expectText(`tenants?tenant=${given}`, [`Settings of ${markup}`]);
+  });
+
+  test("leads by keyboard past its links to what a page is for", async () => {
+    await open();
+    for (const { name, action } of pages) {
+      await goTo(page, name);
+      await page.locator("#skip").focus();
+      await page.keyboard.press("Enter");
+      expect(await focused(page)).toBe(await page.locator("h1").innerText());
+      const passed: string[] = [];
+      while (passed.at(-1) !== action && passed.length < 30) {
+        await page.keyboard.press("Tab");
+        passed.push(await focused(page));
+      }
+      expect([name, passed]).toEqual([name, expect.arrayContaining([action])]);
+    }
+    // There is nobody but the keyboard: a search is typed, and its story opened.
+    await goTo(page, "verification");
+    await page.getByLabel("Number, request or first digits").focus();
+    await page.keyboard.type(waiting);
+    await page.keyboard.press("Enter");
+    const link = page.getByRole("link", { name: waiting });
+    await expect.poll(() => page.locator("main tbody tr").count()).toBe(1);
+    await link.focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: `Request ${waiting}` }).waitFor();
+    const cancel = page.getByRole("button", { name: "Cancel", exact: true });
+    await cancel.focus();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").getByText("Its code no longer verifies.").waitFor();
+    await page.keyboard.press("Escape");
+    expect(await focused(page)).toBe("Cancel");
+  });
+});

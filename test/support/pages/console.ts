@@ -1,0 +1,69 @@
+/**
+ * The console in a real browser: a person who signs in by a link, goes from page to page, and looks at each by day, and by night on a
+ * small phone.
+ */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import type { Browser, Page } from "playwright-core";
+import type { ConsoleUser } from "../../../src/otp/console-session.ts";
+import { addConsoleLink } from "../../../src/service/console-sessions.ts";
+import { temporaryFolder, type World } from "../service/world.ts";
+import { axeFindings } from "./axe.ts";
+import { visit, type Visitor } from "./browser.ts";
+
+/** What a world needs to have a console. */
+export const withConsole = { OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0" };
+
+/** Where screenshots are left; a folder that goes with the machine unless CONSOLE_SCREENSHOTS names one. */
+const shots = process.env["CONSOLE_SCREENSHOTS"] ?? temporaryFolder();
+
+const wide = { width: 1280, height: 900 };
+const narrow = { width: 360, height: 740 };
+
+/** How a page is looked at. */
+const looks = [
+  { as: "light", colorScheme: "light", size: wide },
+  { as: "dark-360", colorScheme: "dark", size: narrow },
+] as const;
+
+/** Signs in by a fresh link, as `otpd console` prints it. */
+export async function signIn(browser: Browser, world: World, user: Partial<ConsoleUser> = {}): Promise<Visitor> {
+  const ann: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null, ...user };
+  const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, ann));
+  const visitor = await visit(browser, `${world.adminUrl}/console#token=${link.reveal()}`);
+  await visitor.page.setViewportSize(wide);
+  await visitor.page.locator("#pages a").first().waitFor();
+  return visitor;
+}
+
+/** Goes to a place of the console by its address, and waits until it is filled. */
+export async function goTo(page: Page, link: string): Promise<void> {
+  await page.evaluate((to) => void (location.hash = `#/${to}`), link);
+  await page.locator("main h1").waitFor();
+  await filled(page);
+}
+
+/** Every part of the page has its answer. */
+export function filled(page: Page): Promise<void> {
+  return page.waitForFunction(() => document.querySelector("main [aria-busy]") === null).then(() => undefined);
+}
+
+/** What is wrong with a page however it is looked at: what axe finds, and a page that is wider than its screen. */
+export async function lookAt(page: Page, name: string): Promise<string[]> {
+  mkdirSync(shots, { recursive: true });
+  const wrong: string[] = [];
+  for (const { as, colorScheme, size } of looks) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize(size);
+    await page.screenshot({ path: join(shots, `${name}-${as}.png`), fullPage: true });
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    if (width > size.width) wrong.push(`${name}-${as} is ${width} px wide`);
+    // With what is folded away.
+    await page.evaluate(() => document.querySelectorAll("details").forEach((each) => (each.open = true)));
+    wrong.push(...(await axeFindings(page)).map((found) => `${name}-${as}: ${found}`));
+    await page.evaluate(() => document.querySelectorAll("details").forEach((each) => (each.open = false)));
+  }
+  await page.emulateMedia({ colorScheme: "light" });
+  await page.setViewportSize(wide);
+  return wrong;
+}
