@@ -7,6 +7,7 @@ import { createLogLines } from "./log-lines.ts";
 import type { Share } from "./otp/daily-cap.ts";
 import type { Channel } from "./otp/channel.ts";
 import type { SendOutcome } from "./otp/message.ts";
+import { providerName } from "./otp/provider-text.ts";
 import type { PrefixDecision } from "./otp/pumping-guard.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
@@ -20,6 +21,14 @@ export interface AnsweredCall {
   readonly caller?: { readonly tenant: string; readonly id: string };
   readonly refusal?: { readonly reason: string };
   readonly isCanceled?: boolean;
+  readonly requestRef?: string | undefined;
+}
+
+/** Whose message a provider was called for: the verification by the reference that logs have (otp/request-ref.ts). */
+export interface CalledFor {
+  readonly channel: Channel;
+  readonly tenant: string;
+  readonly requestRef: string;
 }
 
 /** A request that became no call, as it is logged. */
@@ -38,7 +47,7 @@ export interface Telemetry {
   turnedAway(request: UncalledRequest): void;
   /** So many further ones were. */
   turnedAwayRest(count: number): void;
-  providerCall(provider: string, outcome: SendOutcome, durationMs: number, channel: Channel): void;
+  providerCall(provider: string, outcome: SendOutcome, durationMs: number, calledFor: CalledFor): void;
   /** A provider is not called any more, since it failed too often; or is called again. */
   breaker(provider: string, isClosed: boolean, channel: Channel): void;
   /** A genuine report is on no message of ours. Of its reference, which may be anything, three characters are told. */
@@ -71,14 +80,15 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
   const head = `,"service":"otpd","version":${text(version)},"call_id":`;
   return {
     // By hand, in two thirds of the time that pino takes for the same bytes.
-    call({ id, rpc, surface, refusal, isCanceled, caller }, status, durationMs) {
+    call({ id, rpc, surface, refusal, isCanceled, caller, requestRef }, status, durationMs) {
       if (!isTold) return;
       const why = refusal === undefined ? "" : `,"reason":${text(refusal.reason)}`;
       const canceled = isCanceled === true ? `,"canceled":true` : "";
       const who = caller === undefined ? "" : `,"tenant":${text(caller.tenant)},"key_id":${text(caller.id)}`;
+      const which = requestRef === undefined ? "" : `,"request_ref":${text(requestRef)}`;
       const what = `${text(id)},"rpc":${text(rpc)},"surface":${text(surface)},"status":${status}${why}${canceled}`;
       const time = pino.stdTimeFunctions.isoTime();
-      lines.write(`{"level":30${time}${head}${what},"duration_ms":${durationMs}${who},"msg":"call"}\n`);
+      lines.write(`{"level":30${time}${head}${what},"duration_ms":${durationMs}${who}${which},"msg":"call"}\n`);
     },
     turnedAway({ id, reason, status, method, path, origin }) {
       log.info({ call_id: id, reason, status, method, path, origin }, "turned away");
@@ -86,8 +96,8 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     turnedAwayRest(count) {
       log.info({ count }, "more were turned away, and are not listed");
     },
-    providerCall(provider, outcome, durationMs, channel) {
-      const fields = { provider, channel, outcome: outcome.kind, duration_ms: durationMs };
+    providerCall(provider, outcome, durationMs, calledFor) {
+      const fields = { provider, duration_ms: durationMs, ...callFields(outcome, calledFor) };
       // While a provider is not called, every message would say so.
       const isUnasked = "isUnasked" in outcome;
       if (outcome.kind === "accepted" || isUnasked) log.debug(fields, "provider call");
@@ -137,6 +147,21 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
       log.warn(message);
     },
     flush: lines.written,
+  };
+}
+
+/** What a provider's call came to, and for whom it was. */
+function callFields(
+  outcome: SendOutcome,
+  { channel, tenant, requestRef }: CalledFor,
+): Record<string, string | undefined> {
+  const named = outcome.kind === "accepted" ? providerName(outcome.providerMessageId) : null;
+  return {
+    channel,
+    outcome: outcome.kind,
+    tenant,
+    request_ref: requestRef,
+    provider_message_id: named ?? undefined,
   };
 }
 

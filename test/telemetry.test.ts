@@ -46,8 +46,46 @@ test("a provider that is down is told of by its failed calls, and once when it i
   await farEnd.stop();
   expect(farEnd.asked).toHaveLength(5);
   expect(linesOf(otpd, "provider call").map(({ outcome }) => outcome)).toEqual(Array(5).fill("unavailable"));
+  for (const line of linesOf(otpd, "provider call")) {
+    expect(line).toMatchObject({ tenant: "default", request_ref: expect.stringMatching(/^[A-Za-z0-9_-]{12}$/) });
+  }
   const turns = linesOf(otpd, "the provider failed too often and is left alone until a trial succeeds");
   expect(turns).toMatchObject([{ level: 40, provider: "webhook" }]);
+});
+
+test("all lines about a verification are found by the first 12 characters of its request_id, and have no more of it", async () => {
+  const farEnd = await startFarEnd({ status: 200, body: '{"id":"m-1"}' });
+  const otpd = await startOtpd(folder, {
+    OTP_LOG_LEVEL: "debug",
+    OTP_PROVIDERS: "webhook",
+    OTP_WEBHOOK_URL: farEnd.url,
+    OTP_WEBHOOK_SECRET: webhookSecret,
+    OTP_ALLOWED_COUNTRIES: "US",
+    OTP_SEND_WAIT_MS: "10000",
+  });
+  const key = await firstKey(otpd);
+  const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
+  const post = async (path: string, body: object) =>
+    (await fetch(`${otpd.url}/v1/otp/${path}`, { method: "POST", headers, body: JSON.stringify(body) })).json();
+  const { request_id: id } = (await post("send", { phone: "+14155552671" })) as { request_id: string };
+  await post("verify", { request_id: id, code: "not a code" });
+  await post("verify", { request_id: "what a stranger\nwrites", code: "123456" });
+  await fetch(`${otpd.url}/v1/otp/${id}`, { headers });
+  await otpd.end();
+  await farEnd.stop();
+  const ref = id.slice(0, 12);
+  const calls = linesOf(otpd, "call").map(({ rpc, request_ref }) => [rpc, request_ref]);
+  expect(calls).toEqual([
+    ["SendOtp", ref],
+    ["VerifyOtp", ref],
+    ["VerifyOtp", undefined],
+    ["GetOtp", ref],
+  ]);
+  expect(linesOf(otpd, "provider call")).toMatchObject([
+    { provider: "webhook", tenant: "default", request_ref: ref, provider_message_id: "m-1" },
+  ]);
+  expect(otpd.errors()).not.toContain(id);
+  expect(otpd.errors()).not.toContain("stranger");
 });
 
 test("a call's line, which is written by hand, is the one that pino writes", () => {
@@ -62,6 +100,7 @@ test("a call's line, which is written by hand, is the one that pino writes", () 
       caller: fc.record({ tenant: text, id: text }),
       refusal: fc.record({ reason: text }),
       isCanceled: fc.boolean(),
+      requestRef: text,
     },
     { requiredKeys: ["id", "rpc", "surface"] },
   );
@@ -104,6 +143,7 @@ function pinos(version: string, call: AnsweredCall, status: number, durationMs: 
     duration_ms: durationMs,
     tenant: call.caller?.tenant,
     key_id: call.caller?.id,
+    request_ref: call.requestRef,
   };
   log.info(fields, "call");
   return written;

@@ -9,6 +9,7 @@ import { createWorker, type Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import type { SlotOf } from "../otp/idempotency.ts";
 import { moneyText } from "../otp/prices.ts";
+import { requestRef } from "../otp/request-ref.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Shares } from "../otp/spending.ts";
 import { createRefusalCounts, type RefusalCounts } from "../service/refusal-counts.ts";
@@ -49,7 +50,9 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
     tenantOf: tenants.tenantOf,
     refreshTenants: tenants.refresh,
     onCall(provider, outcome, durationMs, job, startMs) {
-      telemetry.providerCall(provider, outcome, durationMs, job.message.channel);
+      const { id, tenant } = job.verification;
+      const calledFor = { channel: job.message.channel, tenant, requestRef: requestRef(id) };
+      telemetry.providerCall(provider, outcome, durationMs, calledFor);
       metrics?.providerCall(provider, outcome, durationMs, job, startMs);
       tellers.called(provider, outcome, job);
       if (!isSandbox(job.verification.tenant)) {

@@ -67,9 +67,10 @@ test("a batch takes as few statements as its acts depend on each other, however 
     return [await run(), [...transactions]];
   };
 
-  const [jobs, sending] = await asked(() =>
-    Promise.all(Array.from({ length: 32 }, () => acts.send(newPhone() as E164))),
-  );
+  const sends = () => Promise.all(Array.from({ length: 32 }, () => acts.send(newPhone() as E164)));
+  // They use up what their prefix takes before codes are typed, which is decided and written once.
+  await sends();
+  const [jobs, sending] = await asked(sends);
   expect(sending).toEqual([
     [
       ["begin", "lock", "belongings"],

@@ -17,6 +17,7 @@ import { ok } from "../../otp/reason.ts";
 import { isSandbox, realTenantOf } from "../../otp/sandbox.ts";
 import type { State as StateName } from "../../otp/state.ts";
 import { stateAt } from "../../otp/verification.ts";
+import { requestRef as refOf } from "../../otp/request-ref.ts";
 import { findByRef, findVerifications, tellStory, type Search, type Seen, type Story } from "../../service/finding.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
@@ -34,7 +35,6 @@ export interface VerificationDependencies {
 
 type Handlers = HandlersOf<"findVerifications" | "getVerification" | "cancelVerification">;
 
-const refChars = 12;
 const pageDefault = 20;
 const pageMax = 100;
 
@@ -53,7 +53,7 @@ export function verificationHandlers(dependencies: VerificationDependencies): Ha
       if (!result.ok) return result;
       const { found, nextToken } = result.value;
       if (request.showPhones && found.length > 0) {
-        const seen = found.map(({ verification }) => verification.id.slice(0, refChars));
+        const seen = found.map(({ verification }) => refOf(verification.id));
         await note(asker, "phone.look", { tenant: search.value.tenant ?? "", subject: "search", after: { seen } });
       }
       return ok({
@@ -68,7 +68,7 @@ export function verificationHandlers(dependencies: VerificationDependencies): Ha
       if (story === undefined) return notFound;
       const { verification } = story;
       if (showPhone) {
-        const subject = verification.id.slice(0, refChars);
+        const subject = refOf(verification.id);
         await note(asker, "phone.look", { tenant: realTenantOf(verification.tenant), subject });
       }
       return ok(told(story, showPhone));
@@ -79,7 +79,7 @@ export function verificationHandlers(dependencies: VerificationDependencies): Ha
       if (found === undefined || other !== undefined) return notFound;
       const { tenant, id } = found;
       const state = stateAt(found, store.now());
-      const audited: Audited = { tenant: realTenantOf(tenant), subject: id.slice(0, refChars), before: { state } };
+      const audited: Audited = { tenant: realTenantOf(tenant), subject: refOf(id), before: { state } };
       if (state === "PENDING") await note(asker, "verification.cancel", { ...audited, after: { state: "CANCELED" } });
       const decided = await store.updateVerification({ tenant, id, slot: undefined, phoneOf }, (view) =>
         decideCancel(view, undefined),
@@ -162,7 +162,7 @@ function summary(
   const { id, tenant, region, delivery, channel, createMs, endMs, expireMs, attempts, purpose } = verification;
   const shown = showsPhone ? phone : phone && maskPhone(phone);
   return {
-    requestRef: id.slice(0, refChars),
+    requestRef: refOf(id),
     tenant: realTenantOf(tenant),
     phone: shown ?? "",
     country: region,

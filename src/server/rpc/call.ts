@@ -19,6 +19,8 @@ export interface Call {
   address?: ClientAddress | undefined;
   /** True once the message was decoded and the call got past the gate. */
   reached: boolean;
+  /** Which verification it was about, by the reference that logs have; undefined where none was named or made. */
+  requestRef?: string | undefined;
   /** Its `Idempotency-Key`, as it came. */
   readonly idempotencyKey: string | undefined;
   /** True once it is known to be answered with what an earlier call was. */

@@ -21,6 +21,7 @@ import { isLimitName, limitField, limitKeysMax, limitValueCharsMax } from "../..
 import { judgeWebOrigin } from "../../otp/origin.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
 import { invalid, ok, refuse, type Result } from "../../otp/reason.ts";
+import { requestRefOf } from "../../otp/request-ref.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
 import { Secret } from "../../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin } from "../../otp/template/last-line.ts";
@@ -295,9 +296,13 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
       address: address?.text,
       ...(permit.value === undefined ? {} : { permit: permit.value }),
     };
+    if ("requestId" in request) call.requestRef = requestRefOf(request["requestId"]);
     const { result, replayed } = await steps.act(verifications, caller, command.value);
     call.isReplayed = replayed;
-    return result.ok ? ok(steps.write(result.value, key)) : result;
+    if (!result.ok) return result;
+    const written = steps.write(result.value, key);
+    call.requestRef ??= requestRefOf(written.requestId);
+    return ok(written);
   }
 
   return (call, request) => {
