@@ -7,7 +7,7 @@ import { readCertificate } from "./config/certificate.ts";
 import type { Config } from "./config/config.ts";
 import type { Worker } from "./delivery/worker.ts";
 import { openAdmin, type OpenedAdmin } from "./main/operators.ts";
-import { banner, firstKeys } from "./main/first-start.ts";
+import { welcome } from "./main/first-start.ts";
 import {
   createProviders,
   isDevelopment,
@@ -102,9 +102,8 @@ export async function startService(config: Config, dependencies: Dependencies): 
         // Once the callers' port is ours: a start that fails has served nobody.
         opened.admin = await openAdmin(base, shareOf, dependencies.version ?? "");
         // The first keys are made last: those of a start that then failed would never be shown.
-        const keysMade = isDevelopment(config) ? await firstKeys(store, system) : undefined;
         const also = { demoUrl: demo?.open(address), admin: opened.admin.address };
-        if (isDevelopment(config)) print(banner(address, keysMade, config, also));
+        if (isDevelopment(config)) print(await welcome(base, address, also));
       },
       onFault: onFault("server"),
     });

@@ -6,7 +6,7 @@ import { banner } from "../src/main/first-start.ts";
 import { configOf } from "./support/service/world.ts";
 
 const address = { scheme: "http", host: "127.0.0.1", port: 8080 } as const;
-const beside = { demoUrl: undefined, admin: undefined };
+const beside = { demoUrl: undefined, consoleUrl: undefined };
 
 test.each([
   [undefined, "+14155552671"],

@@ -197,8 +197,21 @@ describe("the banner", () => {
     );
     expect(accepts(port)).toBe(true);
     await service.stop();
-    const last = /REQUEST_ID.*CODE.*\n\nOr try.*\n\nOperators are served on http:\/\/127\.0\.0\.1:\d+ .*\n\n$/;
+    const last =
+      /REQUEST_ID.*CODE.*\n\nOr try.*\n\nSee it as an operator.*\n\n  http:\/\/127\.0\.0\.1:\d+\/console#token=[\w-]{43}\n\n$/;
     expect(printed).toEqual([{ text: expect.stringMatching(last) as string, accepting: true }]);
+  });
+
+  test("has a link to the console that signs in once", async () => {
+    const otpd = await startOtpd(emptyFolder(), { OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0" });
+    const [, origin = "", token] = /(http:\S+)\/console#token=(\S+)/.exec(otpd.output()) ?? [];
+    const spend = async () => {
+      const post = { method: "POST", headers: { origin, "content-type": "application/json" } };
+      return (await fetch(`${origin}/console/session`, { ...post, body: JSON.stringify({ token }) })).status;
+    };
+    expect([await spend(), await spend()]).toEqual([200, 401]);
+    await otpd.end();
+    expect(otpd.errors()).not.toContain(token);
   });
 
   test("in development with other configuration set, a first start on an empty database still makes a key", async () => {

@@ -6,12 +6,15 @@ import examples from "libphonenumber-js/examples.mobile.json";
 import { providersNamed } from "../config/config.ts";
 import type { ProviderNames } from "../config/provider-faults.ts";
 import { publishableScopes, secretScopes } from "../otp/api-key.ts";
+import { adminScopes } from "../otp/admin-key.ts";
 import type { Policy } from "../otp/policy.ts";
 import type { Secret } from "../otp/secret.ts";
 import type { Address } from "../server/listener/server.ts";
 import { issueFirstKeys } from "../service/api-keys.ts";
+import { addConsoleLink } from "../service/console-sessions.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system.ts";
+import type { Base } from "./base.ts";
 
 /** The rights of a page in development: all that a publishable key can have. */
 export const everythingPublic = { kind: "pub", scopes: ["send", ...publishableScopes] } as const;
@@ -53,7 +56,24 @@ function examplePhone({ providers, policy: { allowedCountries } }: SendSettings)
 /** What is served beside the calls. */
 export interface Beside {
   readonly demoUrl: string | undefined;
-  readonly admin: Address | undefined;
+  /** Signs in to the console, once. */
+  readonly consoleUrl: string | undefined;
+}
+
+/** What a start in development prints: it makes the first keys where there are none, and a link to the console. */
+export async function welcome(
+  { config, store, system }: Pick<Base, "config" | "store" | "system">,
+  address: Address,
+  { demoUrl, admin }: Pick<Beside, "demoUrl"> & { readonly admin: Address | undefined },
+): Promise<string> {
+  const keys = await firstKeys(store, system);
+  return banner(address, keys, config, { demoUrl, consoleUrl: admin && (await consoleUrl(store, system, admin)) });
+}
+
+/** A link as `otpd console` prints it, to the console at this address. */
+async function consoleUrl(store: Store, system: System, admin: Address): Promise<string> {
+  const user = { user: "development", scopes: adminScopes, tenant: null };
+  return `${urlOf(admin)}/console#token=${(await addConsoleLink({ store, system }, user)).reveal()}`;
 }
 
 function urlOf({ scheme, host, port }: Address): string {
@@ -65,7 +85,7 @@ export function banner(
   address: Address,
   keys: FirstKeys | undefined,
   { providers, policy }: SendSettings,
-  { demoUrl, admin }: Beside,
+  { demoUrl, consoleUrl: operators }: Beside,
 ): string {
   const at = urlOf(address);
   const bearer = keys?.secret.reveal() ?? "$API_KEY";
@@ -108,7 +128,9 @@ export function banner(
     "",
     curl("/v1/otp/verify", '{"request_id":"REQUEST_ID","code":"CODE"}'),
     ...(demoUrl === undefined ? [] : ["", `Or try it in a browser: ${demoUrl}`]),
-    ...(admin === undefined ? [] : ["", `Operators are served on ${urlOf(admin)} (docs/admin.md).`]),
+    ...(operators === undefined
+      ? []
+      : ["", "See it as an operator, once and within ten minutes (otpd console prints more):", "", `  ${operators}`]),
   ];
   return `\n${lines.join("\n")}\n\n`;
 }
