@@ -35,6 +35,10 @@ export const frame = {
       },
       "WWW-Authenticate": { description: "`Bearer`.", required: true, schema: { type: "string" } },
       "X-Call-Id": { description: "Names the call in the server's log.", required: true, schema: { type: "string" } },
+      "X-Call-Id-If-Logged": {
+        description: "Names the call in the server's log. Not there where no call had a place: those are only counted.",
+        schema: { type: "string" },
+      },
       "Cache-Control": { description: "`no-store`.", required: true, schema: { type: "string", enum: ["no-store"] } },
       "Cache-Control-Of-Keys": {
         description: "`public, max-age=300`.",
@@ -73,6 +77,7 @@ const keyHeaders = {
   ...header("ETag"),
   ...header("Access-Control-Allow-Origin"),
 };
+export const callIdIfLogged = header("X-Call-Id-If-Logged", "X-Call-Id");
 export const replayed = header("Idempotency-Replayed");
 export const retryAfter = header("Retry-After");
 export const retryAfterIfHarmless = header("Retry-After-If-Harmless", "Retry-After");

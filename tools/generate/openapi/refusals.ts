@@ -5,7 +5,7 @@
 import type { DescEnum, DescMessage } from "@bufbuild/protobuf";
 import { reasons as table, type Reason } from "../../../src/otp/reason.ts";
 import { particulars } from "./examples.ts";
-import { callHeaders, challenge, replayed, retryAfter, retryAfterIfHarmless } from "./frame.ts";
+import { callHeaders, callIdIfLogged, challenge, replayed, retryAfter, retryAfterIfHarmless } from "./frame.ts";
 import { commentOf, fieldSchema, refTo, type JsonObject } from "./schemas.ts";
 
 export interface ReasonRow {
@@ -50,12 +50,14 @@ export function refusals(rows: readonly ReasonRow[]): JsonObject {
 }
 
 function refusal(rows: readonly ReasonRow[]): JsonObject {
-  const wait = rows.some(({ name }) => name === "STORE_UNAVAILABLE") ? retryAfterIfHarmless : retryAfter;
+  const mayBeFull = rows.some(({ name }) => name === "STORE_UNAVAILABLE");
+  const wait = mayBeFull ? retryAfterIfHarmless : retryAfter;
   const examples = Object.fromEntries(rows.map(({ name }) => [name, { $ref: `#/components/examples/${name}` }]));
   return {
     description: `Refused for ${rows.map(({ name }) => `\`${name}\``).join(", ")}.`,
     headers: {
       ...callHeaders,
+      ...(mayBeFull ? callIdIfLogged : {}),
       ...(rows.every(mayWait) ? wait : {}),
       ...(rows.some(({ name }) => name === "IDEMPOTENCY_KEY_REUSED") ? replayed : {}),
       ...(rows.every(({ code }) => code === "unauthenticated") ? challenge : {}),
