@@ -19,7 +19,7 @@ export interface AnsweredCall {
   readonly rpc: string;
   readonly surface: string;
   readonly caller?: { readonly tenant: string; readonly id: string };
-  readonly refusal?: { readonly reason: string };
+  readonly refusal?: { readonly reason: string; readonly keyId?: string };
   readonly isCanceled?: boolean;
   readonly requestRef?: string | undefined;
 }
@@ -84,11 +84,12 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
       if (!isTold) return;
       const why = refusal === undefined ? "" : `,"reason":${text(refusal.reason)}`;
       const canceled = isCanceled === true ? `,"canceled":true` : "";
-      const who = caller === undefined ? "" : `,"tenant":${text(caller.tenant)},"key_id":${text(caller.id)}`;
       const which = requestRef === undefined ? "" : `,"request_ref":${text(requestRef)}`;
       const what = `${text(id)},"rpc":${text(rpc)},"surface":${text(surface)},"status":${status}${why}${canceled}`;
       const time = pino.stdTimeFunctions.isoTime();
-      lines.write(`{"level":30${time}${head}${what},"duration_ms":${durationMs}${who}${which},"msg":"call"}\n`);
+      lines.write(
+        `{"level":30${time}${head}${what},"duration_ms":${durationMs}${whose(caller, refusal)}${which},"msg":"call"}\n`,
+      );
     },
     turnedAway({ id, reason, status, method, path, origin }) {
       log.info({ call_id: id, reason, status, method, path, origin }, "turned away");
@@ -148,6 +149,13 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     },
     flush: lines.written,
   };
+}
+
+/** Whose call it was, as the rest of a line: of a key that is revoked or has expired only the id. */
+function whose(caller: AnsweredCall["caller"], refusal: AnsweredCall["refusal"]): string {
+  const keyId = caller?.id ?? refusal?.keyId;
+  const tenant = caller === undefined ? "" : `,"tenant":${JSON.stringify(caller.tenant)}`;
+  return keyId === undefined ? tenant : `${tenant},"key_id":${JSON.stringify(keyId)}`;
 }
 
 /** What a provider's call came to, and for whom it was. */

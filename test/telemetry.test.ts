@@ -5,10 +5,11 @@ import * as fc from "fast-check";
 import { rmSync } from "node:fs";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { parseAuthorization } from "../src/otp/api-key.ts";
 import { createTelemetry, type AnsweredCall, type LogLevel } from "../src/telemetry.ts";
 import { webhookSecret } from "./support/service/environment.ts";
 import { startFarEnd } from "./support/fakes/far-end.ts";
-import { firstKey, startOtpd, type Otpd } from "./support/processes/process.ts";
+import { firstKey, runOtpd, startOtpd, type Otpd } from "./support/processes/process.ts";
 import { temporaryFolder } from "./support/service/world.ts";
 
 let folder: string;
@@ -88,6 +89,23 @@ test("all lines about a verification are found by the first 12 characters of its
   expect(otpd.errors()).not.toContain("stranger");
 });
 
+test("who still calls with a revoked key is told by the key's id, and who guesses at one is not", async () => {
+  const otpd = await startOtpd(folder);
+  const key = await firstKey(otpd);
+  const read = parseAuthorization(`Bearer ${key}`);
+  if (!read.ok) throw new Error("the first key is none");
+  const { id } = read.value;
+  await runOtpd(folder, ["keys", "revoke", id]);
+  const call = (by: string) => fetch(`${otpd.url}/v1/otp/x`, { headers: { authorization: `Bearer ${by}` } });
+  expect(await (await call(key)).json()).toMatchObject({ reason: "API_KEY_REVOKED" });
+  expect((await call(`${key.slice(0, -1)}_`)).status).toBe(401);
+  await otpd.end();
+  expect(linesOf(otpd, "call").map(({ reason, key_id, tenant }) => [reason, key_id, tenant])).toEqual([
+    ["API_KEY_REVOKED", id, undefined],
+    ["API_KEY_INVALID", undefined, undefined],
+  ]);
+});
+
 test("a call's line, which is written by hand, is the one that pino writes", () => {
   vi.useFakeTimers({ toFake: ["Date"], now: 1_795_341_600_123 });
   const text = fc.string({ unit: "grapheme", maxLength: 120 });
@@ -98,7 +116,7 @@ test("a call's line, which is written by hand, is the one that pino writes", () 
       rpc: text,
       surface: text,
       caller: fc.record({ tenant: text, id: text }),
-      refusal: fc.record({ reason: text }),
+      refusal: fc.record({ reason: text, keyId: text }, { requiredKeys: ["reason"] }),
       isCanceled: fc.boolean(),
       requestRef: text,
     },
@@ -142,7 +160,7 @@ function pinos(version: string, call: AnsweredCall, status: number, durationMs: 
     canceled: call.isCanceled === true ? true : undefined,
     duration_ms: durationMs,
     tenant: call.caller?.tenant,
-    key_id: call.caller?.id,
+    key_id: call.caller?.id ?? call.refusal?.keyId,
     request_ref: call.requestRef,
   };
   log.info(fields, "call");

@@ -122,6 +122,8 @@ export interface Refusal {
   readonly mayBeDone?: boolean;
   /** True where we are to blame although the reason is one of the caller's. Callers are not told. */
   readonly isOurFault?: boolean;
+  /** The id of the API key that is revoked or has expired, for the log. Callers are not told. */
+  readonly keyId?: string;
 }
 
 /** A value, or why there is none. */

@@ -82,6 +82,10 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
     const own = options.findOwn?.(presented.id);
     if (own !== undefined) return judgeKey(presented, own, now);
     const judged = judgeKey(presented, await options.find(presented.id), now);
+    // Its secret was right, so the id is no stranger's word.
+    if (!judged.ok && judged.refusal.reason !== "API_KEY_INVALID") {
+      return { ok: false, refusal: { ...judged.refusal, keyId: presented.id } };
+    }
     if (judged.ok && now - (judged.value.lastUseMs ?? 0) >= lastUseEveryMs) recordUse(judged.value.id, now);
     return judged;
   }
