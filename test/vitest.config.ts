@@ -29,8 +29,6 @@ export default defineConfig({
         test: {
           ...everywhere,
           name: "sqlite",
-          isolate: false,
-          setupFiles: ["test/support/processes/between-files.ts"],
           include: ["{test,tools}/**/*.test.ts"],
           exclude: ["test/soak/**", "test/otp/**", "test/postgres/**"],
         },
@@ -40,8 +38,6 @@ export default defineConfig({
         test: {
           ...everywhere,
           name: "postgres",
-          isolate: false,
-          setupFiles: ["test/support/processes/between-files.ts"],
           include: ["test/server/{scenarios,races,stolen}.test.ts", "test/postgres/**/*.test.ts"],
           globalSetup: ["test/support/databases/project-database.ts"],
         },
