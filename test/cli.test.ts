@@ -3,7 +3,7 @@
  */
 import { spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -382,5 +382,6 @@ describe("serve", () => {
 
 test("npx --no-install otpd in the repository is this command", () => {
   const { status, stdout } = spawnSync("npx", ["--no-install", "otpd", "--version"], { cwd: root, env: cleanEnv() });
-  expect({ status, stdout: stdout.toString("utf8") }).toEqual({ status: 0, stdout: "0.1.0\n" });
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+  expect({ status, stdout: stdout.toString("utf8") }).toEqual({ status: 0, stdout: `${version}\n` });
 });

@@ -1,13 +1,15 @@
 /**
  * How a command line is understood: which page is shown, what is said of one that is wrong, and on which Node it runs.
  */
-import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { runHere } from "../support/service/command-line.ts";
 import { runOtpd } from "../support/processes/process.ts";
 
+const manifest = readFileSync(join(import.meta.dirname, "../../package.json"), "utf8");
+const { version: ours } = JSON.parse(manifest) as { version: string };
 let folder: string;
 beforeAll(() => {
   folder = mkdtempSync(join(tmpdir(), "otpd-cli-"));
@@ -99,7 +101,7 @@ describe("a command line", () => {
   test("a command that was not understood has made nothing", () => expect(readdirSync(folder)).toEqual([]));
 
   test("what it comes to is the exit code of the process", async () => {
-    expect(await runOtpd(folder, ["--version"])).toEqual({ code: 0, output: "0.1.0\n", errors: "" });
+    expect(await runOtpd(folder, ["--version"])).toEqual({ code: 0, output: `${ours}\n`, errors: "" });
     expect(await runOtpd(folder, ["srve"])).toMatchObject({ code: 2, output: "" });
   });
 

@@ -29,20 +29,27 @@ export interface Otpd {
   end(signal?: NodeJS.Signals): Promise<number | null>;
 }
 
+interface Started {
+  readonly file?: string;
+  readonly node?: string;
+  readonly user?: { readonly uid?: number; readonly gid?: number };
+}
+
 /**
  * Starts `otpd serve` on a free port in `folder`, and resolves once it listens and its banner, if it has one, is here. The
- * file and the Node that are started can be those of an installation.
+ * file and the Node that are started can be those of an installation, and the process another user's, where root starts it.
  */
 export async function startOtpd(
   folder: string,
   env: Record<string, string> = {},
   args: string[] = ["serve"],
-  { file = launcher, node = process.execPath } = {},
+  { file = launcher, node = process.execPath, user = {} }: Started = {},
 ): Promise<Otpd> {
   const child = spawn(node, [file, ...args], {
     cwd: folder,
     env: cleanEnv({ OTP_PORT: "0", OTP_ADMIN_PORT: "0", ...env }),
     stdio: ["ignore", "pipe", "pipe"],
+    ...user,
   });
   const text = { output: "", errors: "" };
   const waiters = new Set<() => void>();

@@ -1,5 +1,5 @@
 /**
- * The steps of docs/operate/Dockerfile, read as far as that file uses the language: one instruction a line, stages by
+ * The steps of docs/operate/Dockerfile, or of one that was made of it, read as far as that file uses the language: one instruction a line, stages by
  * name, JSON where a command is a list. Anything else is refused, so that no step is passed over.
  */
 import { readFileSync } from "node:fs";
@@ -13,8 +13,10 @@ export interface Step {
 
 const known = new Set("FROM WORKDIR COPY RUN USER ENV VOLUME EXPOSE STOPSIGNAL HEALTHCHECK ENTRYPOINT CMD".split(" "));
 
-export function readDockerfile(): Step[] {
-  const text = readFileSync(new URL("../../../docs/operate/Dockerfile", import.meta.url), "utf8");
+const ours = new URL("../../../docs/operate/Dockerfile", import.meta.url);
+
+export function readDockerfile(file: string | URL = ours): Step[] {
+  const text = readFileSync(file, "utf8");
   const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
   let stage = "";
   let stages = 0;
