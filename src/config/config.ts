@@ -15,7 +15,7 @@ import type { AddressLimits, Limit } from "../otp/rate-limit.ts";
 import { Secret } from "../otp/secret.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
-import { createTemplates, type Templates } from "../otp/template/template.ts";
+import { createTemplates, type Templates } from "../otp/template/choice.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import type { Database } from "../store/open.ts";
 import type { LogLevel } from "../telemetry.ts";

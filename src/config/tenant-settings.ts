@@ -6,13 +6,14 @@
 import * as v from "valibot";
 import { isLimitName, limitNamesMax, limitsOfNameMax, type NamedLimits } from "../otp/named-limit.ts";
 import { parseOrigin } from "../otp/origin.ts";
+import type { Templates } from "../otp/template/choice.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { parseWebOrigin } from "../otp/template/last-line.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
 import type { GuardMode } from "../otp/pumping-guard.ts";
+import type { Policy } from "../otp/policy.ts";
 import type { Prices } from "../otp/prices.ts";
 import type { Tenant, TenantRecord } from "../otp/tenant.ts";
-import type { Config } from "./config.ts";
 import { entriesOf } from "./named-entries.ts";
 import { unpriced, type ChannelProviders } from "./prices-file.ts";
 import { listOf, parseCountryCap, parseLimit } from "./shapes.ts";
@@ -102,11 +103,13 @@ export const settingNames = Object.keys(settingVariables) as readonly SettingNam
 export type TenantSettings = Readonly<Partial<Record<SettingName, string>>>;
 
 /** What a tenant without settings has. */
-export type Operator = Pick<Config, "policy" | "brand" | "templates"> &
-  Partial<{
-    readonly prices: Prices | undefined;
-    readonly providers: ChannelProviders;
-  }>;
+export interface Operator {
+  readonly policy: Policy;
+  readonly brand: string;
+  readonly templates: Templates;
+  readonly prices?: Prices | undefined;
+  readonly providers?: ChannelProviders;
+}
 
 /** A fault of a setting: the rest of a sentence that begins with its name, without its full stop. */
 export interface SettingFault {

@@ -5,7 +5,7 @@
 import type { Instant } from "../system.ts";
 import type { NamedLimits } from "./named-limit.ts";
 import type { Policy } from "./policy.ts";
-import type { Templates } from "./template/template.ts";
+import type { Templates } from "./template/choice.ts";
 
 export interface Tenant {
   readonly id: string;

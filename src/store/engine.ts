@@ -6,9 +6,11 @@ import type { Destination } from "../otp/destination.ts";
 import type { PrefixRecord } from "../otp/pumping-guard.ts";
 import type { PhoneView } from "../otp/writes.ts";
 import type { Instant } from "../system.ts";
+import type { BucketRow, PhoneRow } from "./rows/phone.ts";
+import type { PrefixRow } from "./rows/prefix.ts";
+import type { RecordRow } from "./rows/record.ts";
 import type { Statement, Steps, Value } from "./statement.ts";
 import type { PhoneRef, PrefixName } from "./store.ts";
-import type { Found, Horizon } from "./sweep.ts";
 import type { Act } from "./unit-of-work.ts";
 
 /** A report is ended after this, in milliseconds. */
@@ -105,4 +107,34 @@ export interface Deleted {
   readonly count: number;
   /** True when there may be more of what is found by its time. */
   readonly more: boolean;
+}
+
+/** Rows of the tables without an index on time, in the order of their keys. */
+export interface Found {
+  readonly buckets: readonly BucketRow[];
+  readonly phones: readonly PhoneRow[];
+  readonly records: readonly Pick<RecordRow, "slot" | "expire_ms">[];
+  readonly prefixes: readonly PrefixRow[];
+}
+
+/** Where a round through those tables goes on: after these keys; undefined where it is through. */
+export interface Round extends Record<"buckets" | "phones" | "records", Uint8Array | undefined> {
+  readonly prefixes: readonly [tenant: string, prefix: string] | undefined;
+}
+
+export interface Horizon {
+  readonly now: Instant;
+  /** Rows of each kind. */
+  readonly max: number;
+  readonly from: Round;
+  /** Verifications that ended by then are deleted with their messages. */
+  readonly endedMs: Instant;
+  /** Guesses of minutes before this one are deleted. */
+  readonly minute: number;
+  /** Decisions about prefixes up to then are deleted. */
+  readonly decidedMs: Instant;
+  /** Entries of the audit before this are deleted. */
+  readonly auditMs: Instant;
+  /** Days before this one are deleted. */
+  readonly day: number;
 }

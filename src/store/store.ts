@@ -22,8 +22,10 @@
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
 import type { AuditNote } from "../otp/audit.ts";
+import type { FallbackView } from "../otp/falling-back.ts";
 import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
+import type { Owed } from "../otp/owing.ts";
 import type { SettleView } from "../otp/settlement.ts";
 import type { SendView } from "../otp/standing.ts";
 import type { Bill, Cap, Shares } from "../otp/spending.ts";
@@ -35,7 +37,6 @@ import type { Limit } from "../otp/rate-limit.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Decided, PhoneView } from "../otp/writes.ts";
 import type { Instant } from "../system.ts";
-import type { FallbackRules } from "./acts/fallbacks.ts";
 import type { Erasure } from "./erasure.ts";
 import type { EventStore } from "./events.ts";
 import type { Finding } from "./finding.ts";
@@ -335,4 +336,14 @@ export interface Store {
 
   /** Waits for what was begun, then lets go of the database. */
   close(): Promise<void>;
+}
+
+/** How fallbacks are decided: see `Store.claimFallbacks`. All are pure. */
+export interface FallbackRules {
+  readonly phoneOf: PhoneOf;
+  /** Tells the number to look up in the tenant's lists. */
+  readonly numberOf: (verification: Verification) => string | undefined;
+  /** Tells the caps that its next message is counted under. */
+  readonly capsOf: (verification: Verification) => readonly Cap[];
+  readonly decide: (view: FallbackView) => Decided<Owed | undefined>;
 }

@@ -11,11 +11,10 @@ import { expire, stateAt } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import { forgetSums, type SumNext } from "./acts/sums.ts";
 import { countedPrefixOf, countOutcome } from "./apply.ts";
-import type { Engine } from "./engine.ts";
+import type { Engine, Found, Horizon, Round } from "./engine.ts";
 import { idText } from "./rows/values.ts";
-import { toHistory, type BucketRow, type PhoneRow } from "./rows/phone.ts";
-import { toPrefix, type PrefixRow } from "./rows/prefix.ts";
-import type { RecordRow } from "./rows/record.ts";
+import { toHistory } from "./rows/phone.ts";
+import { toPrefix } from "./rows/prefix.ts";
 import type { PhoneOf, Sweeping, Swept } from "./store.ts";
 
 /** A tenant's days are kept for so long: a clock that was set back may come by one again. */
@@ -28,36 +27,6 @@ const sql = {
   },
   anyEndpoint: { name: "any-endpoint", text: `SELECT 1 FROM webhook_endpoints WHERE disable_ms IS NULL LIMIT 1` },
 };
-
-/** Rows of the tables without an index on time, in the order of their keys. */
-export interface Found {
-  readonly buckets: readonly BucketRow[];
-  readonly phones: readonly PhoneRow[];
-  readonly records: readonly Pick<RecordRow, "slot" | "expire_ms">[];
-  readonly prefixes: readonly PrefixRow[];
-}
-
-/** Where a round through those tables goes on: after these keys; undefined where it is through. */
-export interface Round extends Record<"buckets" | "phones" | "records", Uint8Array | undefined> {
-  readonly prefixes: readonly [tenant: string, prefix: string] | undefined;
-}
-
-export interface Horizon {
-  readonly now: Instant;
-  /** Rows of each kind. */
-  readonly max: number;
-  readonly from: Round;
-  /** Verifications that ended by then are deleted with their messages. */
-  readonly endedMs: Instant;
-  /** Guesses of minutes before this one are deleted. */
-  readonly minute: number;
-  /** Decisions about prefixes up to then are deleted. */
-  readonly decidedMs: Instant;
-  /** Entries of the audit before this are deleted. */
-  readonly auditMs: Instant;
-  /** Days before this one are deleted. */
-  readonly day: number;
-}
 
 const beforeAll = new Uint8Array();
 const noRound: Round = { buckets: undefined, phones: undefined, records: undefined, prefixes: undefined };

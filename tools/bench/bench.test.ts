@@ -22,16 +22,8 @@ import { pendingPhone, userPhone } from "./drive/phones.ts";
 import { multiplyInto } from "./drive/preload-postgres.ts";
 import { census, multiply, postpone, trim } from "./drive/preload.ts";
 import { sendReal } from "./drive/real-sends.ts";
-import {
-  grpcTarget,
-  noopTarget,
-  prepare,
-  prepareSqlite,
-  sendOver,
-  startService,
-  type Place,
-  type Prepared,
-} from "./drive/targets.ts";
+import { prepare, prepareSqlite, type Place, type Prepared } from "./drive/prepared.ts";
+import { grpcTarget, noopTarget, sendOver, startService } from "./drive/targets.ts";
 import { startPostgres } from "../../test/support/databases/postgres.ts";
 
 const folder = mkdtempSync(join(tmpdir(), "otpd-bench-test-"));

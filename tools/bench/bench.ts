@@ -30,7 +30,7 @@ import { network } from "./sections/network.ts";
 import { rest } from "./sections/rest.ts";
 import { canPin, pinLoad } from "./drive/processes.ts";
 import { tally } from "./drive/measure.ts";
-import type { Place } from "./drive/targets.ts";
+import type { Place } from "./drive/prepared.ts";
 
 type Section = (place: Place, effort: Effort, without: Without) => Promise<Findings>;
 

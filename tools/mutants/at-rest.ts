@@ -1,7 +1,7 @@
 /**
  * Mistakes in what lies at rest: what a thief of the database reads, what cannot be stored, and who else has the file.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 export const atRestMutants: readonly Mutant[] = [
   {

@@ -1,5 +1,5 @@
 /** Mistakes in what operators go back by: backups, and the rotation of keys. */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const suites = ["test/commands/backup.test.ts"];
 

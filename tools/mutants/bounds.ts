@@ -1,5 +1,5 @@
 /** Mistakes about what a stranger may hold up, or have us hold. */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const suites = ["test/server/unfinished.test.ts"];
 

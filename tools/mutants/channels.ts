@@ -1,7 +1,7 @@
 /**
  * Mistakes about channels: one that is not the caller's to use, one that the number is not for, one that is forgotten.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const rules = ["test/otp/channel.test.ts"];
 const service = ["test/server/channels.test.ts"];

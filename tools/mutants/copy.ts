@@ -1,7 +1,7 @@
 /**
  * Mistakes about the move from SQLite to PostgreSQL: what could be lost on the way, or used on both sides.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const faults = ["test/postgres/copy.test.ts"];
 const installation = ["test/postgres/copied-installation.test.ts"];

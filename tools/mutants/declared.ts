@@ -2,7 +2,7 @@
  * Mistakes in providers that are declared in a file: a value that leaves its place, an answer taken for what it is not, a
  * report that anybody can make.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const http = "src/delivery/providers/http";
 

@@ -1,7 +1,7 @@
 /**
  * Mistakes about events: told twice or never, posted where they must not go, or saying what they must not say.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const contract = ["test/store/sqlite.test.ts"];
 const delivery = ["test/delivery/events"];

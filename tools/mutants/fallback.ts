@@ -1,7 +1,7 @@
 /**
  * Mistakes about falling back: a message too many, too early or too late, and one that nobody pays for.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const rules = ["test/otp/fallback.test.ts"];
 const service = ["test/server/fallback.test.ts"];

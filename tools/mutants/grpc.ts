@@ -2,7 +2,7 @@
  * Mistakes about what gRPC's libraries do by themselves, who retry what they are not told not to, and about how messages are
  * wrapped.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 export const grpcMutants: readonly Mutant[] = [
   {

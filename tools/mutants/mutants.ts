@@ -5,7 +5,7 @@
  */
 import { atRestMutants } from "./at-rest.ts";
 import { eventMutants } from "./events.ts";
-import type { Change } from "./places.ts";
+import type { Mutant } from "./mutant.ts";
 import { backupMutants } from "./backup.ts";
 import { boundsMutants } from "./bounds.ts";
 import { channelMutants } from "./channels.ts";
@@ -18,14 +18,6 @@ import { pumpingMutants } from "./pumping.ts";
 import { recentMutants } from "./recent.ts";
 import { spendingMutants } from "./spending.ts";
 import { strangerMutants } from "./strangers.ts";
-
-export interface Mutant extends Change {
-  readonly name: string;
-  /** What would go wrong in the world. */
-  readonly breaks: string;
-  /** The tests that it is looked for in; the simulation unless given. */
-  readonly suites?: readonly string[];
-}
 
 export const mutants: readonly Mutant[] = [
   {

@@ -2,7 +2,7 @@
  * Mistakes that show only on PostgreSQL: with many instances, with a network that fails, with commits whose outcome nobody
  * knows.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const suite = (name: string) => [`test/postgres/${name}.test.ts`];
 

@@ -1,7 +1,7 @@
 /**
  * Mistakes about what the pumping guard counts, and when it acts.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 export const pumpingMutants: readonly Mutant[] = [
   {

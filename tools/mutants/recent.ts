@@ -2,7 +2,7 @@
  * Mistakes about what the stores hold in memory of a database: rows of the last moments on SQLite, the work of a batch on
  * PostgreSQL.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const suites = ["test/store/recent.test.ts"];
 

@@ -7,7 +7,8 @@ import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { mutants, type Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
+import { mutants } from "./mutants.ts";
 import { fileOf, withMistake } from "./places.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));

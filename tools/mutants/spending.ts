@@ -2,7 +2,7 @@
  * Mistakes about who gets a message and how many go on the bill: the lists of destinations, the pumping guard's blocks and the
  * daily cap.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 const store = ["test/store/sqlite.test.ts"];
 

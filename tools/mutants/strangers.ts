@@ -1,7 +1,7 @@
 /**
  * Mistakes about what somebody without a secret key may have.
  */
-import type { Mutant } from "./mutants.ts";
+import type { Mutant } from "./mutant.ts";
 
 export const strangerMutants: readonly Mutant[] = [
   {

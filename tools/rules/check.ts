@@ -3,6 +3,7 @@
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
+import { circlesOf } from "./circles.ts";
 import { rules, type SourceFile } from "./rules.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -25,7 +26,8 @@ const files: SourceFile[] = paths.map((path) => ({
     .join("/"),
   text: readFileSync(path, "utf8"),
 }));
-const breaches = files.flatMap((file) => rules.flatMap((rule) => rule(file)));
+const source = files.filter(({ path }) => /^(src|tools)\/.*\.ts$/.test(path));
+const breaches = [...files.flatMap((file) => rules.flatMap((rule) => rule(file))), ...circlesOf(source)];
 
 for (const breach of breaches) console.error(breach);
 if (breaches.length > 0) process.exitCode = 1;

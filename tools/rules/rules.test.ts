@@ -2,6 +2,7 @@
  * Each house rule finds what it is there to find, and lets pass what looks like it.
  */
 import { describe, expect, test } from "vitest";
+import { circlesOf } from "./circles.ts";
 import {
   clockAndChance,
   fileLength,
@@ -233,4 +234,30 @@ describe("words from outside find what is ours alone", () => {
     "const table: Readonly<Record<Reason, number>> = {};",
     "const help = `Copies everything in it, as docs/operate.md tells`;",
   ])("fine: %s", (text) => expect(found(ownWords, "src/cli.ts", text)).toBe(0));
+});
+
+describe("imports lead in no circle", () => {
+  const files = (imports: Readonly<Record<string, string>>) =>
+    Object.entries(imports).map(([path, from]) => ({ path, text: from && `import type { X } from "${from}";` }));
+
+  test("of two, of three behind another, of itself", () => {
+    expect(circlesOf(files({ "src/a.ts": "./b.ts", "src/b.ts": "./a.ts" }))).toEqual([
+      "src/a.ts imports src/b.ts imports src/a.ts: imports must not lead in a circle",
+    ]);
+    const behind = files({
+      "src/a.ts": "./b.ts",
+      "src/b.ts": "./r/c.ts",
+      "src/r/c.ts": "../d.ts",
+      "src/d.ts": "./b.ts",
+    });
+    expect(circlesOf(behind)).toEqual([
+      "src/b.ts imports src/r/c.ts imports src/d.ts imports src/b.ts: imports must not lead in a circle",
+    ]);
+    expect(circlesOf(files({ "src/a.ts": "./a.ts" }))).toHaveLength(1);
+  });
+
+  test("two ways to one file are none", () => {
+    const paths = files({ "src/a.ts": "./c.ts", "src/b.ts": "./c.ts", "src/c.ts": "node:fs", "src/d.ts": "./a.ts" });
+    expect(circlesOf(paths)).toEqual([]);
+  });
 });

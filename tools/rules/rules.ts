@@ -98,13 +98,13 @@ function roomOf(path: string): string | undefined {
   return /^src\/(\w[\w-]*)(?:\/.+)?(?:\.\w+)?$/.exec(path)?.[1];
 }
 
-interface Import {
+export interface Import {
   /** What stands between `import` and `from`; empty for an import for its effect, or by a call. */
   readonly names: string;
   readonly from: string;
 }
 
-function importsOf(text: string): Import[] {
+export function importsOf(text: string): Import[] {
   const statements = text.matchAll(/^(?:import|export)\s+(?:type\s+)?([^;"'()=]*?)\s*\bfrom\s*["']([^"']+)["']/gm);
   const effects = text.matchAll(/^import\s*["']([^"']+)["']/gm);
   const calls = text.matchAll(/\bimport\s*\(\s*["'`]([^"'`]+)["'`]/g);
@@ -114,7 +114,8 @@ function importsOf(text: string): Import[] {
   ];
 }
 
-function resolve(path: string, from: string): string {
+/** The path that a file means by `from`. */
+export function resolve(path: string, from: string): string {
   return new URL(from, `file:///${path}`).pathname.slice(1);
 }
 

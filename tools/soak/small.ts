@@ -17,7 +17,7 @@ import { percentiles } from "../bench/drive/measure.ts";
 import { lapseSome, multiply } from "../bench/drive/preload.ts";
 import { pinLoad, residentBytes, startServer } from "../bench/drive/processes.ts";
 import { makeReal, type Preloaded } from "../bench/drive/real-sends.ts";
-import { productionEnv, type Place } from "../bench/drive/targets.ts";
+import { productionEnv, type Place } from "../bench/drive/prepared.ts";
 import { amount, markdown } from "../bench/findings.ts";
 import type { ReceiverOptions } from "../bench/servers/receiver.ts";
 import { misused, optionsOf } from "../command-line.ts";

@@ -7,7 +7,8 @@ import * as v from "valibot";
 import { object, readJsonText } from "../json-file.ts";
 import { builtInTemplates } from "./built-in.ts";
 import { faultsOfText, findingsOf } from "./lint.ts";
-import { createTemplates, fallbacksOf, pluralForms, pluralFormsOf, type Template, type Templates } from "./template.ts";
+import { createTemplates, fallbacksOf, type Templates } from "./choice.ts";
+import { pluralForms, pluralFormsOf, type Template } from "./template.ts";
 
 /** What parsing came to. Without faults the templates are good. */
 export interface ParsedTemplates {

@@ -6,7 +6,7 @@
  */
 import type { Code } from "../code.ts";
 import { builtInTemplates } from "./built-in.ts";
-import { createTemplates } from "./template.ts";
+import { createTemplates } from "./choice.ts";
 
 export interface Spoken {
   /** The language and the country whose voice is to speak, such as "pt-BR". */

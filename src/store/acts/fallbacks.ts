@@ -2,28 +2,15 @@
  * The act on verifications that fall back: what is due is decided, and the message that comes of it is claimed.
  */
 import type { CountKind } from "../../otp/daily-cap.ts";
-import type { FallbackView } from "../../otp/falling-back.ts";
-import type { Owed } from "../../otp/owing.ts";
 import { kindsOf, type Cap } from "../../otp/spending.ts";
 import { latestCopy, type Verification } from "../../otp/verification.ts";
-import type { Decided } from "../../otp/writes.ts";
 import { apply, countedPrefixOf } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";
 import { idText } from "../rows/values.ts";
-import type { Job, PhoneOf, Store } from "../store.ts";
+import type { FallbackRules, Job, Store } from "../store.ts";
 import type { DayUse, UnitOfWork } from "../unit-of-work.ts";
 import { listed, refOf } from "./calls.ts";
-
-/** How fallbacks are decided: see `Store.claimFallbacks`. All are pure. */
-export interface FallbackRules {
-  readonly phoneOf: PhoneOf;
-  /** Tells the number to look up in the tenant's lists. */
-  readonly numberOf: (verification: Verification) => string | undefined;
-  /** Tells the caps that its next message is counted under. */
-  readonly capsOf: (verification: Verification) => readonly Cap[];
-  readonly decide: (view: FallbackView) => Decided<Owed | undefined>;
-}
 
 export function fallbackActs(engine: Engine) {
   return {

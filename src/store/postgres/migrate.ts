@@ -1,8 +1,7 @@
 /**
- * Brings a database on PostgreSQL to the schema of migrations.ts.
+ * Brings a database on PostgreSQL to the schema of a list, such as the one of migrations.ts.
  */
 import type { Connections, Transaction } from "./connections.ts";
-import { postgresMigrations } from "./migrations.ts";
 
 export interface PostgresMigration {
   readonly name: string;
@@ -23,14 +22,11 @@ interface Version {
 }
 
 /**
- * Runs the migrations that this database has not seen. Instances that start together wait for one another, for as long as
+ * Runs the migrations of `list` that this database has not seen. Instances that start together wait for one another, for as long as
  * a migration takes, so `connections` are patient ones. Leaves a database alone that has seen more, and rejects where that
  * took away what this program needs.
  */
-export async function migratePostgres(
-  connections: Connections,
-  list: readonly PostgresMigration[] = postgresMigrations,
-): Promise<void> {
+export async function migratePostgres(connections: Connections, list: readonly PostgresMigration[]): Promise<void> {
   if (isUpToDate(await versionOf(connections), list)) return;
   await connections.transact(async (transaction) => {
     await transaction.query({ name: "migration-lock", text: `SELECT pg_advisory_xact_lock($1::bigint)` }, [

@@ -7,6 +7,7 @@ import { createStore } from "../acts.ts";
 import { clockOf, databaseClock } from "./clock.ts";
 import { createConnections, type Connections } from "./connections.ts";
 import { migratePostgres } from "./migrate.ts";
+import { postgresMigrations } from "./migrations.ts";
 import { statements as sql } from "./statements.ts";
 import { PostgresEngine } from "./engine.ts";
 import { createReports } from "./reports.ts";
@@ -55,7 +56,7 @@ export async function preparePostgres(url: string): Promise<void> {
   const connections = createConnections({ url, connectionsMax: 1, isPatient: true });
   try {
     await refuseUnsafe(connections);
-    await migratePostgres(connections);
+    await migratePostgres(connections, postgresMigrations);
   } finally {
     await connections.close();
   }

@@ -3,11 +3,10 @@
  * locked is passed over, and what is deleted is looked at again under its lock. What may be forgotten is decided in sweep.ts
  * of the store.
  */
-import type { Deleted } from "../engine.ts";
+import type { Deleted, Found, Horizon } from "../engine.ts";
 import type { BucketRow, PhoneRow } from "../rows/phone.ts";
 import type { PrefixRow } from "../rows/prefix.ts";
 import type { RecordRow } from "../rows/record.ts";
-import type { Found, Horizon } from "../sweep.ts";
 import { columns } from "./columns.ts";
 import type { Statement, Transaction } from "./connections.ts";
 import { statements as sql } from "./statements.ts";

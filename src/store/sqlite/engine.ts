@@ -6,12 +6,11 @@ import type { Destination } from "../../otp/destination.ts";
 import type { PrefixRecord } from "../../otp/pumping-guard.ts";
 import type { PhoneView } from "../../otp/writes.ts";
 import type { Instant, System } from "../../system.ts";
-import type { Deleted, Engine } from "../engine.ts";
+import type { Deleted, Engine, Found, Horizon } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
 import { toPrefix } from "../rows/prefix.ts";
 import { StoreUnavailable, type PhoneRef, type NamedDecision, type PrefixName, type StoreWatchers } from "../store.ts";
-import type { Found, Horizon } from "../sweep.ts";
 import type { Act } from "../unit-of-work.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
 import {

@@ -1,9 +1,8 @@
 /**
  * What a sweep reads and deletes on SQLite, within an act. What may be forgotten is decided in sweep.ts of the store.
  */
-import type { Deleted } from "../engine.ts";
+import type { Deleted, Found, Horizon } from "../engine.ts";
 import type { PrefixRow } from "../rows/prefix.ts";
-import type { Found, Horizon } from "../sweep.ts";
 import { moveOut } from "./phone-states.ts";
 import type { Statements } from "./statements.ts";
 

@@ -7,7 +7,8 @@ import { Secret } from "../../../src/otp/secret.ts";
 import { builtInCountries, builtInTemplates } from "../../../src/otp/template/built-in.ts";
 import { bytesForAndroid, measure } from "../../../src/otp/template/encoding.ts";
 import type { AndroidAppHash, WebOrigin } from "../../../src/otp/template/last-line.ts";
-import { createTemplates, renderText, type Filling, type Template } from "../../../src/otp/template/template.ts";
+import { createTemplates } from "../../../src/otp/template/choice.ts";
+import { renderText, type Filling, type Template } from "../../../src/otp/template/template.ts";
 import { parsePhoneNumber } from "../../../src/otp/phone-number.ts";
 
 const code = (digits: string) => new Secret(digits) as Code;

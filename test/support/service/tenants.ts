@@ -2,7 +2,7 @@
  * Tenants for tests of the parts below the server: each has the same rules, the brand "Acme" and the built-in texts.
  */
 import type { Policy } from "../../../src/otp/policy.ts";
-import { createTemplates } from "../../../src/otp/template/template.ts";
+import { createTemplates } from "../../../src/otp/template/choice.ts";
 import type { TenantOf } from "../../../src/otp/tenant.ts";
 
 export function ofOneMind(policy: Policy): TenantOf {

@@ -9,7 +9,7 @@ import { freePort } from "../../../test/support/network/ports.ts";
 import { launcher } from "../../../test/support/processes/process.ts";
 import { openClient } from "./load.ts";
 import { end, spawnServer } from "./processes.ts";
-import { productionEnv, type Place, type Prepared } from "./targets.ts";
+import { productionEnv, type Place, type Prepared } from "./prepared.ts";
 
 /** A way to start it. */
 export interface Installed {

@@ -5,7 +5,8 @@ import type { Effort } from "../effort.ts";
 import { openClient } from "./load.ts";
 import { pendingPhone } from "./phones.ts";
 import { postpone } from "./preload.ts";
-import { prepareSqlite, sendOver, startService, type Place, type Prepared } from "./targets.ts";
+import { prepareSqlite, type Place, type Prepared } from "./prepared.ts";
+import { sendOver, startService } from "./targets.ts";
 
 /** A database with so many pending verifications. */
 export interface Preloaded extends Prepared {

@@ -9,13 +9,13 @@ import { driveClosed, openClient } from "../drive/load.ts";
 import { measureRound, medianOf, takeTurns } from "../drive/measure.ts";
 import { randomPhone } from "../drive/phones.ts";
 import { startServer } from "../drive/processes.ts";
+import type { Place } from "../drive/prepared.ts";
 import {
   anyId,
   grpcNoopTarget,
   grpcTwoCallsTarget,
   noopTarget,
   twoCallsTarget,
-  type Place,
   type Target,
 } from "../drive/targets.ts";
 

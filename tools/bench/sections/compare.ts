@@ -10,19 +10,17 @@ import { driveClosed } from "../drive/load.ts";
 import { measureRound, medianOf, ratioOf, sendTimes, takeTurns, type Round } from "../drive/measure.ts";
 import { pinLoad, residentBytes, startServer } from "../drive/processes.ts";
 import type { DelayOptions } from "../servers/delay.ts";
+import { prepare, prepareSqlite, type Place } from "../drive/prepared.ts";
 import {
   grpcNoopTarget,
   grpcTarget,
   noopTarget,
   postgresTarget,
-  prepare,
-  prepareSqlite,
   rawTarget,
   sqliteTarget,
   startDatabase,
   startPeer,
   startService,
-  type Place,
   type Target,
 } from "../drive/targets.ts";
 

@@ -5,16 +5,8 @@
 import type { PostgresServer } from "../../../test/support/databases/postgres.ts";
 import { driveClosed, type Lane } from "../drive/load.ts";
 import type { Server } from "../drive/processes.ts";
-import {
-  postgresTarget,
-  prepare,
-  prepareSqlite,
-  sqliteTarget,
-  startDatabase,
-  startService,
-  type Place,
-  type Target,
-} from "../drive/targets.ts";
+import { prepare, prepareSqlite, type Place } from "../drive/prepared.ts";
+import { postgresTarget, sqliteTarget, startDatabase, startService, type Target } from "../drive/targets.ts";
 import { watchWal, type WalCounts, type WalWatch } from "../drive/wal.ts";
 import type { Effort } from "../effort.ts";
 import { amount, type Findings, type Table } from "../findings.ts";

@@ -7,7 +7,8 @@ import { driveClosed } from "../drive/load.ts";
 import { measureRound, medianOf, ratioOf, sendTimes, takeTurns } from "../drive/measure.ts";
 import { bytesOf, multiplyInto } from "../drive/preload-postgres.ts";
 import { sendReal } from "../drive/real-sends.ts";
-import { postgresTarget, prepare, startDatabase, startService, type Place } from "../drive/targets.ts";
+import { prepare, type Place } from "../drive/prepared.ts";
+import { postgresTarget, startDatabase, startService } from "../drive/targets.ts";
 
 export async function growthOnPostgres(place: Place, effort: Effort): Promise<{ table: Table; ratio: Spread }> {
   const { connections, rounds, roundMs, warmUpMs, realSends } = effort;

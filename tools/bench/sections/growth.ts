@@ -13,7 +13,8 @@ import { census, multiply, trim, type Census } from "../drive/preload.ts";
 import { residentBytes } from "../drive/processes.ts";
 import type { Without } from "./compare.ts";
 import { growthOnPostgres } from "./growth-postgres.ts";
-import { prepareSqlite, sqliteTarget, type Place, type Prepared, type Target } from "../drive/targets.ts";
+import { prepareSqlite, type Place, type Prepared } from "../drive/prepared.ts";
+import { sqliteTarget, type Target } from "../drive/targets.ts";
 
 export async function growth(place: Place, effort: Effort, without: Pick<Without, "postgres">): Promise<Findings> {
   const empty = await prepareSqlite(place, "empty");

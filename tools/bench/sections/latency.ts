@@ -9,16 +9,14 @@ import type { Effort } from "../effort.ts";
 import { amount, spreadText, type Figures, type Findings, type Table } from "../findings.ts";
 import { driveClosed, driveOpen } from "../drive/load.ts";
 import { measureRound, medianOf, ratioOf, takeTurns, type Round } from "../drive/measure.ts";
+import { prepare, prepareSqlite, type Place } from "../drive/prepared.ts";
 import {
   noopTarget,
   postgresTarget,
-  prepare,
-  prepareSqlite,
   sqliteTarget,
   startDatabase,
   startPeer,
   startService,
-  type Place,
   type Target,
 } from "../drive/targets.ts";
 

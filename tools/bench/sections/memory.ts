@@ -8,7 +8,8 @@ import { driveClosed, openClient } from "../drive/load.ts";
 import { median } from "../drive/measure.ts";
 import { randomPhone } from "../drive/phones.ts";
 import { cpuMicros, residentBytes, type Server } from "../drive/processes.ts";
-import { prepareSqlite, restLane, sendOver, startService, type Place } from "../drive/targets.ts";
+import { prepareSqlite, type Place } from "../drive/prepared.ts";
+import { restLane, sendOver, startService } from "../drive/targets.ts";
 
 /** Per connection or request, in bytes. */
 interface Held {

@@ -5,7 +5,8 @@
 import { startServer, type Server } from "../drive/processes.ts";
 import { driveClosed } from "../drive/load.ts";
 import { measureRound, medianOf, sendTimes, takeTurns } from "../drive/measure.ts";
-import { postgresTarget, prepare, startDatabase, startService, type Place, type Target } from "../drive/targets.ts";
+import { prepare, type Place } from "../drive/prepared.ts";
+import { postgresTarget, startDatabase, startService, type Target } from "../drive/targets.ts";
 import type { Effort } from "../effort.ts";
 import { amount, range, type Findings } from "../findings.ts";
 import type { DelayOptions } from "../servers/delay.ts";

@@ -5,7 +5,8 @@
 import { fromClone, fromPackage, startInstalled, type Installed } from "../drive/installed.ts";
 import { driveClosed } from "../drive/load.ts";
 import { residentBytes, startServer, threadsOf } from "../drive/processes.ts";
-import { prepareSqlite, restLane, type Place } from "../drive/targets.ts";
+import { prepareSqlite, type Place } from "../drive/prepared.ts";
+import { restLane } from "../drive/targets.ts";
 import type { Effort } from "../effort.ts";
 import { amount, type Findings } from "../findings.ts";
 import type { ReceiverOptions } from "../servers/receiver.ts";
