@@ -4,9 +4,10 @@
  */
 import { pino, type Logger } from "pino";
 import { createLogLines } from "./log-lines.ts";
-import type { Share } from "./otp/daily-cap.ts";
+import type { SpendWarning } from "./otp/daily-cap.ts";
 import type { Channel } from "./otp/channel.ts";
 import type { SendOutcome } from "./otp/message.ts";
+import { moneyText } from "./otp/prices.ts";
 import { providerName } from "./otp/provider-text.ts";
 import type { PrefixDecision } from "./otp/pumping-guard.ts";
 
@@ -62,8 +63,8 @@ export interface Telemetry {
   clockJump(jumpMs: number): void;
   /** A stage of the service's life, such as "listening". */
   lifecycle(event: string, fields?: Record<string, string | number>): void;
-  /** A tenant has reached a share of a cap on its UTC day, in messages or in money: once a day for each share. */
-  dailyShare(tenant: string, share: Share, cap: number | string | undefined): void;
+  /** A tenant has reached a share of a cap on its UTC day: once a day for each share of each cap. */
+  dailyShare(tenant: string, warning: SpendWarning): void;
   warning(message: string): void;
   /** Resolves once all entries so far are written, or cannot be. */
   flush(): Promise<void>;
@@ -138,9 +139,9 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     lifecycle(event, fields = {}) {
       log.info(fields, event);
     },
-    dailyShare(tenant, share, cap) {
+    dailyShare(tenant, { share, cap, currency, country, channel }) {
       log.warn(
-        { tenant, share_percent: share, cap },
+        { tenant, share_percent: share, cap: capShown(cap, currency), country, channel },
         share === 100 ? "the daily cap is reached" : "the daily cap is near",
       );
     },
@@ -149,6 +150,11 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     },
     flush: lines.written,
   };
+}
+
+/** A cap as it is logged: of money with its currency. */
+function capShown(cap: number, currency: string | undefined): number | string {
+  return currency === undefined ? cap : `${moneyText(cap)} ${currency}`;
 }
 
 /** Whose call it was, as the rest of a line: of a key that is revoked or has expired only the id. */

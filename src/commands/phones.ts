@@ -190,7 +190,8 @@ function describe(phone: PhoneNumber, report: PhoneReport): string {
     TIME: ({ first }) => (first && timeOf(first.v.createMs)) ?? "",
     STATE: ({ first }) => first?.state ?? "",
     WRONG: ({ first }) => (first ? `${first.v.attempts - (first.state === "VERIFIED" ? 1 : 0)}` : ""),
-    SMS: ({ message }) => `${message.copy + 1}`,
+    COPY: ({ message }) => `${message.copy + 1}`,
+    CHANNEL: ({ message }) => message.channel,
     DELIVERY: ({ message }) => message.delivery,
     PROVIDER: ({ message }) => message.provider,
     MESSAGE: ({ message }) => message.providerMessageId,
@@ -249,8 +250,10 @@ function asJson(tenant: string, phone: PhoneNumber, report: PhoneReport) {
       expire_time: timeOf(v.expireMs),
       state,
       attempts: v.attempts,
-      messages: messages.map(({ copy, delivery, calls, provider, providerMessageId, detail }, i) => ({
+      channel: v.channel,
+      messages: messages.map(({ copy, channel, delivery, calls, provider, providerMessageId, detail }, i) => ({
         copy,
+        channel,
         delivery,
         calls,
         provider,

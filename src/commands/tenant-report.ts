@@ -3,8 +3,12 @@
  */
 import type { Config } from "../config/config.ts";
 import { heldSettings } from "../config/held-settings.ts";
-import { settingNames, type SettingName } from "../config/tenant-settings.ts";
+import { readTenant, settingNames, type SettingName } from "../config/tenant-settings.ts";
+import { dayMs, dayOf } from "../otp/policy.ts";
+import { moneyText } from "../otp/prices.ts";
+import { capsOfPolicy, subjectOf } from "../otp/spending.ts";
 import type { TenantRecord } from "../otp/tenant.ts";
+import type { Store } from "../store/store.ts";
 import { timeOf } from "../system.ts";
 import { table } from "./command.ts";
 
@@ -24,6 +28,50 @@ interface TenantReport {
   readonly faults: readonly string[];
 }
 
+/** A cap on the day, and what is counted under it so far. */
+interface CapToday {
+  readonly cap: "messages" | "calls" | "country" | "money";
+  /** Of `country`. */
+  readonly country?: string;
+  /** Messages or calls; of money the amount as a decimal. */
+  readonly used: number | string;
+  readonly max: number | string;
+  /** Of `money`. */
+  readonly currency?: string | undefined;
+}
+
+/** What a tenant has used of its caps in the UTC day that it is. */
+export interface Today {
+  /** Such as 2026-01-31. */
+  readonly day: string;
+  readonly caps: readonly CapToday[];
+}
+
+/** More than a tenant has counts in a day: one for each country, and a few. */
+const countsMax = 500;
+
+/** Reads what is counted today under each cap that holds for a tenant. */
+export async function readToday(
+  store: Pick<Store, "now" | "statistics">,
+  record: TenantRecord,
+  config: Config,
+): Promise<Today> {
+  const day = dayOf(store.now());
+  const caps = capsOfPolicy(readTenant(record, config).tenant.policy);
+  const counts = caps.length === 0 ? [] : await store.statistics.readDay(day, record.id, countsMax);
+  const used = new Map(counts.map(({ kind, count }) => [kind, count]));
+  return {
+    day: new Date(day * dayMs).toISOString().slice(0, 10),
+    caps: caps.map(({ kind, max, currency }): CapToday => {
+      const count = used.get(kind) ?? 0;
+      const { country } = subjectOf(kind);
+      if (kind === "spend") return { cap: "money", used: moneyText(count), max: moneyText(max), currency };
+      if (country !== undefined) return { cap: "country", country, used: count, max };
+      return { cap: kind === "calls" ? kind : "messages", used: count, max };
+    }),
+  };
+}
+
 export function stateOf({ disableMs }: Pick<TenantRecord, "disableMs">): "active" | "disabled" {
   return disableMs === null ? "active" : "disabled";
 }
@@ -33,7 +81,7 @@ export function madeTime({ createMs }: Pick<TenantRecord, "createMs">): string |
   return timeOf(createMs === 0 ? null : createMs);
 }
 
-export function tenantAsJson(record: TenantRecord, config: Config) {
+export function tenantAsJson(record: TenantRecord, config: Config, today: Today) {
   const { settings, faults } = reportOf(record, config);
   return {
     name: record.id,
@@ -41,11 +89,12 @@ export function tenantAsJson(record: TenantRecord, config: Config) {
     create_time: madeTime(record),
     disable_time: timeOf(record.disableMs),
     settings,
+    today,
     faults,
   };
 }
 
-export function describeTenant(record: TenantRecord, config: Config): string {
+export function describeTenant(record: TenantRecord, config: Config, today: Today): string {
   const { settings, faults } = reportOf(record, config);
   const since = record.disableMs === null ? "active" : `disabled since ${timeOf(record.disableMs)}`;
   return [
@@ -56,8 +105,18 @@ export function describeTenant(record: TenantRecord, config: Config): string {
       VALUE: (name) => shown(name, settings[name]),
       FROM: (name) => settings[name].from,
     }),
+    ...(today.caps.length === 0 ? [] : ["", `Of its caps on ${today.day} (UTC) so far:`, "", capsTable(today)]),
     ...faults.map((fault) => `\nFault: ${fault}; the operator's holds.`),
   ].join("\n");
+}
+
+function capsTable({ caps }: Today): string {
+  const amount = (count: number | string, { currency }: CapToday) => `${count}${currency ? ` ${currency}` : ""}`;
+  return table(caps, {
+    CAP: ({ cap, country }) => (country === undefined ? cap : `messages to ${country}`),
+    USED: (cap) => amount(cap.used, cap),
+    OF: (cap) => amount(cap.max, cap),
+  });
 }
 
 function reportOf(record: TenantRecord, config: Config): TenantReport {

@@ -22,7 +22,7 @@ import {
   type Commands,
 } from "./command.ts";
 import { configuration, findTenant, noTenant, tenantName } from "./setup.ts";
-import { describeTenant, madeTime, stateOf, tenantAsJson } from "./tenant-report.ts";
+import { describeTenant, madeTime, readToday, stateOf, tenantAsJson } from "./tenant-report.ts";
 
 const settingsHelp = `What is not set is the operator's, from the environment:
 
@@ -66,9 +66,11 @@ ${settingsHelp}
     summary: "show what holds for a tenant, and why",
     help: `Usage: otpd tenants show NAME [--json]
 
-Shows every setting of a tenant and where it comes from. A tenant's own settings win over the environment.
+Shows every setting of a tenant and where it comes from, and how much of each cap is used today. A tenant's own settings win
+over the environment.
 
-  --json   print {"name","state","create_time","disable_time","settings":{"brand":{"value","from"}, ...},"faults"}`,
+  --json   print {"name","state","create_time","disable_time","settings":{"brand":{"value","from"}, ...},
+           "today":{"day","caps":[{"cap","country","used","max","currency"}]},"faults"}`,
     run: show,
   },
   "tenants list": {
@@ -197,7 +199,8 @@ async function show(args: string[]): Promise<void> {
   const config = configuration();
   await withStore(async (store) => {
     const record = await findTenant(store, name);
-    say(values.json ? JSON.stringify(tenantAsJson(record, config)) : describeTenant(record, config));
+    const today = await readToday(store, record, config);
+    say(values.json ? JSON.stringify(tenantAsJson(record, config, today)) : describeTenant(record, config, today));
   });
 }
 

@@ -4,9 +4,9 @@
 import { readPhone } from "../otp/phone-number.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { countryOfPrefix } from "../otp/phone-number.ts";
+import type { SpendWarning } from "../otp/daily-cap.ts";
 import type { VerifyResult } from "../otp/decisions.ts";
 import type { SendOutcome } from "../otp/message.ts";
-import type { Shares } from "../otp/spending.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Activities, Happened } from "../service/activity.ts";
 import type { Job, NamedDecision } from "../store/store.ts";
@@ -25,7 +25,7 @@ export interface ActivityTellers {
   verified(decided: VerifyResult): void;
   /** A call that was refused to a caller who is known. */
   refused(call: RefusedCall): void;
-  shares(tenant: string, shares: Shares): void;
+  share(tenant: string, warning: SpendWarning): void;
 }
 
 export function tellDecision({ tell }: Pick<Activities, "tell">, { tenant, prefix, decision }: NamedDecision): void {
@@ -56,10 +56,14 @@ export function activityTellers({ tell }: Pick<Activities, "tell">, keys: KeyRin
       const isGuess = rpc === "VerifyOtp" && refusal.reason === "CODE_MISMATCH";
       tell({ tenant: caller.tenant, ...(isGuess ? wrong : { kind: "refused", outcome: refusal.reason }) });
     },
-    shares(tenant, { share, spendShare }) {
-      for (const each of [share, spendShare]) {
-        if (each !== undefined) tell({ tenant, kind: "spend", outcome: `${each} % of a cap` });
-      }
+    share(tenant, { share, country, channel }) {
+      tell({
+        tenant,
+        kind: "spend",
+        outcome: `${share} % of a cap`,
+        ...(country === undefined ? {} : { country }),
+        ...(channel === undefined ? {} : { channel }),
+      });
     },
   };
 }

@@ -82,6 +82,8 @@ export interface Providers {
   readonly recentCalls: RecentCalls;
   /** The channels that have a provider. */
   readonly channelsOn: readonly Channel[];
+  /** Those that are not on for want of a daily cap alone. */
+  readonly channelsUncapped: readonly Channel[];
   /** In development, what the console printed. */
   readonly inbox: Inbox | undefined;
 }
@@ -120,6 +122,7 @@ export async function createProviders(
     bareOf,
     recentCalls: createRecentCalls(now),
     channelsOn: channels.filter((channel) => providersOf(channel).length > 0 && !(channel === "voice" && lacksCap)),
+    channelsUncapped: lacksCap && providersOf("voice").length > 0 ? ["voice"] : [],
     inbox,
   };
 }

@@ -8,7 +8,6 @@ import { eventAddresses } from "../delivery/public-address.ts";
 import { createWorker, type Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import type { SlotOf } from "../otp/idempotency.ts";
-import { moneyText } from "../otp/prices.ts";
 import { requestRef } from "../otp/request-ref.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Shares } from "../otp/spending.ts";
@@ -22,20 +21,13 @@ import { isDevelopment, type Base } from "./base.ts";
 const workerGraceMs = 3_000;
 
 /** Tells operators of shares of a tenant's caps that are reached. */
-export function shareTeller({
-  telemetry,
-  tenants: { tenantOf },
-  activities,
-  keys,
-}: Base): (tenant: string, shares: Shares) => void {
+export function shareTeller({ telemetry, activities, keys }: Base): (tenant: string, shares: Shares) => void {
   const tellers = activityTellers(activities, keys);
-  return (tenant, { share, spendShare }) => {
-    tellers.shares(tenant, { share, spendShare });
-    if (share !== undefined) telemetry.dailyShare(tenant, share, tenantOf(tenant).policy.dailyMessagesMax);
-    if (spendShare === undefined) return;
-    const { dailySpend } = tenantOf(tenant).policy;
-    const cap = dailySpend && `${moneyText(dailySpend.max)} ${dailySpend.currency}`;
-    telemetry.dailyShare(tenant, spendShare, cap);
+  return (tenant, { reached = [] }) => {
+    for (const warning of reached) {
+      tellers.share(tenant, warning);
+      telemetry.dailyShare(tenant, warning);
+    }
   };
 }
 

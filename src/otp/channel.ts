@@ -29,13 +29,28 @@ export function channelsFor(on: readonly Channel[], named: readonly Channel[] | 
   return named === undefined ? on : on.filter((channel) => named.includes(channel));
 }
 
-/** The refusal of a channel that is not one of those that the caller may use, which it names. Pure. */
-export function channelRefused(offered: readonly Channel[], field = "channel"): Refusal {
-  return refuse("CHANNEL_UNSUPPORTED", { field, message: channelsOffered(offered) }).refusal;
+/** What was asked for in vain. */
+export interface ChannelAsked {
+  /** `channel` unless given. */
+  readonly field?: string;
+  /** The names that were asked for (`channelName`). */
+  readonly names?: readonly string[];
+  /** Channels that have a provider, and a daily cap of 0: nothing goes out by them, and only the operator can see why. */
+  readonly uncapped?: readonly Channel[] | undefined;
 }
 
-function channelsOffered(offered: readonly Channel[]): string {
-  if (offered.length === 0) return "channel is not offered to this API key.";
+/** The refusal of a channel that is not one of those that the caller may use, which it names. Pure. */
+export function channelRefused(
+  offered: readonly Channel[],
+  { field = "channel", names = [], uncapped = [] }: ChannelAsked = {},
+): Refusal {
+  const idle = uncapped.find((each) => names.includes(each));
+  return refuse("CHANNEL_UNSUPPORTED", { field, message: channelsOffered(offered, idle) }).refusal;
+}
+
+function channelsOffered(offered: readonly Channel[], idle: Channel | undefined): string {
+  const why = idle === undefined ? "" : `: ${idle} is on but its daily cap is 0`;
+  if (offered.length === 0) return `channel is not offered ${idle === undefined ? "to this API key" : `here${why}`}.`;
   const which = offered.length === 1 ? `the only one is ${offered[0]}` : `those that are on are ${offered.join(", ")}`;
-  return `channel is not offered here; ${which}.`;
+  return `channel is not offered here${why}; ${which}.`;
 }

@@ -5,6 +5,7 @@
  * A message that is proven never to have left is taken out of the count while the day lasts.
  */
 import type { Instant } from "../system.ts";
+import type { Channel } from "./channel.ts";
 import { dayMs, dayOf } from "./policy.ts";
 
 /** A share of the cap, in percent, that operators are warned of. */
@@ -77,6 +78,10 @@ export interface SpendWarning {
   /** Messages; or millionths, where there is a currency. */
   readonly cap: number;
   readonly currency?: string;
+  /** Of the cap on one country's messages: which. */
+  readonly country?: string;
+  /** Of the cap on one channel's messages: which. */
+  readonly channel?: Channel;
 }
 
 /** The day without an amount that it counted. Pure. */

@@ -33,6 +33,6 @@ export function prefixRefused(judgment: Judgment | undefined, policy: Policy) {
 }
 
 /** Refuses for a cap of the day. Nothing is spent. */
-export function spendLimited({ refusal, writes, share, spendShare }: Extract<Counted, { counted: false }>) {
-  return { writes, result: { kind: "refused", refusal, share, spendShare } as const };
+export function spendLimited({ refusal, writes, reached }: Extract<Counted, { counted: false }>) {
+  return { writes, result: { kind: "refused", refusal, reached } as const };
 }

@@ -125,15 +125,23 @@ export function fraudEvent(tenant: string, prefix: string, decision: PrefixDecis
 
 /** The event of a share of a cap that was reached. `day` is the UTC day's number since the epoch. Pure. */
 export function spendEvent(tenant: string, day: number, warning: SpendWarning, now: Instant): OwedEvent {
-  const { share, cap, currency } = warning;
-  const ofMoney = currency === undefined ? [] : [currency];
+  const { share, cap, currency, country, channel } = warning;
+  // Ids of warnings of a tenant's whole day are what they were before there were others.
+  const of = [currency, country, channel].filter((each) => each !== undefined);
   const what = currency === undefined ? { cap } : { cap_amount: moneyText(cap), currency };
   return {
-    id: eventId("spend.warning", tenant, `${day}`, `${share}`, `${cap}`, ...ofMoney),
+    id: eventId("spend.warning", tenant, `${day}`, `${share}`, `${cap}`, ...of),
     tenant,
     type: "spend.warning",
     createMs: now,
-    facts: { tenant, share_percent: share, ...what, day: new Date(day * dayMs).toISOString().slice(0, 10) },
+    facts: {
+      tenant,
+      share_percent: share,
+      ...what,
+      country,
+      channel,
+      day: new Date(day * dayMs).toISOString().slice(0, 10),
+    },
     phone: null,
   };
 }

@@ -84,10 +84,10 @@ export function spendFor(
   const counted = countAll(days, { caps, price: () => priceOf?.(verification, channel) }, now);
   if (!counted.counted) return { allowed: false, decided: spendLimited(counted) };
   const { tatsMs } = spent;
-  const { taken, share, spendShare } = counted;
+  const { taken, reached } = counted;
   const limitTats = limitKeys.length === 0 ? {} : { limitTats: named.tats };
   const writes = { tats: tatsMs, ...limitTats, ...counted.writes };
-  return { allowed: true, tatsMs, taken, shares: { share, spendShare }, writes };
+  return { allowed: true, tatsMs, taken, shares: { reached }, writes };
 }
 
 /** The latest message of a verification, by a channel, with what it has taken of the day. Pure. */

@@ -22,6 +22,8 @@ export interface ResendFacts {
   readonly channel: string | undefined;
   /** The channels that the caller may use. */
   readonly offered: readonly Channel[];
+  /** Those that it might use if their daily cap were not 0. */
+  readonly uncapped?: readonly Channel[];
   /** Reads the number of a verification. */
   readonly numberOf: (verification: Verification) => PhoneNumber;
 }
@@ -80,11 +82,12 @@ export function decideResend(
 /** The channel of a resend. CHANNEL_UNSUPPORTED, or what speaks against the number where it is another than before. */
 function channelOf(
   verification: Verification,
-  { channel: asked, offered, numberOf }: ResendFacts,
+  { channel: asked, offered, uncapped, numberOf }: ResendFacts,
   { verdict }: UpdateView,
 ): Result<Channel> {
-  const channel = findChannel(asked ?? verification.channel, offered);
-  if (channel === undefined) return { ok: false, refusal: channelRefused(offered) };
+  const name = asked ?? verification.channel;
+  const channel = findChannel(name, offered);
+  if (channel === undefined) return { ok: false, refusal: channelRefused(offered, { names: [name], uncapped }) };
   const isAsBefore = channel === verification.channel || isSandbox(verification.tenant) || verdict === "allow";
   const objection = isAsBefore ? undefined : objectionTo(numberOf(verification), channel);
   return objection === undefined ? ok(channel) : { ok: false, refusal: objection };

@@ -5,15 +5,7 @@
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
-import {
-  countMessage,
-  uncounted,
-  type CountKind,
-  type DailyCount,
-  type Days,
-  type Share,
-  type SpendWarning,
-} from "./daily-cap.ts";
+import { countMessage, uncounted, type CountKind, type DailyCount, type Days, type SpendWarning } from "./daily-cap.ts";
 import type { Message } from "./message.ts";
 import { dayMs, dayOf, type Policy } from "./policy.ts";
 import { refuse, type Refusal } from "./reason.ts";
@@ -34,7 +26,8 @@ export type Taken = Pick<Message, "countedDay" | "countryDay" | "reserved">;
 
 export const nothingTaken: Taken = { countedDay: null, countryDay: null, reserved: null };
 
-export const countryKind = (region: string): CountKind => `country:${region}`;
+const countryPrefix = "country:";
+export const countryKind = (region: string): CountKind => `${countryPrefix}${region}`;
 
 /** Where a message goes, and how. */
 export interface Way {
@@ -58,12 +51,26 @@ export function capsOf(tenant: string, { region, channel }: Way, policy: Policy)
   ];
 }
 
+/** Every cap on a tenant's day, over all countries and channels. Pure. */
+export function capsOfPolicy({ dailyMessagesMax, dailyVoiceMax, countryCaps, dailySpend }: Policy): readonly Cap[] {
+  return [
+    ...(dailyMessagesMax === undefined ? [] : [{ kind: "messages" as const, max: dailyMessagesMax }]),
+    ...(dailyVoiceMax === undefined ? [] : [{ kind: "calls" as const, max: dailyVoiceMax }]),
+    ...[...(countryCaps ?? [])].map(([region, max]) => ({ kind: countryKind(region), max })),
+    ...(dailySpend === undefined ? [] : [{ kind: "spend" as const, ...dailySpend }]),
+  ];
+}
+
+/** What a count is of, besides a tenant's day: one country's messages, or one channel's. Pure. */
+export function subjectOf(kind: CountKind): Pick<SpendWarning, "country" | "channel"> {
+  if (kind === "calls") return { channel: "voice" };
+  return kind.startsWith(countryPrefix) ? { country: kind.slice(countryPrefix.length) } : {};
+}
+
 /** Shares of caps that were reached, which operators are warned of. */
 export interface Shares {
-  /** Of the daily cap. */
-  readonly share?: Share | undefined;
-  /** Of the cap on money. */
-  readonly spendShare?: Share | undefined;
+  /** Absent where there are none. */
+  readonly reached?: readonly SpendWarning[] | undefined;
 }
 
 /** What came of counting a message. Refused, it takes nothing; what is written then is that operators were warned. */
@@ -86,37 +93,34 @@ export const freeOfCharge: Bill = { caps: [], price: () => 0 };
 /** Counts a message under every cap of its bill, or under none; `before` is what it has taken already. Pure. */
 export function countAll(days: Days | undefined, { caps, price }: Bill, now: Instant, before = nothingTaken): Counted {
   const counts = new Map<CountKind, DailyCount>();
-  const warned: SpendWarning[] = [];
-  const shares: { share?: Share; spendShare?: Share } = {};
+  const reached: SpendWarning[] = [];
   let taken = before;
-  for (const { kind, max, currency } of caps) {
+  for (const cap of caps) {
+    const { kind, max } = cap;
     if (isTaken(before, kind, now)) continue;
     const amount = kind === "spend" ? price() : 1;
     // Of what nobody knows the price of, nobody can say that it fits.
     if (amount === undefined) return { counted: false, refusal: spendLimit(kind, nextDayMs(now)), writes: {} };
     const counting = countMessage(days?.get(kind), max, now, amount);
-    const isWarned = counting.share !== undefined && (kind === "messages" || kind === "spend");
-    if (isWarned) {
-      warned.push({ share: counting.share, cap: max, ...(currency === undefined ? {} : { currency }) });
-      shares[kind === "spend" ? "spendShare" : "share"] = counting.share;
-    }
+    // A cap of 0 is reached by nothing that happens.
+    const warning = counting.share === undefined || max === 0 ? undefined : warningOf(counting.share, cap);
     if (!counting.counted) {
-      // Refusals of a country's cap, or of that on calls, write nothing: nobody is warned of them.
-      const noted = isWarned && counting.daily !== undefined ? { days: new Map([[kind, counting.daily]]) } : {};
-      const told = isWarned ? warned.slice(-1) : [];
-      const own = kind === "spend" ? "spendShare" : "share";
-      return {
-        counted: false,
-        refusal: spendLimit(kind, counting.retryAfterMs),
-        writes: { ...noted, ...(told.length === 0 ? {} : { warned: told }) },
-        ...(isWarned ? { [own]: counting.share } : {}),
-      };
+      const refusal = spendLimit(kind, counting.retryAfterMs);
+      if (warning === undefined || counting.daily === undefined) return { counted: false, refusal, writes: {} };
+      const noted = new Map([[kind, counting.daily]]);
+      return { counted: false, refusal, writes: { days: noted, warned: [warning] }, reached: [warning] };
     }
+    if (warning !== undefined) reached.push(warning);
     if (counting.daily !== undefined) counts.set(kind, counting.daily);
     taken = { ...taken, ...takenOf(kind, dayOf(now), amount) };
   }
-  const writes = { ...(counts.size === 0 ? {} : { days: counts }), ...(warned.length === 0 ? {} : { warned }) };
-  return { counted: true, taken, writes, ...shares };
+  const written = counts.size === 0 ? {} : { days: counts };
+  if (reached.length === 0) return { counted: true, taken, writes: written };
+  return { counted: true, taken, writes: { ...written, warned: reached }, reached };
+}
+
+function warningOf(share: SpendWarning["share"], { kind, max, currency }: Cap): SpendWarning {
+  return { share, cap: max, ...(currency === undefined ? {} : { currency }), ...subjectOf(kind) };
 }
 
 function takenOf(kind: CountKind, day: number, amount: number): Partial<Taken> {

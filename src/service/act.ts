@@ -24,6 +24,8 @@ export interface ActTools {
   readonly handOver: HandOver;
   /** The channels that a provider is configured for. */
   readonly channelsOn: readonly Channel[];
+  /** Those that are not on for want of a daily cap alone. */
+  readonly channelsUncapped?: readonly Channel[];
   /** Tells what a message may cost; absent without prices. */
   readonly priceOf?: PriceOf | undefined;
   /** Called with the outcome of each send and resend; shares of caps that were reached are in it once a tenant and day. */

@@ -4,6 +4,7 @@
  */
 import type { CountKind } from "../otp/daily-cap.ts";
 import { dayOf, type Policy } from "../otp/policy.ts";
+import { capsOfPolicy } from "../otp/spending.ts";
 import { isSpraying } from "../otp/spraying.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import type { DayUsed } from "../store/statistics.ts";
@@ -108,15 +109,8 @@ async function capsOf(used: readonly DayUsed[], tenantOf: TenantOf): Promise<Cap
 }
 
 function capOf(kind: CountKind, policy: Policy): Pick<CapUse, "max" | "currency"> | undefined {
-  const { dailyMessagesMax, dailyVoiceMax, countryCaps, dailySpend } = policy;
-  if (kind === "spend") return dailySpend && { max: dailySpend.max, currency: dailySpend.currency };
-  const max =
-    kind === "messages"
-      ? dailyMessagesMax
-      : kind === "calls"
-        ? dailyVoiceMax
-        : countryCaps?.get(kind.slice("country:".length));
-  return max === undefined ? undefined : { max, currency: "" };
+  const cap = capsOfPolicy(policy).find((each) => each.kind === kind);
+  return cap && { max: cap.max, currency: cap.currency ?? "" };
 }
 
 async function suspected({ store, tenants }: OverviewDependencies, { tenant }: OverviewAsked): Promise<Problem[]> {

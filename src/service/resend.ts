@@ -13,7 +13,7 @@ import type { Answer, Caller, ResendCommand, Sent } from "./calls.ts";
 import { keptIfSpent } from "./call-limits.ts";
 
 export async function resend(tools: ActTools, caller: Caller, { id, channel }: ResendCommand): Promise<Answer<Sent>> {
-  const { store, keys, channelsOn, priceOf } = tools;
+  const { store, keys, channelsOn, channelsUncapped = [], priceOf } = tools;
   const { tenant, permit } = caller;
   const asked = channel === "" ? undefined : channelName(channel);
   // Without a channel it is the request of those who know of none.
@@ -30,6 +30,7 @@ export async function resend(tools: ActTools, caller: Caller, { id, channel }: R
   const facts = {
     channel: asked,
     offered: channelsFor(channelsOn, caller.channels),
+    uncapped: channelsFor(channelsUncapped, caller.channels),
     numberOf: (v: Verification) => readNumber(phoneOf(v)),
   };
   const terms = { claim, policy, limited: permit?.refusal, priceOf };

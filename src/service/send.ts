@@ -80,7 +80,7 @@ function capsFor({ tenant, phone: { region }, channel, fallback }: SendFacts, po
 
 /** Checks the form of a send: origin, channel, phone. Then draws and derives all that takes randomness or a key. */
 function admit(
-  { tenantOf, channelsOn, fallbackOrder, system, keys }: SendTools,
+  { tenantOf, channelsOn, channelsUncapped = [], fallbackOrder, system, keys }: SendTools,
   caller: Caller,
   command: SendCommand,
 ): Result<SendFacts> {
@@ -90,9 +90,11 @@ function admit(
     return refuse("ORIGIN_NOT_ALLOWED", { field: "web_origin", message: "web_origin is not one of this tenant's." });
   }
   const offered = channelsFor(channelsOn, caller.channels);
-  const channel = findChannel(channelName(command.channel), offered);
-  if (channel === undefined) return { ok: false, refusal: channelRefused(offered) };
-  const fallback = planOf(command.fallback, channel, offered, fallbackOrder);
+  const uncapped = channelsFor(channelsUncapped, caller.channels);
+  const name = channelName(command.channel);
+  const channel = findChannel(name, offered);
+  if (channel === undefined) return { ok: false, refusal: channelRefused(offered, { names: [name], uncapped }) };
+  const fallback = planOf(command.fallback, channel, { offered, uncapped }, fallbackOrder);
   if (!fallback.ok) return fallback;
   const phone = admitNumber(tenant, parsePhoneNumber(command.phone));
   if (!phone.ok) return phone;
@@ -123,7 +125,7 @@ function admit(
 function planOf(
   { channels: named, afterMs }: FallbackAsked = { channels: undefined, afterMs: undefined },
   channel: Channel,
-  offered: readonly Channel[],
+  { offered, uncapped }: { readonly offered: readonly Channel[]; readonly uncapped: readonly Channel[] },
   order: FallbackPlan | undefined,
 ): Result<FallbackPlan> {
   const wait = afterMs ?? order?.afterMs ?? fallbackMsDefault;
@@ -133,7 +135,9 @@ function planOf(
   }
   const found = named.map((name) => findChannel(name, offered));
   const channels = found.filter((each) => each !== undefined);
-  if (channels.length < found.length) return { ok: false, refusal: channelRefused(offered, "fallback_channels") };
+  if (channels.length < found.length) {
+    return { ok: false, refusal: channelRefused(offered, { field: "fallback_channels", names: named, uncapped }) };
+  }
   return ok({ channels, afterMs: wait });
 }
 

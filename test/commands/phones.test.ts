@@ -95,10 +95,10 @@ No request is known for this phone.
     expect(output).not.toMatch(new RegExp(`\\b(${first.code}|${second.code})\\b`));
     const rows = output.slice(output.indexOf("REQUEST")).trimEnd().split("\n");
     expect(rows).toEqual([
-      expect.stringMatching(/^REQUEST +TIME +STATE +WRONG +SMS +DELIVERY +PROVIDER +MESSAGE +DETAIL$/),
-      expect.stringMatching(new RegExp(`^${second.request_id} +\\S+Z +PENDING +0 +1 +ACCEPTED +test +\\S+$`)),
-      expect.stringMatching(/^\S{22} +\S+Z +FAILED +0 +1 +REJECTED +test +- +no such number$/),
-      expect.stringMatching(new RegExp(`^${first.request_id} +\\S+Z +VERIFIED +1 +1 +DELIVERED +test +id-1$`)),
+      expect.stringMatching(/^REQUEST +TIME +STATE +WRONG +COPY +CHANNEL +DELIVERY +PROVIDER +MESSAGE +DETAIL$/),
+      expect.stringMatching(new RegExp(`^${second.request_id} +\\S+Z +PENDING +0 +1 +sms +ACCEPTED +test +\\S+$`)),
+      expect.stringMatching(/^\S{22} +\S+Z +FAILED +0 +1 +sms +REJECTED +test +- +no such number$/),
+      expect.stringMatching(new RegExp(`^${first.request_id} +\\S+Z +VERIFIED +1 +1 +sms +DELIVERED +test +id-1$`)),
     ]);
 
     const json = await shown();
@@ -155,7 +155,8 @@ No request is known for this phone.
 
   function delivery(state: string) {
     const reference = expect.stringMatching(/^[\w-]{22}\.\d$/) as unknown;
-    return { copy: 0, delivery: state, calls: 1, provider: "test", provider_message_id: null, reference, detail: null };
+    const none = { provider_message_id: null, detail: null };
+    return { copy: 0, channel: "sms", delivery: state, calls: 1, provider: "test", reference, ...none };
   }
 });
 

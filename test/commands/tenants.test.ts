@@ -38,6 +38,19 @@ async function succeed(...args: string[]): Promise<string> {
   return output;
 }
 
+const dayMs = 86_400_000;
+
+/** Has so much counted of the tenant's day, and of the next should midnight come. */
+function countToday(counts: Readonly<Record<string, number>>): void {
+  const day = Math.floor(Date.now() / dayMs);
+  inDatabase(join(folder, "otp.db"), (db) => {
+    const put = db.prepare("INSERT INTO counters VALUES (?, ?, ?, ?, 0, 0)");
+    for (const [kind, count] of Object.entries(counts)) {
+      for (const each of [day, day + 1]) put.run(name, each, kind, count);
+    }
+  });
+}
+
 interface Shown {
   readonly state: string;
   readonly settings: Record<string, { value: unknown; from: string }>;
@@ -84,6 +97,62 @@ origins          https://a.example     tenant
     );
     await succeed("tenants", "set", "default", "--unset", "code_length");
     expect(await succeed("tenants", "show", "default")).toMatch(/\ncode_length +7 +OTP_CODE_LENGTH\n/);
+  });
+
+  test("tell what is used of each cap today", async () => {
+    vi.stubEnv("OTP_VOICE_DAILY_CAP", "50");
+    try {
+      await succeed(
+        "tenants",
+        "create",
+        name,
+        "--daily-cap",
+        "1000",
+        "--country-cap",
+        "NG=50",
+        "--country-cap",
+        "KE=0",
+      );
+      countToday({ messages: 12, "country:NG": 7, "country:DE": 5 });
+      inDatabase(join(folder, "otp.db"), (db) => {
+        const yesterday = Math.floor(Date.now() / dayMs) - 1;
+        db.prepare("INSERT INTO counters VALUES (?, ?, 'messages', 999, 0, 0)").run(name, yesterday);
+      });
+      expect(await succeed("tenants", "show", name)).toMatch(/\nOf its caps on \d{4}-\d\d-\d\d \(UTC\) so far:\n/);
+      expect(await succeed("tenants", "show", name)).toContain(`
+
+CAP             USED  OF
+messages        12    1000
+calls           0     50
+messages to NG  7     50
+messages to KE  0     0
+`);
+      const json = JSON.parse(await succeed("tenants", "show", name, "--json")) as { today: unknown };
+      expect(json.today).toEqual({
+        day: expect.stringMatching(/^\d{4}-\d\d-\d\d$/),
+        caps: [
+          { cap: "messages", used: 12, max: 1_000 },
+          { cap: "calls", used: 0, max: 50 },
+          { cap: "country", country: "NG", used: 7, max: 50 },
+          { cap: "country", country: "KE", used: 0, max: 0 },
+        ],
+      });
+    } finally {
+      vi.stubEnv("OTP_VOICE_DAILY_CAP", undefined);
+    }
+  });
+
+  test("tell what its messages may have cost today, in the currency of the prices", async () => {
+    const prices = join(folder, "prices.json");
+    writeFileSync(prices, JSON.stringify({ currency: "EUR", prices: [{ country: "*", per_segment: "0.0730" }] }));
+    vi.stubEnv("OTP_PRICES_FILE", prices);
+    try {
+      await succeed("tenants", "create", name, "--daily-spend-cap", "250");
+      countToday({ spend: 1_234_500 });
+      expect(await succeed("tenants", "show", name)).toContain("\nmoney  1.2345 EUR  250.00 EUR\n");
+    } finally {
+      vi.stubEnv("OTP_PRICES_FILE", undefined);
+    }
   });
 
   test("tell of what a server would do without", async () => {

@@ -57,6 +57,11 @@ test("a caller is told which channels it may use", () => {
     field: "channel",
     message: "channel is not offered here; the only one is sms.",
   });
+  const voice = { names: ["voice"], uncapped: ["voice"] } as const;
+  expect(channelRefused(["sms"], voice).message).toBe(
+    "channel is not offered here: voice is on but its daily cap is 0; the only one is sms.",
+  );
+  expect(channelRefused(["sms"], { ...voice, names: ["whatsapp"] }).message).not.toContain("cap");
   expect(told("sms", "voice").message).toBe("channel is not offered here; those that are on are sms, voice.");
   expect(told().message).toBe("channel is not offered to this API key.");
 });

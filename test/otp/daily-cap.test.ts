@@ -142,7 +142,7 @@ describe("a send and a resend", () => {
     for (const { writes, result } of [send(dailyOf(7)), resend(dailyOf(7))]) {
       expect(writes.days).toEqual(daysOf(dailyOf(8, 80)));
       expect(writes.message?.countedDay).toBe(day);
-      expect(result).toMatchObject({ share: 80 });
+      expect(result).toMatchObject({ reached: [{ share: 80, cap: 10 }] });
     }
   });
 

@@ -10,7 +10,7 @@ import type { E164 } from "../../src/otp/phone-number.ts";
 import { decideSettle } from "../../src/otp/settlement.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
-import { createActs, ringOf, testPolicy, type Acts } from "../store/acts.ts";
+import { createActs, ringOf, shareOf, testPolicy, type Acts } from "../store/acts.ts";
 import type { Outcome } from "../support/clients/surfaces.ts";
 import { tally } from "../support/clients/volley.ts";
 import { newPhone } from "../support/data/phones.ts";
@@ -86,7 +86,7 @@ test.each([7, 137, 900])(
         const one = acts[i % 4] as Acts;
         for (;;) {
           try {
-            const { share } = await one.send(nextPhone());
+            const share = shareOf(await one.send(nextPhone()));
             if (share !== undefined) shares.push(share);
             return "opened";
           } catch (error) {
@@ -113,7 +113,7 @@ test("a share is warned of by the very message that reaches it, whoever has lots
   if (one === undefined || two === undefined) throw new Error("there are two");
   const warnedAt: number[] = [];
   for (let sent = 1; sent <= 1_000; sent += 1) {
-    const { share } = await (sent % 3 === 0 ? one : two).send(nextPhone());
+    const share = shareOf(await (sent % 3 === 0 ? one : two).send(nextPhone()));
     if (share !== undefined) warnedAt.push(sent);
   }
   expect(warnedAt).toEqual([800, 1_000]);

@@ -103,8 +103,8 @@ describe("the daily cap", () => {
     await world.restart();
     expect((await call("SendOtp", { phone })).reason).toBe("SPEND_LIMIT");
     expect(shares()).toEqual([
-      ["default", 80, 5],
-      ["default", 100, 5],
+      ["default", { share: 80, cap: 5 }],
+      ["default", { share: 100, cap: 5 }],
     ]);
     expect(JSON.stringify(shares())).not.toContain("+31");
     world.system.advance(4 * hourMs - 1);

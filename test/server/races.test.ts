@@ -27,6 +27,9 @@ async function otpd(...args: string[]): Promise<void> {
 }
 
 const connections = 50;
+/** What operators are warned of. */
+const warned = () => world.observed.filter(({ event }) => event === "dailyShare").map((observed) => observed.with);
+
 const volley = (shots: readonly Shot[], key = world.key) =>
   fireVolley({ url: world.url, key, connections, shots, database: world.database.kind });
 
@@ -107,8 +110,10 @@ test("of 1,000 sends at once to as many phones, the day's cap of 137 go out, and
   const again = await volley(ids.map((request_id) => ({ rpc: "ResendOtp", message: { request_id } })));
   expect(tally(again)).toEqual({ SPEND_LIMIT: 137 });
   expect(world.network.received).toHaveLength(137);
-  const warned = world.observed.filter(({ event }) => event === "dailyShare").map((observed) => observed.with[1]);
-  expect(warned).toEqual([80, 100]);
+  expect(warned()).toEqual([
+    ["default", { share: 80, cap: 137 }],
+    ["default", { share: 100, cap: 137 }],
+  ]);
 });
 
 test("of 1,000 sends at once to as many phones, their country's cap of 137 go out, and to another country the next", async () => {
@@ -117,6 +122,11 @@ test("of 1,000 sends at once to as many phones, their country's cap of 137 go ou
   const hits = await volley(phones.map((phone) => ({ rpc: "SendOtp", message: { phone } })));
   expect(tally(hits)).toEqual({ OK: 137, SPEND_LIMIT: 863 });
   expect(world.network.received).toHaveLength(137);
+  const of = { cap: 137, country: "NL" };
+  expect(warned()).toEqual([
+    ["default", { share: 80, ...of }],
+    ["default", { share: 100, ...of }],
+  ]);
   const { value } = await callUntilReached(() =>
     connectByFetch.call(world.url, "SendOtp", { phone: "+4915123456789" }, { key: world.key }),
   );
@@ -132,10 +142,10 @@ test("of 1,000 sends at once to as many phones, those go out that a cap on money
   const hits = await volley(Array.from({ length: 1_000 }, () => ({ rpc: "SendOtp", message: { phone: newPhone() } })));
   expect(tally(hits)).toEqual({ OK: 137, SPEND_LIMIT: 863 });
   expect(world.network.received).toHaveLength(137);
-  const warned = world.observed.filter(({ event }) => event === "dailyShare").map((observed) => observed.with);
-  expect(warned).toEqual([
-    ["default", 80, "10.05 EUR"],
-    ["default", 100, "10.05 EUR"],
+  const of = { cap: 10_050_000, currency: "EUR" };
+  expect(warned()).toEqual([
+    ["default", { share: 80, ...of }],
+    ["default", { share: 100, ...of }],
   ]);
 });
 

@@ -177,8 +177,8 @@ export class World {
     const tenantOf = ofOneMind(policy);
     const phoneOf = phoneRefs(keys, tenantOf);
     const common = { store, system, keys, tenantOf };
-    const onShares = (_tenant: string, { share }: Shares) => {
-      if (share !== undefined) this.invariants.bill.warned(share, system.now());
+    const onShares = (_tenant: string, { reached = [] }: Shares) => {
+      for (const { share } of reached) this.invariants.bill.warned(share, system.now());
     };
     const refreshTenants = async () => {};
     // Few places, so that a crowd has to wait for them.

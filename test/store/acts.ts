@@ -23,6 +23,7 @@ import { decideResend } from "../../src/otp/resending.ts";
 import { decideGiveUp, type SettleView } from "../../src/otp/settlement.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import type { PhoneView } from "../../src/otp/writes.ts";
+import type { Refused } from "../../src/otp/owing.ts";
 import { phoneRefs } from "../../src/service/phone-refs.ts";
 import type { Job, PhoneOf, PhoneRef, Store } from "../../src/store/store.ts";
 import type { System } from "../../src/system.ts";
@@ -58,6 +59,9 @@ export function ringOf(...bytes: number[]): KeyRing {
 export const ann = "+31612345678" as E164;
 export const ben = "+31687654321" as E164;
 
+/** The share of a cap that a message has reached, if it has. */
+export const shareOf = ({ reached }: Pick<Job, "reached">) => reached?.[0]?.share;
+
 export interface SendOptions {
   readonly tenant?: string;
   readonly knownUser?: boolean;
@@ -80,6 +84,8 @@ export interface Acts {
   send(phone: E164, options?: SendOptions): Promise<Job>;
   /** What a send comes to: "opened", or the reason of its refusal. */
   trySend(phone: E164, options?: SendOptions): Promise<string>;
+  /** The refusal of a send; throws when it is none. */
+  refusedSend(phone: E164, options?: SendOptions): Promise<Refused>;
   /** What a guess comes to: "verified", or the reason of its refusal. */
   guess(verification: Verification, code: string): Promise<string>;
   resend(verification: Verification): Promise<Job>;
@@ -197,6 +203,11 @@ export function createActs(
     async trySend(phone, options = {}) {
       const result = await decide(phone, options);
       return result.kind === "refused" ? result.refusal.reason : result.kind;
+    },
+    async refusedSend(phone, options = {}) {
+      const result = await decide(phone, options);
+      if (result.kind !== "refused") throw new Error(`not refused: ${result.kind}`);
+      return result;
     },
     async guess(verification, code) {
       const facts = { code: new Secret(code), purpose: verification.purpose, bind: verification.bind };

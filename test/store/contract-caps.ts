@@ -9,7 +9,7 @@ import type { Policy } from "../../src/otp/policy.ts";
 import { decideSettle } from "../../src/otp/settlement.ts";
 import type { PriceOf } from "../../src/otp/spending.ts";
 import type { Job, Store } from "../../src/store/store.ts";
-import { createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
+import { createActs, ringOf, shareOf, testPolicy, type Acts } from "./acts.ts";
 import type { StoreFixture, WithStore } from "./contract.ts";
 
 const dayMs = 86_400_000;
@@ -189,6 +189,35 @@ export function capCases(withStore: WithStore): void {
         expect(await acts.trySend(nextPhone(), { region: "KE", tenant: "a+test" })).toBe("opened");
       }),
     );
+
+    test(
+      "is warned of at 80 and at 100 percent with its country, once each, and one of 0 never",
+      withStore(async (fixture) => {
+        const caps = { NL: 5, BE: 5, KE: 0 };
+        const policy = { ...testPolicy, countryCaps: new Map(Object.entries(caps)) };
+        const acts = actsOf(fixture.store, fixture, { policy, max: 0 });
+        const reached: unknown[] = [];
+        for (const region of ["NL", "NL", "NL", "NL", "BE", "NL"]) {
+          reached.push((await acts.send(nextPhone(), { region })).reached);
+        }
+        const of = { cap: 5, country: "NL" };
+        const [near, full] = [[{ share: 80, ...of }], [{ share: 100, ...of }]];
+        expect(reached).toEqual([undefined, undefined, undefined, near, undefined, full]);
+        const warned = async (region: string) => (await acts.refusedSend(nextPhone(), { region })).reached;
+        expect([await warned("NL"), await warned("KE")]).toEqual([undefined, undefined]);
+      }),
+    );
+
+    test(
+      "is warned of by what it refuses, where it was lowered below what is counted",
+      withStore(async (fixture) => {
+        const under = (max: number) =>
+          actsOf(fixture.store, fixture, { policy: { ...testPolicy, countryCaps: new Map([["NL", max]]) }, max });
+        for (let i = 0; i < 3; i++) await under(10).send(nextPhone());
+        const warned = async () => (await under(2).refusedSend(nextPhone())).reached;
+        expect([await warned(), await warned()]).toEqual([[{ share: 100, cap: 2, country: "NL" }], undefined]);
+      }),
+    );
   });
 
   describe("a cap on money of its own", () => {
@@ -228,7 +257,7 @@ export function capCases(withStore: WithStore): void {
       withStore(
         atNoon(ofMoney, async ({ acts }) => {
           const shares: unknown[] = [];
-          for (let i = 0; i < ofMoney.max; i++) shares.push((await acts.send(nextPhone())).spendShare);
+          for (let i = 0; i < ofMoney.max; i++) shares.push(shareOf(await acts.send(nextPhone())));
           expect(shares).toEqual([...Array<undefined>(8).fill(undefined), 80, undefined]);
           const tell = async () => acts.trySend(nextPhone());
           expect([await tell(), await tell()]).toEqual(["SPEND_LIMIT", "SPEND_LIMIT"]);

@@ -6,7 +6,7 @@ import type { Destination, Verdict } from "../../src/otp/destination.ts";
 import type { SendOutcome } from "../../src/otp/message.ts";
 import { decideSettle } from "../../src/otp/settlement.ts";
 import type { Job, Store } from "../../src/store/store.ts";
-import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
+import { ann, ben, createActs, ringOf, shareOf, testPolicy, type Acts } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 
 const dayMs = 86_400_000;
@@ -184,11 +184,11 @@ export function destinationCases(withStore: WithStore): void {
         capped(async ({ store, acts, system, reopen }) => {
           const jobs: Job[] = [];
           for (let i = 0; i < 8; i++) jobs.push(await acts.send(ann));
-          expect(jobs.map(({ share }) => share)).toEqual([...Array<undefined>(7).fill(undefined), 80]);
+          expect(jobs.map(shareOf)).toEqual([...Array<undefined>(7).fill(undefined), 80]);
           for (const job of jobs.slice(0, 2)) await settleAs(store, acts, job, refused);
           const later = createActs(await reopen(), system, ringOf(1), policy);
           const shares: unknown[] = [];
-          for (let i = 0; i < 4; i++) shares.push((await later.send(ann)).share);
+          for (let i = 0; i < 4; i++) shares.push(shareOf(await later.send(ann)));
           expect(shares).toEqual([undefined, undefined, undefined, 100]);
           expect(await later.trySend(ann)).toBe("SPEND_LIMIT");
         }),
@@ -202,7 +202,7 @@ export function destinationCases(withStore: WithStore): void {
           expect(await exhaust(acts)).toBe(max);
           const raised = createActs(await reopen(), system, ringOf(1), { ...policy, dailyMessagesMax: 2 * max });
           const shares: unknown[] = [];
-          for (let i = 0; i < max; i++) shares.push((await raised.send(ann)).share);
+          for (let i = 0; i < max; i++) shares.push(shareOf(await raised.send(ann)));
           expect(shares).toEqual([
             ...Array<undefined>(5).fill(undefined),
             80,
@@ -309,7 +309,11 @@ export function destinationCases(withStore: WithStore): void {
         const job = await acts.send(ann);
         system.advance(leaseMs);
         const [claimed] = await acts.claim(10);
-        expect([job.message.countedDay, claimed?.message.countedDay, claimed?.share]).toEqual([null, null, undefined]);
+        expect([job.message.countedDay, claimed?.message.countedDay, claimed?.reached]).toEqual([
+          null,
+          null,
+          undefined,
+        ]);
         const scope = {
           tenant: "default",
           slot: undefined,

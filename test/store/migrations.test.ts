@@ -19,7 +19,7 @@ import type { Store } from "../../src/store/store.ts";
 import { logOf } from "../support/data/examples.ts";
 import { createManualSystem, testEpochMs } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
-import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
+import { ann, ben, createActs, ringOf, shareOf, testPolicy } from "./acts.ts";
 import { fixtureIdempotency, fixtureKeyByte } from "./fixtures/make-schema-0001.ts";
 
 /** Each migration that was released, and the SHA-256 of its SQL: databases out there have run exactly this. */
@@ -124,7 +124,7 @@ test("a day's messages of before the counters are counted on", async () => {
   const store = await openSqlite({ path, system, exclusive: true });
   const acts = createActs(store, system, ringOf(1), { ...testPolicy, dailyMessagesMax: 9 });
   const last = await acts.send(ann);
-  expect([last.share, await acts.trySend(ben)]).toEqual([100, "SPEND_LIMIT"]);
+  expect([shareOf(last), await acts.trySend(ben)]).toEqual([100, "SPEND_LIMIT"]);
   await store.close();
 });
 

@@ -152,7 +152,7 @@ function claimMessage(
         if (counted.counted) {
           const claimed = { ...claim(message, now), ...counted.taken };
           unit.putMessage(claimed);
-          return { message: claimed, verification, now, share: counted.share, spendShare: counted.spendShare };
+          return { message: claimed, verification, now, reached: counted.reached };
         }
         late = { ...message, detail: counted.refusal.message ?? atDailyCap };
       }
