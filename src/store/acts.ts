@@ -47,7 +47,7 @@ export function createStore(engine: Engine, { chargeOf = noCharge }: Pick<StoreW
     events: { ...endpointActs(engine), ...eventActs(engine) },
     statistics: statisticsActs(engine, chargeOf),
     sweep: createSweep(engine, createSumming(engine, chargeOf)),
-    now: () => engine.now(),
+    now: engine.now,
     ping: () => engine.ping(),
     close: () => engine.close(),
   };

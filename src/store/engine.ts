@@ -22,7 +22,7 @@ export const reportRowsMax = 50_000;
 
 export interface Engine {
   /** The store's clock. It never runs backwards. */
-  now(): Instant;
+  readonly now: () => Instant;
 
   /**
    * Runs an act within the next transaction, and resolves with its value once that is durable. Acts that share something
@@ -48,10 +48,14 @@ export interface Engine {
   report<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
 
   /**
-   * As `query`, for what calls ask for all the time. Rows may be remembered for as long as it is certain that nobody has
-   * written since.
+   * As `query`, for what calls ask for all the time: gives what `make` makes of the rows, which may be remembered for as long as
+   * it is certain that nobody has written since. That there is none is not remembered: anybody may ask for what is not there.
    */
-  recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]>;
+  recall<Row, T>(
+    statement: Statement,
+    values: readonly Value[],
+    make: (rows: readonly Row[]) => T | undefined,
+  ): Promise<T | undefined>;
 
   /**
    * Finds events that are due by `$1`, up to `$2` of any one endpoint and `$4` in all, but none of the endpoints that `$3`

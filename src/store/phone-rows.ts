@@ -5,67 +5,76 @@
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
 import type { PhoneView, Writes } from "../otp/writes.ts";
 import type { Instant } from "../system.ts";
-import { bucketKey, limitBucketKey, mergeHistories } from "./rows/phone.ts";
-import type { LimitRef, PhoneRef } from "./store.ts";
+import { lanes, mergeHistories } from "./rows/phone.ts";
+import type { PhoneRef } from "./store.ts";
 
-/** The rows of phones within a transaction, by a phone's index or by a bucket's key. */
+/** When a bucket is full, and the master key that it is kept under. */
+export interface KeptTat {
+  readonly tatMs: Instant;
+  readonly kid: number;
+}
+
+/** What is kept of phones within a transaction, by a phone's index; of its limits by their buckets too (rows/phone.ts). */
 export interface PhoneRows {
-  tat(bucket: Uint8Array): Instant | undefined;
-  putTat(bucket: Uint8Array, tatMs: Instant, kid: number): void;
-  deleteTat(bucket: Uint8Array): void;
+  tat(index: Uint8Array, bucket: number): Instant | undefined;
+  putTat(index: Uint8Array, bucket: number, tat: KeptTat): void;
+  deleteTat(index: Uint8Array, bucket: number): void;
   history(index: Uint8Array): PhoneHistory | undefined;
   putHistory(index: Uint8Array, history: PhoneHistory, kid: number): void;
   deleteHistory(index: Uint8Array): void;
-  /** Attempts left on its pending, unexpired verifications. */
+}
+
+/** What of a unit of work is about phones. */
+export interface PhonesUnit {
+  readonly phones: PhoneRows;
+  /** Attempts left on a phone's pending, unexpired verifications. */
   openAttempts(index: Uint8Array): number;
 }
 
 /** Each part is read when a decision first looks at it, which most never do. So a view is good within its act only. */
-export function viewPhone(rows: PhoneRows, ref: PhoneRef): PhoneView {
+export function viewPhone(unit: PhonesUnit, ref: PhoneRef): PhoneView {
+  const { phones } = unit;
+  const { indexes, knownUser, buckets, limits } = ref;
   let tats: readonly Instant[] | undefined;
   let history: PhoneHistory | undefined;
-  let openAttempts: number | undefined;
   return {
     get tats() {
-      return (tats ??= tatsOf(rows, ref));
+      return (tats ??= latestTats(phones, indexes, { lane: knownUser ? lanes.known : lanes.first, buckets }));
     },
     get history() {
-      return (history ??= historyOf(rows, ref));
+      return (history ??= historyOf(phones, ref));
     },
     get openAttempts() {
-      return (openAttempts ??= ref.indexes.reduce((sum, index) => sum + rows.openAttempts(index), 0));
+      let open = 0;
+      for (const index of indexes) open += unit.openAttempts(index);
+      return open;
     },
-    limits: ref.limits?.map(({ limits }) => limits),
-    get limitTats() {
-      return ref.limits?.map((limit) => limitTatsOf(rows, limit));
-    },
+    limits: limits?.map((limit) => limit.limits),
+    limitTats: limits?.map((limit) =>
+      latestTats(phones, limit.indexes, { lane: lanes.named, buckets: limit.limits.length }),
+    ),
   };
 }
 
-/** The latest of every bucket. */
-function tatsOf(rows: PhoneRows, { indexes, knownUser, buckets }: PhoneRef): Instant[] {
-  return latestTats(rows, { indexes, buckets }, (index, place) => bucketKey(index, knownUser, place));
-}
-
-function limitTatsOf(rows: PhoneRows, limit: LimitRef): Instant[] {
-  return latestTats(rows, { indexes: limit.indexes, buckets: limit.limits.length }, limitBucketKey);
-}
-
+/** The latest of every bucket of a lane. */
 function latestTats(
-  rows: PhoneRows,
-  { indexes, buckets }: Pick<PhoneRef, "indexes" | "buckets">,
-  keyOf: (index: Uint8Array, place: number) => Uint8Array,
+  phones: PhoneRows,
+  indexes: readonly Uint8Array[],
+  { lane, buckets }: { readonly lane: number; readonly buckets: number },
 ): Instant[] {
-  const tatOf = (index: Uint8Array, place: number) => rows.tat(keyOf(index, place)) ?? 0;
-  return Array.from({ length: buckets }, (_, place) =>
-    indexes.reduce((latest, index) => Math.max(latest, tatOf(index, place)), 0),
-  );
+  const latest: Instant[] = [];
+  for (let place = 0; place < buckets; place += 1) {
+    let tatMs = 0;
+    for (const index of indexes) tatMs = Math.max(tatMs, phones.tat(index, lane | place) ?? 0);
+    latest.push(tatMs);
+  }
+  return latest;
 }
 
-function historyOf(rows: PhoneRows, { indexes }: PhoneRef): PhoneHistory {
+function historyOf(phones: PhoneRows, { indexes }: PhoneRef): PhoneHistory {
   let history = emptyHistory;
   for (const index of indexes) {
-    const found = rows.history(index);
+    const found = phones.history(index);
     if (found !== undefined) history = mergeHistories(history, found);
   }
   return history;
@@ -73,36 +82,41 @@ function historyOf(rows: PhoneRows, { indexes }: PhoneRef): PhoneHistory {
 
 /** Writes under the current master key, and deletes what was there under older ones. */
 export function putPhone(
-  rows: PhoneRows,
+  { phones }: PhonesUnit,
   { indexes, knownUser, kid, limits = [] }: PhoneRef,
-  { tats = [], history, limitTats = [] }: Pick<Writes, "tats" | "history" | "limitTats">,
+  { tats, history, limitTats }: Pick<Writes, "tats" | "history" | "limitTats">,
 ): void {
-  const [current = new Uint8Array(), ...older] = indexes;
-  for (const [place, tatMs] of tats.entries()) {
-    rows.putTat(bucketKey(current, knownUser, place), tatMs, kid);
-    for (const index of older) rows.deleteTat(bucketKey(index, knownUser, place));
+  if (tats !== undefined) putTats(phones, indexes, { lane: knownUser ? lanes.known : lanes.first, tats, kid });
+  for (const [i, spent] of limitTats?.entries() ?? []) {
+    const limit = limits[i];
+    if (limit === undefined) throw new Error("a limit that is spent is kept somewhere");
+    putTats(phones, limit.indexes, { lane: lanes.named, tats: spent, kid });
   }
-  for (const [i, spent] of limitTats.entries()) putLimit(rows, limits[i], spent, kid);
   if (history === undefined) return;
-  for (const index of older) rows.deleteHistory(index);
-  rows.putHistory(current, history, kid);
+  const [current = new Uint8Array(), ...older] = indexes;
+  for (const index of older) phones.deleteHistory(index);
+  phones.putHistory(current, history, kid);
 }
 
-function putLimit(rows: PhoneRows, limit: LimitRef | undefined, tats: readonly Instant[], kid: number): void {
-  const [current, ...older] = limit?.indexes ?? [];
-  if (current === undefined) throw new Error("a limit that is spent is kept somewhere");
+function putTats(
+  phones: PhoneRows,
+  [current, ...older]: readonly Uint8Array[],
+  { lane, tats, kid }: { readonly lane: number; readonly tats: readonly Instant[]; readonly kid: number },
+): void {
+  if (current === undefined) throw new Error("what is kept has an index");
   for (const [place, tatMs] of tats.entries()) {
-    rows.putTat(limitBucketKey(current, place), tatMs, kid);
-    for (const index of older) rows.deleteTat(limitBucketKey(index, place));
+    phones.putTat(current, lane | place, { tatMs, kid });
+    for (const index of older) phones.deleteTat(index, lane | place);
   }
 }
 
 /** Fills every bucket of both lanes and forgets the history. */
-export function resetPhone(rows: PhoneRows, { indexes, buckets }: PhoneRef): void {
+export function resetPhone({ phones }: PhonesUnit, { indexes, buckets }: PhoneRef): void {
   for (const index of indexes) {
-    rows.deleteHistory(index);
+    phones.deleteHistory(index);
     for (let place = 0; place < buckets; place++) {
-      for (const knownUser of [false, true]) rows.deleteTat(bucketKey(index, knownUser, place));
+      phones.deleteTat(index, lanes.first | place);
+      phones.deleteTat(index, lanes.known | place);
     }
   }
 }

@@ -13,14 +13,14 @@ import type { Guesses } from "../otp/spraying.ts";
 import type { SumRow } from "../otp/statistics.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
-import type { PhoneRows } from "./phone-rows.ts";
+import type { PhonesUnit } from "./phone-rows.ts";
 import type { PhoneRef, PrefixName } from "./store.ts";
 
 /**
  * One transaction, as an act sees it: synchronous, and up to date with what the acts before it in the same transaction have
  * changed. What an act reads or writes here it has declared, since a database may have to lock and load it before.
  */
-export interface UnitOfWork extends PhoneRows {
+export interface UnitOfWork extends PhonesUnit {
   /** The store's clock, once everything is locked. */
   readonly now: Instant;
 

@@ -9,7 +9,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { GroupCommit } from "../../src/store/sqlite/group-commit.ts";
+import { GroupCommit, type Transaction } from "../../src/store/sqlite/group-commit.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -21,7 +21,9 @@ const program = fileURLToPath(new URL("program.ts", import.meta.url));
 let folder: string;
 let path: string;
 let db: Database;
-let commits: GroupCommit;
+let commits: GroupCommit<Transaction>;
+/** What keeps nothing in memory. */
+const unit: Transaction = { begin() {}, end() {}, forget() {}, committed() {} };
 /** Every statement that SQLite was given. */
 let ran: string[];
 /** What the meter was told: when each batch began, how many acts it had, and whether it was durable. */
@@ -35,7 +37,7 @@ beforeEach(() => {
   db.pragma("journal_mode = WAL");
   db.exec("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL)");
   batches = [];
-  commits = new GroupCommit(db, {
+  commits = new GroupCommit(db, unit, {
     begin: () => 7,
     end: ({ began, acts, isDurable }) => void batches.push([began, acts, isDurable]),
   });
@@ -47,7 +49,8 @@ afterEach(() => {
 });
 
 const put = (id: number, text = "note") =>
-  commits.run(() => db.prepare("INSERT INTO notes VALUES (?, ?)").run(id, text));
+  run(() => db.prepare("INSERT INTO notes VALUES (?, ?)").run(id, text));
+const run = <T>(act: () => T) => commits.perform({ run: act });
 const count = (sql: string) => ran.filter((statement) => statement === sql).length;
 
 /** The ids that another connection finds. */
@@ -80,14 +83,14 @@ describe("acts that come together", () => {
 
   test("run in the order they came", async () => {
     const order: number[] = [];
-    await Promise.all(Array.from({ length: 300 }, (_, i) => commits.run(() => void order.push(i))));
+    await Promise.all(Array.from({ length: 300 }, (_, i) => run(() => void order.push(i))));
     expect(order).toEqual(Array.from({ length: 300 }, (_, i) => i));
   });
 
   test("fail alone: one that throws takes back what it wrote and nothing else", async () => {
     const outcomes = await Promise.allSettled([
       put(1),
-      commits.run(() => {
+      run(() => {
         db.prepare("INSERT INTO notes VALUES (2, 'half')").run();
         throw new RangeError("a bug");
       }),
@@ -127,14 +130,14 @@ describe("an error that ends the transaction behind SQLite's back", () => {
     let wentOn = false;
     const outcomes = await Promise.allSettled([
       put(2),
-      commits.run(() => {
+      run(() => {
         try {
           db.prepare("INSERT INTO notes VALUES (3, ?)").run(big);
         } finally {
           standing = db.inTransaction;
         }
       }),
-      commits.run(() => {
+      run(() => {
         wentOn = true;
         db.prepare("INSERT INTO notes VALUES (4, 'outside any transaction')").run();
       }),
@@ -165,7 +168,7 @@ describe("an error that ends the transaction behind SQLite's back", () => {
     );
     const outcomes = await Promise.allSettled([
       put(1),
-      commits.run(() => db.prepare("INSERT INTO replies VALUES (1, 99)").run()),
+      run(() => db.prepare("INSERT INTO replies VALUES (1, 99)").run()),
       put(2),
     ]);
     for (const outcome of outcomes) {

@@ -232,9 +232,8 @@ export const mutants: readonly Mutant[] = [
     name: "reply before commit",
     breaks: "what was acknowledged is gone after a full disk",
     place: "src/store/sqlite/group-commit.ts##runTogether",
-    text: `        return () => act.resolve(value);`,
-    replacement: `        act.resolve(value);
-        return () => {};`,
+    text: `for (const each of batch) each.value = each.act.run(this.#unit);`,
+    replacement: `for (const each of batch) each.resolve((each.value = each.act.run(this.#unit)));`,
   },
   {
     name: "tenant not compared",

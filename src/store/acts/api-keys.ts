@@ -41,10 +41,7 @@ export function apiKeyActs(engine: Engine): ApiKeys {
   });
 
   return {
-    async findApiKey(id) {
-      const [row] = await engine.recall<ApiKeyRow & { readonly tenants_revision: number }>(sql.find, [id]);
-      return row && { ...toApiKey(row), tenantsRevision: row.tenants_revision };
-    },
+    findApiKey: (id) => engine.recall(sql.find, [id], toCallersKey),
     addApiKey: (key, note) =>
       engine.transact(function* () {
         yield* keys.add(key, note);
@@ -79,6 +76,10 @@ export function apiKeyActs(engine: Engine): ApiKeys {
     },
     touchApiKey: keys.touch,
   };
+}
+
+function toCallersKey([row]: readonly (ApiKeyRow & { readonly tenants_revision: number })[]) {
+  return row && { ...toApiKey(row), tenantsRevision: row.tenants_revision };
 }
 
 function addOrigins({ origins, expireMs, id }: ApiKey): Steps<void> {

@@ -40,8 +40,7 @@ export function tenantActs(engine: Engine): Tenants {
       return (await engine.query<TenantRow>(sql.after, [afterRevision])).map(toTenant);
     },
     async tenantsRevision() {
-      const [row] = await engine.recall<{ revision: number | null }>(sql.revision, []);
-      return row?.revision ?? 0;
+      return (await engine.recall(sql.revision, [], revisionIn)) ?? 0;
     },
     changeTenant: (id, decide, note) =>
       engine.transact(function* () {
@@ -58,6 +57,10 @@ export function tenantActs(engine: Engine): Tenants {
         return result;
       }),
   };
+}
+
+function revisionIn([row]: readonly { readonly revision: number | null }[]): number {
+  return row?.revision ?? 0;
 }
 
 /** One writer at a time, so that no revision is seen before a lower one. */

@@ -69,9 +69,7 @@ export class PostgresEngine implements Engine {
     this.#batches = new Batches(connections, clock, ownName, watchers, { atOnce: batches });
   }
 
-  now(): Instant {
-    return this.#clock.now();
-  }
+  readonly now = (): Instant => this.#clock.now();
 
   perform<T>(act: Act<T>): Promise<T> {
     return this.#batches.run(act);
@@ -94,8 +92,13 @@ export class PostgresEngine implements Engine {
   }
 
   /** Nothing tells that nobody has written, so nothing is remembered; but those who ask together share a read. */
-  recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
-    return this.#sharedReads.read(`${statement.name} ${values.join(" ")}`, () => this.query<Row>(statement, values));
+  async recall<Row, T>(
+    statement: Statement,
+    values: readonly Value[],
+    make: (rows: readonly Row[]) => T | undefined,
+  ): Promise<T | undefined> {
+    const name = `${statement.name} ${values.join(" ")}`;
+    return make(await this.#sharedReads.read(name, () => this.query<Row>(statement, values)));
   }
 
   async readPrefix({ tenant, prefix }: PrefixName): Promise<PrefixRecord | undefined> {

@@ -7,7 +7,7 @@ import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { Instant } from "../../system.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { toMessage, type MessageRow } from "../rows/message.ts";
-import { bucketKey, limitBucketKey, toHistory, type BucketRow, type PhoneRow } from "../rows/phone.ts";
+import { bucketKey, lanes, toHistory, type BucketRow, type PhoneRow } from "../rows/phone.ts";
 import { prefixKey, toPrefix, type PrefixRow } from "../rows/prefix.ts";
 import { toRecord, type RecordRow } from "../rows/record.ts";
 import { lifeMaxMs, toVerification, type VerificationRow } from "../rows/verification.ts";
@@ -128,11 +128,13 @@ interface PhoneKeys {
 
 function phoneKeys(refs: readonly PhoneRef[]): PhoneKeys {
   const buckets = refs.flatMap(({ indexes: own, knownUser, buckets: places }) =>
-    own.flatMap((index) => Array.from({ length: places }, (_, place) => bucketKey(index, knownUser, place))),
+    own.flatMap((index) =>
+      Array.from({ length: places }, (_, place) => bucketKey(index, (knownUser ? lanes.known : lanes.first) | place)),
+    ),
   );
   const limits = refs.flatMap((ref) => ref.limits ?? []);
   const ofLimits = limits.flatMap(({ indexes, limits: places }) =>
-    indexes.flatMap((index) => places.map((_, place) => limitBucketKey(index, place))),
+    indexes.flatMap((index) => places.map((_, place) => bucketKey(index, lanes.named | place))),
   );
   return {
     buckets: unique([...buckets, ...ofLimits]),

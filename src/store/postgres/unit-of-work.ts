@@ -15,7 +15,9 @@ import { minuteOf, noGuesses, type Guesses } from "../../otp/spraying.ts";
 import type { SumRow } from "../../otp/statistics.ts";
 import { stateAt, type Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
+import type { KeptTat, PhoneRows } from "../phone-rows.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";
+import { bucketKey } from "../rows/phone.ts";
 import { prefixKey } from "../rows/prefix.ts";
 import { keyOf } from "../rows/values.ts";
 import type { ListedNumber, UnitOfWork } from "../unit-of-work.ts";
@@ -25,10 +27,8 @@ import type { BatchDays, CountName } from "./lots.ts";
 export const numberKey = ({ tenant, number }: ListedNumber) => `${tenant} ${number}`;
 const messageKey = (verificationId: string, copy: number) => `${verificationId}.${copy}`;
 
-interface Bucket {
+interface Bucket extends KeptTat {
   readonly bucket: Uint8Array;
-  readonly tatMs: Instant;
-  readonly kid: number;
 }
 
 interface StoredHistory {
@@ -48,8 +48,9 @@ interface Count extends Guesses {
   readonly minute: number;
 }
 
-export class PostgresUnitOfWork implements UnitOfWork {
+export class PostgresUnitOfWork implements UnitOfWork, PhoneRows {
   now: Instant = 0;
+  readonly phones: PhoneRows = this;
   /** How many changes acts have made. Those of an act that fails cannot be taken back by themselves. */
   changesMade = 0;
   readonly verifications = new ChangeSet<Verification>();
@@ -150,16 +151,17 @@ export class PostgresUnitOfWork implements UnitOfWork {
     this.storedRecords.remove(keyOf(name));
   }
 
-  tat(bucket: Uint8Array): Instant | undefined {
-    return this.buckets.get(keyOf(bucket))?.tatMs;
+  tat(index: Uint8Array, bucket: number): Instant | undefined {
+    return this.buckets.get(keyOf(bucketKey(index, bucket)))?.tatMs;
   }
-  putTat(bucket: Uint8Array, tatMs: Instant, kid: number): void {
+  putTat(index: Uint8Array, bucket: number, tat: KeptTat): void {
     this.changesMade += 1;
-    this.buckets.put(keyOf(bucket), { bucket, tatMs, kid });
+    const key = bucketKey(index, bucket);
+    this.buckets.put(keyOf(key), { bucket: key, ...tat });
   }
-  deleteTat(bucket: Uint8Array): void {
+  deleteTat(index: Uint8Array, bucket: number): void {
     this.changesMade += 1;
-    this.buckets.remove(keyOf(bucket));
+    this.buckets.remove(keyOf(bucketKey(index, bucket)));
   }
   history(index: Uint8Array): PhoneHistory | undefined {
     return this.histories.get(keyOf(index))?.history;

@@ -4,7 +4,7 @@
  */
 import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
 import { type Instant } from "../../system.ts";
-import { numberReader, pushNumber } from "./numbers.ts";
+import { numberReader, pushNumber } from "./values.ts";
 
 export interface PhoneRow {
   phone_index: Uint8Array;
@@ -43,19 +43,17 @@ export interface BucketRow {
   tat_ms: number;
 }
 
-/** A bucket's key: the phone's index and one byte for the lane and the limit's place. Named limits are a lane of their own. */
-export function bucketKey(index: Uint8Array, knownUser: boolean, place: number): Buffer {
-  return Buffer.concat([index, Uint8Array.of((knownUser ? 0x20 : 0x10) | place)]);
-}
+/** A bucket of an index is a number below 256: its lane, and its limit's place in that. Named limits are a lane of their own. */
+export const lanes = { first: 0x10, known: 0x20, named: 0x30 } as const;
 
-/** The key of a named limit's bucket. */
-export function limitBucketKey(index: Uint8Array, place: number): Buffer {
-  return Buffer.concat([index, Uint8Array.of(0x30 | place)]);
+/** A bucket's key. */
+export function bucketKey(index: Uint8Array, bucket: number): Buffer {
+  return Buffer.concat([index, Uint8Array.of(bucket)]);
 }
 
 /** All that is kept of a phone. */
 export interface PhoneState {
-  /** By the last byte of a bucket's key. */
+  /** By their buckets. */
   readonly tats: ReadonlyMap<number, Instant>;
   readonly history?: PhoneHistory | undefined;
 }
@@ -76,7 +74,7 @@ export type KeptRow =
 const layout = 1;
 
 /**
- * Layout 1, in numbers as of numbers.ts:
+ * Layout 1, in numbers as of values.ts:
  *
  *     1 | buckets | each: last byte of its key, TAT | days | each: day, wrong codes | refunds | each: when
  */

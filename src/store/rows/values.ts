@@ -1,5 +1,7 @@
 /**
- * Values as rows have them: an id is 16 bytes (22 characters of base64url everywhere else), a word its position in a list.
+ * Values as rows have them: an id is 16 bytes (22 characters of base64url everywhere else), a word its position in a list. Where
+ * a value holds several, whole numbers are in few bytes each: 7 bits a byte, the lowest first, the eighth bit set in all but
+ * the last.
  */
 export function idBytes(id: string): Buffer | undefined {
   // 16 bytes are 22 characters, of which the last carries 4 unused bits: only the one canonical spelling is an id.
@@ -28,4 +30,25 @@ export function at<T>(list: readonly T[], position: number): T {
   const value = list[position];
   if (value === undefined) throw new Error(`the database holds a value from a newer version: ${position}`);
   return value;
+}
+
+/** Puts a number at the end of some bytes. Throws unless it is whole, and 0 or more. */
+export function pushNumber(bytes: number[], value: number): void {
+  if (!Number.isSafeInteger(value) || value < 0) throw new Error("not a whole number");
+  let rest = value;
+  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
+  bytes.push(rest);
+}
+
+/** Makes what reads one number after the other. It gives 0 beyond the end. */
+export function numberReader(bytes: Uint8Array, from = 0): () => number {
+  let place = from;
+  return () => {
+    let value = 0;
+    for (let unit = 1; ; unit *= 128) {
+      const byte = bytes[place++] ?? 0;
+      value += (byte & 127) * unit;
+      if (byte < 128) return value;
+    }
+  };
 }

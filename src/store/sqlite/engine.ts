@@ -10,9 +10,9 @@ import type { Deleted, Engine, Found, Horizon } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";
 import type { Statement, Steps, Value } from "../statement.ts";
 import { toPrefix } from "../rows/prefix.ts";
-import { StoreUnavailable, type PhoneRef, type NamedDecision, type PrefixName, type StoreWatchers } from "../store.ts";
-import type { Act } from "../unit-of-work.ts";
+import { StoreUnavailable, type PhoneRef, type PrefixName, type StoreWatchers } from "../store.ts";
 import { asUnavailable, GroupCommit } from "./group-commit.ts";
+import { Recalled } from "./recent.ts";
 import {
   dueEvents,
   dueFallbacks,
@@ -24,12 +24,9 @@ import {
   type Statements,
 } from "./statements.ts";
 import type { Reports } from "./reports.ts";
-import { Recalled, SharedStatements } from "./steps.ts";
+import { SharedStatements } from "./steps.ts";
 import { deleteForgettable } from "./sweep.ts";
 import { longestDestination, SqliteUnitOfWork } from "./unit-of-work.ts";
-
-/** How often the clock's note is renewed. */
-const clockNoteMs = 5_000;
 
 export interface SqliteEngineParts {
   readonly db: Database;
@@ -42,15 +39,13 @@ export interface SqliteEngineParts {
 
 export class SqliteEngine implements Engine {
   readonly #db: Database;
-  readonly #system: System;
   readonly #lock: Database | undefined;
   readonly #sql: Statements;
-  readonly #commits: GroupCommit;
+  readonly #commits: GroupCommit<SqliteUnitOfWork>;
   readonly #unit: SqliteUnitOfWork;
-  readonly #onPrefix: (decision: NamedDecision) => void;
-  /** What SQLite's data_version was when rows were last remembered: another one tells that others have written. */
-  #version: number | undefined;
-  #clockNotedMs: Instant = 0;
+  readonly now: () => Instant;
+  /** What an act declares is not needed: a transaction has the whole database to itself. */
+  readonly perform: Engine["perform"];
   readonly #recalled: Recalled;
   readonly #shared: SharedStatements;
   readonly dueEvents = dueEvents;
@@ -65,54 +60,19 @@ export class SqliteEngine implements Engine {
   constructor({ db, system, lock, reports, watchers: { onPrefix, meter } = {} }: SqliteEngineParts) {
     this.#reports = reports;
     this.#db = db;
-    this.#system = system;
     this.#lock = lock;
     this.#sql = prepare(db);
-    this.#unit = new SqliteUnitOfWork(this.#sql);
+    this.now = system.now.bind(system);
+    this.#unit = new SqliteUnitOfWork(this.#sql, this.now, onPrefix);
     this.#recalled = new Recalled(this.#sql);
     const forgetRecalled = () => {
       this.#recalled.forget();
       this.#unit.forgetLists();
     };
     this.#shared = new SharedStatements(db, forgetRecalled, (ids) => this.#unit.erase(ids));
-    this.#commits = new GroupCommit(db, meter, {
-      onBegin: () => this.#forgetIfOthersWrote(),
-      onEnd: () => this.#unit.write(),
-      onUndo: () => this.#unit.forget(),
-    });
-    this.#onPrefix = onPrefix ?? (() => {});
+    this.#commits = new GroupCommit(db, this.#unit, meter);
+    this.perform = this.#commits.perform.bind(this.#commits);
     system.resumeFrom(this.#sql.clock.get()?.now_ms ?? 0);
-  }
-
-  now(): Instant {
-    return this.#system.now();
-  }
-
-  /** What the act declares is not needed: a transaction has the whole database to itself. */
-  perform<T>(act: Pick<Act<T>, "run">): Promise<T> {
-    let hasNoted = false;
-    let decided: readonly NamedDecision[] = [];
-    const done = this.#commits.run(() => {
-      const now = this.#system.now();
-      // A note that was taken back with its act is written again when the act is run again.
-      if (hasNoted || now - this.#clockNotedMs >= clockNoteMs) {
-        this.#sql.noteClock.run(now);
-        this.#clockNotedMs = now;
-        hasNoted = true;
-      }
-      this.#unit.begin(now);
-      const value = act.run(this.#unit);
-      decided = this.#unit.takeDecisions();
-      return value;
-    });
-    done.then(
-      // Passed on once they are durable, and not at all when they are taken back.
-      () => decided.forEach(this.#onPrefix),
-      () => {
-        if (hasNoted) this.#clockNotedMs = 0;
-      },
-    );
-    return done;
   }
 
   transact<T>(steps: () => Steps<T>): Promise<T> {
@@ -137,14 +97,27 @@ export class SqliteEngine implements Engine {
     return this.#reports.read(statement, values);
   }
 
-  async recall<Row>(statement: Statement, values: readonly Value[]): Promise<Row[]> {
-    const key = `${statement.name} ${values.join(" ")}`;
-    return this.#read(() => this.#recalled.rows(key, () => this.#shared.run(statement, values)) as Row[]);
+  async recall<Row, T>(
+    statement: Statement,
+    values: readonly Value[],
+    make: (rows: readonly Row[]) => T | undefined,
+  ): Promise<T | undefined> {
+    if (!this.#db.open) throw new StoreUnavailable("the store is closed");
+    try {
+      const key = `${statement.name} ${values.join(" ")}`;
+      const known = this.#recalled.get(key) as T | undefined;
+      if (known !== undefined) return known;
+      const made = make(this.#shared.run(statement, values) as Row[]);
+      if (made !== undefined) this.#recalled.keep(key, made);
+      return made;
+    } catch (error) {
+      throw asUnavailable(error);
+    }
   }
 
   async readPrefix(name: PrefixName): Promise<PrefixRecord | undefined> {
     return this.#read(() => {
-      this.#forgetIfOthersWrote();
+      this.#unit.forgetIfOthersWrote();
       const row = this.#sql.prefix.get(name.tenant, name.prefix);
       return this.#unit.journaled(name) ?? (row && toPrefix(row));
     });
@@ -152,8 +125,8 @@ export class SqliteEngine implements Engine {
 
   async readPhone(ref: PhoneRef): Promise<PhoneView> {
     return this.#read(() => {
-      const unit = new SqliteUnitOfWork(this.#sql);
-      unit.begin(this.#system.now());
+      const unit = new SqliteUnitOfWork(this.#sql, this.now);
+      unit.now = this.now();
       return { ...viewPhone(unit, ref) };
     });
   }
@@ -193,11 +166,5 @@ export class SqliteEngine implements Engine {
     } catch (error) {
       throw asUnavailable(error);
     }
-  }
-
-  #forgetIfOthersWrote(): void {
-    const latest = this.#sql.dataVersion.get()?.data_version;
-    if (latest !== this.#version) this.#unit.forget();
-    this.#version = latest;
   }
 }

@@ -12,23 +12,33 @@
 import type { Database, Statement } from "better-sqlite3";
 import { StoreUnavailable, type BatchMeter } from "../store.ts";
 
-/** What keeps more of the database in memory than SQLite does itself. */
-export interface TransactionWatch {
-  /** A transaction has begun. Others may have written since the last one. */
-  readonly onBegin: () => void;
+/** The transaction as acts see it, which may keep more of the database in memory than SQLite does itself. */
+export interface Transaction {
+  /** It has begun. Others may have written since the last one. */
+  begin(): void;
   /** What acts have held back is to be written: they are through, and are about to be committed. */
-  readonly onEnd: () => void;
+  end(): void;
   /** What acts of this transaction wrote was taken back, all of it or in part. */
-  readonly onUndo: () => void;
+  forget(): void;
+  /** It is committed, and its acts are answered. */
+  committed(): void;
 }
 
-interface Act {
-  readonly run: () => unknown;
+/** What is run within a transaction, synchronously. It may be run twice: beside the database it changes nothing. */
+export interface Act<Unit, T> {
+  run(unit: Unit): T;
+}
+
+interface Waiting<Unit> {
+  readonly act: Act<Unit, unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
   triesLeft: number;
   /** True once a batch with it has failed: whose fault it was is not known. */
   isSuspect: boolean;
+  /** What it is answered with, or why it failed, once its batch is committed. */
+  value: unknown;
+  failure: { readonly error: unknown } | undefined;
 }
 
 /** Acts in one transaction. More would make the first wait for the last. */
@@ -42,20 +52,20 @@ const queueActsMax = 4096;
 const busyTriesMax = 400;
 export const busyWaitMs = 10;
 
-export class GroupCommit {
-  #queue: Act[] = [];
+export class GroupCommit<Unit extends Transaction> {
+  #queue: Waiting<Unit>[] = [];
   #scheduled = false;
   #closed = false;
   #idle: (() => void)[] = [];
   readonly #db: Database;
   readonly #meter: BatchMeter | undefined;
-  readonly #watch: TransactionWatch | undefined;
+  readonly #unit: Unit;
   readonly #sql: Record<"begin" | "commit" | "rollback" | "savepoint" | "release" | "rollbackTo", Statement>;
 
-  constructor(db: Database, meter?: BatchMeter, watch?: TransactionWatch) {
+  constructor(db: Database, unit: Unit, meter?: BatchMeter) {
     this.#db = db;
+    this.#unit = unit;
     this.#meter = meter;
-    this.#watch = watch;
     this.#sql = {
       begin: db.prepare("BEGIN IMMEDIATE"),
       commit: db.prepare("COMMIT"),
@@ -66,23 +76,23 @@ export class GroupCommit {
     };
   }
 
-  /**
-   * Runs a synchronous act within the next transaction; resolves with its value once that is durable. It may be run twice:
-   * beside the database it changes nothing.
-   */
-  run<T>(act: () => T): Promise<T> {
+  /** Runs an act within the next transaction; resolves with its value once that is durable. */
+  perform<T>(act: Act<Unit, T>): Promise<T> {
     if (this.#closed) return Promise.reject(new StoreUnavailable("the store is closed"));
     if (this.#queue.length >= queueActsMax) return Promise.reject(new StoreUnavailable("too many acts are waiting"));
-    return new Promise<T>((resolve, reject) => {
-      this.#queue.push({
-        run: act,
-        resolve: resolve as (value: unknown) => void,
-        reject,
-        triesLeft: busyTriesMax,
-        isSuspect: false,
-      });
-      this.#schedule();
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    this.#queue.push({
+      act,
+      resolve: resolve as (value: unknown) => void,
+      reject,
+      triesLeft: busyTriesMax,
+      isSuspect: false,
+      value: undefined,
+      failure: undefined,
     });
+    if (!this.#scheduled) setImmediate(this.#flush);
+    this.#scheduled = true;
+    return promise;
   }
 
   /** Takes no more acts, and resolves once none is waiting. */
@@ -91,31 +101,25 @@ export class GroupCommit {
     if (this.#queue.length > 0 || this.#scheduled) await new Promise<void>((resolve) => this.#idle.push(resolve));
   }
 
-  #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
-    setImmediate(() => this.#flush());
-  }
-
-  #flush(): void {
-    let batch: Act[] = [];
+  readonly #flush = (): void => {
+    let batch: Waiting<Unit>[] = [];
     const began = this.#meter?.begin() ?? 0;
     try {
       this.#sql.begin.run();
       batch = this.#queue.splice(0, batchActsMax);
     } catch (error) {
-      if (isBusy(error) && this.#waitOn(error, began)) return void setTimeout(() => this.#flush(), busyWaitMs);
+      if (isBusy(error) && this.#waitOn(error, began)) return void setTimeout(this.#flush, busyWaitMs);
       const refused = this.#queue.splice(0, batchActsMax);
       if (refused.length > 0) this.#tell(began, refused, fail(refused, error));
     }
     const isDurable = batch.length === 0 ? undefined : this.#commit(batch);
-    if (isDurable !== undefined) this.#tell(began, batch, isDurable);
-    this.#scheduled = false;
-    if (this.#queue.length > 0) this.#schedule();
+    if (isDurable !== undefined) this.#meter?.end({ began, acts: batch.length, isDurable });
+    this.#scheduled = this.#queue.length > 0;
+    if (this.#scheduled) setImmediate(this.#flush);
     else for (const resolve of this.#idle.splice(0)) resolve();
-  }
+  };
 
-  #tell(began: number, { length }: readonly Act[], isDurable: boolean): void {
+  #tell(began: number, { length }: readonly Waiting<Unit>[], isDurable: boolean): void {
     this.#meter?.end({ began, acts: length, isDurable });
   }
 
@@ -133,65 +137,63 @@ export class GroupCommit {
    * Runs a batch in the transaction that was begun, commits it and answers its acts. False when it failed as a whole,
    * undefined when it is to be run again.
    */
-  #commit(batch: Act[]): boolean | undefined {
-    let answers: (() => void)[] | undefined;
+  #commit(batch: Waiting<Unit>[]): boolean | undefined {
     try {
-      this.#watch?.onBegin();
-      const isSuspect = batch.some((act) => act.isSuspect);
-      answers = isSuspect ? this.#runApart(batch) : this.#runTogether(batch);
-      if (answers === undefined) return undefined;
+      this.#unit.begin();
+      const isSuspect = batch[0]?.isSuspect === true;
+      if (!(isSuspect ? this.#runApart(batch) : this.#runTogether(batch))) return undefined;
       this.#sql.commit.run();
     } catch (error) {
-      this.#watch?.onUndo();
+      this.#unit.forget();
       if (this.#db.inTransaction) this.#tryRollback();
       return fail(batch, error);
     }
-    for (const answer of answers) answer();
+    for (const { failure, reject, resolve, value } of batch) {
+      if (failure === undefined) resolve(value);
+      else reject(failure.error);
+    }
+    this.#unit.committed();
     return true;
   }
 
   /**
-   * Runs all acts. Undefined when one has failed: nothing of any is left, and they are first in the queue. Throws when the
-   * transaction is gone.
+   * Runs all acts. False when one has failed: nothing of any is left, and they are first in the queue, to be run apart. Throws
+   * when the transaction is gone.
    */
-  #runTogether(batch: readonly Act[]): (() => void)[] | undefined {
+  #runTogether(batch: readonly Waiting<Unit>[]): boolean {
     try {
-      const answers = batch.map((act) => {
-        const value = act.run();
-        return () => act.resolve(value);
-      });
-      this.#watch?.onEnd();
-      return answers;
+      for (const each of batch) each.value = each.act.run(this.#unit);
+      this.#unit.end();
+      return true;
     } catch (error) {
       if (!this.#db.inTransaction) throw error;
-      this.#watch?.onUndo();
+      this.#unit.forget();
       this.#sql.rollback.run();
-      for (const act of batch) act.isSuspect = true;
+      for (const each of batch) each.isSuspect = true;
       this.#queue.unshift(...batch);
-      return undefined;
+      return false;
     }
   }
 
   /** Runs each act under a savepoint of its own. Throws when the transaction is gone. */
-  #runApart(batch: readonly Act[]): (() => void)[] {
-    return batch.map((act) => {
+  #runApart(batch: readonly Waiting<Unit>[]): true {
+    for (const each of batch) {
       try {
         this.#sql.savepoint.run();
-        const value = act.run();
-        this.#watch?.onEnd();
+        each.value = each.act.run(this.#unit);
+        this.#unit.end();
         this.#sql.release.run();
-        return () => act.resolve(value);
       } catch (error) {
         if (!this.#stands()) throw error;
-        const answer = asUnavailable(error);
-        return () => act.reject(answer);
+        each.failure = { error: asUnavailable(error) };
       }
-    });
+    }
+    return true;
   }
 
   /** After an error: takes back what was written since the savepoint, and tells whether the transaction still stands. */
   #stands(): boolean {
-    this.#watch?.onUndo();
+    this.#unit.forget();
     if (!this.#db.inTransaction) return false;
     try {
       this.#sql.rollbackTo.run();
@@ -213,7 +215,7 @@ export class GroupCommit {
 }
 
 /** Refuses acts for want of the database. False, as what became of them. */
-function fail(acts: readonly Act[], error: unknown): false {
+function fail(acts: readonly Pick<Waiting<never>, "reject">[], error: unknown): false {
   const why = codeOf(error) === undefined ? "the transaction ended" : (error as Error).message;
   const unavailable = new StoreUnavailable(why, { cause: error });
   for (const act of acts) act.reject(unavailable);

@@ -8,8 +8,9 @@
  */
 import { isForgettable, type PhoneHistory } from "../../otp/policy.ts";
 import type { Instant } from "../../system.ts";
-import type { PhoneRows } from "../phone-rows.ts";
+import type { KeptTat, PhoneRows } from "../phone-rows.ts";
 import {
+  bucketKey,
   historyValues,
   phoneStateBytes,
   toHistory,
@@ -30,15 +31,14 @@ interface KeptState extends PhoneState {
   history: PhoneHistory | undefined;
   /** The verification in whose row it is. */
   home: string | undefined;
-  /** The buckets that have rows of their own, by the last byte of their keys, and whether the history has one. */
+  /** The buckets that have rows of their own, and whether the history has one. */
   readonly rows: Set<number>;
   hasHistoryRow: boolean;
 }
 
 /** What of a phone is to be written. */
 interface Changed {
-  readonly state: KeptState;
-  readonly places: Set<number>;
+  readonly buckets: Set<number>;
   hasHistory: boolean;
   kid: number;
 }
@@ -51,32 +51,34 @@ export type Homes = Map<string, Uint8Array | null>;
 /** Beyond every bucket of an index. */
 const end = Uint8Array.of(0xff);
 
-export class PhoneStates implements Omit<PhoneRows, "openAttempts"> {
+export class PhoneStates implements PhoneRows {
   readonly #sql: Statements;
   readonly #recent = new Recent<KeptState>(recentPhonesMax);
   /** Of this batch: what has changed may be more than is remembered. */
   readonly #used = new Map<string, KeptState>();
-  readonly #changed = new Map<string, Changed>();
+  readonly #changed = new Map<KeptState, Changed>();
+  /** The one of them that was asked for last. */
+  #latest: KeptState | undefined;
   readonly #left = new Set<string>();
 
   constructor(sql: Statements) {
     this.#sql = sql;
   }
 
-  tat(bucket: Uint8Array): Instant | undefined {
-    return this.#stateOf(bucket.subarray(0, -1)).tats.get(placeOf(bucket));
+  tat(index: Uint8Array, bucket: number): Instant | undefined {
+    return this.#stateOf(index).tats.get(bucket);
   }
 
-  putTat(bucket: Uint8Array, tatMs: Instant, kid: number): void {
-    const state = this.#stateOf(bucket.subarray(0, -1));
-    if (state.tats.get(placeOf(bucket)) === tatMs) return;
-    state.tats.set(placeOf(bucket), tatMs);
-    this.#change(state, kid).places.add(placeOf(bucket));
+  putTat(index: Uint8Array, bucket: number, { tatMs, kid }: KeptTat): void {
+    const state = this.#stateOf(index);
+    if (state.tats.get(bucket) === tatMs) return;
+    state.tats.set(bucket, tatMs);
+    this.#change(state, kid).buckets.add(bucket);
   }
 
-  deleteTat(bucket: Uint8Array): void {
-    const state = this.#stateOf(bucket.subarray(0, -1));
-    if (state.tats.delete(placeOf(bucket))) this.#change(state).places.add(placeOf(bucket));
+  deleteTat(index: Uint8Array, bucket: number): void {
+    const state = this.#stateOf(index);
+    if (state.tats.delete(bucket)) this.#change(state).buckets.add(bucket);
   }
 
   history(index: Uint8Array): PhoneHistory | undefined {
@@ -106,6 +108,7 @@ export class PhoneStates implements Omit<PhoneRows, "openAttempts"> {
 
   /** Forgets what is remembered, and what was to be written. */
   forget(): void {
+    this.#latest = undefined;
     this.#recent.clear();
     this.#used.clear();
     this.#changed.clear();
@@ -115,23 +118,24 @@ export class PhoneStates implements Omit<PhoneRows, "openAttempts"> {
   /** Writes what has changed since it was last called, but for what is in homes: that it gives. */
   write(): Homes {
     const homes: Homes = new Map();
+    this.#latest = undefined;
     this.#used.clear();
     if (this.#changed.size === 0) return homes;
     for (const id of this.#left) homes.set(id, null);
     const [tats, histories]: [unknown[][], unknown[][]] = [[], []];
-    for (const { state, places, hasHistory, kid } of this.#changed.values()) {
+    for (const [state, { buckets, hasHistory, kid }] of this.#changed) {
       if (state.home !== undefined) {
         homes.set(state.home, phoneStateBytes(state));
-        this.#deleteRows(state, state.rows, state.hasHistoryRow);
+        if (state.rows.size > 0 || state.hasHistoryRow) this.#deleteRows(state, state.rows, state.hasHistoryRow);
         continue;
       }
-      const gone = [...places].filter((place) => !state.tats.has(place));
+      const gone = [...buckets].filter((bucket) => !state.tats.has(bucket));
       this.#deleteRows(state, gone, hasHistory && state.history === undefined);
-      for (const place of places) {
-        const tatMs = state.tats.get(place);
+      for (const bucket of buckets) {
+        const tatMs = state.tats.get(bucket);
         if (tatMs === undefined) continue;
-        tats.push([bucketOf(state.index, place), tatMs, kid]);
-        state.rows.add(place);
+        tats.push([bucketKey(state.index, bucket), tatMs, kid]);
+        state.rows.add(bucket);
       }
       if (!hasHistory || state.history === undefined) continue;
       histories.push(historyValues(state.index, state.history, kid));
@@ -144,9 +148,9 @@ export class PhoneStates implements Omit<PhoneRows, "openAttempts"> {
     return homes;
   }
 
-  #deleteRows(state: KeptState, places: Iterable<number>, withHistory: boolean): void {
-    for (const place of places) {
-      if (state.rows.delete(place)) this.#sql.deleteTat.run(bucketOf(state.index, place));
+  #deleteRows(state: KeptState, buckets: Iterable<number>, withHistory: boolean): void {
+    for (const bucket of buckets) {
+      if (state.rows.delete(bucket)) this.#sql.deleteTat.run(bucketKey(state.index, bucket));
     }
     if (!withHistory || !state.hasHistoryRow) return;
     this.#sql.deletePhone.run(state.index);
@@ -155,24 +159,23 @@ export class PhoneStates implements Omit<PhoneRows, "openAttempts"> {
 
   /** Without a `kid` nothing is put. */
   #change(state: KeptState, kid = 0): Changed {
-    const key = keyOf(state.index);
-    const known = this.#changed.get(key);
-    if (known !== undefined) {
-      known.kid ||= kid;
-      return known;
-    }
-    const changed: Changed = { state, places: new Set(), hasHistory: false, kid };
-    this.#changed.set(key, changed);
+    let changed = this.#changed.get(state);
+    if (changed === undefined) this.#changed.set(state, (changed = { buckets: new Set(), hasHistory: false, kid }));
+    changed.kid ||= kid;
     return changed;
   }
 
   #stateOf(index: Uint8Array): KeptState {
+    // An act asks for one phone many times.
+    if (this.#latest?.index === index) return this.#latest;
     const key = keyOf(index);
     let state = this.#used.get(key);
-    if (state !== undefined) return state;
-    state = this.#recent.get(key) ?? this.#read(index);
-    this.#used.set(key, state);
-    this.#recent.set(key, state);
+    if (state === undefined) {
+      state = this.#recent.get(key) ?? this.#read(index);
+      this.#used.set(key, state);
+      this.#recent.set(key, state);
+    }
+    this.#latest = state;
     return state;
   }
 
@@ -188,15 +191,16 @@ export class PhoneStates implements Omit<PhoneRows, "openAttempts"> {
     for (const row of this.#sql.phoneRows.all(index, Buffer.concat([index, end]), index, index)) {
       if (row.home !== null) {
         const { tats, history } = toPhoneState(row.of_phone);
-        for (const [place, tatMs] of tats) state.tats.set(place, tatMs);
+        for (const [bucket, tatMs] of tats) state.tats.set(bucket, tatMs);
         state.history ??= history;
         state.home = idText(row.home);
       } else if (row.tat_ms === null) {
         state.history = toHistory(row);
         state.hasHistoryRow = true;
       } else {
-        state.tats.set(placeOf(row.phone_index), row.tat_ms);
-        state.rows.add(placeOf(row.phone_index));
+        const bucket = row.phone_index.at(-1) ?? 0;
+        state.tats.set(bucket, row.tat_ms);
+        state.rows.add(bucket);
       }
     }
     return state;
@@ -209,7 +213,7 @@ export function moveOut(sql: Statements, homes: readonly HomeRow[], now: Instant
   for (const { phone_index: index, kid, of_phone: bytes } of homes) {
     if (bytes === null) continue;
     const state = toPhoneState(bytes);
-    for (const [place, tatMs] of state.tats) if (tatMs > now) tats.push([bucketOf(index, place), tatMs, kid]);
+    for (const [bucket, tatMs] of state.tats) if (tatMs > now) tats.push([bucketKey(index, bucket), tatMs, kid]);
     const { history } = state;
     if (history !== undefined && !isForgettable(history, now)) histories.push(historyValues(index, history, kid));
   }
@@ -226,12 +230,4 @@ export function moveAllOut(sql: Statements): void {
     if (last === undefined) return;
     from = last.rowid;
   }
-}
-
-function placeOf(bucket: Uint8Array): number {
-  return bucket.at(-1) ?? 0;
-}
-
-function bucketOf(index: Uint8Array, place: number): Buffer {
-  return Buffer.concat([index, Uint8Array.of(place)]);
 }

@@ -7,7 +7,6 @@
 import type { Instant } from "../../system.ts";
 import type { PrefixRecord } from "../../otp/pumping-guard.ts";
 import { prefixesBytes, prefixKey, prefixValues, toPrefixes, type NamedPrefix } from "../rows/prefix.ts";
-import type { PrefixName } from "../store.ts";
 import type { Statements } from "./statements.ts";
 
 /** How often rows are brought up to date. */
@@ -44,8 +43,8 @@ export class PrefixJournal {
     return (this.#changed.get(key) ?? this.#read().get(key))?.record;
   }
 
-  put(name: PrefixName, record: PrefixRecord): void {
-    this.#changed.set(prefixKey(name), { name, record });
+  put(key: string, change: NamedPrefix): void {
+    this.#changed.set(key, change);
   }
 
   /** Forgets what is in memory: others have written, or something was taken back. */

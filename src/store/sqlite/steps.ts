@@ -4,7 +4,6 @@
 import type { Database, Statement as Prepared } from "better-sqlite3";
 import { bindable, type Statement, type Step, type Steps, type Value } from "../statement.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
-import type { Statements } from "./statements.ts";
 
 export class SharedStatements {
   readonly #db: Database;
@@ -59,42 +58,5 @@ export class SharedStatements {
     const made = { prepared: this.#db.prepare(text), order: isInOrder ? undefined : order };
     this.#prepared.set(statement, made);
     return made;
-  }
-}
-
-/** Rows that calls ask for all the time, as they were read last: good until somebody writes. */
-export class Recalled {
-  readonly #sql: Statements;
-  readonly #rows = new Map<string, unknown[]>();
-  #version: number | undefined;
-  #isCurrent = false;
-
-  constructor(sql: Statements) {
-    this.#sql = sql;
-  }
-
-  /** The rows that `read` gives. That there are none is not remembered: anybody may ask for what is not there. */
-  rows(key: string, read: () => unknown[]): unknown[] {
-    this.#forgetIfOthersWrote();
-    const known = this.#rows.get(key);
-    if (known !== undefined) return known;
-    const rows = read();
-    if (rows.length > 0) this.#rows.set(key, rows);
-    return rows;
-  }
-
-  /** This connection's own writes do not change its data_version. */
-  forget(): void {
-    this.#rows.clear();
-  }
-
-  /** One pragma tells, which is asked once in each turn of the event loop for all the calls that arrived together. */
-  #forgetIfOthersWrote(): void {
-    if (this.#isCurrent) return;
-    const latest = this.#sql.dataVersion.get()?.data_version;
-    if (latest !== this.#version) this.forget();
-    this.#version = latest;
-    this.#isCurrent = true;
-    setImmediate(() => (this.#isCurrent = false));
   }
 }

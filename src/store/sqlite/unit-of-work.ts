@@ -9,7 +9,6 @@ import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../
 import type { OwedEvent } from "../../otp/event.ts";
 import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
 import type { Message } from "../../otp/message.ts";
-import type { PhoneHistory } from "../../otp/policy.ts";
 import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
 import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { SumRow } from "../../otp/statistics.ts";
@@ -17,7 +16,7 @@ import type { Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import { auditValues } from "../rows/audit.ts";
 import { eventValues } from "../rows/event.ts";
-import { idBytes, idText } from "../rows/values.ts";
+import { idBytes, keyOf } from "../rows/values.ts";
 import { messageValues, toMessage } from "../rows/message.ts";
 import { decisionValues, prefixKey, toPrefix } from "../rows/prefix.ts";
 import { recordValues, toRecord } from "../rows/record.ts";
@@ -28,6 +27,7 @@ import type { PrefixName, NamedDecision } from "../store.ts";
 import type { UnitOfWork } from "../unit-of-work.ts";
 import { moveOut, PhoneStates } from "./phone-states.ts";
 import { PrefixJournal } from "./prefix-journal.ts";
+import type { Transaction } from "./group-commit.ts";
 import { Recent } from "./recent.ts";
 import type { Statements } from "./statements.ts";
 
@@ -36,19 +36,24 @@ const recentVerificationsMax = 2_048;
 /** Some 300 bytes each. */
 const recentPrefixesMax = 4_096;
 const recentTenantsMax = 256;
+/** How often the clock's note is renewed. */
+const clockNoteMs = 5_000;
 
-const none: readonly NamedDecision[] = [];
 const dayKey = (tenant: string, kind: CountKind, day?: DailyCount) => `${day?.day} ${kind} ${tenant}`;
-const messageKey = (verificationId: string, copy: number) => `${verificationId}/${copy}`;
 
-export class SqliteUnitOfWork implements UnitOfWork {
+export class SqliteUnitOfWork implements UnitOfWork, Transaction {
   now: Instant = 0;
+  readonly phones: PhoneStates;
   readonly #sql: Statements;
+  readonly #clock: () => Instant;
+  readonly #onPrefix: (decision: NamedDecision) => void;
+  #clockNotedMs: Instant = 0;
+  /** What SQLite's data_version was when rows were last remembered: another one tells that others have written. */
+  #version: number | undefined;
   /** Those that are pending. What has ended is hardly asked for again, and its salt is to be gone. */
   readonly #verifications = new Recent<Verification>(recentVerificationsMax);
   readonly #messages = new Recent<Message>(recentVerificationsMax);
   readonly #prefixes = new Recent<PrefixRecord>(recentPrefixesMax);
-  readonly #phones: PhoneStates;
   readonly #journal: PrefixJournal;
   readonly #days = new Recent<DailyCount>(recentTenantsMax);
   /** Of the window that began with a minute. */
@@ -61,35 +66,53 @@ export class SqliteUnitOfWork implements UnitOfWork {
   /** Whose those are. */
   readonly #changedPhones = new Set<string>();
   readonly #compared = new Map<string, Guesses & { readonly tenant: string; readonly minute: number }>();
+  /** The decisions about prefixes of the acts that are not through, and of those that are. */
   #decided: NamedDecision[] = [];
+  #toPassOn: NamedDecision[] = [];
 
-  constructor(sql: Statements) {
+  constructor(sql: Statements, clock: () => Instant, onPrefix: (decision: NamedDecision) => void = () => {}) {
     this.#sql = sql;
-    this.#phones = new PhoneStates(sql);
+    this.#clock = clock;
+    this.#onPrefix = onPrefix;
+    this.phones = new PhoneStates(sql);
     this.#journal = new PrefixJournal(sql);
   }
 
-  /** Begins an act. Decisions of an act before it that failed are dropped. */
-  begin(now: Instant): void {
-    this.now = now;
-    this.takeDecisions();
+  begin(): void {
+    this.forgetIfOthersWrote();
+    this.#toPassOn = [];
+    this.now = this.#clock();
+    if (this.now - this.#clockNotedMs < clockNoteMs) return;
+    this.#sql.noteClock.run(this.now);
+    this.#clockNotedMs = this.now;
   }
 
-  /** The decisions about prefixes that were written since the act began. */
-  takeDecisions(): readonly NamedDecision[] {
-    // Not the list itself while it is empty: the next act's decisions would be passed on twice.
-    if (this.#decided.length === 0) return none;
-    const taken = this.#decided;
+  end(): void {
+    this.write();
+    for (const decided of this.#decided) this.#toPassOn.push(decided);
     this.#decided = [];
-    return taken;
+  }
+
+  /** Passes on what is durable. What was taken back never is. */
+  committed(): void {
+    for (const decided of this.#toPassOn) this.#onPrefix(decided);
+  }
+
+  forgetIfOthersWrote(): void {
+    const latest = this.#sql.dataVersion.get()?.data_version;
+    if (latest !== this.#version) this.forget();
+    this.#version = latest;
   }
 
   /** Forgets what is remembered: others have written, or something was taken back. */
   forget(): void {
+    // The note of the clock may have been taken back too.
+    this.#clockNotedMs = 0;
+    this.#decided = [];
     this.#verifications.clear();
     this.#messages.clear();
     this.#prefixes.clear();
-    this.#phones.forget();
+    this.phones.forget();
     this.#journal.forget();
     this.#days.clear();
     this.#guesses.clear();
@@ -110,9 +133,11 @@ export class SqliteUnitOfWork implements UnitOfWork {
   write(): void {
     this.#writeVerifications();
     this.#journal.write(this.now);
-    this.#sql.putMessages(
-      Array.from(this.#changedMessages.values(), ({ message, openedMs }) => [...messageValues(message), openedMs]),
-    );
+    const messages: unknown[][] = [];
+    for (const { message, openedMs } of this.#changedMessages.values()) {
+      messages.push([...messageValues(message), openedMs]);
+    }
+    this.#sql.putMessages(messages);
     this.#changedMessages.clear();
     for (const { tenant, kind, day, count, warned, warnedCap } of this.#changedDays.values()) {
       this.#sql.putCounter.run(tenant, day, kind, count, warned, warnedCap);
@@ -129,7 +154,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   #writeVerifications(): void {
-    const homes = this.#phones.write();
+    const homes = this.phones.write();
     const inserted: unknown[][] = [];
     for (const [id, { verification, isNew }] of this.#changedVerifications) {
       const ofPhone = homes.get(id);
@@ -151,13 +176,13 @@ export class SqliteUnitOfWork implements UnitOfWork {
     const row = bytes === undefined ? undefined : this.#sql.verification.get(bytes);
     if (row === undefined) return undefined;
     const verification = toVerification(row);
-    this.#remember(verification);
+    if (verification.state === "PENDING") this.#verifications.set(id, verification);
     return verification;
   }
 
   insertVerification(verification: Verification): void {
     this.#change({ verification, isNew: true });
-    this.#phones.moveTo(verification);
+    this.phones.moveTo(verification);
   }
 
   updateVerification(verification: Verification): void {
@@ -167,17 +192,13 @@ export class SqliteUnitOfWork implements UnitOfWork {
   #change(change: { readonly verification: Verification; readonly isNew: boolean }): void {
     const { verification } = change;
     this.#changedVerifications.set(verification.id, change);
-    this.#changedPhones.add(idText(verification.phoneIndex));
-    this.#remember(verification);
-  }
-
-  #remember(verification: Verification): void {
+    this.#changedPhones.add(keyOf(verification.phoneIndex));
     if (verification.state === "PENDING") this.#verifications.set(verification.id, verification);
     else this.#verifications.delete(verification.id);
   }
 
   message(verificationId: string, copy: number): Message | undefined {
-    const key = messageKey(verificationId, copy);
+    const key = `${verificationId}/${copy}`;
     const recent = this.#changedMessages.get(key)?.message ?? this.#messages.get(key);
     if (recent !== undefined) return recent;
     const bytes = idBytes(verificationId);
@@ -186,7 +207,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   putMessage(message: Message): void {
-    const key = messageKey(message.verificationId, message.copy);
+    const key = `${message.verificationId}/${message.copy}`;
     const openedMs = this.verification(message.verificationId)?.createMs;
     // It went with its verification.
     if (openedMs === undefined) return;
@@ -211,32 +232,8 @@ export class SqliteUnitOfWork implements UnitOfWork {
     this.#sql.deleteRecord.run(name);
   }
 
-  tat(bucket: Uint8Array): Instant | undefined {
-    return this.#phones.tat(bucket);
-  }
-
-  putTat(bucket: Uint8Array, tatMs: Instant, kid: number): void {
-    this.#phones.putTat(bucket, tatMs, kid);
-  }
-
-  deleteTat(bucket: Uint8Array): void {
-    this.#phones.deleteTat(bucket);
-  }
-
-  history(index: Uint8Array): PhoneHistory | undefined {
-    return this.#phones.history(index);
-  }
-
-  putHistory(index: Uint8Array, history: PhoneHistory, kid: number): void {
-    this.#phones.putHistory(index, history, kid);
-  }
-
-  deleteHistory(index: Uint8Array): void {
-    this.#phones.deleteHistory(index);
-  }
-
   openAttempts(index: Uint8Array): number {
-    if (this.#changedPhones.has(idText(index))) this.#writeVerifications();
+    if (this.#changedPhones.has(keyOf(index))) this.#writeVerifications();
     return this.#sql.openAttempts.get(index, this.now - lifeMaxMs, this.now)?.open ?? 0;
   }
 
@@ -282,11 +279,12 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   prefix(name: PrefixName): PrefixRecord {
-    const recent = this.#journal.get(prefixKey(name)) ?? this.#prefixes.get(prefixKey(name));
+    const key = prefixKey(name);
+    const recent = this.#journal.get(key) ?? this.#prefixes.get(key);
     if (recent !== undefined) return recent;
     const row = this.#sql.prefix.get(name.tenant, name.prefix);
     const record = row === undefined ? newPrefix : toPrefix(row);
-    this.#prefixes.set(prefixKey(name), record);
+    this.#prefixes.set(key, record);
     return record;
   }
 
@@ -296,8 +294,9 @@ export class SqliteUnitOfWork implements UnitOfWork {
   }
 
   putPrefix(name: PrefixName, { record, decisions }: PrefixChange): void {
-    this.#journal.put(name, record);
-    this.#prefixes.set(prefixKey(name), record);
+    const key = prefixKey(name);
+    this.#journal.put(key, { name, record });
+    this.#prefixes.set(key, record);
     for (const decision of decisions) {
       const { tenant, prefix } = name;
       this.#sql.insertPrefixDecision.run(...decisionValues(name, decision));
@@ -308,7 +307,7 @@ export class SqliteUnitOfWork implements UnitOfWork {
 
   /** Forgets what a sweep may have deleted, and these prefixes. */
   forgetDeleted(prefixes: readonly PrefixName[]): void {
-    this.#phones.forget();
+    this.phones.forget();
     for (const name of prefixes) this.#prefixes.delete(prefixKey(name));
   }
 
