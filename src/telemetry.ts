@@ -99,11 +99,11 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
       log.info({ count }, "more were turned away, and are not listed");
     },
     providerCall(provider, outcome, durationMs, calledFor) {
-      const fields = { provider, duration_ms: durationMs, ...callFields(outcome, calledFor) };
       // While a provider is not called, every message would say so.
-      const isUnasked = "isUnasked" in outcome;
-      if (outcome.kind === "accepted" || isUnasked) log.debug(fields, "provider call");
-      else log.warn({ ...fields, cause: outcome.kind === "refused" ? outcome.cause : undefined }, "provider call");
+      const told = outcome.kind === "accepted" || "isUnasked" in outcome ? "debug" : "warn";
+      if (!log.isLevelEnabled(told)) return;
+      const cause = outcome.kind === "refused" ? outcome.cause : undefined;
+      log[told]({ provider, duration_ms: durationMs, ...callFields(outcome, calledFor), cause }, "provider call");
     },
     breaker(provider, isClosed, channel) {
       if (isClosed) log.info({ provider, channel }, "the provider is called again");

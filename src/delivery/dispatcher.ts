@@ -77,7 +77,7 @@ export function createDispatcher(options: DispatcherOptions, poller: Poller): Di
             : { writes: {}, result: view },
         );
       } catch (error) {
-        if (poller.isStopping() || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;
+        if (poller.isStopping || store.now() + waitMs >= (job.message.dueMs ?? 0)) throw error;
         await poller.pause(waitMs);
       }
     }

@@ -129,7 +129,7 @@ export function createEventWorker(options: EventWorkerOptions): EventWorker {
       const post = (signal: AbortSignal) => postEvent(options, event, endpoint, store.now(), signal);
       const posted = await poller.withDeadline(postTimeoutMs, post, unanswered);
       // Cut short by our own stop, it says nothing of the endpoint.
-      if (poller.isStopping() && posted.kind === "unanswered") await store.events.releaseEvents([job]);
+      if (poller.isStopping && posted.kind === "unanswered") await store.events.releaseEvents([job]);
       else await recordTry(options, job, outcomeOfTry(posted));
     } finally {
       posts -= 1;

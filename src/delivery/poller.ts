@@ -21,9 +21,9 @@ export interface PollerOptions {
 
 export interface Poller {
   /** True once it was stopped. */
-  readonly isStopping: () => boolean;
+  readonly isStopping: boolean;
   /** Runs a task, and has a stop wait for it. What it rejects with is a fault. */
-  begin(task: Promise<void>): void;
+  begin(task: Promise<void>): unknown;
   /** Polls in so many milliseconds, unless it polls earlier anyway. */
   pollIn(ms: number): void;
   /** Resolves after a while, or at a stop: a process that is done must not stay for its timers. */
@@ -43,26 +43,31 @@ const pollMs = 1_000;
 
 export function createPoller(options: PollerOptions): Poller {
   const { system, now, onFault } = options;
-  /** All that was begun and is not done. Nothing in it rejects. */
+  /** All that was begun and is not done. */
   const underWay = new Set<Promise<void>>();
   const waits = createWaits(system);
-  let isStopping = false;
   let pollAtMs = Number.POSITIVE_INFINITY;
   let cancelPoll = () => {};
 
-  function begin(task: Promise<void>): void {
-    const done = task.catch(onFault).finally(() => underWay.delete(done));
-    underWay.add(done);
+  async function begin(task: Promise<void>): Promise<void> {
+    underWay.add(task);
+    try {
+      await task;
+    } catch (error) {
+      onFault(error);
+    } finally {
+      underWay.delete(task);
+    }
   }
 
   function pollIn(ms: number): void {
-    if (isStopping) return;
+    if (poller.isStopping) return;
     const waitMs = Math.max(0, ms);
     const at = now() + waitMs;
     if (at >= pollAtMs) return;
     cancelPoll();
     pollAtMs = at;
-    cancelPoll = system.after(waitMs, () => begin(poll()));
+    cancelPoll = system.after(waitMs, () => void begin(poll()));
   }
 
   async function poll(): Promise<void> {
@@ -71,7 +76,7 @@ export function createPoller(options: PollerOptions): Poller {
     try {
       const due = await options.nextDue();
       if (due !== undefined) nextMs = Math.max(0, Math.min(pollMs, due - now()));
-      if (nextMs === 0 && !isStopping && options.hasRoom()) await options.claim();
+      if (nextMs === 0 && !poller.isStopping && options.hasRoom()) await options.claim();
     } catch (error) {
       onFault(error);
       nextMs = pollMs;
@@ -81,23 +86,24 @@ export function createPoller(options: PollerOptions): Poller {
 
   async function drain(): Promise<void> {
     // A task may begin more: a poll that was under way gives back what it claimed.
-    while (underWay.size > 0) await Promise.all(underWay);
+    while (underWay.size > 0) await Promise.allSettled(underWay);
   }
 
-  return {
-    isStopping: () => isStopping,
+  const poller = {
+    isStopping: false,
     begin,
     pollIn,
     pause: waits.pause,
     withDeadline: waits.withDeadline,
     stop() {
-      isStopping = true;
+      poller.isStopping = true;
       cancelPoll();
       waits.endPauses();
     },
-    drained: (graceMs) => inTime(system, graceMs, drain()),
+    drained: (graceMs: number) => inTime(system, graceMs, drain()),
     abortCalls: waits.abortCalls,
   };
+  return poller;
 }
 
 /** Pauses and calls, which end at their time or all at once. */

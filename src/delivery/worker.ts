@@ -82,7 +82,7 @@ export function createWorker(options: WorkerOptions): Worker {
   }
 
   function take(job: Job): void {
-    if (poller.isStopping() || !queue.add(job)) poller.begin(store.releaseMessages([job]));
+    if (poller.isStopping || !queue.add(job)) poller.begin(store.releaseMessages([job]));
   }
 
   async function run(job: Job): Promise<void> {
@@ -130,7 +130,7 @@ interface JobQueueOptions {
   /** Runs a job that had to wait. */
   readonly runLate: (job: Job) => Promise<void>;
   /** Has a stop wait for a task. */
-  readonly begin: (task: Promise<void>) => void;
+  readonly begin: (task: Promise<void>) => unknown;
 }
 
 /** Jobs that run, so many at once, and jobs that wait for one of those to end. */
@@ -170,35 +170,37 @@ function createJobQueue({ runningMax, run, runLate, begin }: JobQueueOptions) {
 
 /** Those who wait to hear of a message. */
 function createListeners(system: Pick<System, "after">) {
-  const listeners = new Map<string, (settled: Settled | undefined) => void>();
+  const listeners = new Map<string, { readonly resolve: (settled?: Settled) => void; readonly cancel: () => void }>();
   const nobody = Promise.resolve(undefined);
   let isClosed = false;
+
+  function tell({ message: { verificationId, copy } }: Job, settled: Settled | undefined): void {
+    const name = `${verificationId}/${copy}`;
+    const listener = listeners.get(name);
+    if (listener === undefined) return;
+    listeners.delete(name);
+    listener.cancel();
+    listener.resolve(settled);
+  }
+
   return {
+    tell,
     /** Resolves with what became of a message, or with undefined after `waitMs`. */
     hear(job: Job, waitMs: number): Promise<Settled | undefined> {
       if (waitMs <= 0 || isClosed) return nobody;
-      return new Promise((resolve) => {
-        const name = nameOf(job);
-        const hear = (settled: Settled | undefined) => {
-          cancel();
-          listeners.delete(name);
-          resolve(settled);
-        };
-        const cancel = system.after(waitMs, () => hear(undefined));
-        listeners.set(name, hear);
-      });
-    },
-    tell(job: Job, settled: Settled | undefined): void {
-      listeners.get(nameOf(job))?.(settled);
+      const { promise, resolve } = Promise.withResolvers<Settled | undefined>();
+      const cancel = system.after(waitMs, () => tell(job, undefined));
+      listeners.set(`${job.message.verificationId}/${job.message.copy}`, { resolve, cancel });
+      return promise;
     },
     /** Nobody waits any more. */
     close: (): void => {
       isClosed = true;
-      for (const hear of listeners.values()) hear(undefined);
+      for (const { cancel, resolve } of listeners.values()) {
+        cancel();
+        resolve();
+      }
+      listeners.clear();
     },
   };
-}
-
-function nameOf({ message }: Job): string {
-  return `${message.verificationId}/${message.copy}`;
 }

@@ -12,7 +12,6 @@ import { createConnections, type Connections } from "../server/listener/connecti
 import { connectionLimits } from "../server/listener/server.ts";
 import { createPages } from "../server/pages/pages.ts";
 import { createAddressOf, createAuthorize } from "../server/rpc/authorize.ts";
-import type { Call } from "../server/rpc/call.ts";
 import { createCodecs } from "../server/rpc/codecs.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../server/rpc/gateway.ts";
 import { createPerform } from "../server/rpc/handlers.ts";
@@ -61,15 +60,15 @@ export function createBoundConnections({ config, telemetry }: Base, shareOf: Sha
 
 /** The acts behind the RPCs. */
 function createActs(base: Base, worker: Worker): Verifications {
-  const { config, metrics, onFault, print } = base;
-  const tellers = activityTellers(base.activities, base.keys);
+  const { config, metrics, onFault, print, activities } = base;
+  const tellers = activityTellers(activities, base.keys);
   return createVerifications({
     ...base,
     tenantOf: base.tenants.tenantOf,
     deliver: worker.deliver,
     onOwed(job) {
       metrics?.sent(job);
-      tellers.owed(job);
+      if (activities.watchers > 0) tellers.owed(job);
     },
     sendWaitMs: config.sendWaitMs,
     issuer: config.providerSettings.publicUrl ?? ownName,
@@ -78,7 +77,7 @@ function createActs(base: Base, worker: Worker): Verifications {
     onShares: shareTeller(base),
     onVerify(decided, tenant) {
       metrics?.verifyDecided(decided, tenant);
-      tellers.verified(decided);
+      if (activities.watchers > 0) tellers.verified(decided);
     },
     // Whoever tries his own number again and again meets that limit first, and has to read how to go on.
     onLimited: isDevelopment(config) ? (...of) => print(limitedLine(...of)) : undefined,
@@ -87,15 +86,17 @@ function createActs(base: Base, worker: Worker): Verifications {
 
 /** The log lines and metrics of calls, and of requests that became none. `end` logs what is only counted so far. */
 function createCallLog(base: Base, countRefusal: RefusalCounts["count"]) {
-  const { telemetry, metrics } = base;
-  const tellers = activityTellers(base.activities, base.keys);
+  const { telemetry, metrics, activities } = base;
+  const tellers = activityTellers(activities, base.keys);
   const log = createTurnedAwayLines(base);
   const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
     onCall(call, status, durationMs) {
-      if (!isAnybodys(call) || log.hasRoom()) telemetry.call(call, status, durationMs);
+      const { caller, reached, refusal } = call;
+      // One of which anybody could make any number: without a valid key, or a page's that was not let in.
+      const isAnybodys = caller === undefined || (isPublishable(caller.kind) && !reached);
+      if (!isAnybodys || log.hasRoom()) telemetry.call(call, status, durationMs);
       metrics?.call(call, durationMs);
-      tellers.refused(call);
-      const { caller, refusal } = call;
+      if (activities.watchers > 0) tellers.refused(call);
       if (refusal !== undefined && !(caller && isTest(caller.kind))) countRefusal(caller?.tenant, refusal.reason);
     },
     onTurnedAway(request) {
@@ -114,11 +115,6 @@ function createCallLog(base: Base, countRefusal: RefusalCounts["count"]) {
 /** The bounded log lines of what anybody could ask. */
 export function createTurnedAwayLines({ system, telemetry }: Pick<Base, "system" | "telemetry">): TurnedAwayLog {
   return createTurnedAwayLog({ system, write: telemetry.turnedAway, writeRest: telemetry.turnedAwayRest });
-}
-
-/** Whether a call is one of which anybody could make any number: without a valid key, or a page's that was not let in. */
-function isAnybodys({ caller, reached }: Call): boolean {
-  return caller === undefined || (isPublishable(caller.kind) && !reached);
 }
 
 export interface CallsOptions {

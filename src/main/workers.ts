@@ -25,7 +25,7 @@ export function shareTeller({ telemetry, activities, keys }: Base): (tenant: str
   const tellers = activityTellers(activities, keys);
   return (tenant, { reached = [] }) => {
     for (const warning of reached) {
-      tellers.share(tenant, warning);
+      if (activities.watchers > 0) tellers.share(tenant, warning);
       telemetry.dailyShare(tenant, warning);
     }
   };
@@ -33,9 +33,9 @@ export function shareTeller({ telemetry, activities, keys }: Base): (tenant: str
 
 /** The worker that hands messages to providers. */
 export function createMessageWorker(base: Base, tracing: Tracing): Worker {
-  const { telemetry, metrics, tenants, costOf, recentCalls } = base;
+  const { telemetry, metrics, tenants, costOf, recentCalls, activities } = base;
   const { prices } = base.config;
-  const tellers = activityTellers(base.activities, base.keys);
+  const tellers = activityTellers(activities, base.keys);
   return createWorker({
     ...base,
     system: tracing.system(base.system),
@@ -43,16 +43,18 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
     refreshTenants: tenants.refresh,
     onCall(provider, outcome, durationMs, job, startMs) {
       const { id, tenant } = job.verification;
-      const calledFor = { channel: job.message.channel, tenant, requestRef: requestRef(id) };
-      telemetry.providerCall(provider, outcome, durationMs, calledFor);
+      telemetry.providerCall(provider, outcome, durationMs, {
+        channel: job.message.channel,
+        tenant,
+        requestRef: requestRef(id),
+      });
       metrics?.providerCall(provider, outcome, durationMs, job, startMs);
-      tellers.called(provider, outcome, job);
-      if (!isSandbox(job.verification.tenant)) {
-        const isTakenOver = job.message.providerIndex > 0;
-        recentCalls.note(provider, job.message.channel, { outcome, durationMs, isTakenOver });
-      }
+      if (activities.watchers > 0) tellers.called(provider, outcome, job);
+      if (isSandbox(tenant)) return;
+      const isTakenOver = job.message.providerIndex > 0;
+      recentCalls.note(provider, job.message.channel, { outcome, durationMs, isTakenOver });
       const mayBeSent = outcome.kind === "accepted" || outcome.kind === "ambiguous";
-      if (mayBeSent && prices !== undefined && !isSandbox(job.verification.tenant)) {
+      if (mayBeSent && prices !== undefined) {
         const cost = costOf?.(job.verification, job.message.channel, [provider]);
         if (cost !== undefined) metrics?.cost(provider, job.message.channel, prices.currency, cost);
       }
@@ -60,7 +62,7 @@ export function createMessageWorker(base: Base, tracing: Tracing): Worker {
     onShares: shareTeller(base),
     onFallback(job) {
       metrics?.sent(job);
-      tellers.fallback(job);
+      if (activities.watchers > 0) tellers.fallback(job);
     },
     onFault: base.onFault("worker"),
   });

@@ -153,7 +153,7 @@ function callMetrics(registry: Registry, rpcs: readonly string[]): Pick<Metrics,
   return {
     call(call, durationMs) {
       const { rpc, refusal } = call;
-      const outcome = callOutcomeOf(call);
+      const outcome = refusal === undefined ? "ok" : callOutcomeOf(call);
       calls(rpc, outcome).add();
       // The client left: the duration is not that of an answer.
       if (outcome === "canceled") return;
@@ -217,7 +217,8 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
   return {
     sent({ message, verification }: Job): void {
       if (isSandbox(verification.tenant)) return;
-      sends(countryOf(verification), kindOf(message.copy, verification), message.channel).add();
+      const kind = message.copy === 0 ? "first" : kindOf(message.copy, verification);
+      sends(countryOf(verification), kind, message.channel).add();
     },
     verifyDecided(decided: VerifyResult, tenant: string): void {
       if (decided.kind === "replay" || isSandbox(tenant)) return;
@@ -228,9 +229,10 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
     handedOver(provider: string, { kind }: SendOutcome, { message, verification }: Job): void {
       conversions.handedOver(verification.id, { provider, channel: message.channel });
       if (message.copy > 0 || kind !== "accepted") return;
-      handedOver(countryOf(verification), provider, message.channel).add();
+      const country = countryOf(verification);
+      handedOver(country, provider, message.channel).add();
       // Without a series, codes of which none is typed would be no conversion instead of one of 0.
-      verified(countryOf(verification), provider, message.channel);
+      verified(country, provider, message.channel);
     },
   };
 }
@@ -372,8 +374,7 @@ function sharedProcessMetrics(): Registry {
   return processMetrics;
 }
 
-/** What a message is among those of its verification: fallbacks come before resends. */
-function kindOf(copy: number, { fallback }: Verification): "first" | "fallback" | "resend" {
-  if (copy === 0) return "first";
+/** What a message is that is not the first of its verification: fallbacks come before resends. */
+function kindOf(copy: number, { fallback }: Verification): "fallback" | "resend" {
   return copy <= (fallback?.owed ?? 0) ? "fallback" : "resend";
 }

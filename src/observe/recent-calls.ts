@@ -51,36 +51,30 @@ interface Slot {
 /** `now` is a clock in milliseconds. */
 export function createRecentCalls(now: () => Instant): RecentCalls {
   const known = new Map<string, Slot[]>();
-  const minuteNow = () => Math.floor(now() / minuteMs);
-  const nameOf = (provider: string, channel: Channel) => `${channel} ${provider}`;
-
-  function slotNow(name: string): Slot {
-    const slots = known.get(name) ?? [];
-    known.set(name, slots);
-    const minute = minuteNow();
-    const place = minute % slotsMax;
-    const slot = slots[place];
-    return slot?.minute === minute ? slot : (slots[place] = emptySlot(minute));
-  }
 
   return {
     note(provider, channel, { outcome, durationMs, isTakenOver }) {
-      const slot = slotNow(nameOf(provider, channel));
+      const name = `${channel} ${provider}`;
+      let slots = known.get(name);
+      if (slots === undefined) known.set(name, (slots = []));
+      const minute = Math.floor(now() / minuteMs);
+      let slot = slots[minute % slotsMax];
+      if (slot?.minute !== minute) slots[minute % slotsMax] = slot = emptySlot(minute);
       if ("isUnasked" in outcome) {
         slot.passedOver += 1;
         return;
       }
       slot.calls += 1;
-      if (isFailure(outcome)) slot.failures += 1;
+      if (outcome.kind !== "accepted" && isFailure(outcome)) slot.failures += 1;
       if (isTakenOver) slot.takenOver += 1;
-      const step = stepEndsMs.findIndex((endMs) => durationMs <= endMs);
-      const place = step < 0 ? stepEndsMs.length - 1 : step;
-      slot.steps[place] = (slot.steps[place] ?? 0) + 1;
+      let step = 0;
+      while (step < stepEndsMs.length - 1 && durationMs > (stepEndsMs[step] ?? 0)) step += 1;
+      slot.steps[step] = (slot.steps[step] ?? 0) + 1;
     },
     read(provider, channel) {
-      const oldest = minuteNow() - slotsMax;
+      const oldest = Math.floor(now() / minuteMs) - slotsMax;
       // Places that no minute has had yet are holes.
-      const slots = Object.values(known.get(nameOf(provider, channel)) ?? []).filter(({ minute }) => minute > oldest);
+      const slots = Object.values(known.get(`${channel} ${provider}`) ?? []).filter(({ minute }) => minute > oldest);
       const sum = (of: (slot: Slot) => number) => slots.reduce((total, slot) => total + of(slot), 0);
       const steps = stepEndsMs.map((_, step) => sum((slot) => slot.steps[step] ?? 0));
       return {
@@ -99,10 +93,9 @@ function emptySlot(minute: number): Slot {
   return { minute, calls: 0, failures: 0, takenOver: 0, passedOver: 0, steps: [] };
 }
 
-/** Whether a call says something about the provider, rather than about the number or the text. */
+/** Whether a call that was not accepted says something about the provider, rather than about the number or the text. */
 function isFailure(outcome: SendOutcome): boolean {
-  if (outcome.kind === "refused") return outcome.cause === "credentials" || outcome.cause === "balance";
-  return outcome.kind !== "accepted";
+  return outcome.kind !== "refused" || outcome.cause === "credentials" || outcome.cause === "balance";
 }
 
 /** The end of the step that so large a share of the calls is in or below. */

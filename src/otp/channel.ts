@@ -21,7 +21,7 @@ export function channelName(asked: string): string {
 
 /** The channel of that name (`channelName`), or undefined where it is not one of these. Pure. */
 export function findChannel(name: string, offered: readonly Channel[]): Channel | undefined {
-  return offered.find((channel) => channel === name);
+  return offered.includes(name as Channel) ? (name as Channel) : undefined;
 }
 
 /** The channels that a caller may use, of those that are on. `named` are those of its key; undefined for any. Pure. */

@@ -8,7 +8,6 @@ import type { Instant } from "../system.ts";
 import { passOf } from "./bot-pass.ts";
 import type { Channel } from "./channel.ts";
 import { codesMatch, deriveCode, parseCode, whyNoCode } from "./code.ts";
-import { prefixRefused } from "./denial.ts";
 import { refusalOf, type Verdict } from "./destination.ts";
 import { newFallback, type FallbackPlan } from "./fallback.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
@@ -18,7 +17,16 @@ import { spentLimits } from "./named-limit.ts";
 import { objectionTo, openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
-import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed, type Refused, type SendTerms } from "./owing.ts";
+import {
+  isJudged,
+  owedMessage,
+  prefixChangeOf,
+  prefixRefused,
+  spendFor,
+  type Owed,
+  type Refused,
+  type SendTerms,
+} from "./owing.ts";
 import { judgeSend } from "./pumping-guard.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import type { Result } from "./reason.ts";
@@ -78,14 +86,23 @@ export function decideAdmission(
   claim: IdempotencyClaim | undefined,
   policy: Policy,
 ): Decided<AdmissionResult> {
+  return nothing(admissionOf(view, facts, claim, policy));
+}
+
+function admissionOf(
+  view: SendView,
+  facts: Result<SendFacts>,
+  claim: IdempotencyClaim | undefined,
+  policy: Policy,
+): AdmissionResult {
   const precedent = claim && precedentFor(view, claim, view.recorded);
-  if (precedent !== undefined) return nothing(precedent);
-  if (!facts.ok) return nothing({ kind: "refused", refusal: facts.refusal });
+  if (precedent !== undefined) return precedent;
+  if (!facts.ok) return { kind: "refused", refusal: facts.refusal };
   const { tenant, phone } = facts.value;
   const [channel] = routeOf(facts.value, view.verdict);
   const refusal = refusalOf(tenant, { phone, channel }, view.verdict, policy);
-  if (refusal !== undefined) return nothing({ kind: "refused", refusal });
-  return nothing({ kind: "admitted", passUntilMs: claim && passOf(claim, view.record, view.now) });
+  if (refusal !== undefined) return { kind: "refused", refusal };
+  return { kind: "admitted", passUntilMs: claim && passOf(claim, view.record, view.now) };
 }
 
 /** A send that is opened takes the pass that it had of the bot check. */
@@ -103,7 +120,7 @@ export function decideSend(
   facts: Result<SendFacts>,
   { claim, policy, limited, limitKeys = [], priceOf }: SendTerms,
 ): Decided<SendResult> {
-  const { result: door } = decideAdmission(view, facts, claim, policy);
+  const door = admissionOf(view, facts, claim, policy);
   if (door.kind !== "admitted") return nothing(door);
   const { now, phone } = view;
   if (!facts.ok || phone === undefined) throw new Error("a send that was admitted has a phone");
@@ -137,7 +154,7 @@ export function decideSend(
     expireMs: now + policy.ttlMs,
     endMs: null,
     log: emptyLog,
-    spentLimits: spentLimits(limitKeys),
+    spentLimits: limitKeys.length === 0 ? [] : spentLimits(limitKeys),
   };
   const verification = withNote(opened, { kind: "send", outcome: opened.channel }, now);
   const spent = spendFor({ ...view, phone }, verification, verification.channel, { policy, limitKeys, priceOf });
@@ -150,7 +167,7 @@ export function decideSend(
       message,
       ...spent.writes,
       ...prefixChangeOf(judgment),
-      ...recordOf(claim, verification.id, null, now),
+      ...(claim && recordOf(claim, verification.id, null, now)),
     },
     result: { kind: "opened", ...owed, passUntilMs: door.passUntilMs },
   };
@@ -162,8 +179,9 @@ function routeOf(
   verdict: Verdict | undefined,
 ): readonly [Channel, ...Channel[]] {
   if (isSandbox(tenant) || verdict === "allow") return [channel, ...fallback.channels];
-  const isSuited = (each: Channel) => objectionTo(phone, each) === undefined;
-  const [first = channel, ...others] = [channel, ...fallback.channels].filter(isSuited);
+  const suited: Channel[] = [];
+  for (const each of [channel, ...fallback.channels]) if (objectionTo(phone, each) === undefined) suited.push(each);
+  const [first = channel, ...others] = suited;
   return [first, ...others];
 }
 
@@ -232,7 +250,7 @@ export function decideVerify(
         history,
         tats: giveBackAll(policies.limitsFor(policy, phone.tats), phone.tats, now, refunds),
         ...guessOf(verification.tenant, { isRight: true }),
-        ...recordOf(claim, verified.id, { at: now }, now),
+        ...(claim && recordOf(claim, verified.id, { at: now }, now)),
       },
       result: { kind: "verified", verification: verified },
     };

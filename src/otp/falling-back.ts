@@ -5,9 +5,8 @@
 import type { Channel } from "./channel.ts";
 import { withoutNext, type Fallback } from "./fallback.ts";
 import { failuresMax, giveUp, isProvenUnsent, type Message } from "./message.ts";
-import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed, type Spending } from "./owing.ts";
+import { isJudged, owedMessage, prefixChangeOf, prefixRefused, spendFor, type Owed, type Spending } from "./owing.ts";
 import { limitsFor, sendLifeMinMs, type Policy } from "./policy.ts";
-import { prefixRefused } from "./denial.ts";
 import { judgeResend } from "./pumping-guard.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import { limitsBack } from "./settlement.ts";

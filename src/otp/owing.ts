@@ -1,10 +1,10 @@
 /**
  * What every message that is newly owed has to pass, whichever way it came to be owed: the phone's prefix, the phone's
- * limits, the daily cap. And what it is then: a message in its worker's hand, of a verification, with what was spent on it.
+ * limits, the daily cap. And what it is then: a message in its worker's hand, of a verification, with what was spent on it;
+ * or why there is no room for it, with the little that a refusal writes, which spends nothing of any of them.
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
-import { limitReached, rateLimited, spendLimited } from "./denial.ts";
 import type { IdempotencyClaim } from "./idempotency.ts";
 import { newMessage, type Message } from "./message.ts";
 import { spendNamed, type LimitKey } from "./named-limit.ts";
@@ -13,10 +13,10 @@ import type { Policy } from "./policy.ts";
 import type { Judgment, PrefixRecord } from "./pumping-guard.ts";
 import { spendAll } from "./rate-limit.ts";
 import type { Refusal } from "./reason.ts";
-import { capsOf, countAll, type PriceOf, type Shares, type Taken } from "./spending.ts";
-import type { CallView } from "./standing.ts";
+import { capsOf, countAll, type Counted, type PriceOf, type Shares, type Taken } from "./spending.ts";
+import { refused, type CallView } from "./standing.ts";
 import { latestCopy, type Verification } from "./verification.ts";
-import type { Decided, PhoneView, Writes } from "./writes.ts";
+import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
 
 /** What a send is decided by, beside what is asked. */
 export interface SendTerms {
@@ -78,15 +78,14 @@ export function spendFor(
 ): Spending {
   const spent = spendAll(policies.limitsFor(policy, phone.tats), phone.tats, now);
   if (!spent.allowed) return { allowed: false, decided: rateLimited(spent) };
-  const named = spendNamed(limitKeys, phone.limitTats ?? [], now);
-  if (!named.allowed) return { allowed: false, decided: limitReached(named) };
+  const named = limitKeys.length === 0 ? undefined : spendNamed(limitKeys, phone.limitTats ?? [], now);
+  if (named?.allowed === false) return { allowed: false, decided: limitReached(named) };
   const caps = capsOf(verification.tenant, { region: verification.region, channel }, policy);
   const counted = countAll(days, { caps, price: () => priceOf?.(verification, channel) }, now);
   if (!counted.counted) return { allowed: false, decided: spendLimited(counted) };
   const { tatsMs } = spent;
   const { taken, reached } = counted;
-  const limitTats = limitKeys.length === 0 ? {} : { limitTats: named.tats };
-  const writes = { tats: tatsMs, ...limitTats, ...counted.writes };
+  const writes = { tats: tatsMs, ...(named && { limitTats: named.tats }), ...counted.writes };
   return { allowed: true, tatsMs, taken, shares: { reached }, writes };
 }
 
@@ -95,4 +94,33 @@ export function owedMessage(verification: Verification, channel: Channel, now: I
   const { id, expireMs } = verification;
   const deadlineMs = expireMs - policies.sendLifeMinMs;
   return newMessage({ verificationId: id, copy: latestCopy(verification), channel, now, deadlineMs, ...taken });
+}
+
+// ---- denials -----------------------------------------------------------------------------------------------------------
+
+/** Refuses for a phone's limits. Nothing is spent; TATs that were too far ahead are corrected. */
+export function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {
+  const result = refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs });
+  return tatsMs === undefined ? nothing(result) : { writes: { tats: tatsMs }, result };
+}
+
+/** Refuses for a limit that the send names, as `rateLimited` does for the phone's. */
+export function limitReached({ refusal, tats }: Extract<ReturnType<typeof spendNamed>, { allowed: false }>) {
+  const result = { kind: "refused", refusal } as const;
+  return tats === undefined ? nothing(result) : { writes: { limitTats: tats }, result };
+}
+
+/** Refuses for the prefix, if the guard enforces. Only the refusal is counted. */
+export function prefixRefused(judgment: Judgment | undefined, policy: Policy) {
+  if (judgment === undefined || judgment.kind === "admitted" || policy.fraudGuard === "observe") return undefined;
+  const result =
+    judgment.kind === "blocked"
+      ? refused("DESTINATION_BLOCKED", { field: "phone" })
+      : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs });
+  return { writes: { prefix: judgment.change }, result };
+}
+
+/** Refuses for a cap of the day. Nothing is spent. */
+export function spendLimited({ refusal, writes, reached }: Extract<Counted, { counted: false }>) {
+  return { writes, result: { kind: "refused", refusal, reached } as const };
 }

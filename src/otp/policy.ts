@@ -116,10 +116,8 @@ export function isForgettable(history: PhoneHistory, now: Instant): boolean {
   return wrongCodesOf(history, now) === 0 && history.refunds.every((at) => at <= now - dayMs);
 }
 
-const lengthenFrom = [
-  { guesses: 100, digits: 10 },
-  { guesses: 20, digits: 8 },
-];
+const lengthenFrom = 20;
+const lengthenFurtherFrom = 100;
 const strictGuessesMax = 100;
 
 /**
@@ -136,7 +134,7 @@ export function nextCodeLength(
   if (policy.guessPolicy === "strict") {
     return guesses + policy.attemptsMax > strictGuessesMax ? "refuse" : policy.codeLength;
   }
-  const digits = lengthenFrom.find(({ guesses: from }) => guesses >= from)?.digits ?? 0;
+  const digits = guesses >= lengthenFurtherFrom ? 10 : guesses >= lengthenFrom ? 8 : 0;
   return Math.max(policy.codeLength, Math.min(digits, policy.codeLengthMax));
 }
 

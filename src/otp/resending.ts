@@ -2,11 +2,19 @@
  * The decision about a resend: the same code is owed once more, by the channel that the send was for or by another.
  */
 import { channelRefused, findChannel, type Channel } from "./channel.ts";
-import { prefixRefused } from "./denial.ts";
 import { blocked } from "./destination.ts";
 import { withoutNext } from "./fallback.ts";
 import { recordOf } from "./idempotency.ts";
-import { isJudged, owedMessage, prefixChangeOf, spendFor, type Owed, type Refused, type SendTerms } from "./owing.ts";
+import {
+  isJudged,
+  owedMessage,
+  prefixChangeOf,
+  prefixRefused,
+  spendFor,
+  type Owed,
+  type Refused,
+  type SendTerms,
+} from "./owing.ts";
 import { objectionTo, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import { judgeResend } from "./pumping-guard.ts";

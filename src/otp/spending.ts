@@ -158,10 +158,9 @@ export function kindsOf({ countedDay, countryDay, reserved, channel }: Counting,
 /** What a message may give back of a day that is not over, by what it is in. Pure. */
 export function givenBack(message: Counting, region: string, now: Instant): ReadonlyMap<CountKind, number> {
   const back = new Map<CountKind, number>();
-  if (isTaken(message, "messages", now)) back.set("messages", 1);
-  if (message.channel === "voice" && isTaken(message, "calls", now)) back.set("calls", 1);
-  if (isTaken(message, countryKind(region), now)) back.set(countryKind(region), 1);
-  if (message.reserved !== null && isTaken(message, "spend", now)) back.set("spend", message.reserved.amount);
+  for (const kind of kindsOf(message, region)) {
+    if (isTaken(message, kind, now)) back.set(kind, kind === "spend" ? (message.reserved?.amount ?? 0) : 1);
+  }
   return back;
 }
 

@@ -63,7 +63,7 @@ export interface Activities {
   tell(happened: Happened): void;
   /** Gives what happens from now on until `signal` ends. */
   watch(watching: Watching, signal: AbortSignal): AsyncGenerator<ActivityBatch, void, undefined>;
-  /** How many watch. */
+  /** How many watch. Whoever has something to tell looks at it first: mostly nobody does. */
   readonly watchers: number;
 }
 
@@ -102,12 +102,10 @@ export function createActivities(system: Pick<System, "now" | "after">): Activit
     });
   }
 
-  return {
-    get watchers() {
-      return watchers.size;
-    },
+  const book = {
+    watchers: 0,
 
-    tell(happened) {
+    tell(happened: Happened): void {
       if (watchers.size === 0 || isSandbox(happened.tenant)) return;
       const now = system.now();
       let made: Activity | undefined;
@@ -123,9 +121,10 @@ export function createActivities(system: Pick<System, "now" | "after">): Activit
       }
     },
 
-    async *watch(watching, signal) {
+    async *watch(watching: Watching, signal: AbortSignal): AsyncGenerator<ActivityBatch, void, undefined> {
       const watcher: Watcher = { watching, held: [], omitted: 0, secondMs: 0, taken: 0, wake: () => {} };
       watchers.add(watcher);
+      book.watchers += 1;
       try {
         // At once: whoever watches knows that he does.
         yield { activities: [], omitted: 0 };
@@ -139,9 +138,11 @@ export function createActivities(system: Pick<System, "now" | "after">): Activit
         }
       } finally {
         watchers.delete(watcher);
+        book.watchers -= 1;
       }
     },
   };
+  return book;
 }
 
 function isWatched({ tenant, kind, verification, country }: Happened, watching: Watching): boolean {

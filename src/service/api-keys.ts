@@ -75,7 +75,7 @@ export function createOwnKeys(system: System, channels: readonly Channel[]): Own
       keys.set(id, { ...spec, ...life, id, digest, isApp: false, channels });
       return text;
     },
-    find: (id) => keys.get(id),
+    find: keys.get.bind(keys),
   };
 }
 
@@ -94,10 +94,10 @@ export interface AuthenticateOptions {
 /** Makes what authenticates callers by their keys. */
 export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onFault }: AuthenticateOptions) {
   return createKeyCheck<KeyKind, CallersKey>({
-    now: () => store.now(),
+    now: store.now,
     kinds: keyKinds,
     findOwn: ownKeys?.find,
-    find: (id) => store.registry.findApiKey(id),
+    find: store.registry.findApiKey,
     touch: (id, at) => store.registry.touchApiKey(id, at),
     failureLimit,
     isShared,

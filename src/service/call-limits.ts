@@ -111,9 +111,11 @@ export function createCallLimits(
     send: (caller, name) => of(caller).sends.take(nameOf(caller, name)),
     call: (caller, name) => of(caller).calls.spend(nameOf(caller, name)),
     attempt: (caller, name) => of(caller).attempts.spend(nameOf(caller, name)),
-    key: (id) => keys?.spend(id),
+    key: keys?.spend ?? noLimit,
   };
 }
+
+const noLimit: CallLimits["key"] = () => undefined;
 
 function createAddressLimits(now: () => Instant, { sends, calls }: AddressLimits) {
   // An operator who widens the sends alone means them to be answered.

@@ -65,7 +65,8 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
   const seenValid = createExpiryMap(seenValidMax);
   /** Keys whose use is being recorded: many calls arrive before the first record is committed. */
   const recording = new Set<string>();
-  const { read, remember } = createHeaders(kinds);
+  /** What was read out of headers: to read one again would take a twentieth of a call. */
+  const known = new Map<string, Result<NamedKey<Kind>>>();
   /** Look-ups under way, by key. They share one permit, or the first calls of a busy backend would take them all. */
   const lookUps = new Map<string, number>();
 
@@ -90,8 +91,9 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
     return judged;
   }
 
-  async function authenticate(header: string | undefined, addressOf: () => CallerAddress): Promise<Result<Key>> {
-    const presented = read(header);
+  async function authenticate(header = "", addressOf: () => CallerAddress): Promise<Result<Key>> {
+    const remembered = known.get(header);
+    const presented = remembered ?? readKey(header, kinds);
     if (!presented.ok) {
       const isKey = presented.refusal.reason !== "API_KEY_MISSING";
       const tooMany = isKey ? failures.take(addressOf().name).refusal : undefined;
@@ -102,8 +104,8 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
     if (seenValid.get(name) > now) {
       const judged = await lookUp(presented.value, now);
       seenValid.set(name, judged.ok ? now + seenValidMs : 0, now);
-      if (judged.ok) remember(header, presented.value);
-      else failures.take(addressOf().name);
+      if (!judged.ok) failures.take(addressOf().name);
+      else if (remembered === undefined) remember(known, header, presented);
       return judged;
     }
     const others = lookUps.get(name) ?? 0;
@@ -130,8 +132,8 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
   return {
     authenticate,
     /** Whether this is a secret key that was valid in the last five minutes. No look-up. */
-    wasValid(header: string | undefined): boolean {
-      const presented = read(header);
+    wasValid(header = ""): boolean {
+      const presented = known.get(header) ?? readKey(header, kinds);
       return presented.ok && !isReadable(presented.value.kind) && seenValid.get(presented.value.name) > clock();
     },
   };
@@ -140,23 +142,17 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
 /** True for a key that everybody can read. */
 const isReadable = (kind: WordedKind) => kind !== "admin" && isPublishable(kind);
 
-/** Reads keys out of headers, and remembers some: to read one again would take a twentieth of a call. */
-function createHeaders<Kind extends WordedKind>(kinds: readonly Kind[]) {
-  const known = new Map<string, NamedKey<Kind>>();
-  return {
-    read(header: string | undefined): Result<NamedKey<Kind>> {
-      const remembered = header === undefined ? undefined : known.get(header);
-      if (remembered !== undefined) return ok(remembered);
-      const presented = parseKey(header, kinds);
-      if (!presented.ok) return presented;
-      return ok({ ...presented.value, name: Buffer.from(presented.value.digest).toString("base64") });
-    },
-    /** Only of a valid key: strangers must not drive out what callers brought. */
-    remember(header: string | undefined, key: NamedKey<Kind>): void {
-      if (header === undefined || header.length > headerCharsMax || known.has(header)) return;
-      const [oldest] = known.keys();
-      if (known.size >= headersMax && oldest !== undefined) known.delete(oldest);
-      known.set(header, key);
-    },
-  };
+/** Reads a key out of a header, and names it. */
+function readKey<Kind extends WordedKind>(header: string, kinds: readonly Kind[]): Result<NamedKey<Kind>> {
+  const presented = parseKey(header, kinds);
+  if (!presented.ok) return presented;
+  return ok({ ...presented.value, name: Buffer.from(presented.value.digest).toString("base64") });
+}
+
+/** Only of a valid key: strangers must not drive out what callers brought. */
+function remember<Key>(known: Map<string, Key>, header: string, key: Key): void {
+  if (header.length > headerCharsMax) return;
+  const [oldest] = known.keys();
+  if (known.size >= headersMax && oldest !== undefined) known.delete(oldest);
+  known.set(header, key);
 }

@@ -20,7 +20,8 @@ export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): PhoneOf {
     const { policy, hasWebhooks, limits: named } = tenantOf(tenant);
     const prefix = prefixRef(policy, tenant, read);
     // Under a key that another has replaced since, a bucket may have moved: what was spent there stays spent.
-    const limits = kid === keys.current.kid ? limitRefs(spentLimits, named) : undefined;
+    const isFound = spentLimits.length > 0 && kid === keys.current.kid;
+    const limits = isFound ? limitRefs(spentLimits, named) : undefined;
     const rest = { knownUser, buckets: bucketsOf(tenant, policy), limits, prefix, hasWebhooks };
     const phone = keys.all.length === 1 ? undefined : read();
     if (phone === undefined) return { ...rest, indexes: [index], kid };
@@ -30,7 +31,7 @@ export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): PhoneOf {
 
 /** Where the limits are kept that may come back; undefined where there are none. One that is not set any more is none. */
 function limitRefs(spent: readonly SpentLimit[], named: NamedLimits | undefined): PhoneRef["limits"] {
-  if (spent.length === 0 || named === undefined) return undefined;
+  if (named === undefined) return undefined;
   return spent.flatMap(({ name, index }) => {
     const limits = named.get(name);
     return limits === undefined ? [] : [{ indexes: [index], limits }];

@@ -12,6 +12,7 @@ import { parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone
 import type { Policy } from "../otp/policy.ts";
 import { ok, refuse, type Result } from "../otp/reason.ts";
 import { isSandbox } from "../otp/sandbox.ts";
+import type { SendView } from "../otp/standing.ts";
 import { capsOf, type Cap } from "../otp/spending.ts";
 import { canonicalBind } from "../otp/verification.ts";
 import type { OpenScope, PhoneRef } from "../store/store.ts";
@@ -30,11 +31,13 @@ export interface SendTools extends ActTools {
   readonly onLimited?: ((phone: E164, tenant: string) => void) | undefined;
 }
 
+const noLimitKeys: Result<readonly LimitKey[]> = { ok: true, value: [] };
+
 export async function send(tools: SendTools, caller: Caller, command: SendCommand): Promise<Answer<Sent>> {
   const { store, tenantOf, keys, priceOf } = tools;
   const { tenant, isPublishable, address, permit, idempotencyKey } = caller;
   const botGate = isPublishable ? tools.botGate : undefined;
-  const named = limitKeysOf(keys, tenantOf(tenant), command.limitKeys ?? {});
+  const named = command.limitKeys === undefined ? noLimitKeys : limitKeysOf(keys, tenantOf(tenant), command.limitKeys);
   const facts = named.ok ? admit(tools, caller, command) : named;
   const claim = idempotencyKey === undefined ? undefined : claimOf(tools, caller, "SendOtp", fieldsOf(command));
   if (!facts.ok && claim === undefined) {
@@ -48,19 +51,26 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
     tenant,
     slot: claim?.slot,
     phone: facts.ok
-      ? { ...phoneRefOf(keys, policy, facts.value), limits: limitRefs(limitKeys), hasWebhooks }
+      ? {
+          ...phoneRefOf(keys, policy, facts.value),
+          limits: limitKeys.length === 0 ? undefined : limitKeys,
+          hasWebhooks,
+        }
       : undefined,
     number: facts.ok ? listedNumber(tenant, facts.value.phone.e164) : undefined,
     caps: facts.ok ? capsFor(facts.value, policy) : undefined,
   };
   const limited = permit?.refusal;
   const terms = { claim, policy, limited, limitKeys, priceOf };
-  const open = () => store.openVerification(scope, (view) => decideSend(view, facts, terms));
+  const decide = (view: SendView) => decideSend(view, facts, terms);
   const gated = { tenant, address, facts, claim, policy, token: command.challengeToken, limited };
-  const deciding = botGate === undefined ? open() : botGate(gated, open);
+  const deciding =
+    botGate === undefined
+      ? store.openVerification(scope, decide)
+      : botGate(gated, () => store.openVerification(scope, decide));
   const decided = await (permit === undefined ? deciding : keptIfSpent(permit, deciding));
   if (decided.kind === "replay") return replaySent(tools, decided);
-  tools.onShares(tenant, decided);
+  if (decided.reached !== undefined) tools.onShares(tenant, decided);
   if (decided.kind === "refused") {
     const { refusal } = decided;
     if (refusal.reason === "PHONE_RATE_LIMITED" && facts.ok && !isSandbox(tenant)) {
@@ -144,10 +154,9 @@ function planOf(
 /** Where the phone of a new verification is kept: under every master key, the current one first. */
 function phoneRefOf(keys: KeyRing, policy: Policy, facts: SendFacts): PhoneRef {
   const { tenant, phone, knownUser } = facts;
-  const indexOf = (key: KeyRing["current"]) =>
-    key === keys.current ? facts.phoneIndex : phoneIndex(key, tenant, phone.e164);
+  const [, ...older] = keys.all;
   return {
-    indexes: keys.all.map(indexOf),
+    indexes: [facts.phoneIndex, ...older.map((key) => phoneIndex(key, tenant, phone.e164))],
     kid: keys.current.kid,
     knownUser,
     buckets: bucketsOf(tenant, policy),
@@ -155,12 +164,6 @@ function phoneRefOf(keys: KeyRing, policy: Policy, facts: SendFacts): PhoneRef {
     // with an account could verify a prefix clean.
     prefix: knownUser ? undefined : prefixRef(policy, tenant, () => phone.e164),
   };
-}
-
-/** Where the limits that a send names are kept; undefined where it names none. */
-function limitRefs(limitKeys: readonly LimitKey[]): PhoneRef["limits"] {
-  if (limitKeys.length === 0) return undefined;
-  return limitKeys.map(({ indexes, limits }) => ({ indexes, limits }));
 }
 
 /** What a repeat of the call has to have in common with it. */

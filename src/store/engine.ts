@@ -51,10 +51,10 @@ export interface Engine {
    * As `query`, for what calls ask for all the time: gives what `make` makes of the rows, which may be remembered for as long as
    * it is certain that nobody has written since. That there is none is not remembered: anybody may ask for what is not there.
    */
-  recall<Row, T>(
+  recall<T>(
     statement: Statement,
     values: readonly Value[],
-    make: (rows: readonly Row[]) => T | undefined,
+    make: (rows: readonly never[]) => T | undefined,
   ): Promise<T | undefined>;
 
   /**

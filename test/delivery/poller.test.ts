@@ -123,7 +123,7 @@ test("a stop ends pauses and looks, and waits for what was begun and what that b
   const drained = poller.drained(5_000).then(() => (isDrained = true));
   one.resolve();
   await turn();
-  expect([isDrained, poller.isStopping()]).toEqual([false, true]);
+  expect([isDrained, poller.isStopping]).toEqual([false, true]);
   two.resolve();
   await drained;
   await pass(10_000);

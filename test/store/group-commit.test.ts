@@ -48,8 +48,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-const put = (id: number, text = "note") =>
-  run(() => db.prepare("INSERT INTO notes VALUES (?, ?)").run(id, text));
+const put = (id: number, text = "note") => run(() => db.prepare("INSERT INTO notes VALUES (?, ?)").run(id, text));
 const run = <T>(act: () => T) => commits.perform({ run: act });
 const count = (sql: string) => ran.filter((statement) => statement === sql).length;
 

@@ -235,7 +235,7 @@ export const boundsMutants: readonly Mutant[] = [
     name: "calls without a key are logged without a bound",
     breaks: "anybody fills the log: 10 MB in 10 s",
     place: "src/main/calls.ts#createCallLog",
-    text: `if (!isAnybodys(call) || log.hasRoom()) telemetry`,
+    text: `if (!isAnybodys || log.hasRoom()) telemetry`,
     replacement: `telemetry`,
     suites: ["test/server/turned-away.test.ts"],
   },

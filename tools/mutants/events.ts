@@ -132,7 +132,7 @@ export const eventMutants: readonly Mutant[] = [
     name: "stop counts as a failure",
     breaks: "every restart puts off what is under way",
     place: "src/delivery/event-worker.ts#deliver",
-    text: `if (poller.isStopping() && posted.kind === "unanswered")`,
+    text: `if (poller.isStopping && posted.kind === "unanswered")`,
     replacement: `if (posted.kind === "answered" && posted.status === 0)`,
     suites: delivery,
   },

@@ -47,7 +47,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "guard without force",
     breaks: "what the guard blocks is sent all the same",
-    place: "src/otp/denial.ts#prefixRefused",
+    place: "src/otp/owing.ts#prefixRefused",
     text: `policy.fraudGuard === "observe") return undefined;`,
     replacement: `policy.fraudGuard.length > 0) return undefined;`,
     suites: ["test/simulation/pumping.test.ts"],

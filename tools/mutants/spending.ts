@@ -136,8 +136,8 @@ export const spendingMutants: readonly Mutant[] = [
     name: "pass kept beside the send",
     breaks: "one solved bot check is good for more than one accepted send",
     place: "src/otp/decisions.ts#decideSend",
-    text: `...recordOf(claim, verification.id, null, now),`,
-    replacement: `...(door.passUntilMs === undefined ? recordOf(claim, verification.id, null, now) : {}),`,
+    text: `...(claim && recordOf(claim, verification.id, null, now)),`,
+    replacement: `...(claim && door.passUntilMs === undefined ? recordOf(claim, verification.id, null, now) : {}),`,
     suites: store,
   },
   {
@@ -209,8 +209,8 @@ export const spendingMutants: readonly Mutant[] = [
     name: "another amount given back than was reserved",
     breaks: "a price that changes takes the bill over the cap on money",
     place: "src/otp/spending.ts#givenBack",
-    text: `back.set("spend", message.reserved.amount);`,
-    replacement: `back.set("spend", message.reserved.amount + 1);`,
+    text: `(message.reserved?.amount ?? 0)`,
+    replacement: `1 + (message.reserved?.amount ?? 0)`,
     suites: store,
   },
   {

@@ -57,7 +57,7 @@ export function createTemplates(
 
   /** The template of a language that every purpose can fall back on. */
   function plain(requested: string, region: string): Template | undefined {
-    for (const tag of fallbacksOf(requested)) {
+    for (let tag = requested; tag !== ""; tag = tag.slice(0, Math.max(0, tag.lastIndexOf("-")))) {
       const found = find(tag, region, "");
       if (found !== undefined) return found;
     }

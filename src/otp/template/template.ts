@@ -50,7 +50,7 @@ export function renderText(template: Template, filling: Filling): string {
     minutes: String(minutes),
     purpose: template.purposes?.get(filling.purpose) ?? "",
   });
-  return withLastLine(text, code, filling);
+  return filling.webOrigin === undefined && filling.appHash === undefined ? text : withLastLine(text, code, filling);
 }
 
 /** What the placeholders of a text are called. */

@@ -84,8 +84,12 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
       if (!fallback.ok) return fallback;
       const challengeToken = new Secret(request.challengeToken);
       const lastLine = { webOrigin: webOrigin.value, appHash: appHash.value };
-      const asked = { phone, channel, locale, purpose, bind, knownUser, limitKeys, challengeToken, ...lastLine };
-      return ok(fallback.value === undefined ? asked : { ...asked, fallback: fallback.value });
+      const asked = { phone, channel, locale, purpose, bind, knownUser, challengeToken, ...lastLine };
+      return ok({
+        ...asked,
+        ...(Object.keys(limitKeys).length === 0 ? {} : { limitKeys }),
+        ...(fallback.value === undefined ? {} : { fallback: fallback.value }),
+      });
     },
     act: (verifications, caller, command) => verifications.send(caller, command),
     write: sentMessage,

@@ -92,13 +92,13 @@ export class PostgresEngine implements Engine {
   }
 
   /** Nothing tells that nobody has written, so nothing is remembered; but those who ask together share a read. */
-  async recall<Row, T>(
+  async recall<T>(
     statement: Statement,
     values: readonly Value[],
-    make: (rows: readonly Row[]) => T | undefined,
+    make: (rows: readonly never[]) => T | undefined,
   ): Promise<T | undefined> {
     const name = `${statement.name} ${values.join(" ")}`;
-    return make(await this.#sharedReads.read(name, () => this.query<Row>(statement, values)));
+    return make(await this.#sharedReads.read(name, () => this.query<never>(statement, values)));
   }
 
   async readPrefix({ tenant, prefix }: PrefixName): Promise<PrefixRecord | undefined> {

@@ -97,17 +97,17 @@ export class SqliteEngine implements Engine {
     return this.#reports.read(statement, values);
   }
 
-  async recall<Row, T>(
+  async recall<T>(
     statement: Statement,
     values: readonly Value[],
-    make: (rows: readonly Row[]) => T | undefined,
+    make: (rows: readonly never[]) => T | undefined,
   ): Promise<T | undefined> {
     if (!this.#db.open) throw new StoreUnavailable("the store is closed");
     try {
       const key = `${statement.name} ${values.join(" ")}`;
       const known = this.#recalled.get(key) as T | undefined;
       if (known !== undefined) return known;
-      const made = make(this.#shared.run(statement, values) as Row[]);
+      const made = make(this.#shared.run(statement, values) as never[]);
       if (made !== undefined) this.#recalled.keep(key, made);
       return made;
     } catch (error) {
