@@ -29,6 +29,20 @@ export async function readJson(body: AsyncIterable<Uint8Array> | null, bytesMax:
   }
 }
 
+/** A number of so many digits may be more than JavaScript holds exactly. */
+const longNumber = /\d{16}|\d[eE]/;
+
+/**
+ * Parses JSON. A number that JavaScript does not hold exactly, such as an id of 20 digits, becomes a text as it was written.
+ * Throws a SyntaxError for what is no JSON. Pure.
+ */
+export function parseJson(text: string): unknown {
+  if (!longNumber.test(text)) return JSON.parse(text) as unknown;
+  const exactly = (_: string, value: unknown, { source }: { readonly source?: string } = {}): unknown =>
+    typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER ? (source ?? value) : value;
+  return JSON.parse(text, exactly) as unknown;
+}
+
 /** Counts the bytes of an answer that something else reads; calls `cut` for each chunk beyond `bytesMax`. */
 export function boundAnswer(response: IncomingMessage, bytesMax: number, cut: () => void): void {
   let bytes = 0;

@@ -1,7 +1,8 @@
 /**
- * A circuit breaker around each provider, and its pause. A provider that fails calls to 5 recipients among its last 20 calls is
- * not called for 9 s, then tried with a single call. A provider that asks to wait is not called before its time. Meanwhile the
- * answer is at once "unavailable" (proven not sent), so that the message goes to the next provider.
+ * A circuit breaker around each provider, and its pauses (pauses.ts). A provider that fails calls to 5 recipients among its last
+ * 20 calls is not called for 9 s, then tried with a single call. A provider that asks to wait is not called before its time, for
+ * those that it asks of. Meanwhile the answer is at once "unavailable" (proven not sent), so that the message goes to the next
+ * provider.
  *
  * Recipients are counted and not calls: a gateway that stumbles over one odd number would else be taken from everybody by
  * whoever sends there five times. For the same reason none of those whose calls failed makes the trial, as long as somebody
@@ -10,6 +11,7 @@
 import { BrokenCircuitError, circuitBreaker, CircuitState, handleWhenResult, type IBreaker } from "cockatiel";
 import { digest } from "../otp/key-ring.ts";
 import type { SendOutcome } from "../otp/message.ts";
+import { createPauses } from "./pauses.ts";
 import type { Provider } from "./provider.ts";
 
 /** A provider with its breaker. */
@@ -25,8 +27,6 @@ const callsRemembered = 20;
 const failuresMax = 5;
 /** With a trial that hangs for its 5 s, a provider that is well again is used within 15 s. */
 const halfOpenAfterMs = 9_000;
-/** The longest pause that a provider may ask for. */
-const pauseMsMax = 60_000;
 
 const broken: SendOutcome = {
   kind: "unavailable",
@@ -56,18 +56,18 @@ export function guarded(
     onChange?.(provider.name, true);
     isClosed = true;
   });
-  let pausedUntilMs = 0;
+  const pauses = createPauses();
 
   return {
     ...provider,
     isClosed: () => isClosed,
     isOpen: () => !isClosed && now() - openedMs < halfOpenAfterMs,
     async send(sms, signal) {
-      const pauseMs = pausedUntilMs - now();
+      const recipient = digest("recipient", sms.to).toString("base64");
+      const pauseMs = pauses.leftFor(recipient, now());
       if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: paused, isUnasked: true };
       // While one call tries the provider, cockatiel would have the others wait for it, out of their own time.
       if (policy.state === CircuitState.HalfOpen) return broken;
-      const recipient = digest("recipient", sms.to).toString("base64");
       const isTrialOfOthers = !isClosed && now() - openedMs < 2 * halfOpenAfterMs;
       if (isTrialOfOthers && failures.includes(recipient)) return broken;
       try {
@@ -76,9 +76,7 @@ export function guarded(
           failures.note({ recipient, failed: failureOf(answered) });
           return answered;
         });
-        if (outcome.kind === "throttled" && outcome.retryAfterMs !== undefined) {
-          pausedUntilMs = now() + Math.min(outcome.retryAfterMs, pauseMsMax);
-        }
+        pauses.note(recipient, outcome, now());
         return outcome;
       } catch (error) {
         if (error instanceof BrokenCircuitError) return broken;
@@ -90,7 +88,7 @@ export function guarded(
 
 /** A call that has ended. */
 interface Ended {
-  /** Its digest: no number stays here longer than its call takes. */
+  /** Its digest. */
   readonly recipient: string;
   readonly failed: Failure | undefined;
 }

@@ -62,8 +62,17 @@ export type SendOutcome =
       readonly cause: "recipient" | "credentials" | "balance" | "content";
       readonly detail: string;
     }
-  /** Proven not sent; the provider asks to wait. `isUnasked` while it is left alone for that. */
-  | { readonly kind: "throttled"; readonly retryAfterMs?: number; readonly detail: string; readonly isUnasked?: true }
+  /**
+   * Proven not sent; the provider asks to wait, with everything or with this recipient, as far as it says which. `isUnasked`
+   * while it is left alone for that.
+   */
+  | {
+      readonly kind: "throttled";
+      readonly retryAfterMs?: number;
+      readonly of?: "account" | "recipient";
+      readonly detail: string;
+      readonly isUnasked?: true;
+    }
   /** Proven not sent: the provider could not be reached, or is left alone, having failed too often (`isUnasked`). */
   | { readonly kind: "unavailable"; readonly detail: string; readonly isUnasked?: true }
   /** It may have been sent: the answer was lost, late or makes no sense. */

@@ -42,7 +42,7 @@ const byPointer = {
     { status: [401], cause: "credentials" },
     { status: [402], cause: "balance" },
     { status: [429], cause: "throttled", retry_after: "/wait" },
-    { status: [503], cause: "throttled", retry_after: 20 },
+    { status: [503], cause: "throttled", retry_after: 20, of: "account" },
   ],
 };
 
@@ -57,6 +57,11 @@ describe("an answer in JSON, by pointer", () => {
       "a number for a name",
       { status: 200, body: { result: { state: "0", id: 7 } } },
       { kind: "accepted", providerMessageId: "7" },
+    ],
+    [
+      "a number for a name that is larger than 2^53",
+      { status: 200, body: '{"result":{"state":"queued","id":12345678901234567890}}' },
+      { kind: "accepted", providerMessageId: "12345678901234567890" },
     ],
     ["without an id", { status: 200, body: { result: { state: "queued" } } }, { kind: "accepted" }],
     ["another word", { status: 200, body: { result: { state: "maybe", id: "m-1" } } }, ambiguous(200)],
@@ -92,7 +97,11 @@ describe("an answer in JSON, by pointer", () => {
       { status: 429, body: { wait: 1e12 } },
       { kind: "throttled", detail: "HTTP 429", retryAfterMs: 86_400_000 },
     ],
-    ["503 with the file's own wait", { status: 503 }, { kind: "throttled", detail: "HTTP 503", retryAfterMs: 20_000 }],
+    [
+      "503 with the file's own wait, of the account",
+      { status: 503 },
+      { kind: "throttled", detail: "HTTP 503", retryAfterMs: 20_000, of: "account" },
+    ],
     ["403", { status: 403 }, ambiguous(403)],
     ["404", { status: 404 }, ambiguous(404)],
     ["500", { status: 500, body: { result: { state: "queued" } } }, ambiguous(500)],

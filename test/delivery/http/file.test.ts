@@ -78,7 +78,7 @@ test.each(mutations)("$pointer that is $what is told by a pointer and a sentence
 
 const everyObject = ["", ...placesOf(everything)].filter((pointer) => {
   const found = pointer === "" ? everything : lookUp(everything, pointer);
-  const isFree = /\/(vars|headers|body)(\/|$)/.test(pointer);
+  const isFree = /\/(vars|headers|body|locales)(\/|$)/.test(pointer);
   return typeof found === "object" && found !== null && !Array.isArray(found) && !isFree;
 });
 
@@ -221,6 +221,11 @@ describe("what stands in the wrong place or form", () => {
         p.body.callback = "{report_url}";
         delete p.reports;
       },
+    ],
+    [
+      "a name of the language that nobody gives",
+      "locales is missing, and {locale_name} stands for what it has",
+      (p) => (p.body.lang = "{locale_name}"),
     ],
     [
       "a lone brace",

@@ -3,6 +3,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { guarded } from "../../../src/delivery/breaker.ts";
+import { createPauses, recipientsMax, recipientsOfAccount } from "../../../src/delivery/pauses.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/service/world.ts";
@@ -224,16 +225,77 @@ test("its opening and its closing are told once each, whatever comes between", a
   ]);
 });
 
-test("a provider that asks to wait is not called before its time, a minute at most", async () => {
+test("a provider that asks to wait with everything is not called before its time, a minute at most", async () => {
   const { network, send } = createGuarded();
-  network.script.push({ kind: "throttled", retryAfterMs: 7_000, detail: "HTTP 429" });
+  const throttled = { kind: "throttled", detail: "HTTP 429", of: "account" } as const;
+  network.script.push({ ...throttled, retryAfterMs: 7_000 });
   await send();
   vi.setSystemTime(Date.now() + 6_999);
   expect(await send()).toMatchObject({ kind: "throttled", retryAfterMs: 1 });
   expect(network.received).toHaveLength(1);
   vi.setSystemTime(Date.now() + 1);
-  network.script.push({ kind: "throttled", retryAfterMs: 3_600_000, detail: "HTTP 429" });
+  network.script.push({ ...throttled, retryAfterMs: 3_600_000 });
   await send();
   vi.setSystemTime(Date.now() + 60_000);
   expect(await send()).toMatchObject({ kind: "accepted" });
+});
+
+describe("a provider that asks to wait and does not say with what", () => {
+  const throttled: SendOutcome = { kind: "throttled", retryAfterMs: 60_000, detail: "HTTP 429" };
+  const paused = { kind: "throttled", isUnasked: true };
+
+  test("is not called for that number before its time, and for all others at once", async () => {
+    const { network, send, sendTo } = createGuarded();
+    network.script.push(throttled);
+    await sendTo(odd(1));
+    vi.setSystemTime(Date.now() + 59_999);
+    expect(await sendTo(odd(1))).toMatchObject({ ...paused, retryAfterMs: 1 });
+    expect(await send()).toEqual(taken);
+    vi.setSystemTime(Date.now() + 1);
+    expect(await sendTo(odd(1))).toEqual(taken);
+    expect(network.received).toHaveLength(3);
+  });
+
+  test("holds nobody else's message for whoever has five numbers throttled all day, while others' are taken", async () => {
+    const { network, send, sendTo } = createGuarded();
+    const others: SendOutcome[] = [];
+    for (let minute = 0; minute < 1_440; minute++) {
+      for (let i = 0; i < 5; i++) {
+        network.script.push(throttled);
+        await sendTo(odd(i));
+        others.push(await send());
+      }
+      vi.setSystemTime(Date.now() + 60_000);
+    }
+    expect(others).toHaveLength(7_200);
+    expect(new Set(others.map(({ kind }) => kind))).toEqual(new Set(["accepted"]));
+  });
+
+  test(`is taken to mean everything once it asks so of ${recipientsOfAccount} numbers in a row`, async () => {
+    const { network, send, sendAll } = createGuarded();
+    await sendAll(throttled, recipientsOfAccount - 1);
+    expect(await send()).toEqual(taken);
+    await sendAll(throttled, recipientsOfAccount);
+    const before = network.received.length;
+    expect(await send()).toMatchObject(paused);
+    vi.setSystemTime(Date.now() + 60_000);
+    expect(await send()).toEqual(taken);
+    expect(network.received).toHaveLength(before + 1);
+  });
+
+  test("that says it is one number's is never taken to mean everything", async () => {
+    const { network, send, sendTo, sendAll } = createGuarded();
+    await sendAll({ ...throttled, of: "recipient" }, 50);
+    expect(await send()).toEqual(taken);
+    network.script.push({ ...throttled, of: "recipient" });
+    await sendTo(odd(1));
+    expect(await sendTo(odd(1))).toMatchObject(paused);
+  });
+
+  test("has so many numbers remembered, and no more", () => {
+    const pauses = createPauses();
+    const of = (i: number) => `recipient ${i}`;
+    for (let i = 0; i <= recipientsMax; i++) pauses.note(of(i), { ...throttled, of: "recipient" }, 0);
+    expect([0, 1, recipientsMax].map((i) => pauses.leftFor(of(i), 0) > 0)).toEqual([false, true, true]);
+  });
 });

@@ -106,7 +106,7 @@ export const manualsOfChannels = {
     },
   },
   "meta-whatsapp": {
-    entry: { vars: { phone_number_id: "1059", template: "verify_code", language: "en_US" } },
+    entry: { vars: { phone_number_id: "1059", template: "verify_code", language: "en_US" }, locales: { nl: "nl_NL" } },
     message: { ...sms, channel: "whatsapp" },
     secret: "EAAJ",
     reportSecret: "app-secret",
@@ -121,7 +121,7 @@ export const manualsOfChannels = {
         type: "template",
         template: {
           name: "verify_code",
-          language: { code: "en_US" },
+          language: { code: "nl_NL" },
           components: [
             { type: "body", parameters: [{ type: "text", text: sms.code }] },
             { type: "button", sub_type: "url", index: "0", parameters: [{ type: "text", text: sms.code }] },

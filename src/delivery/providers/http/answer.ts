@@ -36,7 +36,13 @@ export function outcomeOf(rules: Rules, answer: Answer): SendOutcome {
     const detail = `HTTP ${status}${saidBy(refusal, json)}`;
     if (refusal.cause !== "throttled") return { kind: "refused", cause: refusal.cause, detail };
     const retryAfterMs = waitMs(refusal, answer, json);
-    return { kind: "throttled", detail, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) };
+    const { of } = refusal;
+    return {
+      kind: "throttled",
+      detail,
+      ...(of === undefined ? {} : { of }),
+      ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+    };
   }
   if (!suits(rules.accepted, answer, json)) return { kind: "ambiguous", detail: `HTTP ${status}` };
   const id = rules.id === undefined ? undefined : textOf(lookUp(json, rules.id));

@@ -2,6 +2,8 @@
  * What gateways answer and report with: JSON, or a form (`application/x-www-form-urlencoded`).
  */
 
+import { parseJson } from "../../../http-answer.ts";
+
 /** Whether a media type is that of a form. Pure. */
 export function isFormType(type: string): boolean {
   return type.toLowerCase().startsWith("application/x-www-form-urlencoded");
@@ -11,7 +13,7 @@ export function isFormType(type: string): boolean {
 export function readFormOrJson(type: string, text: string): unknown {
   if (isFormType(type)) return formFields(text);
   try {
-    return JSON.parse(text) as unknown;
+    return parseJson(text);
   } catch {
     return undefined;
   }

@@ -16,6 +16,7 @@ export const builtInPlaceholders: ReadonlySet<string> = new Set([
   "reference",
   "validity_seconds",
   "locale",
+  "locale_name",
   "country",
   "report_url",
   "prompt",

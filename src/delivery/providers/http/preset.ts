@@ -46,8 +46,16 @@ export function expand(given: unknown, pointer: string): Expanded | undefined {
     const why = value === undefined ? `is missing: the preset ${name} needs it` : "must be a word without spaces";
     if (!isWord) faults.push({ pointer: below(below(pointer, "vars"), need), rest: why });
   }
-  const whole = { name, ...(filledIn(entry, values) as object), ...rest };
+  const said = filledIn(entry, values) as object;
+  const whole = { name, ...said, ...rest, ...localesOf(said, rest) };
   return { entry: withoutReports(whole), faults };
+}
+
+/** The entry's own locales stand beside those of the preset. */
+function localesOf(said: object, rest: object): object {
+  const [usual, given] = [own(said, "locales"), own(rest, "locales")];
+  const isMerged = typeof usual === "object" && typeof given === "object" && given !== null && !Array.isArray(given);
+  return isMerged ? { locales: { ...usual, ...given } } : {};
 }
 
 function presetOf(name: string): Preset {

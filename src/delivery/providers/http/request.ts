@@ -29,16 +29,14 @@ type ValueOf = (placeholder: string) => string;
 export const speechParameter = "speak";
 
 /** Makes what makes the speech of a declaration; undefined where it declares none. */
-export function createSpeech(
-  { speech, from, vars }: Declaration,
-  { originators, reportUrl }: Omit<Fillings, "secret">,
-) {
+export function createSpeech(declaration: Declaration, { originators, reportUrl }: Omit<Fillings, "secret">) {
+  const { speech, vars } = declaration;
   if (speech === undefined) return undefined;
   const { type, body } = speech;
   const fillBody = fillerOf(body);
   const ours = wellFormed(vars);
   return (message: OutgoingMessage): Speech => {
-    const values = valuesOf(message, originators.get(message.region) ?? from ?? "", reportUrl);
+    const values = valuesOf(message, declaration, originators, reportUrl);
     const filled = fillBody((name) => ours.get(name) ?? values.get(name) ?? "");
     return type === "xml"
       ? { type: "text/xml", body: String(filled) }
@@ -58,7 +56,7 @@ export function createRequests(declaration: Declaration, { secret, originators, 
   const headers = headersOf(declaration, secret);
 
   return function requestOf(sms: OutgoingMessage): HttpRequest | undefined {
-    const values = valuesOf(sms, originators.get(sms.region) ?? declaration.from ?? "", reportUrl);
+    const values = valuesOf(sms, declaration, originators, reportUrl);
     const valueOf = (placeholder: string) => own.get(placeholder) ?? values.get(placeholder) ?? "";
     if ([...values].some(([placeholder, value]) => isUnsendable(placeholder, value))) return undefined;
     const url = new URL(origin + fill(pathParts, valueOf, encoded) + fill(queryParts, valueOf, encoded));
@@ -111,22 +109,37 @@ function authorization(auth: Declaration["auth"], secret: string): Record<string
   }
 }
 
-function valuesOf(sms: OutgoingMessage, from: string, reportUrl = ""): Map<string, string> {
+function valuesOf(
+  sms: OutgoingMessage,
+  { from = "", locales = {} }: Declaration,
+  originators: ReadonlyMap<string, string>,
+  reportUrl = "",
+): Map<string, string> {
   const values = {
     to: sms.to,
     to_digits: sms.to.slice(1),
     text: sms.text,
     code: sms.code,
-    from,
+    from: originators.get(sms.region) ?? from,
     reference: sms.reference,
     validity_seconds: `${sms.validitySeconds}`,
     locale: sms.locale,
+    locale_name: nameOfLocale(sms.locale, new Map(Object.entries(locales))),
     country: sms.region,
     report_url: reportUrl,
     prompt: sms.prompt ?? "",
     speech_url: reportUrl === "" ? "" : `${reportUrl}?${speechParameter}=${sms.reference}`,
   };
   return wellFormed(values);
+}
+
+/** What a gateway calls a language: by its whole tag, else with fewer subtags, else `*`. */
+function nameOfLocale(locale: string, names: ReadonlyMap<string, string>): string {
+  for (let tag = locale; tag !== ""; tag = tag.slice(0, Math.max(0, tag.lastIndexOf("-")))) {
+    const name = names.get(tag);
+    if (name !== undefined) return name;
+  }
+  return names.get("*") ?? "";
 }
 
 /** A text may have several lines, and each placeholder encodes their ends; nothing else has any. */

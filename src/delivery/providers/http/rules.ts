@@ -38,11 +38,13 @@ export function faultsBetween(entry: unknown, pointer: string): Fault[] {
     ...faultsOfAnswer(own(entry, "accepted"), below(pointer, "accepted")),
     ...itemsOf(own(entry, "refused")).flatMap((rule, i) => {
       const at = below(below(pointer, "refused"), i);
-      const wait = own(rule, "retry_after");
-      const isOdd = wait !== undefined && own(rule, "cause") !== "throttled";
+      const isOdd = (name: string) => own(rule, name) !== undefined && own(rule, "cause") !== "throttled";
       return [
         ...faultsOfAnswer(rule, at),
-        ...(isOdd ? [{ pointer: below(at, "retry_after"), rest: "goes with the cause throttled alone" }] : []),
+        ...["retry_after", "of"].filter(isOdd).map((name) => ({
+          pointer: below(at, name),
+          rest: "goes with the cause throttled alone",
+        })),
       ];
     }),
     ...faultsOfReports(own(entry, "reports"), below(pointer, "reports")),
@@ -106,6 +108,15 @@ function faultsOfPlaceholders(entry: unknown, pointer: string, texts: readonly P
   const used = new Set(texts.flatMap(({ text }) => placeholdersIn(text)));
   if (used.has("from") && own(entry, "from") === undefined) {
     faults.push({ pointer: below(pointer, "from"), rest: "is missing, and {from} stands for it" });
+  }
+  if (used.has("locale_name") && own(entry, "locales") === undefined) {
+    faults.push({ pointer: below(pointer, "locales"), rest: "is missing, and {locale_name} stands for what it has" });
+  }
+  if (own(entry, "locales") !== undefined && own(own(entry, "locales"), "*") === undefined) {
+    faults.push({
+      pointer: below(below(pointer, "locales"), "*"),
+      rest: "is missing: what is any other language called?",
+    });
   }
   if (used.has("report_url") && own(entry, "reports") === undefined) {
     faults.push({

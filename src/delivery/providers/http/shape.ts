@@ -66,10 +66,10 @@ const line = (charsMax: number) =>
 /** A value that an answer or a report may have. Compared as text: 0 and "0" are the same. */
 const comparable = v.custom<string | number | boolean>(
   (value) =>
-    typeof value === "number" ||
+    (typeof value === "number" && Math.abs(value) <= Number.MAX_SAFE_INTEGER) ||
     typeof value === "boolean" ||
     (typeof value === "string" && /^\P{Cc}{1,200}$/u.test(value)),
-  "must be a text of one line, a number, true or false",
+  "must be a text of one line, a number up to 2^53, true or false",
 );
 const comparables = list(comparable);
 
@@ -242,11 +242,33 @@ export const entryShape = known({
     ),
     {},
   ),
+  /** What the gateway calls the languages of texts; `*` is every other. */
+  locales: v.optional(
+    v.pipe(
+      object("must be an object of texts"),
+      v.record(
+        v.pipe(
+          v.string(),
+          v.regex(/^(?:\*|[a-z]{2,3}(?:-[A-Za-z0-9]{2,8})*)$/, "must be a language such as pt-BR, or *"),
+        ),
+        line(100),
+      ),
+      v.maxEntries(100, "must have at most 100 entries"),
+    ),
+  ),
   accepted: known(answer),
   id: v.optional(pointer),
   refused: v.optional(
     v.pipe(
-      v.array(known({ ...answer, cause: oneOf(causes), retry_after: v.optional(retryAfter) }), "must be a list"),
+      v.array(
+        known({
+          ...answer,
+          cause: oneOf(causes),
+          retry_after: v.optional(retryAfter),
+          of: v.optional(oneOf(["account", "recipient"])),
+        }),
+        "must be a list",
+      ),
       v.maxLength(listMax, `must have at most ${listMax} entries`),
     ),
     [],
