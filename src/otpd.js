@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // Plain JavaScript that any Node can read: older ones fail on .ts files, or crash inside the database driver.
 import { existsSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 
-// A clone runs its sources, which are never out of date. A package holds only what was built from them.
+// A clone has its sources. A package holds only what was built from them.
 const isClone = existsSync(new URL("cli.ts", import.meta.url));
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
@@ -12,11 +13,12 @@ if (major < 22 || (major === 22 && minor < 18)) {
   console.error(`otpd needs Node 22.18 or newer; this is ${process.versions.node}. ${help}`);
   process.exit(1);
 }
-// Compiled code is kept beside the packages, which halves the CPU of later starts. Who may write there may change the code as
-// well. Where nobody may, as in an image, a start does without.
-const { enableCompileCache } = await import("node:module");
-const { fileURLToPath } = await import("node:url");
-if (process.env.NODE_COMPILE_CACHE === undefined) {
+// What was built starts faster. In a clone it may be older than the sources, and then these run.
+const isSource = isClone && !(await import("./built.js")).isBuilt(fileURLToPath(new URL("..", import.meta.url)));
+// Of sources the compiled code is kept beside the packages, which halves the CPU of later starts. Who may write there may change
+// the code as well. What was built is in so few files that it gains nothing.
+if (isSource && process.env.NODE_COMPILE_CACHE === undefined) {
+  const { enableCompileCache } = await import("node:module");
   enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/otpd", import.meta.url)));
 }
 // The reader has left, as `head` does, or the terminal is gone: no reason to end, or to print a stack.
@@ -25,5 +27,5 @@ for (const stream of [process.stdout, process.stderr]) {
     if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
   });
 }
-const { run } = await import(isClone ? "./cli.ts" : "../dist/src/cli.js");
+const { run } = await import(isSource ? "./cli.ts" : "../dist/src/cli.js");
 process.exitCode = await run(process.argv.slice(2));

@@ -48,7 +48,7 @@ describe("the server's package", () => {
   test("holds what runs, and no more", () => {
     expect(server.bytes).toBeLessThanOrEqual(3 * mb);
     const runs =
-      /^(LICENSE|README\.md|(dist\/)?package\.json|src\/otpd\.js|(docs|proto)\/.+|dist\/(src|gen)\/.+\.(js|json|html|css|svg))$/;
+      /^(LICENSE|README\.md|(dist\/)?package\.json|src\/otpd\.js|dist\/third-party\.txt|(docs|proto)\/.+|dist\/(src|gen)\/.+\.(js|js\.map|json|html|css|svg))$/;
     expect(server.files.filter((path) => !runs.test(path) || path.includes(".test."))).toEqual([]);
     expect(server.files).toContain("dist/src/cli.js");
   });

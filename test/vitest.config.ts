@@ -1,7 +1,10 @@
 import { defineConfig } from "vitest/config";
 import { makeScratchFolder } from "./support/processes/scratch-folder.ts";
 
-// The tests start hundreds of processes of otpd, each of which would strip and compile the same files.
+// What the processes of otpd run that the tests start.
+const built = "test/support/processes/built.ts";
+
+// Some of them run the sources, and would each strip and compile the same files.
 process.env["NODE_COMPILE_CACHE"] ??= new URL("../node_modules/.cache/compile", import.meta.url).pathname;
 
 // Each process makes its folders where this says.
@@ -31,6 +34,7 @@ export default defineConfig({
           name: "sqlite",
           include: ["{test,tools}/**/*.test.ts"],
           exclude: ["test/soak/**", "test/otp/**", "test/postgres/**"],
+          globalSetup: [built],
         },
       },
       {
@@ -39,7 +43,7 @@ export default defineConfig({
           ...everywhere,
           name: "postgres",
           include: ["test/server/{scenarios,races,stolen}.test.ts", "test/postgres/**/*.test.ts"],
-          globalSetup: ["test/support/databases/project-database.ts"],
+          globalSetup: [built, "test/support/databases/project-database.ts"],
         },
       },
     ],

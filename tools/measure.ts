@@ -7,7 +7,7 @@
  */
 import { createClient } from "@connectrpc/connect";
 import { createGrpcTransport } from "@connectrpc/connect-node";
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, relative, resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -91,9 +91,11 @@ async function callsOf(otpd: Otpd) {
 /** What a REST send and a gRPC verify pass, warm, each over a connection that stands. */
 async function passed(): Promise<{ send: Functions; verify: Functions }> {
   const folder = mkdtempSync(join(tmpdir(), "otpd-measure-"));
-  const otpd = await startOtpd(folder, { NODE_OPTIONS: "--inspect=127.0.0.1:0" }, ["serve"], {
-    file: join(root, "src/otpd.js"),
-  });
+  // The sources, whatever was built of them.
+  const file = join(folder, "from-source.mjs");
+  const cli = JSON.stringify(pathToFileURL(join(root, "src/cli.ts")));
+  writeFileSync(file, `import { run } from ${cli};\nprocess.exitCode = await run(process.argv.slice(2));\n`);
+  const otpd = await startOtpd(folder, { NODE_OPTIONS: "--inspect=127.0.0.1:0" }, ["serve"], { file });
   try {
     const [inspector] = await otpd.waitFor(/ws:\/\/\S+/, "errors");
     const profiler = await openProfiler(inspector);

@@ -6,6 +6,7 @@ import { readFileSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { parseDatabase, type Parsed } from "../config/config.ts";
 import { escapeHidden, hiddenCharacter } from "../otp/hidden-characters.ts";
+import { readOwnFile } from "../own-files.ts";
 import { NoDatabase, requireDatabase } from "../store/existing.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore, type Database } from "../store/open.ts";
@@ -138,8 +139,7 @@ export function messageOf(error: unknown): string {
 
 /** The version in package.json. */
 export function version(): string {
-  const file = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(file) as { version: string }).version;
+  return (JSON.parse(readOwnFile("package.json").toString()) as { version: string }).version;
 }
 
 export function say(text: string): void {

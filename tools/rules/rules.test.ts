@@ -13,6 +13,7 @@ import {
   nobodysPackage,
   nothingLeftOpen,
   openingParagraph,
+  ownPlace,
   ownWords,
   type Rule,
 } from "./rules.ts";
@@ -213,6 +214,14 @@ describe("nobody is told to run a package that a stranger may own", () => {
     ["docs/decisions.md", "which npm scripts and npx find first."],
     ["test/fuzz/fire.ts", "npx vitest run"],
   ])("%s may say: %s", (path, text) => expect(found(nobodysPackage, path, text)).toBe(0));
+});
+
+test("only src/own-files.ts asks where it lies", () => {
+  const text = 'const page = readFileSync(new URL("page.html", import.meta.url));';
+  expect(found(ownPlace, "src/server/pages/demo.ts", text)).toBe(1);
+  expect(found(ownPlace, "src/own-files.ts", text)).toBe(0);
+  expect(found(ownPlace, "src/otpd.js", text)).toBe(0);
+  expect(found(ownPlace, "tools/build.ts", text)).toBe(0);
 });
 
 describe("words from outside find what is ours alone", () => {

@@ -30,12 +30,14 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   telemetry: ["otp", "log-lines"],
   config: ["otp", "store", "delivery", "telemetry"],
   "master-key": ["otp"],
+  "own-files": [],
+  built: [],
   // Whatever calls far ends reads their answers.
   "http-answer": [],
   // It is handed down as functions: whoever is observed does not know it.
   observe: ["system", "otp", "store", "delivery"],
-  store: ["system", "otp"],
-  delivery: ["system", "otp", "store", "http-answer"],
+  store: ["system", "otp", "own-files"],
+  delivery: ["system", "otp", "store", "http-answer", "own-files"],
   service: ["system", "otp", "store", "http-answer"],
   // The form to embed runs in a browser: of the contract it knows names, and of the server nothing.
   elements: ["gen"],
@@ -43,11 +45,11 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   demo: ["gen", "elements"],
   // So does the console's.
   console: ["gen", "demo"],
-  server: ["system", "otp", "store", "delivery", "service", "observe", "gen"],
+  server: ["system", "otp", "store", "delivery", "service", "observe", "own-files", "gen"],
   main: [...rooms, "observe", "telemetry", "config", "master-key", "server", "gen"],
-  commands: [...rooms, "telemetry", "config", "master-key", "main"],
+  commands: [...rooms, "telemetry", "config", "master-key", "own-files", "main"],
   cli: [...rooms, "commands"],
-  otpd: ["cli"],
+  otpd: ["cli", "built"],
 };
 
 /** Within the server: listener ← http ← rpc ← pages ← admin. `gen/` is visible in `rpc` and `admin` alone. */
@@ -204,6 +206,12 @@ export const openingParagraph: Rule = ({ path, text }) => {
   return opens.test(text) ? [] : [`${path} does not open with a comment that says what it is`];
 };
 
+/** What lies beside the code is asked for by its path from the root: the build puts the code of many files into one. */
+export const ownPlace: Rule = ({ path, text }) =>
+  /^src\/.*\.ts$/.test(path) && path !== "src/own-files.ts" && /\bimport\.meta\b/.test(text)
+    ? [`${path} asks where it lies: only src/own-files.ts does`]
+    : [];
+
 /** Exports have names, so that a thing is called the same everywhere. A tool's configuration is what the tool wants. */
 export const namedExports: Rule = ({ path, text }) =>
   /\.[jt]s$/.test(path) && !path.endsWith(".config.ts") && /^export\s*(default\b|\{[^}]*\bas default\b)/m.test(text)
@@ -256,6 +264,7 @@ export const rules: readonly Rule[] = [
   functionLength,
   fileName,
   openingParagraph,
+  ownPlace,
   namedExports,
   nothingLeftOpen,
   ownWords,

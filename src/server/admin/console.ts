@@ -4,11 +4,11 @@
  * own in two ways: the origin that the browser names is ours, and a header has the session's second token.
  */
 import { timingSafeEqual } from "node:crypto";
-import { readFileSync } from "node:fs";
 import * as v from "valibot";
 import { csrfOf, endOf, sessionMs, type ConsoleSession, type ConsoleUser } from "../../otp/console-session.ts";
 import { digest } from "../../otp/key-ring.ts";
 import { invalid, ok, type Result } from "../../otp/reason.ts";
+import { readOwnFile } from "../../own-files.ts";
 import type { BegunSession, ConsoleSessions } from "../../service/console-sessions.ts";
 import { isOwnOrigin } from "../http/own-origin.ts";
 import type { PageAnswer } from "../http/response.ts";
@@ -38,10 +38,10 @@ const tokenShape = v.strictObject({ token: v.pipe(v.string(), v.maxLength(100)) 
 
 export function createConsole(options: ConsoleOptions): PagesByPath {
   return new Map<string, Page>([
-    ["/console", file("text/html", "../../console/index.html")],
-    ["/console/console.js", file("text/javascript", "../../../gen/console/console.js")],
-    ["/console/console.css", file("text/css", "../../../gen/console/console.css")],
-    ["/console/icon.svg", file("image/svg+xml", "../../console/icon.svg")],
+    ["/console", file("text/html", "src/console/index.html")],
+    ["/console/console.js", file("text/javascript", "gen/console/console.js")],
+    ["/console/console.css", file("text/css", "gen/console/console.css")],
+    ["/console/icon.svg", file("image/svg+xml", "src/console/icon.svg")],
     ["/console/session", sessionPage(options)],
     ["/console/session/end", endPage(options, ({ sessions }, token) => sessions.end(token))],
     ["/console/session/end-all", endPage(options, ({ sessions }, _, { user }) => sessions.endAll(user))],
@@ -178,7 +178,7 @@ function isStrange(headers: Headers): boolean {
 
 /** One of the console's files. They are read at the start, so that a missing one is found there. */
 function file(type: string, path: string): Page {
-  const body = readFileSync(new URL(path, import.meta.url));
+  const body = readOwnFile(path);
   return {
     methods: ["GET", "HEAD"],
     answer: async () => ok({ type: `${type}; charset=utf-8`, body, headers: guards }),

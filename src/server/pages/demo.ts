@@ -10,13 +10,13 @@
  * foreign site could point its own name here (DNS rebinding).
  */
 import { timingSafeEqual } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { Inbox } from "../../delivery/inbox.ts";
 import { isLoopback } from "../../delivery/public-address.ts";
 import { digest } from "../../otp/key-ring.ts";
 import { invalid, ok, refuse } from "../../otp/reason.ts";
 import type { Secret } from "../../otp/secret.ts";
+import { readOwnFile } from "../../own-files.ts";
 import { ownPageHeaders } from "./own-page.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 import type { Address } from "../listener/server.ts";
@@ -50,7 +50,7 @@ export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
   const isLocal = isOwnHost(host);
   const readable = isLocal ? inbox : undefined;
   const inboxState = readable !== undefined ? "open" : inbox === undefined ? "sent" : "exposed";
-  const template = read("../../demo/index.html").replace("{{inbox}}", inboxState).replace("{{token}}", token.reveal());
+  const template = read("src/demo/index.html").replace("{{inbox}}", inboxState).replace("{{token}}", token.reveal());
   let html = "";
 
   const pages = new Map([
@@ -63,9 +63,9 @@ export function createDemo({ inbox, host, makeKey, token }: DemoOptions): Demo {
         page("text/html", () => html),
       ),
     ],
-    ["/demo/page.js", fixed("text/javascript", read("../../../gen/demo/page.js"))],
-    ["/demo/style.css", fixed("text/css", read("../../demo/style.css"))],
-    ["/demo/icon.svg", fixed("image/svg+xml", read("../../demo/icon.svg"))],
+    ["/demo/page.js", fixed("text/javascript", read("gen/demo/page.js"))],
+    ["/demo/style.css", fixed("text/css", read("src/demo/style.css"))],
+    ["/demo/icon.svg", fixed("image/svg+xml", read("src/demo/icon.svg"))],
   ]);
   if (readable !== undefined) {
     pages.set(
@@ -151,5 +151,5 @@ function inUrl(host: string): string {
 
 /** One of the page's files. They are read at the start, so that a missing one is found there. */
 function read(path: string): string {
-  return readFileSync(new URL(path, import.meta.url), "utf8");
+  return readOwnFile(path).toString();
 }

@@ -4,13 +4,13 @@
  * long as a receipt is good for, and then ask by their ETag whether there is a new one.
  */
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import type { PublicJwk } from "../../otp/signing-key.ts";
+import { readOwnFile } from "../../own-files.ts";
 import type { PageAnswer } from "../http/response.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 
 export function createPublicDocuments(keySet: { readonly keys: readonly PublicJwk[] }): PagesByPath {
-  const openApi = readFileSync(new URL("../../../gen/openapi.json", import.meta.url), "utf8");
+  const openApi = readOwnFile("gen/openapi.json").toString();
   return new Map([
     ["/.well-known/jwks.json", pageOf(keySet)],
     // Read and written again, which takes out the half of it that is indentation.

@@ -4,9 +4,9 @@
  * them. All are in memory once, also as gzip: what a stranger asks for costs the writing of it, and nothing is looked up.
  */
 import { createHash } from "node:crypto";
-import { readFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 import { ok } from "../../otp/reason.ts";
+import { readOwnFile } from "../../own-files.ts";
 import type { PageAnswer } from "../http/response.ts";
 import { knows } from "./documents.ts";
 import type { Page, PagesByPath } from "./pages.ts";
@@ -19,8 +19,6 @@ interface Integrity {
   readonly builds: Readonly<Record<string, string>>;
 }
 
-const folder = new URL("../../../gen/", import.meta.url);
-
 /** For web pages of other sites, also those that isolate themselves from other origins. */
 const forAll = {
   "access-control-allow-origin": "*",
@@ -31,10 +29,10 @@ const forEver = "public, max-age=31536000, immutable";
 const askAgain = "public, no-cache";
 
 export function createElementPages(): PagesByPath {
-  const text = readFileSync(new URL("elements/integrity.json", folder), "utf8");
+  const text = readOwnFile("gen/elements/integrity.json").toString();
   const { latest, builds } = JSON.parse(text) as Integrity;
   const script = "text/javascript; charset=utf-8";
-  const files = new Map(Object.keys(builds).map((path) => [path, readFileSync(new URL(`.${path}`, folder))]));
+  const files = new Map(Object.keys(builds).map((path) => [path, readOwnFile(`gen${path}`)]));
   const pages = new Map([...files].map(([path, body]) => [path, pageOf(script, body, forEver)]));
   const body = files.get(latest);
   if (body === undefined) throw new Error(`gen${latest} is not among the builds`);

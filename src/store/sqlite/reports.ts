@@ -2,8 +2,8 @@
  * Reports on SQLite: reads over many rows in a thread of their own (report-worker.ts), one at a time, so that no call waits
  * for them. The thread starts with the first report and ends when none was asked for in a while: at rest it takes no memory.
  */
-import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
+import { ownProgram } from "../../own-files.ts";
 import { reportQueueMax, reportRowsMax, reportMsMax } from "../engine.ts";
 import { bindable, type Value, type Statement } from "../statement.ts";
 import { ReportEnded, StoreUnavailable } from "../store.ts";
@@ -25,7 +25,7 @@ const graceMs = 500;
 /** A machine with much to do may take seconds to start a thread. */
 const startMsMax = 10_000;
 
-const source = new URL(`report-worker${extname(import.meta.filename)}`, import.meta.url);
+const program = ownProgram("src/store/sqlite/report-worker");
 
 export class Reports {
   readonly #options: Required<ReportsOptions>;
@@ -100,7 +100,7 @@ export class Reports {
       isOver: this.#flag.buffer,
     };
     // What the process was started with is not for its threads, and a report may not take the calls' memory.
-    const worker = new Worker(source, { workerData, execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 128 } });
+    const worker = new Worker(program, { workerData, execArgv: [], resourceLimits: { maxOldGenerationSizeMb: 128 } });
     worker.on("message", (answer: ReportAnswer) => {
       if (this.#worker !== worker) return;
       if (this.#underWay?.question.id === answer.id) this.#answered(answer);

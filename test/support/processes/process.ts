@@ -6,7 +6,10 @@ import { once } from "node:events";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The file that `otpd` runs. */
+/**
+ * The file that `otpd` runs. The tests' global setup has built the server, and it starts what was built as long as no source has
+ * changed since.
+ */
 export const launcher = fileURLToPath(new URL("../../../src/otpd.js", import.meta.url));
 
 /** The environment without any OTP_* of the machine's own. */
@@ -98,14 +101,15 @@ export async function startOtpd(
   };
 }
 
-/** Runs a command of `otpd` to its end; `nodeArgs` go to Node itself. */
+/** Runs a command of `otpd` to its end; `nodeArgs` go to Node itself. Another `file` is as `startOtpd` has it. */
 export async function runOtpd(
   folder: string,
   args: string[],
   env: Record<string, string> = {},
   nodeArgs: string[] = [],
+  file = launcher,
 ) {
-  const child = spawn(process.execPath, [...nodeArgs, launcher, ...args], {
+  const child = spawn(process.execPath, [...nodeArgs, file, ...args], {
     cwd: folder,
     env: cleanEnv(env),
     stdio: ["ignore", "pipe", "pipe"],

@@ -2,7 +2,7 @@
  * Presets: entries for gateways that many have, each a file of data in presets/. An entry that names one gives it what it needs
  * in `vars`, and may say anything of it otherwise.
  */
-import { readFileSync } from "node:fs";
+import { readOwnFile } from "../../../own-files.ts";
 import { below } from "./pointer.ts";
 import { own, type Fault } from "./rules.ts";
 
@@ -59,7 +59,7 @@ function localesOf(said: object, rest: object): object {
 }
 
 function presetOf(name: string): Preset {
-  return JSON.parse(readFileSync(new URL(`../presets/${name}.json`, import.meta.url), "utf8")) as Preset;
+  return JSON.parse(readOwnFile(`src/delivery/providers/presets/${name}.json`).toString()) as Preset;
 }
 
 function filledIn(value: unknown, values: ReadonlyMap<string, string>): unknown {
