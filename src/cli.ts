@@ -50,6 +50,7 @@ const loaders: ReadonlyMap<string, () => Promise<Commands>> = new Map<string, ()
   ["restore", async () => ({ restore: (await import("./commands/restore.ts")).restore })],
   ["doctor", async () => ({ doctor: (await import("./commands/doctor.ts")).doctor })],
   ["console", async () => (await import("./commands/console.ts")).consoleCommands],
+  ["demo-data", async () => (await import("./commands/demo-data.ts")).demoDataCommands],
   ["keys", async () => (await import("./commands/keys.ts")).keyCommands],
   ["phones", async () => (await import("./commands/phones.ts")).phoneCommands],
   [

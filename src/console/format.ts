@@ -8,6 +8,8 @@ export const dash = "–";
 
 const whole = new Intl.NumberFormat();
 const dateTime = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const dayOnly = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short" });
+const hourOnly = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const clock = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
 
 export function count(value: bigint | number): string {
@@ -30,6 +32,15 @@ export function time(at: Timestamp | undefined): string {
 
 export function timeOfDay(at: Timestamp | undefined): string {
   return at === undefined ? dash : clock.format(timestampDate(at));
+}
+
+/** A day of a year that is known. */
+export function day(at: Timestamp): string {
+  return dayOnly.format(timestampDate(at));
+}
+
+export function hour(at: Timestamp): string {
+  return hourOnly.format(timestampDate(at));
 }
 
 export function secondsOf({ seconds, nanos }: Duration): number {

@@ -76,7 +76,8 @@ async function signedIn(csrf: string): Promise<void> {
     const context: PageContext = {
       client,
       session,
-      now: () => beganMs + monotonicMs() - began,
+      // Whole, as times on the wire are: the monotonic clock has fractions.
+      now: () => Math.floor(beganMs + monotonicMs() - began),
       query: new URLSearchParams(query),
       left: left.signal,
       go: (link) => {

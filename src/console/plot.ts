@@ -4,7 +4,7 @@
 import uPlot from "uplot";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { make } from "./dom.ts";
-import { dash, time } from "./format.ts";
+import { dash, day, hour, time } from "./format.ts";
 import { button, table } from "./parts.ts";
 
 export interface Line {
@@ -21,16 +21,22 @@ export interface PlotData {
   readonly lines: readonly Line[];
   /** Says a value as people read it. */
   readonly format: (value: number) => string;
+  /** The finest step that the scale is marked in: `format` tells no two such values alike. */
+  readonly step: number;
 }
 
 export const linesMax = 8;
 const heightPx = 240;
 const widthPxMin = 200;
 const axisPx = 64;
+const dayS = 86_400;
+/** Steps that people count in: 1, 2 and 5 of each power of ten. */
+const roundSteps = Array.from({ length: 13 }, (_, power) => [1, 2, 5].map((each) => each * 10 ** (power - 2))).flat();
 
 /** Makes a plot. It is drawn anew when its place or the colours change, until `left`. */
 export function plot(data: PlotData, left: AbortSignal): HTMLElement {
-  const { title, times, lines, format } = data;
+  const { title, times, lines, format, step } = data;
+  const incrs = roundSteps.filter((each) => each >= step);
   const place = make("div", { class: "plot" });
   const reset = button("Whole period", () => drawn?.setScale("x", { min: times[0] ?? 0, max: times.at(-1) ?? 1 }));
   reset.hidden = true;
@@ -47,9 +53,15 @@ export function plot(data: PlotData, left: AbortSignal): HTMLElement {
         height: heightPx,
         cursor: { drag: { x: true, y: false }, points: { size: 7 } },
         scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
-        axes: [axis, { ...axis, size: axisPx, values: (_, ticks) => ticks.map(format) }],
+        axes: [
+          { ...axis, values: (_, ticks, __, ___, apart) => timesOn(ticks, apart) },
+          { ...axis, size: axisPx, incrs, values: (_, ticks) => ticks.map(format) },
+        ],
         series: [
-          {},
+          {
+            label: "Time",
+            value: (_: uPlot, at: number | null) => (at === null ? dash : time(timestampFromMs(at * 1_000))),
+          },
           ...lines.map(({ label, values }, i) => ({
             label,
             stroke: colour(`--line-${i + 1}`),
@@ -91,6 +103,18 @@ export function plot(data: PlotData, left: AbortSignal): HTMLElement {
     make("div", { attributes: { "aria-hidden": "true" } }, place),
     make("details", {}, make("summary", {}, "As a table"), numbers(data)),
   );
+}
+
+/** What the axis of time says at marks that are so many seconds apart: days, or hours with the day where one begins. */
+function timesOn(ticks: readonly number[], apart: number): string[] {
+  let before = "";
+  return ticks.map((at) => {
+    const on = timestampFromMs(at * 1_000);
+    if (apart >= dayS) return day(on);
+    const isSame = before === day(on);
+    before = day(on);
+    return isSame ? hour(on) : `${hour(on)}\n${day(on)}`;
+  });
 }
 
 /** True for a value without a neighbour: no line leads to it, so it needs a point to be seen. */

@@ -130,7 +130,12 @@ export function banner(
     ...(demoUrl === undefined ? [] : ["", `Or try it in a browser: ${demoUrl}`]),
     ...(operators === undefined
       ? []
-      : ["", "See it as an operator, once and within ten minutes (otpd console prints more):", "", `  ${operators}`]),
+      : [
+          "",
+          "See it as an operator, once and within ten minutes (otpd console prints more, otpd demo-data fills it with a month):",
+          "",
+          `  ${operators}`,
+        ]),
   ];
   return `\n${lines.join("\n")}\n\n`;
 }

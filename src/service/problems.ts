@@ -88,7 +88,7 @@ function capName(kind: string): string {
   return kind.startsWith("country:") ? `messages to ${kind.slice("country:".length)}` : kind;
 }
 
-/** Prefixes that are refused now, or would be. */
+/** Prefixes that are refused now, or would be. One whose block is over is no problem any more until it is sent to again. */
 export function suspectProblems(
   reports: readonly PrefixReport[],
   modeOf: (tenant: string) => GuardMode,
@@ -96,8 +96,8 @@ export function suspectProblems(
 ): Problem[] {
   return reports
     .filter(
-      ({ record, decisions }) =>
-        record.phase !== "open" || (record.refused > 0 && (decisions[0]?.atMs ?? 0) >= sinceMs),
+      ({ record, decisions, isDue }) =>
+        (record.phase !== "open" && !isDue) || (record.refused > 0 && (decisions[0]?.atMs ?? 0) >= sinceMs),
     )
     .map(({ tenant, prefix, record }) => {
       const refused = counted(record.refused, "send");

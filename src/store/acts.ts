@@ -18,6 +18,7 @@ import { messageActs } from "./acts/messages.ts";
 import { phoneActs } from "./acts/phones.ts";
 import { prefixActs } from "./acts/prefixes.ts";
 import { recordActs } from "./acts/records.ts";
+import { sampleActs } from "./acts/sample.ts";
 import { createSumming, statisticsActs } from "./acts/sums.ts";
 import { tenantActs } from "./acts/tenants.ts";
 import { noCharge } from "../otp/statistics.ts";
@@ -46,6 +47,7 @@ export function createStore(engine: Engine, { chargeOf = noCharge }: Pick<StoreW
     erasure: erasureActs(engine, chargeOf),
     events: { ...endpointActs(engine), ...eventActs(engine) },
     statistics: statisticsActs(engine, chargeOf),
+    samples: sampleActs(engine),
     sweep: createSweep(engine, createSumming(engine, chargeOf)),
     now: engine.now,
     ping: () => engine.ping(),

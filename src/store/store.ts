@@ -41,6 +41,7 @@ import type { Erasure } from "./erasure.ts";
 import type { EventStore } from "./events.ts";
 import type { Finding } from "./finding.ts";
 import type { Registry } from "./registry.ts";
+import type { Samples } from "./sample.ts";
 import type { Statistics } from "./statistics.ts";
 
 /** The database could not do it. The caller may retry unchanged, unless it may have been done. */
@@ -216,6 +217,9 @@ export interface Store {
 
   /** Sums of what verifications came to. */
   readonly statistics: Statistics;
+
+  /** Fills a development database. */
+  readonly samples: Samples;
 
   /** The store's clock. */
   now(): Instant;

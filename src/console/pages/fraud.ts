@@ -2,6 +2,7 @@
  * Fraud: prefixes that are refused or would be, why, and the lists of destinations. A number that is typed here stays out of
  * the address.
  */
+import { timestampMs } from "@bufbuild/protobuf/wkt";
 import {
   GuardMode,
   type Destination,
@@ -123,7 +124,7 @@ function suspectTable(suspects: readonly Suspect[], view: View): HTMLElement {
     [
       { head: "Prefix", cell: ({ prefix, country }) => [make("code", {}, `${prefix}••••`), ` ${placeOf(country)}`] },
       { head: "Tenant", cell: ({ tenant }) => tenant },
-      { head: "Now", kind: "words", cell: phaseOf },
+      { head: "Now", kind: "words", cell: (suspect) => phaseOf(suspect, view.context.now()) },
       { head: "Verified", kind: "number", cell: verifiedOf },
       { head: savedHead(suspects), kind: "number", cell: savedOf },
       {
@@ -162,9 +163,11 @@ function placeOf(country: string): string {
   return country.startsWith("+") ? country : format.country(country);
 }
 
-function phaseOf({ phase, mode, untilTime }: Suspect): Child {
+function phaseOf({ phase, mode, untilTime }: Suspect, now: number): Child {
   const isRefused = mode === GuardMode.ENFORCE;
   if (phase === "tripped") {
+    if (untilTime !== undefined && timestampMs(untilTime) <= now)
+      return badge("three probes are let through next", "warn");
     const until = untilTime === undefined ? "" : ` until ${format.time(untilTime)}`;
     return [isRefused ? badge("refused", "bad") : badge("would be refused", "warn"), until];
   }
@@ -203,7 +206,7 @@ function suspectPart(suspect: Suspect, view: View): Child {
   return [
     facts([
       ["Prefix", [make("code", {}, `${prefix}••••`), ` ${placeOf(country)}, tenant ${tenant}`]],
-      ["Now", phaseOf(suspect)],
+      ["Now", phaseOf(suspect, view.context.now())],
       ...(phase === "tripped"
         ? []
         : [["The block under way", `${sent} sent, ${ended} ended, ${verified} verified`] as const]),

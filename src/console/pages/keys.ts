@@ -29,8 +29,7 @@ export function keySection(context: PageContext, tenant: string): HTMLElement {
 
 function columnsFor(context: PageContext, again: () => void) {
   return [
-    { head: "Name", cell: ({ name }: ApiKey) => name },
-    { head: "Id", cell: ({ id }: ApiKey) => make("code", {}, id) },
+    { head: "Name", cell: ({ name, id }: ApiKey) => [name, " ", make("code", { class: "below" }, id)] },
     { head: "Kind", cell: ({ kind, app }: ApiKey) => [kind, app && " (app)"] },
     { head: "Tenant", cell: ({ tenant }: ApiKey) => (tenant === "" ? "all" : tenant) },
     { head: "May", kind: "words" as const, cell: ({ scopes }: ApiKey) => scopes.join(", ") },

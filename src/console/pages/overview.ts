@@ -146,7 +146,7 @@ function gridOf({ interval }: Period, from: number, to: number): number[] {
 
 function tiles(counts: Counts | undefined): Child {
   if (counts === undefined) return make("p", { class: "empty" }, "Nothing was asked for in this period.");
-  const { asked, verified, messages, segments, delivered, undelivered, failed } = counts;
+  const { asked, verified, messages, segments, delivered, undelivered } = counts;
   const tile = (name: string, value: string, more: string) =>
     make(
       "div",
@@ -165,11 +165,7 @@ function tiles(counts: Counts | undefined): Child {
         format.duration(counts.verifyTimeP50),
         `9 of 10 in ${format.duration(counts.verifyTimeP90)}, 99 of 100 in ${format.duration(counts.verifyTimeP99)}`,
       ),
-      tile(
-        "Delivered",
-        format.share(delivered, messages),
-        `${format.count(undelivered)} not, ${format.count(failed)} never left`,
-      ),
+      tile("Delivered", format.share(delivered, messages), `${format.count(undelivered)} did not arrive`),
       tile("Cost", format.money(counts.cost), "where prices are known"),
     ),
     refusals(counts),
@@ -219,6 +215,7 @@ function coursePlots({ rows }: GetStatsResponse, grid: readonly number[], { left
           line("Failed", ({ failed }) => Number(failed), 0),
         ],
         format: number,
+        step: 1,
       },
       left,
     ),
@@ -230,6 +227,7 @@ function coursePlots({ rows }: GetStatsResponse, grid: readonly number[], { left
           line("Verified", ({ asked, verified }) => (asked === 0n ? null : Number(verified) / Number(asked)), null),
         ],
         format: format.percent,
+        step: 0.01,
       },
       left,
     ),
@@ -242,6 +240,7 @@ function coursePlots({ rows }: GetStatsResponse, grid: readonly number[], { left
           line("9 of 10", ({ verifyTimeP90: at }) => (at === undefined ? null : format.secondsOf(at)), null),
         ],
         format: (value) => `${format.count(Math.round(value))} s`,
+        step: 1,
       },
       left,
     ),
@@ -260,6 +259,7 @@ function costPlot(rows: readonly StatsRow[], grid: readonly number[], left: Abor
       times: grid.map((at) => at / 1_000),
       lines: [{ label: currency, values: grid.map((at) => byTime.get(at) ?? 0) }],
       format: (value) => format.amount(value, currency),
+      step: 0.01,
     },
     left,
   );
@@ -289,6 +289,7 @@ function groupParts(
           times: grid.map((at) => at / 1_000),
           lines,
           format: format.count,
+          step: 1,
         },
         left,
       ),

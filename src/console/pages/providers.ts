@@ -52,11 +52,10 @@ function byChannel(all: readonly Provider[], context: PageContext, again: () => 
 
 function columnsFor(context: PageContext, again: () => void) {
   return [
-    { head: "Provider", cell: ({ name, order }: Provider) => `${order}. ${name}` },
+    { head: "Provider", cell: ({ name, order }: Provider) => (order === 0 ? name : `${order}. ${name}`) },
     {
       head: "State",
-      cell: ({ breakerOpen }: Provider) =>
-        breakerOpen ? badge("left alone: it failed too often", "bad") : badge("is called", "good"),
+      cell: stateOf,
     },
     { head: "Calls", kind: "number" as const, cell: ({ calls }: Provider) => format.count(calls) },
     {
@@ -65,16 +64,18 @@ function columnsFor(context: PageContext, again: () => void) {
       cell: ({ calls, failures }: Provider) =>
         calls === 0n ? format.dash : `${format.count(failures)} (${format.share(failures, calls)})`,
     },
-    { head: "Half within", kind: "number" as const, cell: ({ latencyP50 }: Provider) => format.duration(latencyP50) },
     {
-      head: "99 of 100 within",
+      head: "Half, 99 of 100 within",
       kind: "number" as const,
-      cell: ({ latencyP99 }: Provider) => format.duration(latencyP99),
+      cell: ({ latencyP50, latencyP99 }: Provider) =>
+        latencyP50 === undefined ? format.dash : `${format.duration(latencyP50)}, ${format.duration(latencyP99)}`,
     },
     {
       head: "Failover",
       cell: ({ takenOver, passedOver }: Provider) =>
-        `${format.count(takenOver)} taken over, ${format.count(passedOver)} passed by`,
+        takenOver === 0n && passedOver === 0n
+          ? format.dash
+          : `${format.count(takenOver)} taken over, ${format.count(passedOver)} passed by`,
     },
     {
       head: "Messages",
@@ -92,13 +93,18 @@ function columnsFor(context: PageContext, again: () => void) {
     {
       head: "Actions",
       cell: (provider: Provider): Child => {
-        if (!may(context, "admin.write")) return undefined;
+        if (!may(context, "admin.write") || provider.order === 0) return undefined;
         const attempt = button("Try", () => tryOne(provider, context, again));
         attempt.setAttribute("aria-label", `Try ${provider.name}, ${provider.channel}`);
         return attempt;
       },
     },
   ];
+}
+
+function stateOf({ breakerOpen, order }: Provider): Child {
+  if (order === 0) return badge("not configured now", "plain");
+  return breakerOpen ? badge("left alone: it failed too often", "bad") : badge("is called", "good");
 }
 
 function perMessage({ cost, messages }: Provider): string {

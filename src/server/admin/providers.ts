@@ -60,7 +60,8 @@ export function providerHandlers(options: ProviderDependencies): HandlersOf<"get
       const providers = channels.flatMap((channel) => {
         const rows = read.rows.filter((row) => row.channel === channel);
         const total = rows.reduce((sum, row) => sum + messagesOf(row), 0);
-        return listOf(channel).map(({ name, isClosed }, place) => ({
+        const listed = listOf(channel);
+        const used = listed.map(({ name, isClosed }, place) => ({
           name,
           channel,
           order: place + 1,
@@ -71,6 +72,8 @@ export function providerHandlers(options: ProviderDependencies): HandlersOf<"get
             total,
           ),
         }));
+        const others = rows.filter((row) => messagesOf(row) > 0 && !listed.some(({ name }) => name === row.provider));
+        return [...used, ...others.map((row) => ({ name: row.provider, channel, ...lastDay(row, total) }))];
       });
       return ok({ providers });
     },

@@ -31,6 +31,8 @@ export interface Visitor {
 
 export interface VisitOptions {
   readonly clipboard?: boolean;
+  /** `machine`: the page has the clock that real pages have, with its fractions; else one of its own, which can be moved. */
+  readonly clock?: "machine";
   /** The other origins that the page may ask. */
   readonly mayAsk?: readonly string[];
   /** What the page is to find in place before its own script runs. */
@@ -39,7 +41,7 @@ export interface VisitOptions {
 
 /** Opens `url` on a fresh page; the clock is the page's own, and can be moved. */
 export async function visit(browser: Browser, url: string, options: VisitOptions = {}): Promise<Visitor> {
-  const context = await browser.newContext({ locale: "en-GB", reducedMotion: "reduce" });
+  const context = await browser.newContext({ locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce" });
   if (options.clipboard === true) await context.grantPermissions(["clipboard-read", "clipboard-write"]);
   const page = await context.newPage();
   page.setDefaultTimeout(120_000);
@@ -54,7 +56,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
     const allowed = [new URL(url).origin, ...(options.mayAsk ?? [])];
     if (!allowed.includes(new URL(request.url()).origin)) misdeeds.push(`asked for ${request.url()}`);
   });
-  await page.clock.install();
+  if (options.clock === undefined) await page.clock.install();
   await page.addInitScript(() => {
     const kept = { announced: [] as string[], violations: [] as string[] };
     Object.assign(globalThis, { kept });

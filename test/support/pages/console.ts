@@ -9,7 +9,7 @@ import type { ConsoleUser } from "../../../src/otp/console-session.ts";
 import { addConsoleLink } from "../../../src/service/console-sessions.ts";
 import { temporaryFolder, type World } from "../service/world.ts";
 import { axeFindings } from "./axe.ts";
-import { visit, type Visitor } from "./browser.ts";
+import { visit, type VisitOptions, type Visitor } from "./browser.ts";
 
 /** What a world needs to have a console. */
 export const withConsole = { OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0" };
@@ -27,10 +27,15 @@ const looks = [
 ] as const;
 
 /** Signs in by a fresh link, as `otpd console` prints it. */
-export async function signIn(browser: Browser, world: World, user: Partial<ConsoleUser> = {}): Promise<Visitor> {
+export async function signIn(
+  browser: Browser,
+  world: World,
+  user: Partial<ConsoleUser> = {},
+  options: VisitOptions = {},
+): Promise<Visitor> {
   const ann: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null, ...user };
   const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, ann));
-  const visitor = await visit(browser, `${world.adminUrl}/console#token=${link.reveal()}`);
+  const visitor = await visit(browser, `${world.adminUrl}/console#token=${link.reveal()}`, options);
   await visitor.page.setViewportSize(wide);
   await visitor.page.locator("#pages a").first().waitFor();
   return visitor;

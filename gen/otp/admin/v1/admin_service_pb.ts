@@ -3089,7 +3089,8 @@ export type Provider = Message<"otp.admin.v1.Provider"> & {
   channel: string;
 
   /**
-   * Its place in the order of that channel, from 1 on.
+   * Its place in the order of that channel, from 1 on; 0 for one that took messages in the last 24 hours and is not
+   * configured for it now.
    *
    * @generated from field: int32 order = 3;
    */
