@@ -32,7 +32,7 @@ export function sectionOf(changelog: string, version: string): Section | undefin
  * The changelog with a dated section of the version: the one that is there, or the one of what is not released yet. Throws
  * a sentence where there is neither, or nothing in it.
  */
-export function released(changelog: string, version: string, date: string): string {
+export function dated(changelog: string, version: string, date: string): string {
   const [first] = sectionsOf(changelog);
   const isWaiting = first !== undefined && unreleased.test(first.heading);
   const section = isWaiting ? first : sectionOf(changelog, version);

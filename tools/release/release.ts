@@ -5,7 +5,8 @@
  * handed out: packages, SBOM, checksums, and what an image is built from. It publishes nothing: the tag, once pushed, has
  * .github/workflows/release.yml do that.
  *
- *   --dry-run      makes all of it, tells what would change, and leaves the tree as it is
+ *   --dry-run      makes all of it, tells what would change, and leaves the tree as it is; where no version is said, of the one
+ *                  that is due
  *   --tag v1.0.0   makes what is handed out of a release that is tagged already
  *   --out DIR      where it goes, instead of release/; a folder of an earlier run is replaced
  *   --unsigned     makes a tag without a signature
@@ -15,10 +16,10 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from
 import { join, relative, resolve } from "node:path";
 import { misused, optionsOf } from "../command-line.ts";
 import { makeArtefacts, type Artefact } from "./artefacts.ts";
-import { released } from "./changelog.ts";
+import { dated } from "./changelog.ts";
 import { git, gitSays, Refusal } from "./processes.ts";
 import { changesOf, makeStage, patchOf, versionOf, writeRelease, type Packages } from "./stage.ts";
-import { bumped, steps, versionTrouble } from "./version.ts";
+import { bumped, dueVersion, steps, versionTrouble } from "./version.ts";
 
 const root = join(import.meta.dirname, "../..");
 
@@ -158,7 +159,8 @@ const { values } = optionsOf(import.meta.filename, {
   },
 });
 const { version, bump, tag } = values;
-if ([version, bump, tag].filter((given) => given !== undefined).length !== 1) {
+const said = [version, bump, tag].filter((given) => given !== undefined);
+if (said.length > 1 || (said.length === 0 && !values["dry-run"])) {
   misused(import.meta.filename, "One of --version, --bump and --tag has to say what is released.");
 }
 const step = steps.find((each) => each === bump);
@@ -170,11 +172,12 @@ try {
   if (tag !== undefined) ofTag(tag, out, packages);
   else {
     const current = versionOf(root);
-    const wanted = version ?? bumped(current, step ?? "patch");
-    const trouble = versionTrouble(wanted, current, releasedVersions());
+    const released = releasedVersions();
+    const wanted = version ?? (step === undefined ? dueVersion(current, released) : bumped(current, step));
+    const trouble = versionTrouble(wanted, current, released);
     if (trouble !== undefined) throw new Refusal(trouble);
     // Told before anything is built.
-    released(readFileSync(join(root, "docs/changelog.md"), "utf8"), wanted, "");
+    dated(readFileSync(join(root, "docs/changelog.md"), "utf8"), wanted, "");
     const tagging = values["dry-run"] ? "none" : values.unsigned ? "unsigned" : "signed";
     make({ version: wanted, out, packages, tagging });
   }

@@ -5,7 +5,7 @@
 import { appendFileSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { released } from "./changelog.ts";
+import { dated } from "./changelog.ts";
 import { git, npm, tool } from "./processes.ts";
 
 /** Where the packages come from: `lockfile` installs those of package-lock.json, `installed` takes those of the tree. */
@@ -54,7 +54,7 @@ export function writeRelease(folder: string, version: string, date: string): voi
   // Its own two lines come before those of any package.
   edit("package-lock.json", (text) => own(text, 2));
   edit("gen/openapi.json", (text) => own(text, 1));
-  edit("docs/changelog.md", (text) => released(text, version, date));
+  edit("docs/changelog.md", (text) => dated(text, version, date));
   const telling = git(folder, ["ls-files", "README.md", "docs", "tools/client"]).trim().split("\n");
   const keeping = new Set(["docs/changelog.md", "docs/decisions.md"]);
   for (const path of telling) if (!keeping.has(path)) edit(path, (text) => renamed(text, current, version));

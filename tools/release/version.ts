@@ -57,6 +57,12 @@ export function bumped(version: string, step: Step): string {
   return `${major}.${minor}.${before.length > 0 ? patch : patch + 1}`;
 }
 
+/** The version that is due: the one that package.json has, as long as none as high was released, and else the next minor one. */
+export function dueVersion(current: string, released: readonly string[]): string {
+  const [last] = released.toSorted(compareVersions).toReversed();
+  return last !== undefined && compareVersions(current, last) <= 0 ? bumped(last, "minor") : current;
+}
+
 /**
  * Why a version cannot be the next one, in a sentence; undefined where it can. It may be the one that package.json has
  * already, as long as that was not released.
