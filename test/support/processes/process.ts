@@ -44,13 +44,14 @@ interface Started {
  */
 export async function startOtpd(
   folder: string,
-  env: Record<string, string> = {},
+  env: Record<string, string | undefined> = {},
   args: string[] = ["serve"],
   { file = launcher, node = process.execPath, user = {} }: Started = {},
 ): Promise<Otpd> {
   const child = spawn(node, [file, ...args], {
     cwd: folder,
-    env: cleanEnv({ OTP_PORT: "0", OTP_ADMIN_PORT: "0", ...env }),
+    // What is undefined is left out: an earlier version knows fewer variables.
+    env: { ...cleanEnv({ OTP_PORT: "0", OTP_ADMIN_PORT: "0" }), ...env },
     stdio: ["ignore", "pipe", "pipe"],
     ...user,
   });
