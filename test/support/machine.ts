@@ -4,7 +4,7 @@
  * one a line, which is what `.ci/run` installs.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdtempSync, rmdirSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -18,6 +18,9 @@ export const kannel = {
   bearerbox: "/usr/sbin/bearerbox",
   smsbox: "/usr/sbin/smsbox",
 };
+
+/** Where Debian puts a PostgreSQL server's programs, the newest there is; empty without one. */
+export const postgresPrograms = newestServer();
 
 interface Tool {
   /** None where no package alone brings it: it takes rights, or is more than a test of its size is worth. */
@@ -53,10 +56,25 @@ export const tools = {
     isHere: () => works("protoc", "--descriptor_set_out=/dev/null", "google/protobuf/duration.proto"),
   },
   grpc_python_plugin: command(["protobuf-compiler-grpc"], "bash", "-c", "command -v grpc_python_plugin"),
+  grpc_ruby_plugin: command(["protobuf-compiler-grpc"], "bash", "-c", "command -v grpc_ruby_plugin"),
+  grpc_cpp_plugin: command(["protobuf-compiler-grpc"], "bash", "-c", "command -v grpc_cpp_plugin"),
+  "g++": command(["g++"], "g++", "--version"),
+  "gRPC of C++": command(["libgrpc++-dev", "pkg-config"], "pkg-config", "--exists", "grpc++", "protobuf"),
+  "Ruby's grpc": command(
+    ["ruby", "ruby-grpc", "ruby-google-protobuf"],
+    "ruby",
+    "-e",
+    "require 'grpc'; require 'google/protobuf'",
+  ),
+  php: command(["php-cli"], "php", "--version"),
   go: command(["golang-go"], "go", "version"),
   "grpc-go": goPackage(["golang-google-grpc-dev"], "google.golang.org/grpc"),
   // grpc-go by itself comes with a protobuf that is too old for it.
   "Go's protobuf": goPackage(["golang-github-golang-protobuf-1-5-dev"], "google.golang.org/protobuf"),
+  "PostgreSQL's pg_basebackup": {
+    packages: ["postgresql"],
+    isHere: () => existsSync(join(postgresPrograms, "pg_basebackup")),
+  },
   kannel: { packages: ["kannel"], isHere: () => Object.values(kannel).every(existsSync) },
   kubectl: command([], "kubectl", "version", "--client"),
   promtool: command([], "promtool", "--version"),
@@ -93,6 +111,12 @@ function works(name: string, ...args: string[]): boolean {
   } catch {
     return false;
   }
+}
+
+function newestServer(): string {
+  const folder = "/usr/lib/postgresql";
+  const versions = existsSync(folder) ? readdirSync(folder).toSorted((a, b) => Number(b) - Number(a)) : [];
+  return versions[0] === undefined ? "" : join(folder, versions[0], "bin");
 }
 
 /** Found by trying: root may not everywhere. */
