@@ -20,8 +20,14 @@ import { seededRandom } from "../support/service/system.ts";
 import { startTcpProxy, through, type TcpProxy } from "../support/network/tcp-proxy.ts";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
 
-/** How the database goes away: it crashes, its connections are cut, or nothing gets through. */
-export type Outage = "crash" | "cut" | "silence";
+/**
+ * How the database goes away: it crashes, it crashes for good and its standby takes its place, its connections are cut, or
+ * nothing gets through.
+ */
+export type Outage = "crash" | "failover" | "cut" | "silence";
+
+/** What goes away: one server, or a pair behind one address. */
+export type Breakable = Pick<PostgresServer, "port" | "createDatabase" | "crash" | "startAgain">;
 
 /** What the rounds came to. */
 export interface Tally {
@@ -75,7 +81,7 @@ const servedWithinMs = 120_000;
 const idOf = ({ outcome }: Call) => outcome.value?.["request_id"] as string | undefined;
 
 export interface ProxiedCluster {
-  readonly server: PostgresServer;
+  readonly server: Breakable;
   readonly proxy: TcpProxy;
   readonly deployment: Deployment;
   readonly instances: readonly Crashable[];
@@ -83,7 +89,7 @@ export interface ProxiedCluster {
 }
 
 /** Starts instances on a database of their own, behind a proxy. */
-export async function startProxiedCluster(server: PostgresServer, folder: string, count = 2): Promise<ProxiedCluster> {
+export async function startProxiedCluster(server: Breakable, folder: string, count = 2): Promise<ProxiedCluster> {
   const url = await server.createDatabase();
   const deployment = await createDeployment(folder, url);
   const proxy = await startTcpProxy(server.port);
@@ -170,7 +176,7 @@ export async function playOutages(
 
   /** Has the database go away and come back; resolves with the moment from which it was there again. */
   async function goAway(): Promise<number> {
-    if (kind === "crash") {
+    if (kind === "crash" || kind === "failover") {
       await server.crash();
       await sleep(awayMs);
       await server.startAgain();

@@ -65,8 +65,9 @@ interface Trap {
 /** Idle instances have an answer twice a second, and take the database for gone after a second without one. */
 const pauseMinMs = 750;
 
-/** Starts a proxy before a port of this machine. */
-export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
+/** Starts a proxy before a port of this machine, or before the one that is told for each new connection. */
+export async function startTcpProxy(target: number | (() => number)): Promise<TcpProxy> {
+  const portNow = typeof target === "number" ? () => target : target;
   const links = new Set<Link>();
   let most = 0;
   let swallowing = false;
@@ -90,7 +91,7 @@ export async function startTcpProxy(targetPort: number): Promise<TcpProxy> {
     };
     // What arrives before the far side is there is kept by the socket.
     const open = () => {
-      const far = connect({ port: targetPort, host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
+      const far = connect({ port: portNow(), host: "127.0.0.1", allowHalfOpen: true, noDelay: true });
       link.far = far;
       join("there", near, far);
       join("back", far, near);
