@@ -53,6 +53,8 @@ export interface Telemetry {
   breaker(provider: string, isClosed: boolean, channel: Channel): void;
   /** A genuine report is on no message of ours. Of its reference, which may be anything, three characters are told. */
   unmatchedReport(provider: string, reference: string): void;
+  /** A report was refused as not genuine, and so many before it without a line. */
+  refusedReport(provider: string, cause: string, omitted: number): void;
   /** A failure whose cause no caller was told. */
   fault(where: string, error: unknown, callId?: string): void;
   /** The pumping guard blocked a prefix, or would have if it were not to observe only. */
@@ -71,6 +73,7 @@ export interface Telemetry {
 }
 
 /** `lines` takes what is told; standard error does unless given. */
+// Longer than 80 lines: it is a list of lines, and each is read beside the others.
 export function createTelemetry(level: LogLevel, version: string, lines = createLogLines(2)): Telemetry {
   const log: Logger = pino(
     { level, base: { service: "otpd", version }, timestamp: pino.stdTimeFunctions.isoTime },
@@ -114,6 +117,12 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
       log.warn(
         { provider, reference: shown, length: reference.length },
         "a genuine report is on no message of ours: its reference is not what messages are sent with, or the message is forgotten",
+      );
+    },
+    refusedReport(provider, cause, omitted) {
+      log.warn(
+        { provider, cause, omitted: omitted || undefined },
+        "a report was refused: it does not prove to be the provider's",
       );
     },
     fault(where, error, callId) {

@@ -16,6 +16,7 @@ import { createReportPages } from "../server/pages/reports.ts";
 import type { OwnKeys } from "../service/api-keys.ts";
 import { createTakeReport } from "../service/reports.ts";
 import type { Base } from "./base.ts";
+import { createReportLines } from "./report-lines.ts";
 
 const demoTokenBytes = 18;
 
@@ -39,11 +40,13 @@ export async function createSitePages(base: Base, ownKeys: OwnKeys, nudge: () =>
     providersOf: (channel) => providersOf(channel).map(({ name }) => name),
     nudge,
   });
+  const tellRefused = createReportLines(base.telemetry, () => system.monotonicMs());
   const reports = createReportPages(base.providers, {
     noteReport: takeReport,
     speak: createSpeak({ ...base, tenantOf: base.tenants.tenantOf }),
-    onReport(provider, outcome, reference = "") {
-      metrics?.report(provider, outcome);
+    onReport(provider, outcome, { reference = "", cause } = {}) {
+      metrics?.report(provider, outcome, cause);
+      if (cause !== undefined) tellRefused(provider, cause);
       base.activities.tell({ tenant: "", kind: "report", outcome, provider });
       if (outcome === "unmatched") base.telemetry.unmatchedReport(provider, reference);
     },

@@ -7,7 +7,7 @@
  */
 import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import { reportOutcomes, type ReportOutcome } from "../delivery/provider.ts";
+import { reportOutcomes, type ForgedCause, type ReportOutcome } from "../delivery/provider.ts";
 import type { Channel } from "../otp/channel.ts";
 import type { VerifyResult } from "../otp/decisions.ts";
 import type { TryOutcome } from "../otp/endpoint.ts";
@@ -52,7 +52,7 @@ export interface Metrics extends AttackMetrics {
   /** A provider was called, at `startMs`. */
   providerCall(provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant): void;
   /** A request to report has come, or a report in one. */
-  report(provider: string, outcome: ReportOutcome): void;
+  report(provider: string, outcome: ReportOutcome, cause?: ForgedCause): void;
   /** A provider has a message, or may have it, which costs so many millionths of a currency. */
   cost(provider: string, channel: Channel, currency: string, amount: number): void;
   /** A batch of acts was committed, or has failed. */
@@ -100,6 +100,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     help: "Reports of providers: on a message of ours (matched) or none (unmatched), ignored, or refused as not genuine.",
     labels: ["provider", "outcome"],
   });
+  const refusedReports = counters(registry, {
+    name: "otp_provider_reports_refused_total",
+    help: "Reports that were refused as not genuine, by why: unsigned, timestamp, signature, or no public URL to check them with.",
+    labels: ["provider", "cause"],
+  });
   const readGauges = gaugesOf(registry, options);
   return {
     ...calls,
@@ -112,7 +117,10 @@ export function createMetrics(options: MetricsOptions): Metrics {
       providers.called(provider, outcome, durationMs, job, startMs);
       if (outcome.kind === "accepted" || outcome.kind === "ambiguous") handedOver(provider, outcome, job);
     },
-    report: (provider, outcome) => reports(provider, outcome).add(),
+    report(provider, outcome, cause) {
+      reports(provider, outcome).add();
+      if (cause !== undefined) refusedReports(provider, cause).add();
+    },
     cost: (provider, channel, currency, amount) => costs(provider, channel, currency).add(amount / 1e6),
     async render() {
       for (const { name, channel } of options.providers) {

@@ -113,7 +113,7 @@ describe("Pigeon Post, as its manual is told there", () => {
     expect(await report(`v1=${mark}`)).toMatchObject({
       reports: [{ reference: sms.reference, delivery: "DELIVERED" }],
     });
-    expect(await report(mark)).toEqual({ kind: "forged" });
+    expect(await report(mark)).toEqual({ kind: "forged", cause: "signature" });
   });
 });
 

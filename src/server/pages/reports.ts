@@ -3,7 +3,13 @@
  * signature is what counts. A genuine report is answered 200 whatever it says, since a provider would only repeat it. A call
  * whose key was pressed asks here what it says, and is told the code: only a genuine request is.
  */
-import { reportPath, type OutgoingMessage, type Provider, type ReportOutcome } from "../../delivery/provider.ts";
+import {
+  reportPath,
+  type ForgedCause,
+  type OutgoingMessage,
+  type Provider,
+  type ReportOutcome,
+} from "../../delivery/provider.ts";
 import type { Report } from "../../otp/message.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { Page, PagesByPath } from "./pages.ts";
@@ -12,8 +18,12 @@ export interface ReportPageOptions {
   /** Takes a report, and tells whether it is on a message of ours. */
   readonly noteReport: (provider: string, report: Report) => Promise<boolean>;
   readonly speak: (reference: string) => Promise<OutgoingMessage | undefined>;
-  /** Called with each request or report; with its reference where it matches nothing. */
-  readonly onReport: (provider: string, outcome: ReportOutcome, reference?: string) => void;
+  /** Called with each request or report; with its reference, or with why it was refused. */
+  readonly onReport: (
+    provider: string,
+    outcome: ReportOutcome,
+    of?: { readonly reference?: string; readonly cause?: ForgedCause },
+  ) => void;
 }
 
 /** Makes the pages for all providers that report. */
@@ -31,7 +41,7 @@ export function createReportPages(
       async answer({ method, target, headers, body }) {
         const reading = await provider.readReport?.({ method, target, headers, body });
         if (reading === undefined || reading.kind === "forged") {
-          onReport(provider.name, "refused");
+          onReport(provider.name, "refused", { cause: reading?.cause ?? "signature" });
           return refuse("API_KEY_INVALID", { message: "The signature is not valid." });
         }
         if (reading.kind === "greeted") return ok({ type: "text/plain", body: reading.challenge });
@@ -44,7 +54,7 @@ export function createReportPages(
         if (reading.kind === "genuine") {
           for (const report of reading.reports) {
             const isKnown = await noteReport(provider.name, report);
-            onReport(provider.name, isKnown ? "matched" : "unmatched", report.reference);
+            onReport(provider.name, isKnown ? "matched" : "unmatched", { reference: report.reference });
           }
         }
         return { ok: true, value: { type: "application/json", body: "{}" } };

@@ -135,7 +135,7 @@ describe.skipIf(lacks("presets over HTTPS", "openssl")).each(presetNames)("the p
         ? { ...sent, target: sent.target.replace(path, "another") }
         : { ...sent, body: sent.body.replace(status, "x") },
     );
-    expect(forged).toEqual({ kind: "forged" });
+    expect(forged).toEqual({ kind: "forged", cause: "signature" });
   });
 });
 

@@ -156,7 +156,8 @@ const read = {
   kind: "genuine",
   reports: [{ reference, providerMessageId: "m-1", delivery: "DELIVERED", detail: "ok" }],
 };
-const forged = { kind: "forged" };
+const forged = expect.objectContaining({ kind: "forged" }) as unknown;
+const forgedFor = (cause: string) => ({ kind: "forged", cause });
 
 describe.each(kinds)("a report by $name", (kind) => {
   const reading = async (sent: ReportRequest | Promise<ReportRequest>, options: Partial<HttpOptions> = {}) =>
@@ -220,12 +221,29 @@ test("a timestamp in milliseconds is read as such, and one that is no number is 
   const [, kind] = kinds as [Kind, Kind];
   expect(await providerOf(kind).readReport?.(await kind.genuine({ at: nowMs }))).toEqual(read);
   const sent = await kind.genuine({ at: Number.NaN });
-  expect(await providerOf(kind).readReport?.(sent)).toEqual(forged);
+  expect(await providerOf(kind).readReport?.(sent)).toEqual(forgedFor("timestamp"));
 });
 
 test("what is signed with the URL is forged where no public URL is known", async () => {
   const [, , kind] = kinds as [Kind, Kind, Kind];
-  expect(await providerOf(kind, { publicUrl: undefined }).readReport?.(await kind.genuine())).toEqual(forged);
+  expect(await providerOf(kind, { publicUrl: undefined }).readReport?.(await kind.genuine())).toEqual(
+    forgedFor("no public URL"),
+  );
+});
+
+test.each(kinds)("a report by $name that is refused is told with why", async (kind) => {
+  const why = async (sent: ReportRequest, of = {}) => {
+    const reading = await providerOf(kind, of).readReport?.(sent);
+    return reading?.kind === "forged" ? reading.cause : reading?.kind;
+  };
+  const sent = await kind.genuine();
+  const isInPath = kind.name.includes("path");
+  const target = isInPath ? sent.target.replace(/\/[^/?]+(?=\?|$)/, "") : sent.target;
+  const bare = { ...sent, target, headers: { "content-type": String(sent.headers["content-type"]) } };
+  expect(await why(bare)).toBe(isInPath ? "signature" : "unsigned");
+  expect(await why(sent, { reportSecret: "another" })).toBe("signature");
+  if (kind.isTimed !== true) return;
+  expect(await why(await kind.genuine({ at: nowSeconds - 3_600 }))).toBe("timestamp");
 });
 
 test("a JWT that names no body, another one, or is of another kind is forged", async () => {

@@ -2,16 +2,20 @@
  * Calls that wait for a key: the code is not in what asks for the call, is told to whoever signs as the provider once a key
  * was pressed, and to nobody else.
  */
+import { createPublicKey, generateKeyPairSync } from "node:crypto";
+import { jwtVerify } from "jose";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { readHttpProviders } from "../../../src/delivery/providers/http/file.ts";
 import { createHttpProvider } from "../../../src/delivery/providers/http/provider.ts";
+import { createRequests } from "../../../src/delivery/providers/http/request.ts";
+import { privateKeyOf } from "../../../src/delivery/providers/http/token.ts";
 import type { OutgoingMessage, Provider } from "../../../src/delivery/provider.ts";
 import { surfaces } from "../../support/clients/surfaces.ts";
-import { twilioPost, type SentReport } from "../../support/data/channel-presets.ts";
+import { twilioPost, vonageKeys, vonagePost, type SentReport } from "../../support/data/channel-presets.ts";
 import { manuals } from "../../support/data/presets.ts";
 import { newPhone } from "../../support/data/phones.ts";
 import { startWorld, type World } from "../../support/service/world.ts";
-import { publicUrl } from "./setup.ts";
+import { publicUrl, sms } from "./setup.ts";
 
 const called: OutgoingMessage[] = [];
 let world: World;
@@ -180,10 +184,101 @@ describe("a handshake", () => {
     ["a challenge that is a page", "hub.verify_token=v3rify&hub.challenge=%3Cscript%3E"],
     ["no challenge", "hub.verify_token=v3rify"],
   ])("with %s is forged", async (_, query) => {
-    expect(await greet(query)).toEqual({ kind: "forged" });
+    expect(await greet(query)).toEqual({ kind: "forged", cause: "unsigned" });
   });
 
   test("is a GET", async () => {
-    expect(await greet("hub.verify_token=v3rify&hub.challenge=1", "POST")).toEqual({ kind: "forged" });
+    expect(await greet("hub.verify_token=v3rify&hub.challenge=1", "POST")).toEqual({
+      kind: "forged",
+      cause: "unsigned",
+    });
   });
+});
+
+describe("a call of Vonage's, whose JWT signs the body", () => {
+  const [declaration] = readHttpProviders(
+    JSON.stringify({ providers: [{ preset: "vonage-voice", ...manuals["vonage-voice"].entry }] }),
+    [],
+  ).declarations;
+  if (declaration === undefined) throw new Error("there is no declaration");
+  const secrets = { secret: vonageKeys.privateKey, reportSecret: "signature-secret" };
+  const provider = createHttpProvider({ declaration, ...secrets, publicUrl, originators: new Map(), now: Date.now });
+  const ask = async (dtmf: object, reference = "A.0") => {
+    const { target, headers, body } = await vonagePost(`/webhooks/vonage-voice?speak=${reference}`, {
+      uuid: "1",
+      dtmf,
+    });
+    return { method: "POST", target, headers, body: Buffer.from(body) };
+  };
+  const read = async (request: Awaited<ReturnType<typeof ask>>) => provider.readReport?.(request);
+
+  test("is told the code after a key was pressed, and nothing where none was", async () => {
+    const reading = await read(await ask({ digits: "1", timed_out: false }));
+    if (reading?.kind !== "asked") throw new Error(`not asked: ${reading?.kind}`);
+    expect(reading.reference).toBe("A.0");
+    const { type, body } = reading.answer({ ...sms, channel: "voice", locale: "nl-NL", text: 'een, "twee"' });
+    expect(type).toBe("application/json");
+    expect(JSON.parse(body)).toEqual([{ action: "talk", text: 'een, "twee"', language: "nl-NL" }]);
+    for (const dtmf of [{ digits: "", timed_out: true }, { digits: null }, {}, { digits: ["1"] }]) {
+      expect(await read(await ask(dtmf))).toEqual({ kind: "irrelevant" });
+    }
+  });
+
+  test("is told nothing for a key that was not signed", async () => {
+    const timedOut = await ask({ digits: "", timed_out: true });
+    const pressedBy = await ask({ digits: "1", timed_out: false });
+    expect(await read({ ...timedOut, body: pressedBy.body })).toEqual({ kind: "forged", cause: "signature" });
+  });
+
+  test("is asked for with a JWT of its own, which the application's public key proves, and says no more than it has to", async () => {
+    const now = 1_790_000_000_000;
+    const requestOf = createRequests(declaration, {
+      secret: vonageKeys.privateKey,
+      originators: new Map(),
+      reportUrl: `${publicUrl}/webhooks/vonage-voice`,
+      now: () => now,
+    });
+    const tokens = ["A.0", "B.0"].map((reference) => {
+      const sent = requestOf({ ...sms, channel: "voice", prompt: "Hi", reference });
+      return String(sent?.headers["authorization"]).replace("Bearer ", "");
+    });
+    const proven = await Promise.all(
+      tokens.map((token) =>
+        jwtVerify(token, createPublicKey(vonageKeys.publicKey), { algorithms: ["RS256"], currentDate: new Date(now) }),
+      ),
+    );
+    expect(proven.map(({ protectedHeader }) => protectedHeader)).toEqual(
+      tokens.map(() => ({ alg: "RS256", typ: "JWT" })),
+    );
+    const iat = now / 1_000;
+    const jti = expect.stringMatching(/^[\w-]{43}$/) as unknown;
+    for (const { payload } of proven)
+      expect(payload).toEqual({ application_id: "aaaa-bbbb", iat, exp: iat + 300, jti });
+    expect(new Set(proven.map(({ payload }) => payload.jti)).size).toBe(2);
+  });
+
+  test("is shown by doctor with its key masked", async () => {
+    const [finding] = (await provider.examine?.()) ?? [];
+    expect(finding?.ok).toBe(true);
+    expect(finding?.sentence).toContain("authorization: Bearer ***");
+    expect(finding?.sentence).not.toContain("PRIVATE");
+  });
+});
+
+describe("a private key", () => {
+  const make = (modulusLength: number) =>
+    generateKeyPairSync("rsa", { modulusLength }).privateKey.export({ type: "pkcs8", format: "pem" }).toString();
+  const pem = vonageKeys.privateKey;
+  test.each<[string, string, boolean]>([
+    ["as it is", pem, true],
+    ["on one line", pem.replaceAll("\n", "\\n"), true],
+    ["of 1024 bits", make(1_024), false],
+    [
+      "of another kind",
+      generateKeyPairSync("ed25519").privateKey.export({ type: "pkcs8", format: "pem" }).toString(),
+      false,
+    ],
+    ["that is public", vonageKeys.publicKey, false],
+    ["that is none", "s3cret", false],
+  ])("%s", (_, text, isGood) => expect(privateKeyOf(text) !== undefined).toBe(isGood));
 });

@@ -1,7 +1,9 @@
 /**
  * What the manuals of presets for calls and for WhatsApp say, and what all manuals are made of.
  */
-import { createHmac } from "node:crypto";
+import { createHash, createHmac, generateKeyPairSync } from "node:crypto";
+import { SignJWT } from "jose";
+import { expect } from "vitest";
 import type { OutgoingMessage } from "../../../src/delivery/provider.ts";
 import { publicUrl, sms } from "../../delivery/http/setup.ts";
 import type { ScriptedReply } from "../fakes/scripted-gateway.ts";
@@ -60,7 +62,100 @@ const metaError = (status: number, code: number): ScriptedReply => ({
   body: { error: { message: `(#${code}) no: ${sms.to}`, type: "OAuthException", code, fbtrace_id: "A1" } },
 });
 
+/** An application's key, and the half of it that Vonage has. */
+export const vonageKeys = generateKeyPairSync("rsa", {
+  modulusLength: 2_048,
+  publicKeyEncoding: { type: "spki", format: "pem" },
+  privateKeyEncoding: { type: "pkcs8", format: "pem" },
+});
+
+/** A request of Vonage's, signed as its manual says: the JWT names the body, and not the address. */
+export async function vonagePost(target: string, said: object, now = Date.now()): Promise<SentReport> {
+  const body = JSON.stringify(said);
+  const hash = createHash("sha256").update(body).digest("hex");
+  const jwt = await new SignJWT({ payload_hash: hash, api_key: "abcd1234", application_id: "aaaa-bbbb" })
+    .setProtectedHeader({ alg: "HS256", typ: "JWT" })
+    .setIssuer("Vonage")
+    .setIssuedAt(Math.floor(now / 1_000))
+    .setJti("62c7b22a")
+    .sign(Buffer.from("signature-secret"));
+  return { target, headers: { ...jsonType, authorization: `Bearer ${jwt}` }, body };
+}
+
+const vonageCallError = (status: number, body: object): ScriptedReply => ({ status, body });
+
 export const manualsOfChannels = {
+  "vonage-voice": {
+    entry: { from: "15551234567", vars: { application_id: "aaaa-bbbb" } },
+    message: spokenCall,
+    secret: vonageKeys.privateKey,
+    reportSecret: "signature-secret",
+    asked: {
+      method: "POST",
+      path: "/v1/calls",
+      headers: { authorization: expect.stringMatching(/^Bearer ([\w-]+\.){2}[\w-]{342}$/) as unknown, ...jsonType },
+      body: {
+        to: [{ type: "phone", number: "31612345678" }],
+        from: { type: "phone", number: "15551234567" },
+        ncco: [
+          { action: "talk", text: 'Dit is "A&B" <Acme>.', language: "nl-NL", bargeIn: true },
+          {
+            action: "input",
+            type: ["dtmf"],
+            dtmf: { maxDigits: 1, timeOut: 10 },
+            eventUrl: [`${publicUrl}/webhooks/vonage-voice?speak=${reference}`],
+            eventMethod: "POST",
+          },
+        ],
+        event_url: [`${publicUrl}/webhooks/vonage-voice?reference=${reference}`],
+        event_method: "POST",
+        ringing_timer: 30,
+      },
+    },
+    taken: {
+      status: 201,
+      body: { uuid: "63f61863", status: "started", direction: "outbound", conversation_uuid: "CON-f972836a" },
+    },
+    id: "63f61863",
+    refusals: [
+      [vonageCallError(401, { type: "UNAUTHORIZED", error_title: "Unauthorized" }), "credentials"],
+      [vonageCallError(403, { type: "FORBIDDEN", error_title: "Forbidden" }), "credentials"],
+      [
+        vonageCallError(400, {
+          type: "BAD_REQUEST",
+          error_title: "Bad Request",
+          invalid_parameters: { "to[0].number": "Is invalid." },
+        }),
+        "recipient",
+      ],
+      [
+        vonageCallError(400, {
+          type: "BAD_REQUEST",
+          error_title: "Bad Request",
+          invalid_parameters: { "from.number": "Is invalid." },
+        }),
+        "content",
+      ],
+    ],
+    throttled: [vonageCallError(429, { type: "TOO_MANY_REQUESTS", error_title: "Too many requests" })],
+    report: (status, now) =>
+      vonagePost(
+        `/webhooks/vonage-voice?reference=${reference}`,
+        { from: "15551234567", to: "31612345678", uuid: "63f61863", conversation_uuid: "CON-f972836a", status },
+        now,
+      ),
+    statuses: {
+      started: "ACCEPTED",
+      ringing: "ACCEPTED",
+      answered: "DELIVERED",
+      busy: "UNDELIVERED",
+      unanswered: "UNDELIVERED",
+      timeout: "UNDELIVERED",
+      rejected: "UNDELIVERED",
+      failed: "UNDELIVERED",
+      cancelled: "UNDELIVERED",
+    },
+  },
   "twilio-voice": {
     entry: { from: "+15551234567", vars: { account_sid: "AC42" } },
     message: spokenCall,

@@ -72,6 +72,7 @@ export function createTestTelemetry(observed: Observation[]): Telemetry {
     providerCall: tell("providerCall"),
     breaker: tell("breaker"),
     unmatchedReport: tell("unmatchedReport"),
+    refusedReport: tell("refusedReport"),
     fault: tell("fault"),
     tripped: tell("tripped"),
     prefixLimited: tell("prefixLimited"),

@@ -6,6 +6,7 @@ import * as v from "valibot";
 import type { Description, ProviderDependencies, Variable } from "../description.ts";
 import { publicKeyOf } from "./public-key.ts";
 import type { Declaration } from "./shape.ts";
+import { privateKeyOf } from "./token.ts";
 
 /** The variable of a secret that a declaration calls `name`. */
 function secretVariable(name: string): `OTP_${string}` {
@@ -43,6 +44,13 @@ export function describeDeclared(declaration: Declaration): Description {
 }
 
 function variableOf({ name, auth, reports }: Declaration, secret: string): Variable<string> {
+  if (auth?.secret === secret && auth.kind === "jwt-rs256") {
+    const shape = v.pipe(
+      v.string(),
+      v.check((text) => privateKeyOf(text) !== undefined, "must be an RSA private key in PEM, of 2048 bits or more"),
+    );
+    return { shape, sentence: `the private key of \`${name}\``, isSecret: true, isRequired: true };
+  }
   const isInHeader = auth?.secret === secret && (auth.kind === "bearer" || auth.kind === "header");
   const kind = reports?.signature.secret === secret ? reports.signature.kind : undefined;
   const shape = v.pipe(

@@ -11,6 +11,7 @@ export const presetNames = [
   "twilio-voice",
   "meta-whatsapp",
   "vonage",
+  "vonage-voice",
   "infobip",
   "telnyx",
   "sms-gate",

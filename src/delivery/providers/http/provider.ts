@@ -7,10 +7,11 @@ import { reportPath } from "../../provider.ts";
 import { outcomeWithoutAnswer } from "../outcome.ts";
 import { needsBody, outcomeOf } from "./answer.ts";
 import { createCall } from "./call.ts";
-import { readReport } from "./report.ts";
+import { lookUp } from "./pointer.ts";
+import { bodyOf, readReport } from "./report.ts";
 import { createRequests, createSpeech, speechParameter } from "./request.ts";
 import type { Declaration, Reports } from "./shape.ts";
-import { isGenuine, isSame } from "./signature.ts";
+import { isSame, whyForged } from "./signature.ts";
 
 export interface HttpOptions {
   readonly declaration: Declaration;
@@ -30,7 +31,7 @@ export interface HttpOptions {
 export function createHttpProvider(options: HttpOptions): Provider {
   const { declaration, secret, reportSecret, handshakeSecret, publicUrl, originators, now } = options;
   const { name, reports } = declaration;
-  const fillings = { secret, originators, reportUrl: reportUrlOf(options) };
+  const fillings = { secret, originators, reportUrl: reportUrlOf(options), now };
   const requestOf = createRequests(declaration, fillings);
   const speechOf = createSpeech(declaration, fillings);
   const call = createCall(declaration.url);
@@ -59,9 +60,12 @@ export function createHttpProvider(options: HttpOptions): Provider {
             const expected = { signature: reports.signature, secret: reportSecret, name, publicUrl };
             const challenge = challengeOf(reports, handshakeSecret, request);
             if (challenge !== undefined) return { kind: "greeted", challenge };
-            if (!(await isGenuine(expected, request, now()))) return { kind: "forged" };
+            const cause = await whyForged(expected, request, now());
+            if (cause !== undefined) return { kind: "forged", cause };
             const asked = speechOf === undefined ? null : askedFor(request);
             if (asked === null || speechOf === undefined) return readReport(reports, request);
+            // The time for a key is over: a voicemail presses none.
+            if (!hasKey(declaration, request)) return { kind: "irrelevant" };
             return { kind: "asked", reference: asked, answer: speechOf };
           },
         }
@@ -91,6 +95,13 @@ function askedFor({ target }: ReportRequest): string | null {
   return new URLSearchParams(target.split("?")[1] ?? "").get(speechParameter);
 }
 
+/** Whether a request says that a key was pressed, where it has to. */
+function hasKey({ speech }: Declaration, request: ReportRequest): boolean {
+  if (speech?.key === undefined) return true;
+  const key = lookUp(bodyOf(request), speech.key);
+  return typeof key === "string" && key !== "";
+}
+
 /** Where this provider's reports come to, with the secret where that is in the path; undefined where none can come. */
 function reportUrlOf({ declaration: { name, reports }, reportSecret, publicUrl }: HttpOptions): string | undefined {
   if (reports === undefined || reportSecret === undefined || publicUrl === undefined) return undefined;
@@ -114,9 +125,13 @@ const sample: OutgoingMessage = {
 
 /** Shows the request of a made-up message, its secrets masked. */
 function sampleFinding(options: HttpOptions): Finding {
-  const { declaration, originators } = options;
+  const { originators, now } = options;
   const masked = { ...options, secret: mask, reportSecret: options.reportSecret && mask };
-  const requests = createRequests(declaration, { secret: mask, originators, reportUrl: reportUrlOf(masked) });
+  const { auth } = options.declaration;
+  // A token is made of a key, which a mask is none.
+  const shownAuth = auth?.kind === "jwt-rs256" ? { kind: "bearer" as const, secret: auth.secret } : auth;
+  const declaration = { ...options.declaration, auth: shownAuth };
+  const requests = createRequests(declaration, { secret: mask, originators, reportUrl: reportUrlOf(masked), now });
   const request = requests({ ...sample, channel: declaration.channel });
   if (request === undefined) return { ok: false, sentence: `${declaration.name} cannot be asked: its URL is odd.` };
   const { method, url, headers, body } = request;

@@ -14,12 +14,16 @@ const reportsMax = 200;
 /** The report, or those that `each` points to; irrelevant where none names a message and a status that is declared. Pure. */
 export function readReport(reports: Reports, request: ReportRequest): ReportReading {
   const query = new URLSearchParams(request.target.split("?")[1] ?? "");
-  const text = Buffer.from(request.body).toString("utf8");
-  const body = readFormOrJson(String(request.headers["content-type"]), text);
+  const body = bodyOf(request);
   const listed = reports.each === undefined ? [body] : lookUp(body, reports.each);
   const items = Array.isArray(listed) ? (listed as readonly unknown[]).slice(0, reportsMax) : [];
   const found = items.flatMap((item) => reportOf(reports, item, query) ?? []);
   return found.length === 0 ? { kind: "irrelevant" } : { kind: "genuine", reports: found };
+}
+
+/** What pointers into a request look into. Pure. */
+export function bodyOf({ headers, body }: ReportRequest): unknown {
+  return readFormOrJson(String(headers["content-type"]), Buffer.from(body).toString("utf8"));
 }
 
 function reportOf(reports: Reports, body: unknown, query: URLSearchParams): Report | undefined {

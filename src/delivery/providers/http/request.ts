@@ -5,6 +5,7 @@
 import type { OutgoingMessage, Speech } from "../../provider.ts";
 import { fill, inXml, isXml, partsOf, placeholdersIn } from "./placeholders.ts";
 import type { Declaration } from "./shape.ts";
+import { createTokens } from "./token.ts";
 
 export interface HttpRequest {
   readonly method: string;
@@ -21,6 +22,8 @@ export interface Fillings {
   readonly originators: ReadonlyMap<string, string>;
   /** Where reports come to; without it the texts that have {report_url} are left out. */
   readonly reportUrl: string | undefined;
+  /** A clock in milliseconds, for what is signed with its time. */
+  readonly now: () => number;
 }
 
 type ValueOf = (placeholder: string) => string;
@@ -29,7 +32,10 @@ type ValueOf = (placeholder: string) => string;
 export const speechParameter = "speak";
 
 /** Makes what makes the speech of a declaration; undefined where it declares none. */
-export function createSpeech(declaration: Declaration, { originators, reportUrl }: Omit<Fillings, "secret">) {
+export function createSpeech(
+  declaration: Declaration,
+  { originators, reportUrl }: Pick<Fillings, "originators" | "reportUrl">,
+) {
   const { speech, vars } = declaration;
   if (speech === undefined) return undefined;
   const { type, body } = speech;
@@ -45,7 +51,7 @@ export function createSpeech(declaration: Declaration, { originators, reportUrl 
 }
 
 /** Makes what makes the requests of a declaration. It gives undefined where a value may not be sent. */
-export function createRequests(declaration: Declaration, { secret, originators, reportUrl }: Fillings) {
+export function createRequests(declaration: Declaration, { secret, originators, reportUrl, now }: Fillings) {
   const { method, auth, content, vars } = declaration;
   const [, origin = "", path = "", query = ""] = /^(https?:\/\/[^/?]+)([^?]*)(.*)$/.exec(declaration.url) ?? [];
   const [pathParts, queryParts] = [partsOf(path) ?? [], partsOf(query) ?? []];
@@ -53,7 +59,8 @@ export function createRequests(declaration: Declaration, { secret, originators, 
   const stepsInPath = Math.max(2, path.split("/").length);
   const fillBody = fillerOf(reportUrl === undefined ? withoutReportUrl(declaration.body) : declaration.body);
   const own = wellFormed(vars);
-  const headers = headersOf(declaration, secret);
+  const fixed = headersOf(declaration, secret);
+  const tokenOf = auth?.kind === "jwt-rs256" ? createTokens(secret ?? "", auth.claims, now) : undefined;
 
   return function requestOf(sms: OutgoingMessage): HttpRequest | undefined {
     const values = valuesOf(sms, declaration, originators, reportUrl);
@@ -64,6 +71,7 @@ export function createRequests(declaration: Declaration, { secret, originators, 
     if (url.origin !== base.origin || url.pathname.split("/").length !== stepsInPath) return undefined;
     if (auth?.kind === "query") url.search = withField(url.search, auth.name, secret ?? "");
     const body = fillBody(valueOf);
+    const headers = tokenOf === undefined ? fixed : { ...fixed, authorization: `Bearer ${tokenOf(sms.reference)}` };
     if (content === "json") return { method, url, headers, body: JSON.stringify(body) };
     const fields = Object.entries(body as object).map(([name, value]) => [name, String(value)]);
     if (content === "form") return { method, url, headers, body: new URLSearchParams(fields).toString() };
@@ -103,6 +111,7 @@ function authorization(auth: Declaration["auth"], secret: string): Record<string
     case "header":
       return { [auth.name]: `${auth.prefix ?? ""}${secret}` };
     case "query":
+    case "jwt-rs256":
     case undefined:
     default:
       return {};

@@ -165,10 +165,7 @@ function faultsOfSpeech(entry: unknown, pointer: string, inRequest: readonly Pla
   const over = itemsOf(own(signature, "over"));
   if (!has("reports")) {
     faults.push({ pointer: below(pointer, "reports"), rest: "is missing: speech is asked for where they come to" });
-  } else if (
-    own(signature, "kind") === "jwt-hs256" ||
-    (own(signature, "over") !== undefined && !over.includes("url"))
-  ) {
+  } else if (own(signature, "over") !== undefined && !over.includes("url")) {
     faults.push({
       pointer: at,
       rest: "needs reports whose signature is over the url: it says whose code is asked for",
@@ -239,7 +236,8 @@ function faultsOfReports(reports: unknown, pointer: string): Fault[] {
       const what = isInQuery ? "the query, so over must list url" : "the body, so over must list body or form";
       faults.push({ pointer: below(pointer, name), rest: `is read from ${what}` });
     }
-    if (kind === "jwt-hs256" && isInQuery) {
+    // A reference is 128 bits that nobody guesses: who has it has it of us or of the gateway. What is said of it is signed.
+    if (kind === "jwt-hs256" && isInQuery && name !== "reference") {
       faults.push({ pointer: below(pointer, name), rest: "must be in the body: a JWT signs no more of a report" });
     }
   }

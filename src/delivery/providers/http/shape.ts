@@ -130,12 +130,30 @@ const url = v.pipe(
   ),
 );
 
+/** What a token says of us, beside its own time and id. */
+const claims = v.pipe(
+  object("must be an object of texts"),
+  v.record(
+    v.pipe(
+      v.string(),
+      v.regex(
+        /^(?!(?:iat|exp|nbf|jti)$)[A-Za-z][A-Za-z0-9_]{0,63}$/,
+        "must be a name, and none that the service writes itself",
+      ),
+    ),
+    line(200),
+  ),
+  v.maxEntries(20, "must have at most 20 entries"),
+);
+
 const auth = byKind({
   /** Without `user` the secret is the whole `user:password`. */
   basic: known({ kind: v.literal("basic"), user: v.optional(line(200)), secret }),
   bearer: known({ kind: v.literal("bearer"), secret }),
   header: known({ kind: v.literal("header"), name: headerName, prefix: v.optional(headerText), secret }),
   query: known({ kind: v.literal("query"), name: line(100), secret }),
+  /** The secret is a private key. */
+  "jwt-rs256": known({ kind: v.literal("jwt-rs256"), claims: v.optional(claims, {}), secret }),
 });
 
 const answer = {
@@ -275,7 +293,7 @@ export const entryShape = known({
   ),
   reports: v.optional(reports),
   // What is in a body of JSON, and that one of XML is a text: rules.ts.
-  speech: v.optional(known({ type: oneOf(["xml", "json"]), body: v.unknown() })),
+  speech: v.optional(known({ type: oneOf(["xml", "json"]), key: v.optional(pointer), body: v.unknown() })),
 });
 
 export const fileShape = known({

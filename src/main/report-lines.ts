@@ -1,0 +1,30 @@
+/**
+ * The log lines of reports that are refused: why, so that an operator need not guess whether it is the secret, the clock or the
+ * address. Anybody can post one, so there are 10 lines a minute, and the first of the next minute says how many had none.
+ */
+import type { ForgedCause } from "../delivery/provider.ts";
+import type { Telemetry } from "../telemetry.ts";
+
+export const linesPerMinute = 10;
+const minuteMs = 60_000;
+
+/** Makes what writes a line for a refused report, or counts it. `now` is a clock that is never set. */
+export function createReportLines(
+  { refusedReport }: Pick<Telemetry, "refusedReport">,
+  now: () => number,
+): (provider: string, cause: ForgedCause) => void {
+  let minute = Number.NEGATIVE_INFINITY;
+  let lines = 0;
+  let omitted = 0;
+  return (provider, cause) => {
+    const current = Math.floor(now() / minuteMs);
+    if (current !== minute) [minute, lines] = [current, 0];
+    if (lines >= linesPerMinute) {
+      omitted += 1;
+      return;
+    }
+    lines += 1;
+    refusedReport(provider, cause, omitted);
+    omitted = 0;
+  };
+}
