@@ -139,7 +139,7 @@ export function decideSend(
   const opened: Verification = {
     ...kept,
     channel,
-    fallback: newFallback({ ...kept.fallback, channels: others }, now),
+    fallback: others.length === 0 ? null : newFallback({ ...kept.fallback, channels: others }, now),
     region: number.region,
     // A send that would have been refused does not count: a guard that observes sees what one that enforces would.
     tally: judgment?.kind === "admitted" ? judgment.tally : "none",

@@ -9,15 +9,23 @@
  * shown on an operator's terminal. So they are brought to text that every database takes: a message that could not be settled
  * for its words would be sent again.
  */
-import { createCipheriv, createDecipheriv } from "node:crypto";
+import { createCipheriv, createDecipheriv, type Cipheriv } from "node:crypto";
 import type { KeyRing, MasterKey } from "./key-ring.ts";
 
 /** The reference of a message: 22 characters of base64url, a dot and the copy. Pure. */
 export function referenceOf(key: MasterKey, id: string, copy: number): string {
-  const cipher = createCipheriv("aes-256-ecb", key.reference, null).setAutoPadding(false);
-  const block = Buffer.concat([cipher.update(Buffer.from(id, "base64url")), cipher.final()]);
-  return `${block.toString("base64url")}.${copy}`;
+  let cipher = ciphers.get(key);
+  if (cipher === undefined) {
+    ciphers.set(key, (cipher = createCipheriv("aes-256-ecb", key.reference, null).setAutoPadding(false)));
+  }
+  const block = Buffer.from(id, "base64url");
+  // Half a block would be joined with the next one's.
+  if (block.length !== 16) throw new Error("not an id");
+  return `${cipher.update(block).toString("base64url")}.${copy}`;
 }
+
+/** One for each key: a block does not depend on those before it, and to make one takes longer than to use it. */
+const ciphers = new WeakMap<MasterKey, Cipheriv>();
 
 /** The reference of a message as it was given to its provider: under the key that its verification was opened with. Pure. */
 export function referenceFor(

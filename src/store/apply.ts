@@ -40,7 +40,7 @@ export function apply<R>(
   if (ref?.hasWebhooks === true) {
     for (const event of eventsOf(writes, { verification: before, message, now: unit.now })) unit.owe(event);
   }
-  putDays(unit, tenant, writes);
+  if (writes.days !== undefined || writes.warned !== undefined) putDays(unit, tenant, writes);
   if (writes.audit !== undefined) unit.note(writes.audit);
   return result;
 }

@@ -42,7 +42,13 @@ export function viewPhone(unit: PhonesUnit, ref: PhoneRef): PhoneView {
       return (tats ??= latestTats(phones, indexes, { lane: knownUser ? lanes.known : lanes.first, buckets }));
     },
     get history() {
-      return (history ??= historyOf(phones, ref));
+      if (history !== undefined) return history;
+      history = emptyHistory;
+      for (const index of indexes) {
+        const found = phones.history(index);
+        if (found !== undefined) history = mergeHistories(history, found);
+      }
+      return history;
     },
     get openAttempts() {
       let open = 0;
@@ -69,15 +75,6 @@ function latestTats(
     latest.push(tatMs);
   }
   return latest;
-}
-
-function historyOf(phones: PhoneRows, { indexes }: PhoneRef): PhoneHistory {
-  let history = emptyHistory;
-  for (const index of indexes) {
-    const found = phones.history(index);
-    if (found !== undefined) history = mergeHistories(history, found);
-  }
-  return history;
 }
 
 /** Writes under the current master key, and deletes what was there under older ones. */

@@ -103,7 +103,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "pieces of a body for nothing",
     breaks: "ten connections that send bodies byte by byte keep everybody waiting for seconds",
-    place: "src/server/listener/credit.ts#chargePieces",
+    place: "src/server/listener/connection.ts#chargePieces",
     text: `connection.credit -= pieceBytes;`,
     replacement: ``,
     suites: ["test/server/pace.test.ts"],
@@ -143,7 +143,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "records of a byte for a byte",
     breaks: "eight connections of TLS at full rate keep everybody waiting for seconds",
-    place: "src/server/listener/credit.ts#costOf",
+    place: "src/server/listener/connection.ts#costOf",
     text: `wire.bytesRead + wire.records * pieceBytes`,
     replacement: `wire.bytesRead`,
     suites: ["test/server/records.test.ts"],

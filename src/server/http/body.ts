@@ -20,6 +20,10 @@ export function readBody(
 ): Promise<Uint8Array | Refusal | undefined> {
   // Its last event has been.
   if (isGone(request)) return Promise.resolve(undefined);
+  // Most have come with their headers: then nobody has to listen for them. HTTP/2 does not say so.
+  if (!("stream" in request) && request.complete && request.readableLength <= bytesMax) {
+    return Promise.resolve((request.read() as Buffer | null) ?? nothing);
+  }
   return new Promise((resolve) => {
     const chunks: Buffer[] = [];
     let bytes = 0;
@@ -52,6 +56,8 @@ export function readBody(
     request.on("close", onGone);
   });
 }
+
+const nothing = new Uint8Array();
 
 /** A whole body as Connect takes it: piece by piece, of which it is the only one. */
 export async function* inOnePiece(body: Uint8Array): AsyncGenerator<Uint8Array> {

@@ -16,8 +16,17 @@ import type { ServerHttp2Session } from "node:http2";
 import type { Socket } from "node:net";
 import { isOwed, untaken } from "./answers-due.ts";
 import { createCallTicks, type CallTicks } from "./call-ticks.ts";
-import { createConnection, moveTo, type Connection } from "./connection.ts";
-import { charge, chargePieces, controlFrameBytes, creditCall, creditTick, isFlood } from "./credit.ts";
+import {
+  charge,
+  chargePieces,
+  controlFrameBytes,
+  createConnection,
+  creditCall,
+  creditTick,
+  isFlood,
+  moveTo,
+  type Connection,
+} from "./connection.ts";
 import type { Request, Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
@@ -149,7 +158,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     upgraded(socket, session) {
       upgraded(book, socket, session);
     },
-    callBegan: (request, response) => callBegan(book, request, response),
+    callBegan: callBegan.bind(undefined, book),
     asked(request) {
       const connection = find(book, request);
       if (connection === undefined) return;
@@ -168,9 +177,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       const { answersDue } = find(book, request) ?? {};
       return answersDue !== undefined && answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax;
     },
-    authenticated(request) {
-      authenticated(book, request);
-    },
+    authenticated: authenticated.bind(undefined, book),
     retireAll() {
       for (const connection of bySocket.values()) retire(connection);
     },

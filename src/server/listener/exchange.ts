@@ -11,7 +11,7 @@ export type Response = ServerResponse | Http2ServerResponse;
 /** What a listener hands its requests to. */
 export interface RequestHandler {
   /** Answers one request. Never throws. Once its answer is to last, which nobody dawdles over, `lasts` is run. */
-  handle(request: Request, response: Response, lasts?: () => void): void;
+  handle(request: Request, response: Response, lasts?: () => void): unknown;
   /** Answers a request whose Expect asks for what is not served. */
   refuseExpectation(request: Request, response: Response): void;
   /** Answers bytes that are no request, or not in time (node's `clientError`). */

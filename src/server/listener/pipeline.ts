@@ -134,7 +134,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
     },
     ended() {
       underWay -= 1;
-      runIfLast();
+      if (runLast !== undefined) runIfLast();
       if (!isFull || underWay >= requestsMax) return;
       isFull = false;
       // In a turn of its own: answers that are ready at once would keep everybody else waiting for the whole chunk.

@@ -136,39 +136,32 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   setMaxIdleHTTPParsers(parsersKept);
   const pipelines = createPipelines(limits.pipelinedMax, connections);
 
-  const answer: OnRequest = (request, response, lasts) => handler.handle(request, response, lasts);
-  const refuseExpectation: OnRequest = (request, response) => handler.refuseExpectation(request, response);
-
-  function take(request: Request, response: Response, how: OnRequest): void {
+  function take(how: OnRequest, request: Request, response: Response): void {
     connections.asked(request);
-    if (connections.isSated(request)) setImmediate(beginOrRefuse, request, response, how);
-    else begin(request, response, how);
+    if (connections.isSated(request)) setImmediate(beginOrRefuse, how, request, response);
+    else begin(how, request, response);
   }
 
   /** A turn later, when whoever takes answers has taken some. */
-  function beginOrRefuse(request: Request, response: Response, how: OnRequest): void {
+  function beginOrRefuse(how: OnRequest, request: Request, response: Response): void {
     // To a client this means that it may try again, since nothing was done.
     if ("stream" in request && connections.isSated(request)) request.stream.close(constants.NGHTTP2_REFUSED_STREAM);
-    else begin(request, response, how);
+    else begin(how, request, response);
   }
 
-  function begin(request: Request, response: Response, how: OnRequest): void {
-    how(request, response, noteCall(request, response));
-  }
-
-  function noteCall(request: Request, response: Response): () => void {
+  function begin(how: OnRequest, request: Request, response: Response): void {
     const { ended, lasts } = connections.callBegan(request, response);
     const taken = pipelines.began(request);
     response.once("close", () => {
       ended();
       taken?.();
     });
-    return lasts;
+    how(request, response, lasts);
   }
 
-  const onRequest: OnRequest = (request, response) => take(request, response, answer);
-  const onExpectation: OnRequest = (request, response) => take(request, response, refuseExpectation);
-  const onConnect: OnRequest = (request, response) => take(request, response, refuseTunnel);
+  const onRequest: OnRequest = take.bind(undefined, handler.handle);
+  const onExpectation: OnRequest = take.bind(undefined, handler.refuseExpectation);
+  const onConnect: OnRequest = take.bind(undefined, refuseTunnel);
 
   const onUnreadable: RequestHandler["answerUnreadable"] = (error, socket) =>
     pipelines.answerLast(socket, () => handler.answerUnreadable(error, socket));

@@ -132,17 +132,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   };
 
   return {
-    handle(request, response) {
-      const onError = (error: unknown) => {
-        onFault(error);
-        if (!response.headersSent) turnAway(request, response, refuse("INTERNAL").refusal);
-      };
-      try {
-        serve(way, request, response).catch(onError);
-      } catch (error) {
-        onError(error);
-      }
-    },
+    handle: serve.bind(undefined, way),
 
     refuseExpectation(request, response) {
       discard(request);
@@ -156,21 +146,26 @@ export function createGateway(options: GatewayOptions): Gateway {
   };
 }
 
-/** Takes a request to what answers it: a page, a refusal that costs little, or a call. */
-function serve(way: Way, request: Request, response: Response): Promise<void> {
+/** Takes a request to what answers it: a page, a refusal that costs little, or a call. Never rejects. */
+async function serve(way: Way, request: Request, response: Response): Promise<void> {
   const { places, router, cors } = way;
-  const path = pathOf(request);
-  const page = way.pages(path, request, response);
-  if (page !== undefined) return page;
-  const asked = request.method === "OPTIONS" ? methodAskedBy(request) : undefined;
-  if (asked !== undefined && router.knows(asked, path)) return cors.preflight(request, response);
-  const routed = router.route(request, path);
-  if (!routed.ok || routed.refusal !== undefined) return turnAwayMarked(way, request, response, routed);
-  if (!hasKey(request.headers.authorization) && !places.isDraining) {
-    return refuseKeyless(way, request, response, routed);
+  try {
+    const path = pathOf(request);
+    const page = way.pages(path, request, response);
+    if (page !== undefined) return await page;
+    const asked = request.method === "OPTIONS" ? methodAskedBy(request) : undefined;
+    if (asked !== undefined && router.knows(asked, path)) return await cors.preflight(request, response);
+    const routed = router.route(request, path);
+    if (!routed.ok || routed.refusal !== undefined) return await turnAwayMarked(way, request, response, routed);
+    if (!hasKey(request.headers.authorization) && !places.isDraining) {
+      return await refuseKeyless(way, request, response, routed);
+    }
+    if (places.isFull()) return await refuseForWantOfRoom(way, request, response, routed);
+    return await serveCall(way, request, response, routed);
+  } catch (error) {
+    way.onFault(error);
+    if (!response.headersSent) way.turnAway(request, response, refuse("INTERNAL").refusal);
   }
-  if (places.isFull()) return refuseForWantOfRoom(way, request, response, routed);
-  return serveCall(way, request, response, routed);
 }
 
 /** Turns a request away whose first lines are enough for that. */

@@ -24,7 +24,7 @@ import { invalid, ok, refuse, type Result } from "../../otp/reason.ts";
 import { requestRefOf } from "../../otp/request-ref.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
 import { Secret } from "../../otp/secret.ts";
-import { parseAndroidAppHash, parseWebOrigin } from "../../otp/template/last-line.ts";
+import { parseAndroidAppHash, parseWebOrigin, type LastLine } from "../../otp/template/last-line.ts";
 import type { Answer, Caller, FallbackAsked, Sent } from "../../service/calls.ts";
 import type { Verifications } from "../../service/verifications.ts";
 import { canonicalAddress } from "../http/client-address.ts";
@@ -67,24 +67,22 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
         atMost("purpose", purpose, 64, visibleAscii) ??
         bindShape(bind);
       if (refused !== undefined) return refused;
-      const webOrigin = parseWebOrigin(request.webOrigin);
-      if (!webOrigin.ok) return webOrigin;
-      const appHash = parseAndroidAppHash(request.androidAppHash);
-      if (!appHash.ok) return appHash;
+      const hasLastLine = request.webOrigin !== "" || request.androidAppHash !== "";
+      const lastLine = hasLastLine ? readLastLine(request.webOrigin, request.androidAppHash) : noLastLine;
+      if (!lastLine.ok) return lastLine;
       const unfit =
-        lastLineShape(request.webOrigin, request.androidAppHash) ??
         atMost("challenge_token", request.challengeToken, 4096) ??
         knownUserShape(knownUser, key) ??
         clientIpShape(request.clientIp, key) ??
         limitKeysShape(limitKeys, key);
       if (unfit !== undefined) return unfit;
-      const named = judgeWebOrigin(key, webOrigin.value);
+      const { webOrigin } = lastLine.value;
+      const named = webOrigin === undefined ? lastLine : judgeWebOrigin(key, webOrigin);
       if (!named.ok) return named;
       const fallback = readFallback(request, channel);
       if (!fallback.ok) return fallback;
       const challengeToken = new Secret(request.challengeToken);
-      const lastLine = { webOrigin: webOrigin.value, appHash: appHash.value };
-      const asked = { phone, channel, locale, purpose, bind, knownUser, challengeToken, ...lastLine };
+      const asked = { phone, channel, locale, purpose, bind, knownUser, challengeToken, ...lastLine.value };
       return ok({
         ...asked,
         ...(Object.keys(limitKeys).length === 0 ? {} : { limitKeys }),
@@ -198,8 +196,16 @@ function atMost(field: string, value: string, charsMax: number, text?: TextShape
   return invalid(field, `${field} must be ${text?.what ?? "text"} of at most ${charsMax} characters.`);
 }
 
-function lastLineShape(webOrigin: string, androidAppHash: string): Refused | undefined {
-  if (webOrigin === "" || androidAppHash === "") return undefined;
+type LastLineRead = Result<Required<LastLine>>;
+const noLastLine: LastLineRead = { ok: true, value: { webOrigin: undefined, appHash: undefined } };
+
+/** What is to stand in the last line of the SMS. */
+function readLastLine(origin: string, hash: string): LastLineRead {
+  const webOrigin = parseWebOrigin(origin);
+  if (!webOrigin.ok) return webOrigin;
+  const appHash = parseAndroidAppHash(hash);
+  if (!appHash.ok) return appHash;
+  if (origin === "" || hash === "") return ok({ webOrigin: webOrigin.value, appHash: appHash.value });
   return invalid("android_app_hash", "web_origin and android_app_hash both want the last line; give one of them.");
 }
 
@@ -312,23 +318,23 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
   return (call, request) => {
     call.reached = true;
     const isHarmlessTwice = call.idempotencyKey !== undefined || rpcs[call.rpc].idempotency !== "by key";
-    return new Promise((resolve) => {
-      const end = (result: Result<Fields>) => {
-        // What a late call has begun in the store is finished all the same.
-        if (call.onLate === undefined) return;
-        call.onLate = undefined;
-        if (!result.ok) call.refusal = result.refusal;
-        resolve(result);
-      };
-      call.onLate = (why) => {
-        call.isCanceled = why === "the client is gone";
-        end({ ok: false, refusal: refusalOfLate(isHarmlessTwice) });
-      };
-      act(call, request).then(end, (error: unknown) => {
-        if (call.onLate !== undefined) onFault(call, error);
-        end({ ok: false, refusal: refusalOfFault(error, isHarmlessTwice) });
-      });
-      if (call.late !== undefined) call.onLate(call.late);
+    const { promise, resolve } = Promise.withResolvers<Result<Fields>>();
+    const end = (result: Result<Fields>) => {
+      // What a late call has begun in the store is finished all the same.
+      if (call.onLate === undefined) return;
+      call.onLate = undefined;
+      if (!result.ok) call.refusal = result.refusal;
+      resolve(result);
+    };
+    call.onLate = (why) => {
+      call.isCanceled = why === "the client is gone";
+      end({ ok: false, refusal: refusalOfLate(isHarmlessTwice) });
+    };
+    act(call, request).then(end, (error: unknown) => {
+      if (call.onLate !== undefined) onFault(call, error);
+      end({ ok: false, refusal: refusalOfFault(error, isHarmlessTwice) });
     });
+    if (call.late !== undefined) call.onLate(call.late);
+    return promise;
   };
 }

@@ -121,7 +121,7 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     ...gateway,
     handle(request, response, lasts = () => {}) {
       if (!paths.has(foldSlashes(pathOf(request)))) return gateway.handle(request, response);
-      serve(request, response, lasts).catch((error: unknown) => {
+      return serve(request, response, lasts).catch((error: unknown) => {
         // A client that has left is no fault.
         if (isClosed(response)) return;
         onFault(error);

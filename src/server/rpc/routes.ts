@@ -55,18 +55,17 @@ export function createRouter(handlers: readonly UniversalHandler[], bodyBytesMax
   const byRpc = new Map(handlers.map((handler) => [handler.method.name, handler]));
   // A service without REST has none of its paths.
   const isRest = rpcRows.some(({ name }) => byRpc.has(name));
-  const restOf = (method: string, path: string) => (isRest ? matchRest(method, path) : undefined);
 
   return {
     knows(method, path) {
       const folded = foldSlashes(path);
-      return byPath.has(folded) || restOf(method, folded) !== undefined;
+      return byPath.has(folded) || (isRest && matchRest(method, folded) !== undefined);
     },
 
     route(request, given) {
       const { method = "", url = "" } = request;
       const path = foldSlashes(given);
-      const rest = restOf(method, path);
+      const rest = isRest ? matchRest(method, path) : undefined;
       if (rest?.kind === "method-not-allowed") return methodNotAllowed([rest.allow]);
       const handler = rest === undefined ? byPath.get(path) : byRpc.get(rest.rpc);
       if (handler === undefined) return refuse("ROUTE_NOT_FOUND", isOfRpc.test(path) ? { code: "UNIMPLEMENTED" } : {});

@@ -14,9 +14,10 @@ export function idText(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64url");
 }
 
+/** The same for an id of ours, of whose spelling there is no doubt. */
 export function idBytesOf(id: string): Buffer {
-  const bytes = idBytes(id);
-  if (bytes === undefined) throw new Error("not an id");
+  const bytes = Buffer.from(id, "base64url");
+  if (bytes.length !== 16) throw new Error("not an id");
   return bytes;
 }
 

@@ -150,9 +150,9 @@ export function verificationValues(v: Verification): (string | number | Uint8Arr
     v.endMs,
     channels.indexOf(v.channel),
     logBytes(v.log),
-    fallbackText(v.fallback),
+    v.fallback && fallbackText(v.fallback),
     v.fallback?.dueMs ?? null,
-    spentLimitsText(v.spentLimits),
+    v.spentLimits.length === 0 ? null : spentLimitsText(v.spentLimits),
   ];
 }
 
@@ -167,9 +167,9 @@ export function verificationChanges(v: Verification): (string | number | Uint8Ar
     v.nextResendMs,
     v.endMs,
     logBytes(v.log),
-    fallbackText(v.fallback),
+    v.fallback && fallbackText(v.fallback),
     v.fallback?.dueMs ?? null,
-    spentLimitsText(v.spentLimits),
+    v.spentLimits.length === 0 ? null : spentLimitsText(v.spentLimits),
     idBytesOf(v.id),
   ];
 }
@@ -177,8 +177,7 @@ export function verificationChanges(v: Verification): (string | number | Uint8Ar
 /** What is kept of a plan beside its time: `[afterMs, owed, unsent, channels]`. */
 type StoredFallback = [afterMs: number, owed: number, unsent: readonly number[], channels: readonly Channel[]];
 
-function fallbackText(fallback: Fallback | null): string | null {
-  if (fallback === null) return null;
+function fallbackText(fallback: Fallback): string {
   const { afterMs, owed, unsent, channels: left } = fallback;
   return JSON.stringify([afterMs, owed, unsent, left] satisfies StoredFallback);
 }
@@ -192,8 +191,7 @@ function toFallback(text: string | null, dueMs: number | null): Fallback | null 
 /** What is kept of a limit: `[name, index in base64url]`. */
 type StoredLimit = [name: string, index: string];
 
-function spentLimitsText(spent: readonly SpentLimit[]): string | null {
-  if (spent.length === 0) return null;
+function spentLimitsText(spent: readonly SpentLimit[]): string {
   const stored = spent.map(({ name, index }): StoredLimit => [name, Buffer.from(index).toString("base64url")]);
   return JSON.stringify(stored);
 }
