@@ -105,8 +105,8 @@ async function reset(args: string[]): Promise<void> {
     for (const { id, policy } of tenants) {
       if (!isKnown(await showPhone({ store, keys, policy }, id, phone))) continue;
       const audited = { tenant: id, subject: nameOf(keys, id, phone) };
-      await store.registry.addAudit({ by: commandLine, action: "phone.reset" }, audited);
-      await resetPhone({ store, keys, policy }, id, phone);
+      const noted = { note: { by: commandLine, action: "phone.reset" }, audited } as const;
+      await resetPhone({ store, keys, policy }, id, phone, noted);
       freshAt.push(id);
       const { codeLength, openAttempts } = await showPhone({ store, keys, policy }, id, phone);
       if (codeLength !== policy.codeLength && openAttempts > 0) longer.push(id);
@@ -136,11 +136,9 @@ async function erase(args: string[]): Promise<void> {
     const tenants = createTenants({ store, read: (record) => readTenant(record, config).tenant });
     await tenants.refresh();
     const phoneOf = phoneRefs(keys, tenants.tenantOf);
-    await store.registry.addAudit(
-      { by: commandLine, action: "phone.erase" },
-      { tenant: asked ?? "", subject: nameOf(keys, asked ?? defaultTenant, phone) },
-    );
-    const erased = await erasePhone({ store, keys, phoneOf }, phone.e164, asked);
+    const audited = { tenant: asked ?? "", subject: nameOf(keys, asked ?? defaultTenant, phone) };
+    const noted = { note: { by: commandLine, action: "phone.erase" }, audited } as const;
+    const erased = await erasePhone({ store, keys, phoneOf }, { phone: phone.e164, tenant: asked }, noted);
     const entries = erased.entries.map(({ tenant, verdict, note }) => ({ tenant, verdict, note }));
     if (values.json) return say(JSON.stringify({ ...erased, entries }));
     const shown = maskPhone(phone.e164);

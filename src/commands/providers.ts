@@ -1,5 +1,5 @@
 /**
- * `otpd providers`: has a provider send one fixed text, before or while messages go by it.
+ * `otpd providers`: what providers have taken; and one fixed text by one of them, before or while messages go by it.
  */
 import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
@@ -8,15 +8,28 @@ import { commandLine } from "../otp/audit.ts";
 import { channelName, channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../otp/phone-number.ts";
-import { dearest } from "../otp/prices.ts";
+import { dearest, moneyText } from "../otp/prices.ts";
 import { sentenceOf } from "../otp/reason.ts";
 import { defaultTenant } from "../otp/tenant.ts";
+import { readProviderShares } from "../service/provider-shares.ts";
 import { tryLimit, tryProvider, tryText, type Tried } from "../service/provider-tries.ts";
 import { createTelemetry } from "../telemetry.ts";
-import { flag, Misused, say, Unusable, version, withStore, type Commands } from "./command.ts";
-import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
+import { flag, Misused, say, sayList, Unusable, version, withStore, type Commands } from "./command.ts";
+import { chargesAtHand, configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
 export const providerCommands: Commands = {
+  "providers list": {
+    summary: "list providers with what they have taken in 24 hours",
+    help: `Usage: otpd providers list [--json]
+
+Lists the providers of each channel in the order they are tried, with what they have taken in the last 24 hours on all instances:
+messages, their share of the channel, how many were delivered, and what they cost. One without a place in the order has taken some and
+is not configured any more. Breakers, calls and latency are in each instance's memory, which no command sees: the console and
+GetProviders tell those of the instance that answers, and /metrics those of each.
+
+  --json  print an array of {"channel","order","provider","messages","share","delivered","cost","currency"}`,
+    run: list,
+  },
   "providers try": {
     summary: "send one fixed text by a provider, and tell what came of it",
     help: `Usage: otpd providers try NAME PHONE [--channel CHANNEL] [--json]
@@ -32,6 +45,31 @@ was taken.
     run: tryOut,
   },
 };
+
+async function list(args: string[]): Promise<void> {
+  const { values } = parseArgs({ args, options: { json: flag } });
+  const { providers } = configuration();
+  const charges = chargesAtHand();
+  await withStore(async (store) => {
+    await charges.learn(store);
+    const shares = await readProviderShares(store, (channel) => providers[channel]);
+    const rows = shares.map(({ name, cost, ...of }) => ({
+      ...of,
+      provider: name,
+      cost: cost === undefined ? null : moneyText(cost.micros),
+      currency: cost?.currency ?? null,
+    }));
+    sayList(rows, values.json, "No provider is configured: set OTP_PROVIDERS.", {
+      CHANNEL: ({ channel }) => channel,
+      ORDER: ({ order }) => (order === 0 ? null : `${order}`),
+      PROVIDER: ({ provider }) => provider,
+      "MESSAGES 24 H": ({ messages }) => `${messages}`,
+      SHARE: ({ messages, share }) => (messages === 0 ? null : `${Math.round(share * 100)} %`),
+      DELIVERED: ({ messages, delivered }) => (messages === 0 ? null : `${Math.round((100 * delivered) / messages)} %`),
+      COST: ({ cost, currency }) => (cost === null ? null : `${cost} ${currency ?? ""}`),
+    });
+  }, charges);
+}
 
 async function tryOut(args: string[]): Promise<void> {
   const { values, positionals } = parseArgs({

@@ -73,6 +73,12 @@ export interface Audited {
   readonly after?: Story | undefined;
 }
 
+/** An entry that an act writes in its own transaction. */
+export interface Noted {
+  readonly note: AuditNote;
+  readonly audited: Audited;
+}
+
 /** What is told of a thing: no secret, no digest, no whole phone. */
 export type Story = Readonly<Record<string, unknown>>;
 

@@ -3,7 +3,7 @@
  * as one transaction.
  */
 import type { Instant } from "../system.ts";
-import type { AuditEntry } from "./audit.ts";
+import { auditEntry, type AuditEntry, type Noted } from "./audit.ts";
 import type { Days, SpendWarning } from "./daily-cap.ts";
 import type { IdempotencyRecord } from "./idempotency.ts";
 import type { Message } from "./message.ts";
@@ -65,4 +65,10 @@ export const noWrites: Writes = {};
 /** Writes nothing. */
 export function nothing<R>(result: R): Decided<R> {
   return { writes: noWrites, result };
+}
+
+/** What was decided, with an entry of the audit that is written with it. Pure. */
+export function audited<R>(decided: Decided<R>, noted: Noted | undefined, now: Instant): Decided<R> {
+  if (noted === undefined) return decided;
+  return { ...decided, writes: { ...decided.writes, audit: auditEntry(noted.note, noted.audited, now) } };
 }

@@ -3,11 +3,14 @@
  * What stays: counts of wrong codes and of messages under keyed indexes, until they age, or guessing would begin anew; sums,
  * which name no phone; and entries of the lists, which are the operator's own.
  */
+import type { Noted } from "../otp/audit.ts";
 import type { Destination } from "../otp/destination.ts";
 import { decideErase } from "../otp/erasing.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { phoneIndex, type E164 } from "../otp/phone-number.ts";
 import { sandboxOf } from "../otp/sandbox.ts";
+import type { Verification } from "../otp/verification.ts";
+import { audited } from "../otp/writes.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
 
 export interface ErasureOptions {
@@ -30,11 +33,14 @@ export interface ErasedPhone {
 const atOnce = 100;
 const always = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
 
-/** Erases what is stored of a phone, with one tenant or with all, their sandboxes included. Safe to repeat. */
+/**
+ * Erases what is stored of a phone, with one tenant or with all, their sandboxes included. Its entry of the audit is committed
+ * with the first thing that is done, by itself where there was nothing to do. Safe to repeat.
+ */
 export async function erasePhone(
   { store, keys, phoneOf }: ErasureOptions,
-  phone: E164,
-  tenant?: string,
+  { phone, tenant }: { readonly phone: E164; readonly tenant?: string | undefined },
+  noted: Noted,
 ): Promise<ErasedPhone> {
   const tenants = tenant === undefined ? (await store.registry.listTenants()).map(({ id }) => id) : [tenant];
   const entries: Destination[] = [];
@@ -45,18 +51,24 @@ export async function erasePhone(
     for (const each of [id, sandboxOf(id)]) indexes.push(...keys.all.map((key) => phoneIndex(key, each, phone)));
   }
   let [verifications, canceled, events] = [0, 0, 0];
+  let owed: Noted | undefined = noted;
+  const endOne = ({ tenant: of, id }: Pick<Verification, "tenant" | "id">) => {
+    const due = owed;
+    owed = undefined;
+    const scope = { tenant: of, id, slot: undefined, phoneOf };
+    return store.updateVerification(scope, (view) => audited(decideErase(view), due, view.now));
+  };
   for (;;) {
     const { verifications: found } = await store.finding.findByPhone(indexes, always, atOnce);
-    if (found.length === 0) break;
-    const ended = await Promise.all(
-      found.map(({ tenant: of, id }) =>
-        store.updateVerification({ tenant: of, id, slot: undefined, phoneOf }, decideErase),
-      ),
-    );
+    const [first, ...rest] = found;
+    if (first === undefined) break;
+    // By itself, so that nothing is done before the entry is there.
+    const ended = [await endOne(first), ...(await Promise.all(rest.map(endOne)))];
     canceled += ended.filter(({ wasPending }) => wasPending).length;
     const erased = await store.erasure.erase(found);
     verifications += erased.verifications;
     events += erased.events;
   }
+  if (owed !== undefined) await store.registry.addAudit(noted.note, noted.audited);
   return { verifications, canceled, events, entries };
 }

@@ -1,6 +1,7 @@
 /**
  * The acts of support: what became of the messages to one phone, how much it may still get, and a fresh start for it.
  */
+import type { Noted } from "../otp/audit.ts";
 import { defaultChannel, type Channel } from "../otp/channel.ts";
 import { referenceFor } from "../otp/provider-text.ts";
 import { refusalOf, type Destination } from "../otp/destination.ts";
@@ -101,9 +102,9 @@ export async function showPhone(
 }
 
 /** Gives a phone a fresh start: full buckets, no wrong codes. Its live requests stay as they are. */
-export function resetPhone(options: PhonesOptions, tenant: string, phone: PhoneNumber): Promise<void> {
+export function resetPhone(options: PhonesOptions, tenant: string, phone: PhoneNumber, noted: Noted): Promise<void> {
   const [ref] = refsOf(options, tenant, phone);
-  return options.store.resetPhone(ref);
+  return options.store.resetPhone(ref, noted);
 }
 
 function refsOf({ keys, policy }: PhonesOptions, tenant: string, phone: PhoneNumber): [PhoneRef, PhoneRef] {

@@ -21,7 +21,7 @@
  *
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
-import type { AuditNote } from "../otp/audit.ts";
+import type { AuditNote, Noted } from "../otp/audit.ts";
 import type { FallbackView } from "../otp/falling-back.ts";
 import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
 import type { Message } from "../otp/message.ts";
@@ -248,8 +248,8 @@ export interface Store {
   /** Reads up to `max` verifications of a phone, the newest first. `indexes` are the phone's, as in PhoneRef. */
   listVerifications(indexes: readonly Uint8Array[], max: number): Promise<Verification[]>;
 
-  /** Fills every bucket of a phone and forgets its history. Its verifications stay as they are. */
-  resetPhone(phone: PhoneRef): Promise<void>;
+  /** Fills every bucket of a phone and forgets its history, and writes the entry of the audit. Its verifications stay as they are. */
+  resetPhone(phone: PhoneRef, noted?: Noted): Promise<void>;
 
   /** Reads what is known of a prefix, or undefined if that is nothing. */
   readPrefix(name: PrefixName): Promise<PrefixView | undefined>;

@@ -9,8 +9,10 @@ import { commandLine } from "../../src/otp/audit.ts";
 import { parsePhoneNumber } from "../../src/otp/phone-number.ts";
 import type { Policy } from "../../src/otp/policy.ts";
 import { actorTryLimit, spendTry, tryLimit } from "../../src/service/provider-tries.ts";
+import { addSums, sumValues } from "../../src/store/rows/sums.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { acme } from "../support/data/http-providers.ts";
+import { bindable } from "../../src/store/statement.ts";
 import { inDatabase } from "../support/databases/rows.ts";
 import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
 import { runOtpd } from "../support/processes/process.ts";
@@ -54,6 +56,52 @@ function logged(errors: string): Record<string, unknown>[] {
   const lines = errors.split("\n").filter((line) => line.startsWith("{"));
   return lines.map((line) => JSON.parse(line) as Record<string, unknown>);
 }
+
+describe("providers list", () => {
+  test("has the order of each channel with what was taken in 24 hours, and those that are not configured any more", async () => {
+    const settings = { ...env, OTP_PROVIDERS: "acme" };
+    const listed = async (...args: string[]) => runOtpd(folder, ["providers", "list", ...args], settings);
+    const path = join(folder, "otp.db");
+    const hour = Math.floor(Date.now() / 3_600_000);
+    inDatabase(path, (db) => {
+      const add = db.prepare(bindable(addSums).text);
+      const of = { tenant: "default", country: "NL", channel: "sms" } as const;
+      const sums = { messages: 3, delivered: 2, cost: 246_000 };
+      add.run(...sumValues({ ...of, hour, provider: "acme", currency: "EUR", sums }));
+      const others = { messages: 1, delivered: 1 };
+      for (const at of [hour, hour - 30]) {
+        add.run(...sumValues({ ...of, hour: at, provider: "gone", currency: "", sums: others }));
+      }
+    });
+    const { code, output } = await listed("--json");
+    expect(code).toBe(0);
+    expect(JSON.parse(output)).toEqual([
+      {
+        channel: "sms",
+        order: 1,
+        provider: "acme",
+        messages: 3,
+        share: 0.75,
+        delivered: 2,
+        cost: "0.246",
+        currency: "EUR",
+      },
+      {
+        channel: "sms",
+        order: 0,
+        provider: "gone",
+        messages: 1,
+        share: 0.25,
+        delivered: 1,
+        cost: null,
+        currency: null,
+      },
+    ]);
+    const table = (await listed()).output;
+    expect(table).toMatch(/^sms +1 +acme +3 +75 % +67 % +0\.246 EUR$/m);
+    expect(table).toMatch(/^sms +- +gone +1 +25 % +100 % +-$/m);
+  });
+});
 
 describe("providers try", () => {
   test("sends one fixed text, says what came of it, and leaves a line in the log without the number", async () => {

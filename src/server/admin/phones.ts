@@ -7,7 +7,7 @@ import { ok } from "../../otp/reason.ts";
 import { defaultTenant, type TenantOf } from "../../otp/tenant.ts";
 import { erasePhone } from "../../service/erasure.ts";
 import { resetPhone } from "../../service/phones.ts";
-import type { Audited, AuditAction } from "../../otp/audit.ts";
+import type { Audited, AuditAction, Noted } from "../../otp/audit.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 import { tenantListed, tenantMeant, type Asker } from "./asker.ts";
 import { destinationShown } from "./destinations.ts";
@@ -23,9 +23,10 @@ export interface PhoneDependencies {
 
 export function phoneHandlers(dependencies: PhoneDependencies): HandlersOf<"resetPhone" | "erasePhone"> {
   const { store, keys, tenantOf } = dependencies;
-  /** Before the act that it tells of: there is none without an entry. */
-  const note = ({ author: by }: Asker, action: AuditAction, audited: Audited) =>
-    store.registry.addAudit({ by, action }, audited);
+  const noted = ({ author: by }: Asker, action: AuditAction, audited: Audited): Noted => ({
+    note: { by, action },
+    audited,
+  });
   const indexOf = (tenant: string, phone: E164) =>
     Buffer.from(phoneIndex(keys.current, tenant, phone)).toString("base64url");
 
@@ -37,8 +38,9 @@ export function phoneHandlers(dependencies: PhoneDependencies): HandlersOf<"rese
       if ((await store.registry.findTenant(tenant.value)) === undefined) return notFound;
       const parsed = parsePhoneNumber(phone.value);
       if (!parsed.ok) return parsed;
-      await note(asker, "phone.reset", { tenant: tenant.value, subject: indexOf(tenant.value, phone.value) });
-      await resetPhone({ store, keys, policy: tenantOf(tenant.value).policy }, tenant.value, parsed.value);
+      const { policy } = tenantOf(tenant.value);
+      const audited = { tenant: tenant.value, subject: indexOf(tenant.value, phone.value) };
+      await resetPhone({ store, keys, policy }, tenant.value, parsed.value, noted(asker, "phone.reset", audited));
       return ok({});
     },
 
@@ -49,8 +51,9 @@ export function phoneHandlers(dependencies: PhoneDependencies): HandlersOf<"rese
       const known = tenant.value === undefined || (await store.registry.findTenant(tenant.value)) !== undefined;
       if (!known) return notFound;
       const subject = indexOf(tenant.value ?? defaultTenant, phone.value);
-      await note(asker, "phone.erase", { tenant: tenant.value ?? "", subject });
-      const { verifications, canceled, events, entries } = await erasePhone(dependencies, phone.value, tenant.value);
+      const owed = noted(asker, "phone.erase", { tenant: tenant.value ?? "", subject });
+      const sought = { phone: phone.value, tenant: tenant.value };
+      const { verifications, canceled, events, entries } = await erasePhone(dependencies, sought, owed);
       return ok({
         verifications,
         canceled,

@@ -11,8 +11,8 @@ import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../../otp/phone-n
 import { providerName, providerReason } from "../../otp/provider-text.ts";
 import { ok } from "../../otp/reason.ts";
 import { defaultTenant, type TenantOf } from "../../otp/tenant.ts";
+import { readProviderShares } from "../../service/provider-shares.ts";
 import { actorTryLimit, tryLimit, tryProvider, type Tried, type TryOptions } from "../../service/provider-tries.ts";
-import { moneyOf, readStats, type Stats } from "../../service/statistics.ts";
 import type { RecentCalls } from "../../observe/recent-calls.ts";
 import type { Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
@@ -42,38 +42,22 @@ export interface ProviderDependencies {
   readonly onTried: (provider: string, phone: PhoneNumber, outcome: SendOutcome) => void;
 }
 
-/** Sums are by the hour: with the running one, 24 of them. */
-const sumsMs = 23 * 3_600_000;
-
 export function providerHandlers(options: ProviderDependencies): HandlersOf<"getProviders" | "tryProvider"> {
   const { store, system, keys, tenantOf, listOf, channelsOn, recentCalls, priceOf, onTried } = options;
   return {
     async getProviders() {
-      const now = store.now();
-      const read = await readStats(store, {
-        fromMs: Math.max(0, now - sumsMs),
-        toMs: now,
-        interval: "all",
-        groupBy: ["provider", "channel"],
-      });
-      if (!read.ok) throw new Error(read.sentence);
-      const providers = channels.flatMap((channel) => {
-        const rows = read.rows.filter((row) => row.channel === channel);
-        const total = rows.reduce((sum, row) => sum + messagesOf(row), 0);
-        const listed = listOf(channel);
-        const used = listed.map(({ name, isClosed }, place) => ({
-          name,
-          channel,
-          order: place + 1,
-          breakerOpen: !isClosed(),
-          ...lastHour(recentCalls, name, channel),
-          ...lastDay(
-            rows.find(({ provider }) => provider === name),
-            total,
-          ),
-        }));
-        const others = rows.filter((row) => messagesOf(row) > 0 && !listed.some(({ name }) => name === row.provider));
-        return [...used, ...others.map((row) => ({ name: row.provider, channel, ...lastDay(row, total) }))];
+      const shares = await readProviderShares(store, (channel) => listOf(channel).map(({ name }) => name));
+      const providers = shares.map(({ messages, delivered, cost, ...of }) => {
+        const used = of.order === 0 ? undefined : listOf(of.channel)[of.order - 1];
+        return {
+          ...of,
+          messages: BigInt(messages),
+          delivered: BigInt(delivered),
+          ...(cost === undefined ? {} : { cost: { micros: BigInt(cost.micros), currency: cost.currency } }),
+          ...(used === undefined
+            ? {}
+            : { breakerOpen: !used.isClosed(), ...lastHour(recentCalls, of.name, of.channel) }),
+        };
       });
       return ok({ providers });
     },
@@ -110,22 +94,6 @@ function lastHour(recentCalls: RecentCalls, name: string, channel: Channel) {
     ...(p50Ms === undefined ? {} : { latencyP50: durationFromMs(p50Ms) }),
     ...(p99Ms === undefined ? {} : { latencyP99: durationFromMs(p99Ms) }),
   };
-}
-
-/** The sums of a provider, of so many messages of its channel. */
-function lastDay(row: Stats | undefined, total: number) {
-  if (row === undefined) return {};
-  const cost = moneyOf(row.costs);
-  return {
-    share: total === 0 ? 0 : messagesOf(row) / total,
-    messages: BigInt(messagesOf(row)),
-    delivered: BigInt(row.sums.delivered ?? 0),
-    ...(cost === undefined ? {} : { cost: { micros: BigInt(cost.micros), currency: cost.currency } }),
-  };
-}
-
-function messagesOf({ sums }: Stats): number {
-  return sums.messages ?? 0;
 }
 
 function noRoom({ by, retryAfterMs }: Extract<Tried, { kind: "no room" }>) {

@@ -10,13 +10,12 @@ import type {
 } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { Delivery, State } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { Audited, AuditAction } from "../../otp/audit.ts";
-import { decideCancel } from "../../otp/decisions.ts";
 import type { KeyRing } from "../../otp/key-ring.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
 import { ok } from "../../otp/reason.ts";
 import { isSandbox, realTenantOf } from "../../otp/sandbox.ts";
 import type { State as StateName } from "../../otp/state.ts";
-import { stateAt } from "../../otp/verification.ts";
+import { cancelNoted } from "../../service/cancel.ts";
 import { requestRef as refOf } from "../../otp/request-ref.ts";
 import { findByRef, findVerifications, tellStory, type Search, type Seen, type Story } from "../../service/finding.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
@@ -78,12 +77,10 @@ export function verificationHandlers(dependencies: VerificationDependencies): Ha
       const [found, other] = await findByRef(store, requestRef, asker.tenant);
       if (found === undefined || other !== undefined) return notFound;
       const { tenant, id } = found;
-      const state = stateAt(found, store.now());
-      const audited: Audited = { tenant: realTenantOf(tenant), subject: refOf(id), before: { state } };
-      if (state === "PENDING") await note(asker, "verification.cancel", { ...audited, after: { state: "CANCELED" } });
-      const decided = await store.updateVerification({ tenant, id, slot: undefined, phoneOf }, (view) =>
-        decideCancel(view, undefined),
-      );
+      const states = { before: { state: "PENDING" }, after: { state: "CANCELED" } };
+      const audited = { tenant: realTenantOf(tenant), subject: refOf(id), ...states };
+      const noted = { note: { by: asker.author, action: "verification.cancel" }, audited } as const;
+      const decided = await cancelNoted({ store, phoneOf }, found, noted);
       if (decided.kind === "refused") return { ok: false, refusal: decided.refusal };
       const story = await tellStory(dependencies, id, asker.tenant);
       return story === undefined ? notFound : ok({ verification: summary(story, false) });

@@ -1,6 +1,7 @@
 /**
  * The acts on phones, and the guesses at each tenant's.
  */
+import { auditEntry } from "../../otp/audit.ts";
 import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
 import type { Engine } from "../engine.ts";
 import { resetPhone } from "../phone-rows.ts";
@@ -22,8 +23,14 @@ const sql = {
 
 export function phoneActs(engine: Engine) {
   return {
-    resetPhone(phone) {
-      return engine.perform({ phone: () => phone, run: (unit) => resetPhone(unit, phone) });
+    resetPhone(phone, noted) {
+      return engine.perform({
+        phone: () => phone,
+        run(unit) {
+          resetPhone(unit, phone);
+          if (noted !== undefined) unit.note(auditEntry(noted.note, noted.audited, unit.now));
+        },
+      });
     },
 
     readPhone: (phone) => engine.readPhone(phone),
