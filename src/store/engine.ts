@@ -85,6 +85,11 @@ export interface Engine {
   readPrefix(name: PrefixName): Promise<PrefixRecord | undefined>;
   /** Reads a phone outside of any act. */
   readPhone(ref: PhoneRef): Promise<PhoneView>;
+  /**
+   * Whether any key lists an origin at a time. Anybody may ask for any number of them, so the calls' own reads and writes
+   * must not have to wait for all that are asked for.
+   */
+  listsOrigin(origin: string, now: Instant): Promise<boolean>;
   /** Finds the longest entry of a tenant's lists that a number begins with. */
   findDestination(tenant: string, e164: string): Promise<Destination | undefined>;
 

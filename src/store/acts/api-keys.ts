@@ -19,10 +19,6 @@ const sql = {
   },
   findAdmin: { name: "admin-key", text: `SELECT ${list(adminKeyColumns)} FROM admin_keys WHERE id = $1` },
   any: { name: "any-api-key", text: `SELECT 1 FROM api_keys LIMIT 1` },
-  listsOrigin: {
-    name: "lists-origin",
-    text: `SELECT 1 FROM key_origins WHERE origin = $1 AND end_ms > $2 LIMIT 1`,
-  },
   insertOrigin: {
     name: "insert-key-origin",
     text: `INSERT INTO key_origins (origin, end_ms, key_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING`,
@@ -71,9 +67,7 @@ export function apiKeyActs(engine: Engine): ApiKeys {
         yield* addOrigins(replacement.next);
         return true;
       }),
-    async listsOrigin(origin, now) {
-      return (await engine.query(sql.listsOrigin, [origin, now])).length === 1;
-    },
+    listsOrigin: (origin, now) => engine.listsOrigin(origin, now),
     touchApiKey: keys.touch,
   };
 }

@@ -17,6 +17,7 @@ import type { Act } from "../unit-of-work.ts";
 import { Batches } from "./batches.ts";
 import type { StoreClock } from "./clock.ts";
 import type { Connections } from "./connections.ts";
+import { ListedOrigins } from "./listed-origins.ts";
 import { loadPhones } from "./load.ts";
 import type { Reports } from "./reports.ts";
 import { SharedReads } from "./shared-reads.ts";
@@ -53,6 +54,7 @@ export class PostgresEngine implements Engine {
   readonly #clock: StoreClock;
   readonly #batches: Batches;
   readonly #sharedReads = new SharedReads();
+  readonly #listedOrigins: ListedOrigins;
   readonly #ownName: string;
   readonly #watch: PostgresEngineParts["watch"];
   #announcedMs = 0;
@@ -63,6 +65,7 @@ export class PostgresEngine implements Engine {
   constructor({ connections, clock, ownName, watch, batches, reports, watchers = {} }: PostgresEngineParts) {
     this.#reports = reports;
     this.#connections = connections;
+    this.#listedOrigins = new ListedOrigins(connections);
     this.#clock = clock;
     this.#ownName = ownName;
     this.#watch = watch;
@@ -110,6 +113,10 @@ export class PostgresEngine implements Engine {
     const unit = new PostgresUnitOfWork();
     await loadPhones(this.#connections, this.#clock.now(), unit, [ref]);
     return { ...viewPhone(unit, ref) };
+  }
+
+  listsOrigin(origin: string, now: Instant): Promise<boolean> {
+    return this.#listedOrigins.has(origin, now);
   }
 
   async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {

@@ -204,6 +204,12 @@ export const statements = {
   clock: belongings.clock,
   longestDestinations: belongings.longestDestinations,
   belongings: readTogether("belongings", belongings),
+  /** The places of those origins that a key lists at their times. */
+  listedOrigins: statement(
+    "listed-origins",
+    `SELECT place FROM unnest($1::text[], $2::bigint[]) WITH ORDINALITY AS u (asked, now_ms, place)
+     WHERE EXISTS (SELECT 1 FROM key_origins WHERE origin = u.asked AND end_ms > u.now_ms)`,
+  ),
   /** Slots and phones may have no row yet, so they are locked by their first 64 bits, in ascending order. */
   lock: statement("lock", `SELECT pg_advisory_xact_lock(key) FROM unnest($1::bigint[]) AS key`),
   records: statement(

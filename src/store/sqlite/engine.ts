@@ -18,6 +18,7 @@ import {
   dueFallbacks,
   dueMessages,
   finding,
+  listsOrigin,
   messagesJoin,
   messagesOf,
   prepare,
@@ -129,6 +130,10 @@ export class SqliteEngine implements Engine {
       unit.now = this.now();
       return { ...viewPhone(unit, ref) };
     });
+  }
+
+  async listsOrigin(origin: string, now: Instant): Promise<boolean> {
+    return (await this.query(listsOrigin, [origin, now])).length === 1;
   }
 
   async findDestination(tenant: string, e164: string): Promise<Destination | undefined> {

@@ -49,6 +49,11 @@ export const dueFallbacks = {
   text: `SELECT id FROM verifications WHERE fallback_ms <= $1 ORDER BY fallback_ms LIMIT $2`,
 };
 
+export const listsOrigin = {
+  name: "lists-origin",
+  text: `SELECT 1 FROM key_origins WHERE origin = $1 AND end_ms > $2 LIMIT 1`,
+};
+
 /** From one endpoint that something waits for to the next, so that a long backlog costs no more than a short one. */
 export const dueEvents = {
   name: "due-events",
