@@ -80,6 +80,7 @@ function sessionPage(options: ConsoleOptions): Page {
   const { sessions, proxiedUser } = options;
   return {
     methods: ["GET", "POST"],
+    looks: true,
     async answer({ method, headers, body, peer }) {
       const asked = { headers, peer };
       if (method === "GET") {
@@ -103,6 +104,7 @@ function endPage(
 ): Page {
   return {
     methods: ["POST"],
+    looks: true,
     async answer({ headers, peer }) {
       const asked = { headers, peer };
       const found = await sessionOf(options, asked);

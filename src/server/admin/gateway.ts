@@ -104,17 +104,19 @@ export function createAdminGateway(options: AdminGatewayOptions): RequestHandler
   const turnAway = createTurnAway(newId, onTurnedAway);
   const places = new Places(callsMax);
   const deadlines = createDeadlines(deadlineMs);
+  const door = createDoor(doorLimits);
   const way: Way = {
     options,
     rpcs,
     router: createRouter(rpcs.handlers, bodyBytesMax),
     places,
-    door: createDoor(doorLimits),
+    door,
     deadlines,
     watching: createBudget(watches),
     turnAway,
     pages: options.pages?.({
       places,
+      door,
       turnAway,
       deadlines,
       shareOf: (request) => options.shareOf(options.addressOf(request).text),

@@ -23,6 +23,8 @@ export interface Page {
   readonly isUrgent?: boolean;
   /** True for one that does something: it takes a place as a call does. */
   readonly acts?: boolean;
+  /** True for one that looks up what anybody may bring: it waits at the door as a key does, and takes no place. */
+  readonly looks?: boolean;
   /** Answers one request, given whole. A refusal is answered as on REST. */
   answer(request: {
     readonly method: string;
@@ -77,9 +79,12 @@ async function receive(context: Context, page: Page, request: Request, response:
     answerPage(response, answer.value, method === "HEAD");
   };
   if (places.isDraining && page.isUrgent !== true) return sendAway(context, request, response, "SHUTTING_DOWN");
-  if (method !== "GET" && method !== "HEAD") return readAndShow(context, request, response, show);
+  if (method !== "GET" && method !== "HEAD") {
+    return readAndShow(context, request, response, page.looks === true ? atDoor : withPlace, show);
+  }
   return answerAtOnce(request, async () => {
     if (page.acts === true) return withPlace(context, request, response, () => show(empty));
+    if (page.looks === true) return atDoor(context, request, response, () => show(empty));
     try {
       await show(empty);
     } catch (error) {
@@ -88,8 +93,14 @@ async function receive(context: Context, page: Page, request: Request, response:
   });
 }
 
-/** Reads a body within the budget of them, and takes a place once it is whole. */
-async function readAndShow(context: Context, request: Request, response: Response, show: Show): Promise<void> {
+/** Reads a body within the budget of them, and lets it in once it is whole. */
+async function readAndShow(
+  context: Context,
+  request: Request,
+  response: Response,
+  letIn: typeof withPlace,
+  show: Show,
+): Promise<void> {
   const { bodies, places, turnAway, shareOf, bodyBytesMax, deadlines } = context;
   const share = bodies.take(shareOf(request));
   if (typeof share === "string") return sendAway(context, request, response, reasonOf(share));
@@ -100,7 +111,7 @@ async function readAndShow(context: Context, request: Request, response: Respons
     if (body === undefined) return;
     if (!(body instanceof Uint8Array)) return turnAway(request, response, body);
     share.giveBack();
-    await withPlace(context, request, response, () => show(body), place);
+    await letIn(context, request, response, () => show(body), place);
   } finally {
     share.giveBack();
     places.end(place);
@@ -121,6 +132,20 @@ async function withPlace(
     refuseFault(context, request, response, error);
   } finally {
     context.places.end(place);
+  }
+}
+
+/** Shows a page that looks something up in its address's turn. No place of a call is to be had by guessing. */
+async function atDoor(context: Context, request: Request, response: Response, act: () => Promise<void>): Promise<void> {
+  const { door, shareOf } = context;
+  const looked = await door.enter(() => ({ isKnown: false, address: shareOf(request) }));
+  if (looked === undefined) return sendAway(context, request, response, "STORE_UNAVAILABLE");
+  try {
+    await act();
+  } catch (error) {
+    refuseFault(context, request, response, error);
+  } finally {
+    looked();
   }
 }
 

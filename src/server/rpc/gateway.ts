@@ -75,6 +75,8 @@ export interface Gateway extends RequestHandler {
 /** What calls and pages share. */
 export interface Shared {
   readonly places: Places;
+  /** Where whoever is not known waits to be looked up. */
+  readonly door: Door;
   readonly turnAway: TurnAway;
   /** Finds the address whose share a client's bodies count in; undefined for one that many have. */
   readonly shareOf: (request: Request) => string | undefined;
@@ -101,7 +103,6 @@ interface Way extends Shared {
   readonly pages: Pages;
   readonly router: Router;
   readonly cors: Cors;
-  readonly door: Door;
   readonly refuseShortly: RefuseShortly;
   /** Calls of pages under way. */
   readonly pageCalls: Budget;
@@ -116,7 +117,9 @@ export function createGateway(options: GatewayOptions): Gateway {
   const places = new Places(callsMax);
   const pageCalls = createBudget(pageCallsOf(callsMax));
   const shareOf = (request: Request) => options.shareOf(options.addressOf(request).text);
-  const shared: Shared = { places, turnAway, shareOf, bodyBytesMax, deadlines: createDeadlines(deadlineMs), onFault };
+  const door = createDoor({ perTurn: callsPerTurn, looksMax, knownLooksMax: callsMax, waitingMax: callsMax });
+  const deadlines = createDeadlines(deadlineMs);
+  const shared: Shared = { places, door, turnAway, shareOf, bodyBytesMax, deadlines, onFault };
   const originLooks = createBudget(pageCallsOf(callsMax));
   const cors = createCors({ ...shared, pageCalls, originLooks, listsOrigin: options.listsOrigin });
   const way: Way = {
@@ -125,7 +128,6 @@ export function createGateway(options: GatewayOptions): Gateway {
     pages: options.pages(shared),
     router: createRouter(codecs.handlers, bodyBytesMax),
     cors,
-    door: createDoor({ perTurn: callsPerTurn, looksMax, knownLooksMax: callsMax, waitingMax: callsMax }),
     refuseShortly: createShortRefusals(cors.mark),
     pageCalls,
     secretBodies: 0,
