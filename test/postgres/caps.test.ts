@@ -1,5 +1,5 @@
 /**
- * A country's cap and a cap on money over four instances on one database, also where one of them is killed.
+ * A country's cap, one on calls and one on money over four instances on one database, also where one of them is killed.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -58,6 +58,17 @@ test("of 1,000 sends at once those go out through four processes that a cap on m
   const cluster = await startCluster(folder, url, spendEnv("10.05"));
   expect(tally(await fire(cluster, 1_000))).toEqual({ OK: 137, SPEND_LIMIT: 863 });
   expect(await countOf("spend")).toBe(137 * 73_000);
+  await cluster.stop();
+});
+
+test("of 1,000 calls asked for at once a cap of 137 are made through four processes, and texts go on", async () => {
+  const cluster = await startCluster(folder, url, { OTP_VOICE_DAILY_CAP: "137" });
+  const calls = await cluster.fire(
+    Array.from({ length: 1_000 }, () => ({ rpc: "SendOtp", message: { phone: nextPhone(), channel: "voice" } })),
+  );
+  expect(tally(calls)).toEqual({ OK: 137, SPEND_LIMIT: 863 });
+  expect(await countOf("calls")).toBe(137);
+  expect(tally(await fire(cluster, 8))).toEqual({ OK: 8 });
   await cluster.stop();
 });
 

@@ -9,7 +9,7 @@ import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { callUntilReached, connectByFetch, surfaces } from "../support/clients/surfaces.ts";
 import { fireVolley, tally, type Shot } from "../support/clients/volley.ts";
 import { runHere } from "../support/service/command-line.ts";
-import { startWorld, temporaryFolder, type World } from "../support/service/world.ts";
+import { createPhoneNetwork, startWorld, temporaryFolder, type World } from "../support/service/world.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -131,6 +131,24 @@ test("of 1,000 sends at once to as many phones, their country's cap of 137 go ou
     connectByFetch.call(world.url, "SendOtp", { phone: "+4915123456789" }, { key: world.key }),
   );
   expect(value?.["state"]).toBe("STATE_PENDING");
+});
+
+test("of 1,000 calls asked for at once, a cap of 137 are made, and texts go on", async () => {
+  await world.stop();
+  const calls = createPhoneNetwork();
+  world = await startWorld({ OTP_VOICE_DAILY_CAP: "137" }, undefined, { voice: [{ ...calls, name: "caller" }] });
+  const shots = Array.from({ length: 1_000 }, () => ({
+    rpc: "SendOtp" as const,
+    message: { phone: newPhone(), channel: "voice" },
+  }));
+  expect(tally(await volley(shots))).toEqual({ OK: 137, SPEND_LIMIT: 863 });
+  expect(calls.received).toHaveLength(137);
+  const of = { cap: 137, channel: "voice" };
+  expect(warned()).toEqual([
+    ["default", { share: 80, ...of }],
+    ["default", { share: 100, ...of }],
+  ]);
+  expect(await send()).toMatchObject({ id: expect.stringMatching(/^[\w-]{22}$/) });
 });
 
 test("of 1,000 sends at once to as many phones, those go out that a cap on money pays for", async () => {

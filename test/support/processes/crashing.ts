@@ -175,7 +175,10 @@ const service = await startService(config, {
   print: () => {},
   // Configured ones are as shipped: the test that configures them brings their far end.
   ...(process.env["OTP_PROVIDERS"] === undefined
-    ? { providers: [providerNamed("test")], providersByChannel: { whatsapp: [providerNamed("chat")] } }
+    ? {
+        providers: [providerNamed("test")],
+        providersByChannel: { whatsapp: [providerNamed("chat")], voice: [providerNamed("caller")] },
+      }
     : {}),
   openStore: async (options) => wrap(await openInTime(options)),
 });
