@@ -76,8 +76,16 @@ export const channelMutants: readonly Mutant[] = [
     name: "speech for anybody",
     breaks: "whoever asks is told a code",
     place: "src/delivery/providers/http/provider.ts#createHttpProvider",
-    text: `if (!(await isGenuine(expected, request, now()))) return { kind: "forged" };`,
-    replacement: `if (askedFor(request) === null && !(await isGenuine(expected, request, now()))) return { kind: "forged" };`,
+    text: `if (cause !== undefined) return { kind: "forged", cause };`,
+    replacement: `if (askedFor(request) === null && cause !== undefined) return { kind: "forged", cause };`,
+    suites: speech,
+  },
+  {
+    name: "speech for a voicemail",
+    breaks: "a gateway that asks when nobody pressed a key is told the code",
+    place: "src/delivery/providers/http/provider.ts#createHttpProvider",
+    text: `if (!hasKey(declaration, request)) return { kind: "irrelevant" };`,
+    replacement: ``,
     suites: speech,
   },
   {

@@ -64,9 +64,17 @@ export const declaredMutants: readonly Mutant[] = [
     suites: ["test/delivery/http/answers.test.ts"],
   },
   {
+    name: "one number's throttle",
+    breaks: "whoever has his own number throttled holds everybody's messages",
+    place: "src/delivery/pauses.ts#createPauses",
+    text: `inVain.size >= recipientsOfAccount`,
+    replacement: `inVain.size >= 1`,
+    suites: ["test/delivery/provider/breaker.test.ts"],
+  },
+  {
     name: "old report taken",
     breaks: "a report that was overheard can be played again for ever",
-    place: `${http}/signature.ts#isSigned`,
+    place: `${http}/signature.ts#whyUnsigned`,
     text: `!isNear(headerOf(request, timestamp), now)`,
     replacement: `headerOf(request, timestamp) === undefined`,
     suites: ["test/delivery/http/reports.test.ts"],
@@ -74,7 +82,7 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "report of any body",
     breaks: "one token of a gateway's signs whatever report somebody likes",
-    place: `${http}/signature.ts#isToken`,
+    place: `${http}/signature.ts#whyNoToken`,
     text: `typeof hash === "string" && isSame(hash, `,
     replacement: `hash !== null || isSame(String(hash), `,
     suites: ["test/delivery/http/reports.test.ts"],
@@ -82,7 +90,7 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "mac not compared",
     breaks: "anybody can report a message as delivered",
-    place: `${http}/signature.ts#isSigned`,
+    place: `${http}/signature.ts#whyUnsigned`,
     text: `timingSafeEqual(brought, mac)`,
     replacement: `mac.length > 0`,
     suites: ["test/delivery/http/reports.test.ts"],

@@ -8,6 +8,16 @@ const service = ["test/server/fallback.test.ts"];
 
 export const fallbackMutants: readonly Mutant[] = [
   {
+    name: "a fallback for each instance",
+    breaks: "every process that sees a fallback due calls for it",
+    place: "src/store/acts/fallbacks.ts#claimFallback",
+    text: `if (verification === undefined || dueMs === null || dueMs > unit.now) return undefined;`,
+    replacement: `if (verification === undefined || dueMs === null) return undefined;
+      const seen = unit.message(verificationId, latestCopy(verification));
+      if (dueMs > unit.now) return seen && { message: seen, verification, now: unit.now };`,
+    suites: ["test/postgres/fallbacks.test.ts"],
+  },
+  {
     name: "a fallback beside a call",
     breaks: "two calls for one verification are under way at once",
     place: "src/otp/falling-back.ts#decideFallback",
