@@ -27,7 +27,8 @@ test.each(names)("%s has its code, its status and a sentence of its own", (reaso
 
 test.each(names)("%s says all it knows at the top level and in its details", (reason: ReasonName) => {
   const { status, body } = restError({ reason, field: "phone", attemptsRemaining: 3, retryAfterMs: 1 });
-  const headers = new Headers({ "retry-after": "1", "grpc-retry-pushback-ms": "1000" });
+  const pushback = toConnectError({ reason, retryAfterMs: 1 }).metadata.get("grpc-retry-pushback-ms");
+  const headers = new Headers({ "retry-after": "1", ...(pushback !== null && { "grpc-retry-pushback-ms": pushback }) });
   const outcome = restOutcome(status, headers, JSON.parse(body) as Parameters<typeof restOutcome>[2]);
   expectRefusal(outcome, reason, { field: "phone", attemptsRemaining: 3, retryAfterSeconds: 1 });
 });

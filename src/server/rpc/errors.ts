@@ -58,6 +58,12 @@ function codeNamed(code: Code): StatusCode | undefined {
   return (Object.keys(statuses) as StatusCode[]).find((name) => statuses[name].code === code);
 }
 
+/**
+ * What a library may retry by itself. grpc-java retries whatever has a pushback, whether its service config says so or not: with one on
+ * RESEND_TOO_SOON its caller hears nothing until the deadline, while the library waits for half a minute.
+ */
+const retried: ReadonlySet<StatusCode> = new Set(["UNAVAILABLE", "ABORTED"]);
+
 /** A refusal as Connect's error, with its details and its `Retry-After`. */
 export function toConnectError(refusal: Refusal): ConnectError {
   const { reason, field, attemptsRemaining } = refusal;
@@ -83,7 +89,10 @@ export function toConnectError(refusal: Refusal): ConnectError {
       : [detail(BadRequestSchema, { fieldViolations: [{ field, description: sentence }] })]),
   ];
   const headers: Record<string, string> = {
-    ...(seconds === undefined ? {} : { "retry-after": `${seconds}`, "grpc-retry-pushback-ms": `${seconds * 1000}` }),
+    ...(seconds === undefined ? {} : { "retry-after": `${seconds}` }),
+    ...(seconds !== undefined && retried.has(codeOfRefusal(refusal))
+      ? { "grpc-retry-pushback-ms": `${seconds * 1000}` }
+      : {}),
     ...(refusal.mayBeDone === true ? { "grpc-retry-pushback-ms": "-1" } : {}),
     ...(codeOfRefusal(refusal) === "UNAUTHENTICATED" ? { "www-authenticate": "Bearer" } : {}),
   };

@@ -64,6 +64,16 @@ export interface Particulars {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
+/** The pushback of a refusal: only what a library may retry by itself has one that lets it. */
+export function pushbackOf(
+  reason: ContractReason,
+  { mayBeDone = false, retryAfterSeconds }: { mayBeDone?: boolean; retryAfterSeconds?: number | undefined },
+): string | null {
+  if (mayBeDone) return "-1";
+  const mayBeRetried = ["UNAVAILABLE", "ABORTED"].includes(contract[reason][0]);
+  return mayBeRetried && retryAfterSeconds !== undefined ? `${retryAfterSeconds * 1000}` : null;
+}
+
 /** Checks a refusal whole: code, status, headers and every detail, each present exactly where the contract has it. */
 export function expectRefusal(
   outcome: Outcome,
@@ -86,7 +96,7 @@ export function expectRefusal(
     message: expect.stringMatching(/^[A-Za-z][^\n]+[.?]$/) as string,
     ...particulars,
     retryAfter: retryAfterSeconds === undefined ? null : `${retryAfterSeconds}`,
-    pushback: mayBeDone ? "-1" : retryAfterSeconds === undefined ? null : `${retryAfterSeconds * 1000}`,
+    pushback: pushbackOf(reason, { mayBeDone, retryAfterSeconds }),
     details: {
       "google.rpc.ErrorInfo": {
         reason,
