@@ -13,6 +13,10 @@ export const python = existsSync("/usr/bin/python3") ? "/usr/bin/python3" : "pyt
 /** Where Debian puts the sources of Go's packages. */
 export const gopath = "/usr/share/gocode";
 
+const goCache = join(import.meta.dirname, "../../node_modules/.cache/otpd-grpc");
+/** With which Go compiles: all tests share what is compiled already, since gRPC takes half a minute of CPU. */
+export const goCompiler = { HOME: goCache, GOCACHE: join(goCache, "go-build"), GOFLAGS: "", CGO_ENABLED: "0" };
+
 /** Where Debian puts the SMS gateway. */
 export const kannel = {
   bearerbox: "/usr/sbin/bearerbox",
@@ -75,6 +79,36 @@ export const tools = {
     packages: ["postgresql"],
     isHere: () => existsSync(join(postgresPrograms, "pg_basebackup")),
   },
+  "Go's plugins of protoc": command(
+    ["protoc-gen-go", "protoc-gen-go-grpc"],
+    "bash",
+    "-c",
+    "command -v protoc-gen-go && command -v protoc-gen-go-grpc",
+  ),
+  "Java's compiler": command(["default-jdk-headless"], "javac", "--version"),
+  "Java's gRPC": {
+    packages: [
+      "libgrpc-java",
+      "libnetty-java",
+      "libprotobuf-java",
+      "libgoogle-gson-java",
+      "libguava-java",
+      "libperfmark-java",
+      "libgeronimo-annotation-1.3-spec-java",
+      "liberror-prone-java",
+    ],
+    isHere: () =>
+      [
+        "grpc-core",
+        "netty-handler",
+        "protobuf-util",
+        "gson",
+        "guava",
+        "perfmark-api",
+        "geronimo-annotation-1.3-spec",
+      ].every((name) => existsSync(`/usr/share/java/${name}.jar`)),
+  },
+  grpc_java_plugin: command(["protobuf-compiler-grpc-java-plugin"], "bash", "-c", "command -v grpc_java_plugin"),
   kannel: { packages: ["kannel"], isHere: () => Object.values(kannel).every(existsSync) },
   kubectl: command([], "kubectl", "version", "--client"),
   promtool: command([], "promtool", "--version"),

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { promisify } from "node:util";
 import { create, toBinary, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
-import { gopath, lacks, python, type ToolName } from "../../machine.ts";
+import { goCompiler, gopath, lacks, python, type ToolName } from "../../machine.ts";
 
 export interface Report {
   /** The gRPC code's number; 0 for a success. */
@@ -87,12 +87,9 @@ const grpcio: Library = {
 const program = join(cache, "caller");
 const goEnvironment = {
   PATH: `${process.env["PATH"]}`,
-  HOME: cache,
+  ...goCompiler,
   GOPATH: gopath,
-  GOCACHE: join(cache, "go-build"),
   GO111MODULE: "off",
-  GOFLAGS: "",
-  CGO_ENABLED: "0",
 };
 
 const grpcGo: Library = {
