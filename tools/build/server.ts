@@ -8,7 +8,7 @@ import { build, type Metafile } from "esbuild";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { builtPath, stampOf } from "../../src/built.js";
-import { noticesOf } from "./notices.ts";
+import { folderOf, noticesOf } from "./notices.ts";
 
 const root = join(import.meta.dirname, "../..");
 const dist = join(root, "dist");
@@ -50,6 +50,8 @@ export async function bundle(): Promise<Bundled> {
     chunkNames: "src/[name]-[hash]",
     write: false,
     bundle: true,
+    // Packages may be another clone's, by a link: what is built names no path outside this one.
+    preserveSymlinks: true,
     splitting: true,
     metafile: true,
     platform: "node",
@@ -82,7 +84,9 @@ function inputsOf({ outputs }: Metafile): Map<string, string[]> {
 export async function buildServer(): Promise<void> {
   const note = join(root, builtPath);
   // As it is before anything is read: what changes meanwhile is another file afterwards.
-  const stampable = ["package.json", "src", "gen", ...decides].flatMap((path) => filesIn(path));
+  const stampable = ["package.json", "src", "gen", ...decides]
+    .flatMap((path) => filesIn(path))
+    .filter((path) => existsSync(join(root, path)));
   const stamps = new Map(stampable.map((path) => [path, stampOf(join(root, path))]));
   const { files, inputs } = await bundle();
   const own = read.flatMap(filesIn).filter((path) => !path.endsWith(".ts"));
@@ -98,7 +102,7 @@ export async function buildServer(): Promise<void> {
   for (const [path, contents] of changed) put(join(dist, path), contents);
   for (const path of left) rmSync(join(dist, path), { force: true });
   // Packages change by npm alone, which notes it among what decides.
-  const ours = inputs.filter((path) => !path.startsWith("node_modules/"));
+  const ours = inputs.filter((path) => folderOf(path) === undefined);
   const made = [...new Set([...ours, ...own, ...decides])].map((path) => [path, stamps.get(path) ?? ""]);
   put(note, Buffer.from(JSON.stringify(Object.fromEntries(made))));
 }
