@@ -7,7 +7,7 @@
  */
 import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
-import { reportOutcomes, type ForgedCause, type ReportOutcome } from "../delivery/provider.ts";
+import { forgedCauses, reportOutcomes, type ForgedCause, type ReportOutcome } from "../delivery/provider.ts";
 import type { Channel } from "../otp/channel.ts";
 import type { VerifyResult } from "../otp/decisions.ts";
 import type { TryOutcome } from "../otp/endpoint.ts";
@@ -126,6 +126,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
       for (const { name, channel } of options.providers) {
         providers.begin(name, channel);
         for (const outcome of reportOutcomes) reports(name, outcome);
+        for (const cause of forgedCauses) refusedReports(name, cause);
       }
       await readGauges();
       const [own, process] = await Promise.all([registry.metrics(), processMetrics.metrics()]);

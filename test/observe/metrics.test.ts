@@ -166,6 +166,7 @@ test("labels come from closed sets", () => {
     after.samples.filter(({ name }) => name.startsWith("otp_")).flatMap(({ labels }) => Object.keys(labels)),
   );
   expect([...names].toSorted()).toEqual([
+    "cause",
     "channel",
     "country",
     "enforced",
