@@ -2,7 +2,7 @@
  * Between the rows of the pumping guard and its records: prefixes, and the decisions about them.
  */
 import type { DecisionKind, PrefixDecision, PrefixRecord } from "../../otp/pumping-guard.ts";
-import { at } from "./values.ts";
+import { at, pushNumber } from "./values.ts";
 import type { PrefixName } from "../store.ts";
 
 /** Stored by position: append only. */
@@ -114,6 +114,8 @@ export interface NamedPrefix {
   readonly record: PrefixRecord;
 }
 
+const noText = Buffer.alloc(0);
+
 /**
  * Several prefixes in a few bytes each: `prefixColumns` in their order. Texts follow their length. Numbers are 7 bits a
  * byte, the lowest first, the eighth bit set in all but the last: twice the thousands where they are whole, as of most
@@ -121,19 +123,11 @@ export interface NamedPrefix {
  */
 export function prefixesBytes(prefixes: Iterable<NamedPrefix>): Buffer {
   const bytes: number[] = [];
-  const number = (value: number) => {
-    let rest = value % 1_000 === 0 ? value / 500 : 2 * value + 1;
-    for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
-    bytes.push(rest);
-  };
   for (const { name, record } of prefixes) {
     for (const value of prefixValues(name, record)) {
-      if (typeof value === "number") {
-        number(value);
-        continue;
-      }
-      const text = Buffer.from(value);
-      number(text.length);
+      const text = typeof value === "number" ? noText : Buffer.from(value);
+      const number = typeof value === "number" ? value : text.length;
+      pushNumber(bytes, number % 1_000 === 0 ? number / 500 : 2 * number + 1);
       bytes.push(...text);
     }
   }
