@@ -38,7 +38,7 @@ import { createCallLimit } from "../service/call-limits.ts";
 import { createConsoleSessions } from "../service/console-sessions.ts";
 import { createKeyCheck } from "../service/key-check.ts";
 import { isDevelopment, type Base } from "./base.ts";
-import { createTurnedAwayLines } from "./calls.ts";
+import { createFaultLines, createTurnedAwayLines } from "./calls.ts";
 import type { ShareOf } from "./calls.ts";
 import { settingsRules } from "./operator-settings.ts";
 
@@ -117,6 +117,7 @@ function createHandler(
     sessions: createSessions({ ...signIn, addressOf, isActive }),
   });
   const log = createTurnedAwayLines(base);
+  const faults = createFaultLines(base);
   const handler = createAdminGateway({
     handlers: createHandlers(base, version),
     system,
@@ -133,9 +134,15 @@ function createHandler(
       if (call.caller !== undefined || log.hasRoom()) telemetry.call(call, status, durationMs);
     },
     onTurnedAway: log.add,
-    onFault: (where, error) => telemetry.fault(where, error),
+    onFault: faults.onFault,
   });
-  return { handler, end: log.end };
+  return {
+    handler,
+    end() {
+      log.end();
+      faults.end();
+    },
+  };
 }
 
 /** All that is served, by groups. */

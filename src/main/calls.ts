@@ -117,6 +117,18 @@ export function createTurnedAwayLines({ system, telemetry }: Pick<Base, "system"
   return createTurnedAwayLog({ system, write: telemetry.turnedAway, writeRest: telemetry.turnedAwayRest });
 }
 
+/** The log lines of faults that anybody's request can meet, bounded as those are: all do while the database is away. */
+export function createFaultLines(base: Pick<Base, "system" | "telemetry">): {
+  readonly onFault: (where: string, error: unknown) => void;
+  readonly end: () => void;
+} {
+  const { hasRoom, end } = createTurnedAwayLines(base);
+  const onFault = (where: string, error: unknown) => {
+    if (hasRoom()) base.telemetry.fault(where, error);
+  };
+  return { onFault, end };
+}
+
 export interface CallsOptions {
   readonly worker: Worker;
   readonly tracing: Tracing;
@@ -127,7 +139,7 @@ export interface CallsOptions {
   readonly refusals: Pick<RefusalCounts, "count">;
 }
 
-/** Makes the gateway. `end` is that of its log. */
+/** Makes the gateway. `end` is that of its logs. */
 export function createCalls(
   base: Base,
   options: CallsOptions,
@@ -157,6 +169,7 @@ export function createCalls(
     onFault: (call, error) => telemetry.fault(call.rpc, error, call.id),
   });
   const { end, ...listeners } = createCallLog(base, options.refusals.count);
+  const faults = createFaultLines(base);
   const gateway = createGateway({
     ...listeners,
     codecs: createCodecs(perform, bodyBytesMax),
@@ -172,7 +185,13 @@ export function createCalls(
     deadlineMs,
     callsMax,
     traced: tracing.call,
-    onFault: onFault("gateway"),
+    onFault: (error) => faults.onFault("gateway", error),
   });
-  return { gateway, end };
+  return {
+    gateway,
+    end() {
+      end();
+      faults.end();
+    },
+  };
 }
