@@ -167,6 +167,9 @@ describe.concurrent("the clients", () => {
       fetch(`${stage.world.url}/v1/otp/send`, { method: "POST", headers, body: JSON.stringify({ phone: newPhone() }) });
     let refused = 0;
     stage.world.system.advance(30_000);
+    const isDown = { kind: "refused", cause: "balance", detail: "no credit" } as const;
+    stage.world.network.script.push(isDown, isDown, isDown, isDown);
+    expect(await say("r")).toBe("not now: DELIVERY_FAILED");
     for (let sends = 0; sends < 20; sends += 1) if ((await send()).status === 429) refused += 1;
     expect(refused).toBeGreaterThan(0);
     expect(await say("r")).toBe("not now: IP_RATE_LIMITED");

@@ -10,7 +10,8 @@
  *   --tag v1.0.0   makes what is handed out of a release that is tagged already
  *   --out DIR      where it goes, instead of release/; a folder of an earlier run is replaced
  *   --unsigned     makes a tag without a signature
- *   --installed    builds with the packages in node_modules, and not with those of package-lock.json installed afresh
+ *   --installed    builds with the packages in node_modules, and not with those of package-lock.json installed afresh: to
+ *                  try things, since the package's files are named by what they hold, down to where packages lie
  */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
