@@ -86,9 +86,13 @@ describe("the README's commands", () => {
 
   test("send and verify by curl, and the answers are those shown", async () => {
     const { sent, code } = await send(sending().command);
-    const { expire_time: _, next_resend_time: __, request_id, ...rest } = sent;
-    expect(shapeOf(sent)).toEqual(shapeOf(sending().shown));
-    expect(sending().shown).toMatchObject(rest);
+    const { expire_time: _, next_resend_time: __, request_id, expires_in_seconds, resend_in_seconds, ...rest } = sent;
+    const { shown } = sending();
+    expect(shapeOf(sent)).toEqual(shapeOf(shown));
+    expect(shown).toMatchObject(rest);
+    // What is left is counted when the answer is made.
+    expect(expires_in_seconds).toBeLessThanOrEqual(Number(shown?.["expires_in_seconds"]));
+    expect(resend_in_seconds).toBeLessThanOrEqual(Number(shown?.["resend_in_seconds"]));
 
     const verified = await run(verifying().command, { REQUEST_ID: String(request_id), CODE: code });
     expect(shapeOf(verified)).toEqual(shapeOf(verifying().shown));
