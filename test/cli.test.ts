@@ -111,10 +111,13 @@ describe("keys", () => {
       create_time: expect.stringMatching(/^\d{4}-.*Z$/) as string,
       expire_time: null,
       last_use_time: null,
+      last_refuse_time: null,
     });
     const { output } = await runOtpd(folder, ["keys", "list"]);
-    expect(output).toMatch(/^ID +KIND +TENANT +NAME +STATE +SCOPES +LAST USED +EXPIRES +CHANNELS +ORIGINS\n/);
-    expect(output).toMatch(new RegExp(`^${id} +live +default +listed +active +read +never +never +- +-$`, "m"));
+    expect(output).toMatch(
+      /^ID +KIND +TENANT +NAME +STATE +SCOPES +LAST USED +EXPIRES +TRIED SINCE +CHANNELS +ORIGINS\n/,
+    );
+    expect(output).toMatch(new RegExp(`^${id} +live +default +listed +active +read +never +never +- +- +-$`, "m"));
     const secret = key.slice(-38);
     expect(output + JSON.stringify(await listKeys())).not.toContain(secret);
   });

@@ -71,7 +71,8 @@ Lists every API key, without its secret.
 
   --tenant NAME   only the keys of this tenant
   --json          print an array of {"id","kind","tenant","name","scopes","origins","app","channels","state",
-                  "create_time","expire_time","last_use_time"}`,
+                  "create_time","expire_time","last_use_time","last_refuse_time"}. The last is when somebody tried it
+                  after it was revoked or had ended, to the minute`,
     run: listKeys,
   },
   "keys revoke": {
@@ -247,6 +248,7 @@ async function listKeys(args: string[]): Promise<void> {
         create_time: timeOf(key.createMs),
         expire_time: timeOf(key.expireMs),
         last_use_time: timeOf(key.lastUseMs),
+        last_refuse_time: timeOf(key.lastRefuseMs),
       }));
     const [whose, option] = only === undefined ? ["", ""] : [` of ${only.id}`, ` --tenant ${only.id}`];
     const none = `There are no API keys${whose}. Make one: otpd keys create${option} --name me`;
@@ -259,6 +261,7 @@ async function listKeys(args: string[]): Promise<void> {
       SCOPES: (k) => k.scopes.join(","),
       "LAST USED": (k) => k.last_use_time ?? "never",
       EXPIRES: (k) => k.expire_time ?? "never",
+      "TRIED SINCE": (k) => k.last_refuse_time,
       CHANNELS: (k) => k.channels?.join(",") ?? null,
       ORIGINS: (k) => [...k.origins, ...(k.app ? ["apps"] : [])].join(",") || null,
     });

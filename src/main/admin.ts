@@ -100,6 +100,7 @@ function createHandler(
     kinds: ["admin"],
     find: (id) => store.registry.findAdminKey(id),
     touch: (id, at) => store.registry.touchAdminKey(id, at),
+    noteRefused: (id, at) => store.registry.refuseAdminKey(id, at),
     failureLimit: config.authFailureLimit,
     isShared: ({ text }) => shareOf(text) === undefined,
     onFault: onFault("admin-keys"),

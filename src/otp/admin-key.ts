@@ -26,4 +26,6 @@ export interface AdminKey {
   readonly revokeMs: Instant | null;
   /** Written at most once a minute. */
   readonly lastUseMs: Instant | null;
+  /** When it was last tried after it was revoked or had ended; written at most once a minute. */
+  readonly lastRefuseMs: Instant | null;
 }

@@ -70,6 +70,8 @@ export interface ApiKey {
   readonly revokeMs: Instant | null;
   /** Written at most once a minute. */
   readonly lastUseMs: Instant | null;
+  /** When it was last tried after it was revoked or had ended; written at most once a minute. */
+  readonly lastRefuseMs: Instant | null;
 }
 
 const idChars = 10;

@@ -51,7 +51,7 @@ export async function issueFirstKeys(
 /** Makes a key that is not stored yet. */
 export function makeKey(store: Store, system: System, spec: KeySpec): IssuedKey {
   const { id, text, digest } = makeApiKey(spec.kind, system.randomBytes(apiKeyBytes));
-  const life = { createMs: store.now(), revokeMs: null, lastUseMs: null };
+  const life = { createMs: store.now(), revokeMs: null, lastUseMs: null, lastRefuseMs: null };
   return { key: { origins: [], isApp: false, channels: [defaultChannel], ...spec, ...life, id, digest }, text };
 }
 
@@ -71,7 +71,7 @@ export function createOwnKeys(system: System, channels: readonly Channel[]): Own
   return {
     make(spec) {
       const { id, text, digest } = makeApiKey(spec.kind, system.randomBytes(apiKeyBytes));
-      const life = { createMs: system.now(), expireMs: null, revokeMs: null, lastUseMs: null };
+      const life = { createMs: system.now(), expireMs: null, revokeMs: null, lastUseMs: null, lastRefuseMs: null };
       keys.set(id, { ...spec, ...life, id, digest, isApp: false, channels });
       return text;
     },
@@ -99,6 +99,7 @@ export function createAuthenticate({ store, ownKeys, failureLimit, isShared, onF
     findOwn: ownKeys?.find,
     find: store.registry.findApiKey,
     touch: (id, at) => store.registry.touchApiKey(id, at),
+    noteRefused: (id, at) => store.registry.refuseApiKey(id, at),
     failureLimit,
     isShared,
     onFault,

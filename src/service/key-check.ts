@@ -9,7 +9,7 @@ import type { Instant } from "../system.ts";
 import { createCallLimit, unlimited } from "./call-limits.ts";
 import { createExpiryMap } from "./expiry-map.ts";
 
-/** The use of a key is recorded at most this often. */
+/** The use of a key is recorded at most this often, and so is that it was tried in vain: that key costs no more. */
 const lastUseEveryMs = 60_000;
 /** A key that was found valid is remembered for so long. */
 const seenValidMs = 300_000;
@@ -25,7 +25,7 @@ interface NamedKey<Kind extends WordedKind> extends PresentedKey<Kind> {
 }
 
 /** What is asked of a stored key, whoever's it is. */
-type Judged = Pick<ApiKey, "id" | "digest" | "expireMs" | "revokeMs" | "lastUseMs">;
+type Judged = Pick<ApiKey, "id" | "digest" | "expireMs" | "revokeMs" | "lastUseMs" | "lastRefuseMs">;
 
 export interface KeyCheckOptions<Kind extends WordedKind, Key extends Judged> {
   readonly now: () => Instant;
@@ -36,6 +36,8 @@ export interface KeyCheckOptions<Kind extends WordedKind, Key extends Judged> {
   readonly find: (id: string) => Promise<Key | undefined>;
   /** Notes when a key was used. */
   readonly touch: (id: string, now: Instant) => Promise<void>;
+  /** Notes when a key that was revoked or has ended was tried. */
+  readonly noteRefused: (id: string, now: Instant) => Promise<void>;
   /** Refused keys from one address. */
   readonly failureLimit: Limit;
   readonly isShared: (address: CallerAddress) => boolean;
@@ -70,11 +72,10 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
   /** Look-ups under way, by key. They share one permit, or the first calls of a busy backend would take them all. */
   const lookUps = new Map<string, number>();
 
-  function recordUse(id: string, now: Instant): void {
+  function record(id: string, note: () => Promise<void>): void {
     if (recording.has(id)) return;
     recording.add(id);
-    options
-      .touch(id, now)
+    note()
       .catch(onFault)
       .finally(() => recording.delete(id));
   }
@@ -82,12 +83,15 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
   async function lookUp(presented: PresentedKey<Kind>, now: Instant): Promise<Result<Key>> {
     const own = options.findOwn?.(presented.id);
     if (own !== undefined) return judgeKey(presented, own, now);
-    const judged = judgeKey(presented, await options.find(presented.id), now);
+    const found = await options.find(presented.id);
+    const judged = judgeKey(presented, found, now);
+    const isDue = (atMs: Instant | null = null) => now - (atMs ?? 0) >= lastUseEveryMs;
     // Its secret was right, so the id is no stranger's word.
     if (!judged.ok && judged.refusal.reason !== "API_KEY_INVALID") {
+      if (isDue(found?.lastRefuseMs)) record(presented.id, () => options.noteRefused(presented.id, now));
       return { ok: false, refusal: { ...judged.refusal, keyId: presented.id } };
     }
-    if (judged.ok && now - (judged.value.lastUseMs ?? 0) >= lastUseEveryMs) recordUse(judged.value.id, now);
+    if (judged.ok && isDue(judged.value.lastUseMs)) record(presented.id, () => options.touch(presented.id, now));
     return judged;
   }
 

@@ -45,7 +45,7 @@ export async function issueAdminKey(
 
 function makeAdminKey(store: Store, system: System, spec: AdminKeySpec): IssuedAdminKey {
   const { id, text, digest } = makeApiKey("admin", system.randomBytes(apiKeyBytes));
-  const life = { createMs: store.now(), revokeMs: null, lastUseMs: null };
+  const life = { createMs: store.now(), revokeMs: null, lastUseMs: null, lastRefuseMs: null };
   return { key: { ...spec, ...life, id, digest }, text };
 }
 

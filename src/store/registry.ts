@@ -56,6 +56,8 @@ export interface ApiKeys {
   listsOrigin(origin: string, now: Instant): Promise<boolean>;
   /** Notes when a key was last used. */
   touchApiKey(id: string, now: Instant): Promise<void>;
+  /** Notes when a key was last tried in vain. */
+  refuseApiKey(id: string, now: Instant): Promise<void>;
 }
 
 /** A key for another's place. */
@@ -75,6 +77,7 @@ export interface AdminKeys {
   revokeAdminKey(id: string, now: Instant, note?: AuditNote): Promise<boolean>;
   replaceAdminKey(id: string, replacement: Replacement<AdminKey>, note?: AuditNote): Promise<boolean>;
   touchAdminKey(id: string, now: Instant): Promise<void>;
+  refuseAdminKey(id: string, now: Instant): Promise<void>;
 }
 
 /** What entries are asked for; an empty text asks for any. */

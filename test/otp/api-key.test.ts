@@ -43,6 +43,7 @@ const stored: ApiKey = {
   expireMs: null,
   revokeMs: null,
   lastUseMs: null,
+  lastRefuseMs: null,
 };
 
 /** CRC-32 as zip and gzip compute it, bit by bit, in six characters of base62. */

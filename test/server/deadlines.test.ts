@@ -69,6 +69,7 @@ const key: ApiKey = {
   expireMs: null,
   revokeMs: null,
   lastUseMs: null,
+  lastRefuseMs: null,
 };
 
 /** A gateway whose calls live for 80 ms, in front of nothing. */

@@ -182,6 +182,36 @@ test("the use of a key is noted at most once a minute", async () => {
   expect(await useAndRead()).toBe(firstMs + 60_000);
 });
 
+test("that a revoked key was tried is noted at most once a minute, and a guess at its secret never", async () => {
+  const { id, text: key } = await world.makeKey();
+  await world.revokeKey(id);
+  const forged = (await world.makeKey()).text.replace(/(?<=^otp_live_).{10}/, id);
+  const [surface] = surfaces;
+  const tryAndRead = async (text: string) => {
+    const reasons = await Promise.all(
+      Array.from(
+        { length: 5 },
+        async () => (await surface?.call(world.url, "GetOtp", messages.GetOtp, { key: text }))?.reason,
+      ),
+    );
+    // What writes after it is in the database later.
+    await surface?.call(world.url, "SendOtp", { phone: newPhone() }, { key: world.key });
+    const { last_refuse_ms: at } = inDatabase(world.databasePath, (db) =>
+      db
+        .prepare<[string], { last_refuse_ms: number | null }>("SELECT last_refuse_ms FROM api_keys WHERE id = ?")
+        .get(id),
+    ) ?? { last_refuse_ms: undefined };
+    return { reason: reasons[0], at };
+  };
+  expect(await tryAndRead(forged)).toEqual({ reason: "API_KEY_INVALID", at: null });
+  const firstMs = world.system.now();
+  await expect.poll(async () => (await tryAndRead(key)).at).toBe(firstMs);
+  world.system.advance(59_999);
+  expect(await tryAndRead(key)).toEqual({ reason: "API_KEY_REVOKED", at: firstMs });
+  world.system.advance(1);
+  await expect.poll(async () => (await tryAndRead(key)).at).toBe(firstMs + 60_000);
+});
+
 test("no refused call has opened a verification", async () => {
   const before = await countRows(world.database, "verifications");
   await Promise.all(surfaces.map((surface) => surface.call(world.url, "SendOtp", messages.SendOtp, { key: null })));

@@ -29,6 +29,7 @@ const key: ApiKey = {
   expireMs: null,
   revokeMs: null,
   lastUseMs: null,
+  lastRefuseMs: null,
 };
 
 const names = rpcRows.map(({ name }) => name);

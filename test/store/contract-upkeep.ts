@@ -188,6 +188,7 @@ export function upkeepCases(withStore: WithStore): void {
       expireMs: 9_000,
       revokeMs: null,
       lastUseMs: null,
+      lastRefuseMs: null,
     };
 
     test(

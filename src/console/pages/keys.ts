@@ -54,7 +54,9 @@ function columnsFor(context: PageContext, again: () => void) {
   ];
 }
 
-function endOf({ revokeTime, expireTime }: ApiKey): Child {
-  if (revokeTime !== undefined) return [badge("revoked", "bad"), ` ${format.time(revokeTime)}`];
-  return expireTime === undefined ? "never" : format.time(expireTime);
+function endOf({ revokeTime, expireTime, lastRefuseTime }: ApiKey): Child {
+  // Somebody still has it.
+  const tried = lastRefuseTime && [make("br"), `tried since, ${format.time(lastRefuseTime)}`];
+  if (revokeTime !== undefined) return [badge("revoked", "bad"), ` ${format.time(revokeTime)}`, tried];
+  return expireTime === undefined ? "never" : [format.time(expireTime), tried];
 }

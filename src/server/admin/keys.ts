@@ -132,7 +132,7 @@ export function keyHandlers(dependencies: KeyDependencies): HandlersOf<KeyRpcs> 
 
 /** A key as it is told, without its digest. */
 function shown(found: AnyKey) {
-  const { id, tenant, name, scopes: granted, createMs, expireMs, revokeMs, lastUseMs } = found.key;
+  const { id, tenant, name, scopes: granted, createMs, expireMs, revokeMs, lastUseMs, lastRefuseMs } = found.key;
   const rights = found.isAdmin
     ? { kind: "admin" }
     : {
@@ -151,6 +151,7 @@ function shown(found: AnyKey) {
     ...timeField("expireTime", expireMs),
     ...timeField("revokeTime", revokeMs),
     ...timeField("lastUseTime", lastUseMs),
+    ...timeField("lastRefuseTime", lastRefuseMs),
   };
 }
 

@@ -73,7 +73,13 @@ function thingsOf({ system, keys: ring }: FillOptions, endMs: Instant): Things {
   const startMs = endMs - sampleDays * dayMs;
   const key = (tenant: string, name: string, more: Partial<ApiKey> = {}): ApiKey => {
     const { id, digest } = makeApiKey(more.kind ?? "live", system.randomBytes(apiKeyBytes));
-    const life = { createMs: startMs + hourMs, expireMs: null, revokeMs: null, lastUseMs: endMs - 40_000 };
+    const life = {
+      createMs: startMs + hourMs,
+      expireMs: null,
+      revokeMs: null,
+      lastUseMs: endMs - 40_000,
+      lastRefuseMs: null,
+    };
     const rights = { scopes: secretScopes, origins: [], isApp: false, channels: ["sms" as const] };
     return { kind: "live", tenant, name, ...rights, digest, id, ...life, ...more };
   };
@@ -100,6 +106,7 @@ function thingsOf({ system, keys: ring }: FillOptions, endMs: Instant): Things {
         expireMs: endMs + 5 * dayMs,
         revokeMs: endMs - 11 * dayMs,
         lastUseMs: endMs - 11 * dayMs - hourMs,
+        lastRefuseMs: endMs - 9 * dayMs,
       }),
       key("demo-clinic", "reception", { lastUseMs: endMs - 3 * hourMs }),
     ],

@@ -69,6 +69,7 @@ export function apiKeyActs(engine: Engine): ApiKeys {
       }),
     listsOrigin: (origin, now) => engine.listsOrigin(origin, now),
     touchApiKey: keys.touch,
+    refuseApiKey: keys.noteRefused,
   };
 }
 
@@ -101,5 +102,6 @@ export function adminKeyActs(engine: Engine): AdminKeys {
         return (yield* keys.replace(id, replacement, note)) !== undefined;
       }),
     touchAdminKey: keys.touch,
+    refuseAdminKey: keys.noteRefused,
   };
 }

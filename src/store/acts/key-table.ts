@@ -47,6 +47,11 @@ export function keySteps<Key extends StoredKey, Row>(engine: Engine, of: KeyTabl
       text: `UPDATE ${table} SET last_use_ms = $1 WHERE id = $2`,
       changesRecalled: true,
     },
+    refuse: {
+      name: `refuse-${table}`,
+      text: `UPDATE ${table} SET last_refuse_ms = $1 WHERE id = $2`,
+      changesRecalled: true,
+    },
   } as const;
 
   function* locked(id: string): Steps<Key | undefined> {
@@ -91,6 +96,9 @@ export function keySteps<Key extends StoredKey, Row>(engine: Engine, of: KeyTabl
     },
     async touch(id: string, now: number): Promise<void> {
       await engine.write(sql.touch, [now, id]);
+    },
+    async noteRefused(id: string, now: number): Promise<void> {
+      await engine.write(sql.refuse, [now, id]);
     },
   };
 }

@@ -29,6 +29,7 @@ import { finding } from "./migrations/0012-finding.ts";
 import { audit } from "./migrations/0013-audit.ts";
 import { sums } from "./migrations/0014-sums.ts";
 import { consoleSignIns } from "./migrations/0015-console.ts";
+import { lastRefused } from "./migrations/0016-last-refused.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -46,4 +47,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   audit,
   sums,
   consoleSignIns,
+  lastRefused,
 ];

@@ -19,6 +19,7 @@ export interface ApiKeyRow {
   expire_ms: number | null;
   revoke_ms: number | null;
   last_use_ms: number | null;
+  last_refuse_ms: number | null;
 }
 
 export const apiKeyColumns = [
@@ -35,6 +36,7 @@ export const apiKeyColumns = [
   "expire_ms",
   "revoke_ms",
   "last_use_ms",
+  "last_refuse_ms",
 ] as const satisfies (keyof ApiKeyRow)[];
 
 export function toApiKey(row: ApiKeyRow): ApiKey {
@@ -54,15 +56,16 @@ export function toApiKey(row: ApiKeyRow): ApiKey {
     expireMs: row.expire_ms,
     revokeMs: row.revoke_ms,
     lastUseMs: row.last_use_ms,
+    lastRefuseMs: row.last_refuse_ms,
   };
 }
 
 /** The values in the order of `apiKeyColumns`. */
 export function apiKeyValues(key: ApiKey): (string | number | Uint8Array | null)[] {
-  const { id, kind, tenant, name, digest, createMs, expireMs, revokeMs, lastUseMs } = key;
+  const { id, kind, tenant, name, digest, createMs, expireMs, revokeMs, lastUseMs, lastRefuseMs } = key;
   const [granted, listed, named] = [key.scopes.join(" "), key.origins.join(" "), key.channels.join(" ")];
   const rights = [granted, listed, key.isApp ? 1 : 0, named];
-  return [id, kind, tenant, name, ...rights, digest, createMs, expireMs, revokeMs, lastUseMs];
+  return [id, kind, tenant, name, ...rights, digest, createMs, expireMs, revokeMs, lastUseMs, lastRefuseMs];
 }
 
 /** When the origins of a key that does not expire end. */

@@ -49,6 +49,7 @@ export interface AdminKeyRow {
   expire_ms: number | null;
   revoke_ms: number | null;
   last_use_ms: number | null;
+  last_refuse_ms: number | null;
 }
 
 export const adminKeyColumns = [
@@ -61,6 +62,7 @@ export const adminKeyColumns = [
   "expire_ms",
   "revoke_ms",
   "last_use_ms",
+  "last_refuse_ms",
 ] as const satisfies (keyof AdminKeyRow)[];
 
 export function toAdminKey(row: AdminKeyRow): AdminKey {
@@ -75,11 +77,12 @@ export function toAdminKey(row: AdminKeyRow): AdminKey {
     expireMs: row.expire_ms,
     revokeMs: row.revoke_ms,
     lastUseMs: row.last_use_ms,
+    lastRefuseMs: row.last_refuse_ms,
   };
 }
 
 /** The values in the order of `adminKeyColumns`. */
 export function adminKeyValues(key: AdminKey): (string | number | Uint8Array | null)[] {
-  const { id, tenant, name, digest, createMs, expireMs, revokeMs, lastUseMs } = key;
-  return [id, tenant, name, key.scopes.join(" "), digest, createMs, expireMs, revokeMs, lastUseMs];
+  const { id, tenant, name, digest, createMs, expireMs, revokeMs, lastUseMs, lastRefuseMs } = key;
+  return [id, tenant, name, key.scopes.join(" "), digest, createMs, expireMs, revokeMs, lastUseMs, lastRefuseMs];
 }

@@ -31,6 +31,7 @@ import { spentLimits } from "./migrations/0021-spent-limits.ts";
 import { audit } from "./migrations/0022-audit.ts";
 import { sums } from "./migrations/0023-sums.ts";
 import { consoleSignIns } from "./migrations/0024-console.ts";
+import { lastRefused } from "./migrations/0025-last-refused.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -57,4 +58,5 @@ export const migrations: readonly Migration[] = [
   audit,
   sums,
   consoleSignIns,
+  lastRefused,
 ];

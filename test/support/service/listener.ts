@@ -100,6 +100,7 @@ const apiKey: ApiKey = {
   expireMs: null,
   revokeMs: null,
   lastUseMs: null,
+  lastRefuseMs: null,
 };
 
 const limit = { burst: 60, intervalMs: 1_000 };

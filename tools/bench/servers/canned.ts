@@ -37,6 +37,7 @@ const key: ApiKey = {
   expireMs: null,
   revokeMs: null,
   lastUseMs: Number.POSITIVE_INFINITY,
+  lastRefuseMs: null,
 };
 
 const sent = {
