@@ -65,20 +65,11 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
   const failures = createCallLimit(failureLimit, "IP_RATE_LIMITED", clock);
   /** Until when a key counts as seen valid, by its digest. */
   const seenValid = createExpiryMap(seenValidMax);
-  /** Keys whose use is being recorded: many calls arrive before the first record is committed. */
-  const recording = new Set<string>();
+  const record = createRecorder(onFault);
   /** What was read out of headers: to read one again would take a twentieth of a call. */
   const known = new Map<string, Result<NamedKey<Kind>>>();
   /** Look-ups under way, by key. They share one permit, or the first calls of a busy backend would take them all. */
   const lookUps = new Map<string, number>();
-
-  function record(id: string, note: () => Promise<void>): void {
-    if (recording.has(id)) return;
-    recording.add(id);
-    note()
-      .catch(onFault)
-      .finally(() => recording.delete(id));
-  }
 
   async function lookUp(presented: PresentedKey<Kind>, now: Instant): Promise<Result<Key>> {
     const own = options.findOwn?.(presented.id);
@@ -140,6 +131,18 @@ export function createKeyCheck<Kind extends WordedKind, Key extends Judged>(opti
       const presented = known.get(header) ?? readKey(header, kinds);
       return presented.ok && !isReadable(presented.value.kind) && seenValid.get(presented.value.name) > clock();
     },
+  };
+}
+
+/** Makes what writes a note on a key, one at a time: many calls arrive before the first is committed. */
+function createRecorder(onFault: (error: unknown) => void): (id: string, note: () => Promise<void>) => void {
+  const recording = new Set<string>();
+  return function record(id, note) {
+    if (recording.has(id)) return;
+    recording.add(id);
+    note()
+      .catch(onFault)
+      .finally(() => recording.delete(id));
   };
 }
 

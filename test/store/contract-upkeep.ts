@@ -174,6 +174,7 @@ export function upkeepCases(withStore: WithStore): void {
   });
 
   describe("API keys", () => {
+    const unused = { revokeMs: null, lastUseMs: null, lastRefuseMs: null };
     const key: ApiKey = {
       id: "0123456789",
       kind: "live",
@@ -186,9 +187,7 @@ export function upkeepCases(withStore: WithStore): void {
       digest: Buffer.alloc(32, 5),
       createMs: 1_000,
       expireMs: 9_000,
-      revokeMs: null,
-      lastUseMs: null,
-      lastRefuseMs: null,
+      ...unused,
     };
 
     test(

@@ -3,9 +3,11 @@
  */
 import { connect } from "node:net";
 import { once } from "node:events";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code, ConnectError, createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { WatchActivityResponse } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { AdminService, type WatchActivityResponse } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import { addConsoleLink } from "../../../src/service/console-sessions.ts";
 import { createActivities, type Activities } from "../../../src/service/activity.ts";
 import { adminClient, type AdminClient } from "../../support/clients/admin.ts";
 import { surfaces, type Message, type Rpc } from "../../support/clients/surfaces.ts";
@@ -112,6 +114,37 @@ test("a stream ends once its key is revoked", async () => {
   expect(await watching(adminClient(world.adminUrl, text)).catch(ConnectError.from)).toMatchObject({
     code: Code.Unauthenticated,
   });
+});
+
+/** Signs in to the console as somebody, and watches with the session, as the page does. */
+async function watchingAs(user: string) {
+  const eve = { user, scopes: ["admin.read"], tenant: null } as const;
+  const link = await world.beside((store) => addConsoleLink({ store, system: world.system }, eve));
+  const { origin } = new URL(world.adminUrl);
+  const answer = await fetch(`${world.adminUrl}/console/session`, {
+    method: "POST",
+    headers: { origin, "content-type": "application/json" },
+    body: JSON.stringify({ token: link.reveal() }),
+  });
+  const [cookie = ""] = (answer.headers.get("set-cookie") ?? "").split(";");
+  const { csrf_token: csrf } = (await answer.json()) as { csrf_token: string };
+  const transport = createConnectTransport({ baseUrl: world.adminUrl, httpVersion: "1.1" });
+  const page = createClient(AdminService, transport);
+  const stream = page.watchActivity({}, { headers: { origin, cookie, "x-csrf-token": csrf } })[Symbol.asyncIterator]();
+  expect((await stream.next()).done).toBe(false);
+  return stream;
+}
+
+test.each([
+  ["signed out everywhere", 5_000, (user: string) => world.beside((s) => s.registry.endConsoleSessions(user))],
+  ["left unused for half an hour", 1_800_000, () => Promise.resolve()],
+])("a stream ends once its session is %s", async (how, ms, act) => {
+  const stream = await watchingAs(`eve, ${how}`);
+  await act(`eve, ${how}`);
+  world.system.advance(ms);
+  let last = await stream.next();
+  while (last.done !== true) last = await stream.next();
+  expect(last.done).toBe(true);
 });
 
 test("a watcher who never reads is told of no more than 20, and holds up nothing", async () => {
