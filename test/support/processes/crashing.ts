@@ -6,6 +6,7 @@
  */
 import { readFileSync } from "node:fs";
 import { ServerResponse } from "node:http";
+import Database from "better-sqlite3";
 import type { Provider } from "../../../src/delivery/provider.ts";
 import { startService } from "../../../src/main.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
@@ -52,23 +53,10 @@ function obey(order: Order): void {
   }
 }
 
-const clock = createSystem(() => {}, {
+const system = createSystem(() => {}, {
   wallMs: () => Date.now() + aheadMs,
   monotonicMs: () => performance.now() + aheadMs,
 });
-const system = {
-  ...clock,
-  now() {
-    // The store asks the time at the start of each act; with one queued right behind, that is after the first one's
-    // savepoint is released and before the COMMIT they share.
-    if (beforeCommit !== undefined) {
-      const point = beforeCommit;
-      beforeCommit = undefined;
-      reach(point);
-    }
-    return clock.now();
-  },
-};
 
 /** Takes what is sent by a channel. */
 const providerNamed = (name: string): Provider => ({
@@ -88,7 +76,6 @@ type Act = "open" | "update" | "settle";
 
 /** An act with a place to stop before it, around its decision, before its COMMIT and after it. */
 async function stoppable<View, Result, Value>(
-  store: Store,
   act: Act,
   decide: (view: View) => Decided<Result>,
   run: (decide: (view: View) => Decided<Result>) => Promise<Value>,
@@ -105,7 +92,6 @@ async function stoppable<View, Result, Value>(
     if (armed?.at === `${act}.commit`) beforeCommit = `${act}.commit`;
     return decided;
   });
-  if (armed?.at === `${act}.commit`) store.ping().catch(() => {});
   const value = await result;
   reach(`${act}.after`);
   return value;
@@ -114,14 +100,11 @@ async function stoppable<View, Result, Value>(
 function wrap(store: Store): Store {
   return {
     ...store,
-    openVerification: (scope, decide) =>
-      stoppable(store, "open", decide, (wrapped) => store.openVerification(scope, wrapped)),
+    openVerification: (scope, decide) => stoppable("open", decide, (wrapped) => store.openVerification(scope, wrapped)),
     updateVerification: (scope, decide) =>
-      stoppable(store, "update", decide, (wrapped) => store.updateVerification(scope, wrapped)),
+      stoppable("update", decide, (wrapped) => store.updateVerification(scope, wrapped)),
     async settleMessage(name, phoneOf, decide) {
-      const settled = await stoppable(store, "settle", decide, (wrapped) =>
-        store.settleMessage(name, phoneOf, wrapped),
-      );
+      const settled = await stoppable("settle", decide, (wrapped) => store.settleMessage(name, phoneOf, wrapped));
       tell({ kind: "settled" });
       return settled;
     },
@@ -150,6 +133,20 @@ function wrap(store: Store): Store {
     },
   };
 }
+
+/** Stops when all of a batch is written, and its COMMIT is not. */
+const { prepare } = Database.prototype;
+Database.prototype.prepare = function (this: Database.Database, source: string) {
+  const statement = prepare.call(this, source) as Database.Statement;
+  if (source === "COMMIT") {
+    const run = statement.run.bind(statement);
+    statement.run = () => {
+      if (beforeCommit !== undefined) reach(beforeCommit);
+      return run();
+    };
+  }
+  return statement;
+} as typeof prepare;
 
 /** Stops in the middle of an answer: half of its bytes are out. */
 const { end } = ServerResponse.prototype;
