@@ -12,12 +12,12 @@ const root = join(import.meta.dirname, "../../..");
 /** The first commit whose package could be installed. */
 export const firstPackage = "e058f26c100a4f04294bcacaf60f7bd60620e87b";
 
-/** Whether the repository has a commit: a shallow clone lacks what is further back. Prints that a test is skipped for it. */
-export function hasCommit(commit: string, tested: string): boolean {
+/** Whether the repository lacks a commit, as a shallow clone does what is further back. Prints that a test is skipped for it. */
+export function lacksCommit(commit: string, tested: string): boolean {
   const { status } = spawnSync("git", ["cat-file", "-e", `${commit}^{commit}`], { cwd: root, stdio: "ignore" });
   if (status !== 0)
     console.warn(`skipped: ${tested}: this clone lacks commit ${commit.slice(0, 7)}: git fetch --unshallow`);
-  return status === 0;
+  return status !== 0;
 }
 
 /** Packs and installs the server of a commit below a folder. Returns the file of its command. */
