@@ -8,29 +8,18 @@ import { auditColumns, auditValues } from "../rows/audit.ts";
 import { addSums, sumValues, tallyText, toSums, type TallyRow } from "../rows/sums.ts";
 import type { Sample, Sampled, Samples } from "../sample.ts";
 import { list, query, send, valuesOf, type Statement } from "../statement.ts";
+import { behindMs, summing } from "./sums.ts";
 
-/** How far behind the store's clock the sample ends: as far as summing stays (sums.ts). */
-const behindMs = 120_000;
 /** Acts that wait for one transaction. */
 const atOnce = 200;
 
 const sql = {
+  ...summing,
   /** What a provider that really sends has taken, now or ever. The console only prints. */
   real: {
     name: "really-sent",
     text: `SELECT 'sent' AS why FROM messages WHERE provider <> 'console'
       UNION ALL SELECT 'sent' FROM sums WHERE provider NOT IN ('', 'console') LIMIT 1`,
-  },
-  summed: { name: "sample-summed", text: `SELECT end_ms FROM summing WHERE id = 1`, locksRows: true },
-  oldestPending: {
-    name: "sample-oldest-pending",
-    text: `SELECT min(expire_ms) AS expire_ms FROM verifications WHERE end_ms IS NULL`,
-  },
-  advance: { name: "sample-advance-summing", text: `UPDATE summing SET end_ms = $1 WHERE id = 1` },
-  addRefusals: {
-    name: "sample-refusals",
-    text: `INSERT INTO refusal_sums (hour, tenant, reason, count) VALUES ($1, $2, $3, $4)
-      ON CONFLICT (hour, tenant, reason) DO UPDATE SET count = refusal_sums.count + excluded.count`,
   },
   addAudit: {
     name: "sample-audit",

@@ -33,7 +33,7 @@ import { list, query, send, type Statement, type Steps, type Value } from "../st
 import type { DayUsed, Refusals, Statistics } from "../statistics.ts";
 
 /** How far behind the store's clock summing stays, */
-const behindMs = 120_000;
+export const behindMs = 120_000;
 /** and from when on a report may be late. Between the two, either is right. */
 const lateFromMs = 60_000;
 /** Of one group there is a row for each currency, and one of what has no cost. */
@@ -41,30 +41,35 @@ const rowsPerGroup = 4;
 /** Below what a report may have (engine.ts), with room for what is not summed yet. */
 const storedRowsMax = 40_000;
 
-const sql = {
-  progress: {
-    name: "summing-progress",
-    text: `SELECT s.end_ms AS summed, (SELECT min(end_ms) FROM verifications WHERE end_ms > s.end_ms) AS next
-      FROM summing AS s WHERE id = 1`,
-  },
+/** What a sample month (sample.ts) does to the sums, too. */
+export const summing = {
   summed: { name: "summed", text: `SELECT end_ms FROM summing WHERE id = 1`, locksRows: true },
   oldestPending: {
     name: "oldest-pending",
     text: `SELECT min(expire_ms) AS expire_ms FROM verifications WHERE end_ms IS NULL`,
   },
-  sliceEnd: {
-    name: "slice-end",
-    text: `SELECT end_ms FROM verifications WHERE end_ms > $1 AND end_ms <= $2 ORDER BY end_ms LIMIT 1 OFFSET $3`,
-  },
   advance: { name: "advance-summing", text: `UPDATE summing SET end_ms = $1 WHERE id = 1` },
-  anyOld: { name: "any-old-sums", text: `SELECT 1 FROM sums WHERE hour < $1 LIMIT 1` },
-  deleteOld: { name: "delete-old-sums", text: `DELETE FROM sums WHERE hour < $1` },
-  deleteOldRefusals: { name: "delete-old-refusals", text: `DELETE FROM refusal_sums WHERE hour < $1` },
   addRefusals: {
     name: "add-refusals",
     text: `INSERT INTO refusal_sums (hour, tenant, reason, count) VALUES ($1, $2, $3, $4)
       ON CONFLICT (hour, tenant, reason) DO UPDATE SET count = refusal_sums.count + excluded.count`,
   },
+} as const;
+
+const sql = {
+  ...summing,
+  progress: {
+    name: "summing-progress",
+    text: `SELECT s.end_ms AS summed, (SELECT min(end_ms) FROM verifications WHERE end_ms > s.end_ms) AS next
+      FROM summing AS s WHERE id = 1`,
+  },
+  sliceEnd: {
+    name: "slice-end",
+    text: `SELECT end_ms FROM verifications WHERE end_ms > $1 AND end_ms <= $2 ORDER BY end_ms LIMIT 1 OFFSET $3`,
+  },
+  anyOld: { name: "any-old-sums", text: `SELECT 1 FROM sums WHERE hour < $1 LIMIT 1` },
+  deleteOld: { name: "delete-old-sums", text: `DELETE FROM sums WHERE hour < $1` },
+  deleteOldRefusals: { name: "delete-old-refusals", text: `DELETE FROM refusal_sums WHERE hour < $1` },
   day: {
     name: "day-used",
     text: `SELECT tenant, kind, count FROM counters WHERE day = $1 AND ($2 = '' OR tenant = $2)
