@@ -16,7 +16,7 @@ const faults: unknown[] = [];
 function listenWith(handle: RequestHandler["handle"], drain = () => Promise.resolve()) {
   const handler: RequestHandler = {
     handle,
-    refuseExpectation() {},
+    refuseUnserved() {},
     answerUnreadable() {},
     drain,
   };

@@ -2,9 +2,14 @@
  * Requests that never become a call: the client gets an id and the log has it too, with what was wrong and nothing that is
  * secret; what is no HTTP at all gets a body that a client can read.
  */
+import { once } from "node:events";
 import { rmSync } from "node:fs";
+import { connect, type IncomingHttpHeaders } from "node:http2";
+import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTurnedAwayLog, maskedPath, type TurnedAway } from "../../src/observe/turned-away.ts";
+import { lacks } from "../support/machine.ts";
+import { makeCertificate } from "../support/network/certificate.ts";
 import { startListener, type Listener } from "../support/service/listener.ts";
 import { firstKey, startOtpd } from "../support/processes/process.ts";
 import { openRaw } from "../support/clients/raw.ts";
@@ -179,32 +184,77 @@ test("the real log has a line for each, without what is secret, and the rest at 
   expect(secrets.concat("987654").filter((secret) => otpd.errors().includes(secret))).toEqual([]);
 });
 
-describe("bytes that are no request", () => {
+/** Where the first line is not believed. */
+const noLine = { method: "?", path: "?" };
+const lacksOpenssl = lacks("TLS", "openssl");
+const secured = lacksOpenssl ? {} : { readCertificate: () => certificate };
+const certificate = lacksOpenssl ? { cert: "", key: "" } : makeCertificate("otpd");
+
+describe.each([
+  ["cleartext", {}],
+  ["TLS", secured],
+])("over %s what is no request that could be served", (name, how) => {
   const seen: TurnedAway[] = [];
   let listener: Listener;
   beforeAll(async () => {
-    listener = await startListener({ limits: { requestMs: 300 }, onTurnedAway: (request) => seen.push(request) });
+    listener = await startListener({
+      limits: { requestMs: 300 },
+      onTurnedAway: (request) => seen.push(request),
+      ...how,
+    });
   });
   afterAll(() => listener.stop());
+  const open = async () => {
+    if (name === "cleartext") return openRaw(listener.port);
+    const socket = connectTls({ port: listener.port, host: "127.0.0.1", rejectUnauthorized: false });
+    await once(socket, "secureConnect");
+    return openRaw(listener.port, socket);
+  };
 
-  test.each([
+  test.skipIf(name === "TLS" && lacksOpenssl).each([
     ["400 Bad Request", "INVALID_REQUEST", "GET / HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n"],
     ["400 Bad Request", "INVALID_REQUEST", "what is this?\r\n\r\n"],
     ["431 Request Header Fields Too Large", "INVALID_REQUEST", `GET / HTTP/1.1\r\nx: ${"x".repeat(20_000)}\r\n\r\n`],
     ["408 Request Timeout", "DEADLINE", "GET / HTTP/1.1\r\nhost: x"],
-  ])("are answered %s (%s) with a body like that of every refusal", async (status, reason, bytes) => {
+    ["400 Bad Request", "INVALID_REQUEST", "GET /livez HTTP/1.1\r\n\r\n", { method: "GET", path: "/livez" }],
+    [
+      "400 Bad Request",
+      "INVALID_REQUEST",
+      "POST /v1/otp/send HTTP/1.1\r\ncontent-length: 2\r\n\r\n{}",
+      { method: "POST", path: "/v1/otp/send" },
+    ],
+    ["405 Method Not Allowed", "METHOD_NOT_ALLOWED", "CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\nhello"],
+    ["405 Method Not Allowed", "METHOD_NOT_ALLOWED", "CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\n".repeat(9)],
+  ])("is answered %s (%s) with a body like that of every refusal", async (status, reason, bytes, told = noLine) => {
     seen.splice(0);
-    const raw = await openRaw(listener.port);
+    const raw = await open();
     raw.write(bytes);
     const [head = "", body = ""] = (await raw.closed).toString().split("\r\n\r\n");
     const headers = new Map(head.split("\r\n").map((line) => line.split(": ") as [string, string]));
     expect(head).toContain(`HTTP/1.1 ${status}\r\n`);
     expect([headers.get("content-type"), headers.get("connection")]).toEqual(["application/json", "close"]);
     expect(headers.get("content-length")).toBe(`${Buffer.byteLength(body)}`);
+    expect(headers.get("allow")).toBe(status.startsWith("405") ? "GET, HEAD, POST" : undefined);
     const code = reason === "DEADLINE" ? "deadline_exceeded" : "invalid_argument";
     expect(JSON.parse(body)).toMatchObject({ code, reason, message: expect.any(String) as string, details: [{}, {}] });
     const id = headers.get("x-call-id");
     expect(id).toMatch(/^[\w-]{12}$/);
-    expect(seen).toEqual([{ id, reason, status: Number(status.slice(0, 3)), method: "?", path: "?" }]);
+    expect(seen).toEqual([{ id, reason, status: Number(status.slice(0, 3)), ...told }]);
   });
+});
+
+test("a CONNECT over HTTP/2 is refused with a body like that of every refusal", async () => {
+  // Of others' lines there may be as many as a second has.
+  world.system.advance(1_000);
+  world.observed.splice(0);
+  const session = connect(world.url);
+  const stream = session.request({ ":method": "CONNECT", ":authority": "otpd:443" });
+  const [headers] = (await once(stream, "response")) as [IncomingHttpHeaders];
+  const body = (await stream.setEncoding("utf8").toArray()).join("");
+  session.close();
+  expect(headers).toMatchObject({ ":status": 405, allow: "GET, HEAD, POST", "content-type": "application/json" });
+  expect(JSON.parse(body)).toMatchObject({ code: "invalid_argument", reason: "METHOD_NOT_ALLOWED", details: [{}, {}] });
+  const line = { id: headers["x-call-id"], reason: "METHOD_NOT_ALLOWED", status: 405, method: "CONNECT", path: "" };
+  expect(world.observed).toEqual([{ event: "turnedAway", with: [line] }]);
+  world.system.advance(1_000);
 });

@@ -8,7 +8,7 @@
  */
 import { universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { TurnedAway } from "../../observe/turned-away.ts";
-import { invalid, refuse, type Refusal } from "../../otp/reason.ts";
+import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { CallLimit } from "../../service/call-limits.ts";
 import type { System } from "../../system.ts";
 import { discard, readBody } from "../http/body.ts";
@@ -27,6 +27,7 @@ import { allowing, createRouter, pathOf, type Routed, type Router } from "../rpc
 import { createShortRefusals, type RefuseShortly } from "../rpc/short-refusals.ts";
 import { createTurnAway, type TurnAway } from "../rpc/turn-away.ts";
 import { createAnswerUnreadable } from "../rpc/unreadable.ts";
+import { createRefuseUnserved } from "../rpc/unserved.ts";
 import { forOperators, lacking, type Asker } from "./asker.ts";
 import type { AdminHandlers } from "./handlers.ts";
 import { refuseCall, statusOf, type AdminRefusal, type AdminResult } from "./refusal.ts";
@@ -136,11 +137,7 @@ export function createAdminGateway(options: AdminGatewayOptions): RequestHandler
         else turnAway(request, response, refuse("INTERNAL").refusal);
       });
     },
-    refuseExpectation(request, response) {
-      discard(request);
-      const { refusal } = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
-      turnAway(request, response, refusal, { status: 417 });
-    },
+    refuseUnserved: createRefuseUnserved(turnAway),
     answerUnreadable: createAnswerUnreadable(newId, onTurnedAway),
     drain() {
       way.stopping.abort();

@@ -8,14 +8,26 @@ import type { Socket } from "node:net";
 export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
 
+/** An Expect that asks for anything but 100-continue, a CONNECT, or HTTP/1.1 without a Host. */
+export type Unserved = "expectation" | "tunnel" | "no host";
+
+/** As the code of an error, which node has none for. */
+export const tunnelCode = "OTPD_TUNNEL";
+
 /** What a listener hands its requests to. */
 export interface RequestHandler {
   /** Answers one request. Never throws. Once its answer is to last, which nobody dawdles over, `lasts` is run. */
   handle(request: Request, response: Response, lasts?: () => void): unknown;
-  /** Answers a request whose Expect asks for what is not served. */
-  refuseExpectation(request: Request, response: Response): void;
-  /** Answers bytes that are no request, or not in time (node's `clientError`). */
-  answerUnreadable(error: NodeJS.ErrnoException, socket: Socket | { writable: boolean; destroy(): void }): void;
+  /** Answers a request that nobody serves, wherever it leads. */
+  refuseUnserved(request: Request, response: Response, what: Unserved): void;
+  /**
+   * Answers bytes that are no request, or not in time (node's `clientError`), or a CONNECT on HTTP/1 (`tunnelCode`): node has made no
+   * response for any of them.
+   */
+  answerUnreadable(
+    error: { readonly code?: string | undefined },
+    socket: Socket | { writable: boolean; destroy(): void },
+  ): void;
   /** From now on every new call is refused as SHUTTING_DOWN; resolves when the last one under way is answered. */
   drain(): Promise<void>;
 }

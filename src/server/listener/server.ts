@@ -15,7 +15,7 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
-import type { Request, RequestHandler, Response } from "./exchange.ts";
+import { tunnelCode, type Request, type RequestHandler, type Response, type Unserved } from "./exchange.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createPipelines } from "./pipeline.ts";
 import { afterSteps, createUntilQuiet } from "./stop-steps.ts";
@@ -112,6 +112,7 @@ const http1Options = ({ requestMs, checkMs, headerBytesMax }: ServerLimits) => (
   connectionsCheckingInterval: checkMs,
   // Idle connections are looked after by connections.ts.
   keepAliveTimeout: 0,
+  requireHostHeader: false,
   maxHeaderSize: headerBytesMax,
   highWaterMark: readAheadBytes,
 });
@@ -159,14 +160,13 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     how(request, response, lasts);
   }
 
-  const onRequest: OnRequest = take.bind(undefined, handler.handle);
-  const onExpectation: OnRequest = take.bind(undefined, handler.refuseExpectation);
-  const onConnect: OnRequest = take.bind(undefined, refuseTunnel);
-
   const onUnreadable: RequestHandler["answerUnreadable"] = (error, socket) =>
     pipelines.answerLast(socket, () => handler.answerUnreadable(error, socket));
-
-  const listeners = { onRequest, onExpectation, onConnect, takePiecewise: pipelines.take, onUnreadable };
+  const tunnelBegan = (request: Request, socket: Socket) => {
+    connections.asked(request);
+    onUnreadable({ code: tunnelCode }, socket);
+  };
+  const listeners = { ...listenersOf(handler, take, tunnelBegan), takePiecewise: pipelines.take, onUnreadable };
   const listener =
     readCertificate === undefined
       ? cleartext(connections, listeners, limits)
@@ -204,9 +204,34 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   };
 }
 
-function refuseTunnel(_: Request, response: Response): void {
-  response.statusCode = constants.HTTP_STATUS_METHOD_NOT_ALLOWED;
-  response.end();
+/** What becomes of each request, by way of `take`; a CONNECT on HTTP/1 has no response. */
+function listenersOf(
+  handler: RequestHandler,
+  take: (how: OnRequest, request: Request, response: Response) => void,
+  tunnelBegan: (request: Request, socket: Socket) => void,
+): Pick<Listeners, "onRequest" | "onExpectation" | "onConnect"> {
+  const refuse = (what: Unserved): OnRequest =>
+    take.bind(undefined, (request, response) => handler.refuseUnserved(request, response, what));
+  const onHosted: OnRequest = take.bind(undefined, handler.handle);
+  const onHostless = refuse("no host");
+  const onTunnel = refuse("tunnel");
+  return {
+    onRequest(request, response) {
+      if (!lacksHost(request)) return onHosted(request, response);
+      response.setHeader("connection", "close");
+      onHostless(request, response);
+    },
+    onExpectation: refuse("expectation"),
+    onConnect(request, it) {
+      if ("stream" in request) onTunnel(request, it as Response);
+      else tunnelBegan(request, it as Socket);
+    },
+  };
+}
+
+/** Node would refuse it with nothing in the answer, and past every count. */
+function lacksHost(request: Request): boolean {
+  return request.httpVersion === "1.1" && request.headers.host === undefined;
 }
 
 /** Tells a client to go on. On HTTP/2 Node's own way throws, and ends the process, where the client has gone by then. */
@@ -223,7 +248,8 @@ interface Listeners {
   readonly onRequest: OnRequest;
   /** Node would answer an Expect other than 100-continue with nothing in it, and a CONNECT past every count. */
   readonly onExpectation: OnRequest;
-  readonly onConnect: OnRequest;
+  /** HTTP/1 brings a socket instead of an answer; without a listener node destroys it. */
+  readonly onConnect: (request: Request, it: Response | Socket) => void;
   readonly onUnreadable: RequestHandler["answerUnreadable"];
   /** Has an HTTP/1 connection read a request at a time, once node:http has it. */
   readonly takePiecewise: (socket: Socket) => void;
@@ -241,6 +267,7 @@ function cleartext(
   http2.on("checkContinue", telling(onRequest));
   http2.on("connect", onConnect);
   http1.on("clientError", onUnreadable);
+  http1.on("connect", onConnect);
   watchSessions(http2);
   tellApart(
     http1,
@@ -282,11 +309,7 @@ function secure(
   allowHalfClosed(server);
   server.on("checkExpectation", onExpectation);
   server.on("checkContinue", telling(onRequest));
-  server.on("connect", (request: Request, response: Response) => {
-    // HTTP/1 brings a socket instead of an answer; without a listener node destroys it.
-    if ("stream" in request) onConnect(request, response);
-    else request.socket.destroy();
-  });
+  server.on("connect", onConnect);
   server.on("clientError", onUnreadable);
   // Before node's own listener, which reports it as a clientError: without a handshake no answer can ever be written.
   server.prependListener("tlsClientError", (_, socket) => socket.destroy());

@@ -11,7 +11,7 @@
  */
 import { hasKey, isPublishable } from "../../otp/api-key.ts";
 import type { TurnedAway } from "../../observe/turned-away.ts";
-import { invalid, refuse, type Refusal } from "../../otp/reason.ts";
+import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { System } from "../../system.ts";
 import { abandon, discard, hasEndedItsSide, isGone, readBody } from "../http/body.ts";
 import type { ClientAddress } from "../http/client-address.ts";
@@ -32,6 +32,7 @@ import type { RpcName } from "./rpcs.ts";
 import { createShortRefusals, type RefuseShortly } from "./short-refusals.ts";
 import { createTurnAway, type TurnAway } from "./turn-away.ts";
 import { createAnswerUnreadable } from "./unreadable.ts";
+import { createRefuseUnserved } from "./unserved.ts";
 
 export interface GatewayOptions {
   readonly codecs: Codecs;
@@ -136,11 +137,7 @@ export function createGateway(options: GatewayOptions): Gateway {
   return {
     handle: serve.bind(undefined, way),
 
-    refuseExpectation(request, response) {
-      discard(request);
-      const { refusal } = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
-      turnAway(request, response, refusal, { status: 417 });
-    },
+    refuseUnserved: createRefuseUnserved(turnAway),
 
     answerUnreadable: createAnswerUnreadable(newId, options.onTurnedAway),
     turnAway,

@@ -1,11 +1,12 @@
 /**
- * The answer to bytes on an HTTP/1 connection that are no request, or not in time: written in full by hand, since node has
- * made no response for it. The connection ends with it.
+ * The answer to bytes on an HTTP/1 connection that are no request, or not in time, or ask for a tunnel: written in full by
+ * hand, since node has made no response for it. The connection ends with it.
  */
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import { invalid, refuse, type Refusal } from "../../otp/reason.ts";
-import type { RequestHandler } from "../listener/exchange.ts";
+import { tunnelCode, type RequestHandler } from "../listener/exchange.ts";
 import { restError } from "./errors.ts";
+import { tunnel } from "./unserved.ts";
 
 /** How long the answer has to leave. */
 const lastAnswerMs = 1_000;
@@ -17,6 +18,7 @@ const malformed = answerOf(400, "Bad Request", invalid(undefined, "The request i
 const answers: ReadonlyMap<string, UnreadableAnswer> = new Map([
   ["HPE_HEADER_OVERFLOW", answerOf(431, "Request Header Fields Too Large", tooLarge)],
   ["ERR_HTTP_REQUEST_TIMEOUT", answerOf(408, "Request Timeout", tooLate)],
+  [tunnelCode, answerOf(405, "Method Not Allowed", tunnel.refusal, tunnel.headers)],
 ]);
 
 interface UnreadableAnswer {
@@ -45,10 +47,10 @@ export function createAnswerUnreadable(
   };
 }
 
-function answerOf(status: number, phrase: string, refusal: Refusal): UnreadableAnswer {
+function answerOf(status: number, phrase: string, refusal: Refusal, more = {}): UnreadableAnswer {
   const { headers, body } = restError(refusal);
   const own = { connection: "close", "cache-control": "no-store", "content-length": `${Buffer.byteLength(body)}` };
-  const lines = Object.entries({ ...headers, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);
+  const lines = Object.entries<string>({ ...headers, ...more, ...own }).map(([name, value]) => `${name}: ${value}\r\n`);
   const rest = `${lines.join("")}\r\n${body}`;
   return { refusal, status, textWith: (id) => `HTTP/1.1 ${status} ${phrase}\r\nx-call-id: ${id}\r\n${rest}` };
 }

@@ -1,0 +1,27 @@
+/**
+ * The answers to requests that nobody serves, wherever they lead: node would answer them with nothing in it.
+ */
+import { invalid, refuse } from "../../otp/reason.ts";
+import { discard } from "../http/body.ts";
+import type { RequestHandler, Unserved } from "../listener/exchange.ts";
+import type { More, TurnAway } from "./turn-away.ts";
+import { methodNotAllowed } from "./routes.ts";
+
+const expectation = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
+const noHost = invalid(undefined, "A request by HTTP/1.1 needs a Host header.");
+const { allow } = methodNotAllowed(["GET", "HEAD", "POST"]);
+export const tunnel = { ...refuse("METHOD_NOT_ALLOWED", { message: "No tunnel is opened here." }), headers: { allow } };
+
+const answers: Readonly<Record<Unserved, More & Pick<typeof noHost, "refusal">>> = {
+  expectation: { ...expectation, status: 417 },
+  tunnel,
+  "no host": noHost,
+};
+
+export function createRefuseUnserved(turnAway: TurnAway): RequestHandler["refuseUnserved"] {
+  return (request, response, what) => {
+    const { refusal, ...more } = answers[what];
+    discard(request);
+    turnAway(request, response, refusal, more);
+  };
+}
