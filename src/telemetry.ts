@@ -25,7 +25,7 @@ export interface AnsweredCall {
   readonly requestRef?: string | undefined;
 }
 
-/** Whose message a provider was called for: the verification by the reference that logs have (otp/request-ref.ts). */
+/** Whose message a provider was called for: the verification by the reference that logs have (otp/verification.ts). */
 export interface CalledFor {
   readonly channel: Channel;
   readonly tenant: string;

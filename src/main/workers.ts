@@ -8,7 +8,7 @@ import { eventAddresses } from "../delivery/public-address.ts";
 import { createWorker, type Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
 import type { SlotOf } from "../otp/idempotency.ts";
-import { requestRef } from "../otp/request-ref.ts";
+import { requestRef } from "../otp/verification.ts";
 import { isSandbox } from "../otp/sandbox.ts";
 import type { Shares } from "../otp/spending.ts";
 import { createRefusalCounts, type RefusalCounts } from "../service/refusal-counts.ts";

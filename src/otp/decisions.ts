@@ -12,21 +12,12 @@ import { refusalOf, type Verdict } from "./destination.ts";
 import { newFallback, type FallbackPlan } from "./fallback.ts";
 import { recordOf, type IdempotencyClaim } from "./idempotency.ts";
 import type { KeyRing } from "./key-ring.ts";
-import { emptyLog } from "./log.ts";
+import { emptyLog, end, messagesSpent, withNote, type Verification } from "./verification.ts";
 import { spentLimits } from "./named-limit.ts";
 import { objectionTo, openPhone, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import type { Policy } from "./policy.ts";
-import {
-  isJudged,
-  owedMessage,
-  prefixChangeOf,
-  prefixRefused,
-  spendFor,
-  type Owed,
-  type Refused,
-  type SendTerms,
-} from "./owing.ts";
+import { askGuard, owedMessage, spendFor, type Owed, type Refused, type SendTerms } from "./spending.ts";
 import { judgeSend } from "./pumping-guard.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import type { Result } from "./reason.ts";
@@ -43,7 +34,6 @@ import {
   type UpdateView,
 } from "./standing.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
-import { end, messagesSpent, withNote, type Verification } from "./verification.ts";
 import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
 import { terminalReason } from "./state.ts";
 
@@ -125,9 +115,8 @@ export function decideSend(
   const { now, phone } = view;
   if (!facts.ok || phone === undefined) throw new Error("a send that was admitted has a phone");
 
-  const judgment = isJudged(view) ? judgeSend(view.prefix, now, policy.fraudGuard) : undefined;
-  const stopped = prefixRefused(judgment, policy);
-  if (stopped !== undefined) return stopped;
+  const guarded = askGuard(view, judgeSend, policy);
+  if (!guarded.admitted) return guarded.decided;
   const digits = isSandbox(facts.value.tenant)
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)
     : nextDigits(view, phone, policy);
@@ -141,8 +130,7 @@ export function decideSend(
     channel,
     fallback: others.length === 0 ? null : newFallback({ ...kept.fallback, channels: others }, now),
     region: number.region,
-    // A send that would have been refused does not count: a guard that observes sees what one that enforces would.
-    tally: judgment?.kind === "admitted" ? judgment.tally : "none",
+    tally: guarded.tally,
     state: "PENDING",
     delivery: "SENDING",
     digits,
@@ -166,7 +154,7 @@ export function decideSend(
       verification,
       message,
       ...spent.writes,
-      ...prefixChangeOf(judgment),
+      ...guarded.writes,
       ...(claim && recordOf(claim, verification.id, null, now)),
     },
     result: { kind: "opened", ...owed, passUntilMs: door.passUntilMs },

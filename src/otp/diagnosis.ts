@@ -2,9 +2,8 @@
  * The user's problem with a verification in a sentence, as far as its row and its messages tell it. Pure.
  */
 import type { Channel } from "./channel.ts";
-import type { CallOutcome, LogEntry } from "./log.ts";
+import { stateAt, type CallOutcome, type LogEntry, type Verification } from "./verification.ts";
 import { isProvenUnsent, type Message } from "./message.ts";
-import { stateAt, type Verification } from "./verification.ts";
 import type { Instant } from "../system.ts";
 
 /** One sentence, without a number, a code or an id. A provider's own words are in it, cleaned as they were stored. */

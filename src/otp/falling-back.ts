@@ -5,12 +5,21 @@
 import type { Channel } from "./channel.ts";
 import { withoutNext, type Fallback } from "./fallback.ts";
 import { failuresMax, giveUp, isProvenUnsent, type Message } from "./message.ts";
-import { isJudged, owedMessage, prefixChangeOf, prefixRefused, spendFor, type Owed, type Spending } from "./owing.ts";
+import {
+  askGuard,
+  givenBack,
+  nothingTaken,
+  owedMessage,
+  spendFor,
+  withGivenBack,
+  type Owed,
+  type PriceOf,
+  type Spending,
+} from "./spending.ts";
 import { limitsFor, sendLifeMinMs, type Policy } from "./policy.ts";
 import { judgeResend } from "./pumping-guard.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import { limitsBack } from "./settlement.ts";
-import { givenBack, nothingTaken, withGivenBack, type PriceOf } from "./spending.ts";
 import type { CallView } from "./standing.ts";
 import type { Instant } from "../system.ts";
 import { end, isAllUnsent, latestCopy, stateAt, withNote, type Verification } from "./verification.ts";
@@ -62,9 +71,8 @@ function owedNext(
   { policy, priceOf }: FallbackTerms,
 ): Decided<Owed | undefined> {
   const { now, verification } = view;
-  const judgment = isJudged(view) ? judgeResend(view.prefix, now, policy.fraudGuard) : undefined;
-  const stopped = prefixRefused(judgment, policy);
-  if (stopped !== undefined) return dropped(view, stopped.writes);
+  const guarded = askGuard(view, judgeResend, policy);
+  if (!guarded.admitted) return dropped(view, guarded.decided.writes);
   const before = givenUpFor(view, policy);
   const found = firstAffordable(fallback.channels, (channel) =>
     spendFor({ ...view, ...before.budget }, verification, channel, { policy, priceOf }),
@@ -88,7 +96,7 @@ function owedNext(
   const days = new Map([...(before.writes.days ?? []), ...(spent.writes.days ?? [])]);
   const message = owedMessage(owing, channel, now, spent.taken);
   return {
-    writes: { verification: owing, message, ...before.writes, ...spent.writes, days, ...prefixChangeOf(judgment) },
+    writes: { verification: owing, message, ...before.writes, ...spent.writes, days, ...guarded.writes },
     result: { verification: owing, message, now, tatsMs: spent.tatsMs, ...spent.shares },
   };
 }

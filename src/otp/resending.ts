@@ -5,16 +5,7 @@ import { channelRefused, findChannel, type Channel } from "./channel.ts";
 import { blocked } from "./destination.ts";
 import { withoutNext } from "./fallback.ts";
 import { recordOf } from "./idempotency.ts";
-import {
-  isJudged,
-  owedMessage,
-  prefixChangeOf,
-  prefixRefused,
-  spendFor,
-  type Owed,
-  type Refused,
-  type SendTerms,
-} from "./owing.ts";
+import { askGuard, owedMessage, spendFor, type Owed, type Refused, type SendTerms } from "./spending.ts";
 import { objectionTo, type PhoneNumber } from "./phone-number.ts";
 import * as policies from "./policy.ts";
 import { judgeResend } from "./pumping-guard.ts";
@@ -60,9 +51,8 @@ export function decideResend(
     return nothing(refused("RESEND_TOO_SOON", { retryAfterMs: verification.nextResendMs - now }));
   }
   if (view.verdict === "block") return nothing({ kind: "refused", refusal: blocked });
-  const judgment = isJudged(view) ? judgeResend(view.prefix, now, policy.fraudGuard) : undefined;
-  const stopped = prefixRefused(judgment, policy);
-  if (stopped !== undefined) return stopped;
+  const guarded = askGuard(view, judgeResend, policy);
+  if (!guarded.admitted) return guarded.decided;
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
 
   const resends = verification.resends + 1;
@@ -80,7 +70,7 @@ export function decideResend(
       verification: resent,
       message,
       ...spent.writes,
-      ...prefixChangeOf(judgment),
+      ...guarded.writes,
       ...recordOf(claim, resent.id, null, now),
     },
     result: { kind: "resent", verification: resent, message, now, tatsMs: spent.tatsMs, ...spent.shares },

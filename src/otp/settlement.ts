@@ -5,7 +5,17 @@
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
 import { hastened } from "./fallback.ts";
-import { callOutcome, type CallOutcome } from "./log.ts";
+import {
+  callOutcome,
+  end,
+  isAllUnsent,
+  latestCopy,
+  stateAt,
+  withNote,
+  withoutSpentLimits,
+  type CallOutcome,
+  type Verification,
+} from "./verification.ts";
 import {
   forward,
   giveUp,
@@ -22,15 +32,6 @@ import { giveBackNamed } from "./named-limit.ts";
 import { providerName } from "./provider-text.ts";
 import { giveBackAll } from "./rate-limit.ts";
 import { givenBack, nothingTaken, withGivenBack } from "./spending.ts";
-import {
-  end,
-  isAllUnsent,
-  latestCopy,
-  stateAt,
-  withNote,
-  withoutSpentLimits,
-  type Verification,
-} from "./verification.ts";
 import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
 
 export interface SettleView {

@@ -1,17 +1,24 @@
 /**
- * What a message takes of its tenant's UTC day: a place under the daily cap, one under its country's cap, and its price under
- * the cap on money. It takes all of them or none, in the transaction that owes it, and notes what it took; a message that is
- * proven never to have left gives exactly that back, while the day lasts (daily-cap.ts has the rules of one count).
+ * What a message that is newly owed has to pass, whichever way it came to be owed, and what it takes: of the phone's prefix, of
+ * the phone's limits and those that its send names, and of its tenant's UTC day (a place under the daily cap, one under its
+ * country's cap, and its price under the cap on money). It takes all of them or none, in the transaction that owes it. A
+ * message notes what it took of its day, and gives exactly that back if it is proven never to have left, while the day lasts
+ * (daily-cap.ts has the rules of one count).
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
 import { countMessage, uncounted, type CountKind, type DailyCount, type Days, type SpendWarning } from "./daily-cap.ts";
-import type { Message } from "./message.ts";
-import { dayMs, dayOf, type Policy } from "./policy.ts";
+import { newMessage, type Message } from "./message.ts";
+import { dayMs, dayOf, limitsFor, sendLifeMinMs, type Policy } from "./policy.ts";
 import { refuse, type Refusal } from "./reason.ts";
 import { isSandbox } from "./sandbox.ts";
-import type { Verification } from "./verification.ts";
-import type { Writes } from "./writes.ts";
+import { latestCopy, type Verification } from "./verification.ts";
+import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
+import type { IdempotencyClaim } from "./idempotency.ts";
+import { spendNamed, type LimitKey } from "./named-limit.ts";
+import type { GuardMode, Judgment, PrefixRecord, Tally } from "./pumping-guard.ts";
+import { spendAll } from "./rate-limit.ts";
+import { refused, type CallView } from "./standing.ts";
 
 /** A cap on a tenant's day. */
 export interface Cap {
@@ -188,4 +195,119 @@ function spendLimit(kind: CountKind, retryAfterMs: number): Refusal {
   const message = "The daily cap on messages to this country is reached.";
   return refuse("SPEND_LIMIT", { field: "phone", retryAfterMs, message, metadata: { cap: "country", country } })
     .refusal;
+}
+
+// ---- owing the next message ------------------------------------------------------------------------------------------
+
+/** What a send is decided by, beside what is asked. */
+export interface SendTerms {
+  readonly claim: IdempotencyClaim | undefined;
+  readonly policy: Policy;
+  /** What the limits outside the store have to say, if they refuse. */
+  readonly limited?: Refusal | undefined;
+  /** The tenant's limits that the send names. */
+  readonly limitKeys?: readonly LimitKey[];
+  /** Needed under a cap on money. */
+  readonly priceOf?: PriceOf | undefined;
+}
+
+/** A message that is owed from now on, in its worker's hand. Shares of caps that it reached are to be warned of. */
+export interface Owed extends Shares {
+  readonly verification: Verification;
+  readonly message: Message;
+  readonly now: Instant;
+  /** The TATs of the phone's buckets, this message spent. */
+  readonly tatsMs: readonly Instant[];
+}
+
+export interface Refused extends Shares {
+  readonly kind: "refused";
+  readonly refusal: Refusal;
+}
+
+/** What the pumping guard says of a message: what it counts for at its prefix, or how it is refused. */
+export type Guarded =
+  | { readonly admitted: true; readonly tally: Tally; readonly writes: Pick<Writes, "prefix"> }
+  /** Only the refusal is counted. */
+  | { readonly admitted: false; readonly decided: Decided<Refused> };
+
+/** Asks the guard by `judge` about a send or a resend; not about one to a number that the operator allows. Pure. */
+export function askGuard(
+  { now, prefix, verdict }: CallView,
+  judge: (record: PrefixRecord, now: Instant, mode: GuardMode) => Judgment,
+  { fraudGuard: mode }: Policy,
+): Guarded {
+  if (prefix === undefined || verdict === "allow") return { admitted: true, tally: "none", writes: {} };
+  const judgment = judge(prefix, now, mode);
+  const writes = { prefix: judgment.change };
+  if (judgment.kind === "admitted") return { admitted: true, tally: judgment.tally, writes };
+  // A message that would have been refused does not count: a guard that observes sees what one that enforces would.
+  if (mode === "observe") return { admitted: true, tally: "none", writes };
+  const result =
+    judgment.kind === "blocked"
+      ? refused("DESTINATION_BLOCKED", { field: "phone" })
+      : refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs: judgment.retryAfterMs });
+  return { admitted: false, decided: { writes, result } };
+}
+
+/** What a message spends: of its phone's limits, of those that its send names, and of the caps of its tenant's day. */
+export type Spending =
+  | {
+      readonly allowed: true;
+      /** The TATs of the phone's buckets, this message spent. */
+      readonly tatsMs: readonly Instant[];
+      readonly taken: Taken;
+      readonly shares: Shares;
+      readonly writes: Pick<Writes, "tats" | "limitTats" | "days" | "warned">;
+    }
+  /** Nothing is spent. */
+  | { readonly allowed: false; readonly decided: Decided<Refused> };
+
+/**
+ * Spends what the next message of a verification costs, or says why it may not be. In order: the phone's limits, those that are
+ * named, the caps of the day. Pure.
+ */
+export function spendFor(
+  { now, phone, days }: Pick<CallView, "now" | "days"> & { readonly phone: PhoneView },
+  verification: Verification,
+  channel: Channel,
+  { policy, limitKeys = [], priceOf }: Pick<SendTerms, "policy" | "limitKeys" | "priceOf">,
+): Spending {
+  const spent = spendAll(limitsFor(policy, phone.tats), phone.tats, now);
+  if (!spent.allowed) return { allowed: false, decided: rateLimited(spent) };
+  const named = limitKeys.length === 0 ? undefined : spendNamed(limitKeys, phone.limitTats ?? [], now);
+  if (named?.allowed === false) return { allowed: false, decided: limitReached(named) };
+  const caps = capsOf(verification.tenant, { region: verification.region, channel }, policy);
+  const counted = countAll(days, { caps, price: () => priceOf?.(verification, channel) }, now);
+  if (!counted.counted) return { allowed: false, decided: spendLimited(counted) };
+  const { tatsMs } = spent;
+  const { taken, reached } = counted;
+  const writes = { tats: tatsMs, ...(named && { limitTats: named.tats }), ...counted.writes };
+  return { allowed: true, tatsMs, taken, shares: { reached }, writes };
+}
+
+/** The latest message of a verification, by a channel, with what it has taken of the day. Pure. */
+export function owedMessage(verification: Verification, channel: Channel, now: Instant, taken: Taken): Message {
+  const { id, expireMs } = verification;
+  const deadlineMs = expireMs - sendLifeMinMs;
+  return newMessage({ verificationId: id, copy: latestCopy(verification), channel, now, deadlineMs, ...taken });
+}
+
+// ---- refusals -----------------------------------------------------------------------------------------------------------
+
+/** Refuses for a phone's limits. Nothing is spent; TATs that were too far ahead are corrected. */
+function rateLimited({ retryAfterMs, tatsMs }: { retryAfterMs: number; tatsMs?: readonly Instant[] }) {
+  const result = refused("PHONE_RATE_LIMITED", { field: "phone", retryAfterMs });
+  return tatsMs === undefined ? nothing(result) : { writes: { tats: tatsMs }, result };
+}
+
+/** Refuses for a limit that the send names, as `rateLimited` does for the phone's. */
+function limitReached({ refusal, tats }: Extract<ReturnType<typeof spendNamed>, { allowed: false }>) {
+  const result = { kind: "refused", refusal } as const;
+  return tats === undefined ? nothing(result) : { writes: { limitTats: tats }, result };
+}
+
+/** Refuses for a cap of the day. Nothing is spent. */
+function spendLimited({ refusal, writes, reached }: Extract<Counted, { counted: false }>) {
+  return { writes, result: { kind: "refused", refusal, reached } as const };
 }

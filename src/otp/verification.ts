@@ -1,16 +1,17 @@
 /**
- * A verification is one attempt to prove that a person holds one phone number: what is kept of it, and how it comes to its
- * end. The decisions about it are in decisions.ts and settlement.ts.
+ * A verification is one attempt to prove that a person holds one phone number: what is kept of it with the log of what
+ * happened to it, how it comes to its end, and what it is called in logs. The decisions about it are in decisions.ts and
+ * settlement.ts.
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";
 import { withoutNext, type Fallback } from "./fallback.ts";
-import { withEntry, type Happening, type Log, type LogEntry } from "./log.ts";
-import type { Delivery } from "./message.ts";
+import type { Delivery, SendOutcome } from "./message.ts";
 import type { SpentLimit } from "./named-limit.ts";
 import type { Tally } from "./pumping-guard.ts";
 import type { State } from "./state.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
+import type { EventType } from "./event-type.ts";
 
 export interface Verification {
   /** The wire's request_id: 22 characters of base64url, 128 random bits. */
@@ -136,4 +137,90 @@ export function canonicalBind(bind: Readonly<Record<string, string>>): string {
 /** A binding, of its canonical form. Pure. */
 export function bindOf(canonical: string): Readonly<Record<string, string>> {
   return canonical === "" ? {} : Object.fromEntries(JSON.parse(canonical) as [string, string][]);
+}
+
+// ---- its log ---------------------------------------------------------------------------------------------------------
+
+// What happened to a verification, in order, for whoever runs the service. It is kept in the verification's row and written
+// with the change that it tells of. It holds no code, no number and no stranger's words.
+
+/** What a provider's call came to: why it was refused is its cause. `given-up`: none was made any more. */
+export type CallOutcome =
+  | Exclude<SendOutcome["kind"], "refused">
+  | "delivered"
+  | "undelivered"
+  | Extract<SendOutcome, { kind: "refused" }>["cause"]
+  | "given-up";
+
+/** What may happen, and what it may come to. */
+export interface Outcomes {
+  readonly send: Channel;
+  readonly resend: Channel;
+  readonly fallback: Channel;
+  readonly call: CallOutcome;
+  /** What a provider said later. */
+  readonly report: "ACCEPTED" | "DELIVERED" | "UNDELIVERED";
+  readonly guess: "right" | "wrong";
+  readonly end: Exclude<State, "PENDING">;
+  /** An event that an endpoint has taken. */
+  readonly posted: EventType;
+  /** An event that an endpoint did not take, and that is not posted to it again. */
+  readonly dropped: EventType;
+}
+
+export type Happening = {
+  [Kind in keyof Outcomes]: {
+    readonly kind: Kind;
+    readonly outcome: Outcomes[Kind];
+    /** Which message it is about, or was the latest then; 0 to 15, which stands for all beyond. */
+    readonly copy: number;
+    /** Whose call or report it is; null for all else. */
+    readonly provider: string | null;
+  };
+}[keyof Outcomes];
+
+export type LogEntry = Happening & {
+  /** Milliseconds since the verification was opened. */
+  readonly offsetMs: number;
+};
+
+export interface Log {
+  /** In the order in which they were noted; `entriesMax` at most. */
+  readonly entries: readonly LogEntry[];
+  /** How many were left out between the first half and the second, up to 255. */
+  readonly omitted: number;
+}
+
+export const entriesMax = 32;
+export const emptyLog: Log = { entries: [], omitted: 0 };
+
+/** The log with one more entry. One that is full keeps how it began, what was owed, and what came last. Pure. */
+export function withEntry({ entries, omitted }: Log, entry: LogEntry): Log {
+  if (entries.length < entriesMax) return { entries: [...entries, entry], omitted };
+  const half = entriesMax / 2;
+  const left = entries.findIndex((each, i) => i >= half && each.kind !== "resend" && each.kind !== "fallback");
+  return { entries: [...entries.toSpliced(left < 0 ? half : left, 1), entry], omitted: Math.min(255, omitted + 1) };
+}
+
+/** How a call ended, as the log says it. Pure. */
+export function callOutcome(outcome: SendOutcome): CallOutcome {
+  if (outcome.kind === "refused") return outcome.cause;
+  if (outcome.kind !== "accepted" || outcome.delivery === undefined) return outcome.kind;
+  return outcome.delivery === "DELIVERED" ? "delivered" : "undelivered";
+}
+
+// ---- its reference ---------------------------------------------------------------------------------------------------
+
+/**
+ * What a request_id is called in logs, in the audit and in the console: its first 12 characters. The rest is withheld, since
+ * whoever has a page's key could cancel with a whole one.
+ */
+const refChars = 12;
+
+/** The reference of an id, 12 characters of base64url. Pure. */
+export const requestRef = (id: string): string => id.slice(0, refChars);
+
+/** The reference of what a caller says is an id; undefined for text that is none. Pure. */
+export function requestRefOf(said: unknown): string | undefined {
+  return typeof said === "string" && /^[A-Za-z0-9_-]{22}$/.test(said) ? requestRef(said) : undefined;
 }

@@ -8,10 +8,9 @@ import {
   type Channel,
 } from "../../src/otp/channel.ts";
 import { verificationEvents } from "../../src/otp/event.ts";
-import { emptyLog, entriesMax, withEntry, type LogEntry } from "../../src/otp/log.ts";
+import { channelsUsed, emptyLog, entriesMax, withEntry, withNote, type LogEntry } from "../../src/otp/verification.ts";
 import { objectionTo, readNumber, type E164 } from "../../src/otp/phone-number.ts";
 import { decideResend } from "../../src/otp/resending.ts";
-import { channelsUsed, withNote } from "../../src/otp/verification.ts";
 import {
   freshPhone,
   messageOf,

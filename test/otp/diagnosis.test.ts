@@ -1,9 +1,8 @@
 /** What the user's problem is, case by case. */
 import { expect, test } from "vitest";
 import { diagnose } from "../../src/otp/diagnosis.ts";
-import { emptyLog, type CallOutcome } from "../../src/otp/log.ts";
+import { emptyLog, withNote, type CallOutcome, type Verification } from "../../src/otp/verification.ts";
 import { newMessage, type Message } from "../../src/otp/message.ts";
-import { withNote, type Verification } from "../../src/otp/verification.ts";
 
 const opened = {
   id: "AAECAwQFBgcICQoLDA0ODw",

@@ -14,7 +14,7 @@ import { openPhone, phoneIndex, sealPhone, type E164 } from "../../src/otp/phone
 import type { Policy } from "../../src/otp/policy.ts";
 import { prefixOf } from "../../src/otp/pumping-guard.ts";
 import { ok } from "../../src/otp/reason.ts";
-import { capsOf, type PriceOf } from "../../src/otp/spending.ts";
+import { capsOf, type PriceOf, type Refused } from "../../src/otp/spending.ts";
 import { Secret } from "../../src/otp/secret.ts";
 import type { ChargeOf } from "../../src/otp/statistics.ts";
 import type { WebOrigin } from "../../src/otp/template/last-line.ts";
@@ -23,7 +23,6 @@ import { decideResend } from "../../src/otp/resending.ts";
 import { decideGiveUp, type SettleView } from "../../src/otp/settlement.ts";
 import type { Verification } from "../../src/otp/verification.ts";
 import type { PhoneView } from "../../src/otp/writes.ts";
-import type { Refused } from "../../src/otp/owing.ts";
 import { phoneRefs } from "../../src/service/phone-refs.ts";
 import type { Job, PhoneOf, PhoneRef, Store } from "../../src/store/store.ts";
 import type { System } from "../../src/system.ts";

@@ -8,7 +8,7 @@ import { copyFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { idempotencyClaim } from "../../src/otp/idempotency.ts";
-import { emptyLog } from "../../src/otp/log.ts";
+import { emptyLog } from "../../src/otp/verification.ts";
 import type { State } from "../../src/otp/state.ts";
 import { createAuthenticate } from "../../src/service/api-keys.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";

@@ -35,7 +35,7 @@ export const channelMutants: readonly Mutant[] = [
   {
     name: "a full log forgets a resend",
     breaks: "a receipt does not tell that a code was called out",
-    place: "src/otp/log.ts#withEntry",
+    place: "src/otp/verification.ts#withEntry",
     text: `i >= half && each.kind !== "resend"`,
     replacement: `i >= half && each.kind !== "end"`,
     suites: rules,

@@ -66,7 +66,7 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "one number's throttle",
     breaks: "whoever has his own number throttled holds everybody's messages",
-    place: "src/delivery/pauses.ts#createPauses",
+    place: "src/delivery/breaker.ts#createPauses",
     text: `inVain.size >= recipientsOfAccount`,
     replacement: `inVain.size >= 1`,
     suites: ["test/delivery/provider/breaker.test.ts"],

@@ -34,7 +34,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "a full log forgets the latest",
     breaks: "how a verification came to its end is not in its log",
-    place: "src/otp/log.ts#withEntry",
+    place: "src/otp/verification.ts#withEntry",
     text: `[...entries.toSpliced(left < 0 ? half : left, 1), entry]`,
     replacement: `entries`,
     suites: contract,

@@ -39,17 +39,17 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "what would be refused counts",
     breaks: "a guard that observes sees something else than one that enforces",
-    place: "src/otp/decisions.ts#decideSend",
-    text: `tally: judgment?.kind === "admitted" ? judgment.tally : "none",`,
-    replacement: `tally: judgment === undefined ? "none" : "block",`,
+    place: "src/otp/spending.ts#askGuard",
+    text: `if (mode === "observe") return { admitted: true, tally: "none", writes };`,
+    replacement: `if (mode === "observe") return { admitted: true, tally: "block", writes };`,
     suites: ["test/simulation/pumping.test.ts"],
   },
   {
     name: "guard without force",
     breaks: "what the guard blocks is sent all the same",
-    place: "src/otp/owing.ts#prefixRefused",
-    text: `policy.fraudGuard === "observe") return undefined;`,
-    replacement: `policy.fraudGuard.length > 0) return undefined;`,
+    place: "src/otp/spending.ts#askGuard",
+    text: `if (mode === "observe")`,
+    replacement: `if (mode.length > 0)`,
     suites: ["test/simulation/pumping.test.ts"],
   },
   {

@@ -26,7 +26,7 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "limit spent though refused",
     breaks: "a user whom the phone's limits or the cap refused has no sends left of his own",
-    place: "src/otp/owing.ts#spendFor",
+    place: "src/otp/spending.ts#spendFor",
     text: `if (!counted.counted) return { allowed: false, decided: spendLimited(counted) };`,
     replacement: `if (!counted.counted) {
       const { writes, result } = spendLimited(counted);
@@ -176,9 +176,9 @@ export const spendingMutants: readonly Mutant[] = [
   {
     name: "allowed and guarded",
     breaks: "a number that the operator allows waits for the guard's hour to pass",
-    place: "src/otp/owing.ts#isJudged",
-    text: `return view.prefix !== undefined && view.verdict !== "allow";`,
-    replacement: `return view.prefix !== undefined;`,
+    place: "src/otp/spending.ts#askGuard",
+    text: `if (prefix === undefined || verdict === "allow")`,
+    replacement: `if (prefix === undefined)`,
     suites: ["test/otp/destination.test.ts"],
   },
   {

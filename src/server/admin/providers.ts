@@ -5,7 +5,7 @@
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { channelName, channels, defaultChannel, findChannel, type Channel } from "../../otp/channel.ts";
 import type { KeyRing } from "../../otp/key-ring.ts";
-import { callOutcome } from "../../otp/log.ts";
+import { callOutcome } from "../../otp/verification.ts";
 import type { SendOutcome } from "../../otp/message.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../../otp/phone-number.ts";
 import { providerName, providerReason } from "../../otp/provider-text.ts";

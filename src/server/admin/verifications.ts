@@ -16,7 +16,7 @@ import { ok } from "../../otp/reason.ts";
 import { isSandbox, realTenantOf } from "../../otp/sandbox.ts";
 import type { State as StateName } from "../../otp/state.ts";
 import { cancelNoted } from "../../service/cancel.ts";
-import { requestRef as refOf } from "../../otp/request-ref.ts";
+import { requestRef as refOf } from "../../otp/verification.ts";
 import { findByRef, findVerifications, tellStory, type Search, type Seen, type Story } from "../../service/finding.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";

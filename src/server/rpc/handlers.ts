@@ -21,7 +21,7 @@ import { isLimitName, limitField, limitKeysMax, limitValueCharsMax } from "../..
 import { judgeWebOrigin } from "../../otp/origin.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
 import { invalid, ok, refuse, type Result } from "../../otp/reason.ts";
-import { requestRefOf } from "../../otp/request-ref.ts";
+import { requestRefOf } from "../../otp/verification.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
 import { Secret } from "../../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin, type LastLine } from "../../otp/template/last-line.ts";

@@ -2,11 +2,10 @@
  * One request of the sample from its send to its end, told by the rules of verifications and messages.
  */
 import type { Channel } from "../../otp/channel.ts";
-import { emptyLog } from "../../otp/log.ts";
+import { emptyLog, end, withNote, type Verification } from "../../otp/verification.ts";
 import type { Message } from "../../otp/message.ts";
 import type { Tally } from "../../otp/pumping-guard.ts";
 import type { State } from "../../otp/state.ts";
-import { end, withNote, type Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { Chance } from "./chance.ts";
 import { sampleProviders } from "./plan.ts";

@@ -2,8 +2,7 @@
  * The breaker around a provider. Its clock is the machine's, so that is what these tests move; nothing here waits.
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { guarded } from "../../../src/delivery/breaker.ts";
-import { createPauses, recipientsMax, recipientsOfAccount } from "../../../src/delivery/pauses.ts";
+import { createPauses, guarded, recipientsMax, recipientsOfAccount } from "../../../src/delivery/breaker.ts";
 import type { SendOutcome } from "../../../src/otp/message.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/service/world.ts";

@@ -3,7 +3,7 @@
  * verification, a message. All of it is fixed, so that a failure reads the same twice.
  */
 import { channels } from "../../../src/otp/channel.ts";
-import { emptyLog, type Log, type LogEntry } from "../../../src/otp/log.ts";
+import { emptyLog, type Log, type LogEntry, type Verification } from "../../../src/otp/verification.ts";
 import { deriveCode } from "../../../src/otp/code.ts";
 import type { FallbackPlan } from "../../../src/otp/fallback.ts";
 import type { SendFacts } from "../../../src/otp/decisions.ts";
@@ -14,7 +14,6 @@ import { phoneIndex, sealPhone, type E164, type PhoneNumber } from "../../../src
 import { emptyHistory, type Policy } from "../../../src/otp/policy.ts";
 import type { ResendFacts } from "../../../src/otp/resending.ts";
 import { Secret } from "../../../src/otp/secret.ts";
-import type { Verification } from "../../../src/otp/verification.ts";
 import type { PhoneView } from "../../../src/otp/writes.ts";
 import type { State } from "../../../src/otp/state.ts";
 import { testEpochMs } from "../service/system.ts";
