@@ -28,7 +28,7 @@ import { noCharge, type Sent } from "./otp/statistics.ts";
 import { boundHeap } from "./server/listener/heap.ts";
 import { startServer, type Address, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
-import { openRpcBudgets, withOpenRpcs, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
+import { openRpcBudgets, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
 import { createActivities } from "./service/activity.ts";
 import { createOwnKeys } from "./service/api-keys.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
@@ -90,10 +90,20 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const connections = createBoundConnections(base, shareOf);
     const ownKeys = createOwnKeys(system, base.channelsOn);
     const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
-    const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages, refusals });
     const health = createHealth([OtpService.typeName]);
+    const open = await openRpcs(base, health, shareOf);
+    const calls = createCalls(base, {
+      worker,
+      tracing,
+      connections,
+      shareOf,
+      ownKeys,
+      pages,
+      refusals,
+      openRpcs: open,
+    });
     const server = await startServer({
-      handler: withOpenRpcs(calls.gateway, await openRpcs(base, health, shareOf)),
+      handler: calls.gateway,
       connections,
       host: config.host,
       port: config.port,

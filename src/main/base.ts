@@ -162,7 +162,7 @@ export async function openWatchedStore(
         begin: stopwatchMs,
         end({ began, acts, isDurable }) {
           metrics?.batch(acts, stopwatchMs() - began, isDurable);
-          readiness.batchEnded(isDurable);
+          if (!isDurable) readiness.batchFailed();
         },
       },
       onNudge,

@@ -15,6 +15,7 @@ import { createAddressOf, createAuthorize } from "../server/rpc/authorize.ts";
 import { createCodecs } from "../server/rpc/codecs.ts";
 import { createGateway, type Gateway, type GatewayOptions } from "../server/rpc/gateway.ts";
 import { createPerform } from "../server/rpc/handlers.ts";
+import { createOpenRpcs, type OpenRpcsOptions } from "../server/rpc/open-rpcs.ts";
 import { createAuthenticate, type OwnKeys } from "../service/api-keys.ts";
 import { createBotCheck } from "../service/bot-check.ts";
 import { createCallLimits } from "../service/call-limits.ts";
@@ -137,6 +138,7 @@ export interface CallsOptions {
   readonly ownKeys: OwnKeys;
   readonly pages: SitePages["pages"];
   readonly refusals: Pick<RefusalCounts, "count">;
+  readonly openRpcs: OpenRpcsOptions;
 }
 
 /** Makes the gateway. `end` is that of its logs. */
@@ -178,7 +180,11 @@ export function createCalls(
     shareOf,
     wasValid,
     onAuthenticated: connections.authenticated,
-    pages: (shared) => createPages(pages, shared),
+    pages(shared) {
+      const openRpcs = createOpenRpcs(options.openRpcs, shared);
+      const ofSite = createPages(pages, shared);
+      return (...asked) => openRpcs(...asked) ?? ofSite(...asked);
+    },
     authorize: authorize.byHeaders,
     listsOrigin: (origin) => store.registry.listsOrigin(origin, store.now()),
     bodyBytesMax,

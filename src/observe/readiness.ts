@@ -20,8 +20,8 @@ export interface ReadinessOptions {
 export interface Readiness {
   /** Makes each of these checks. */
   judge(checks: readonly ReadinessCheck[]): Promise<Partial<Record<ReadinessCheck, CheckResult>>>;
-  /** Called after each batch of acts, whether it is durable or has failed as a whole. */
-  batchEnded(isDurable: boolean): void;
+  /** Called after each batch of acts that has failed as a whole. */
+  batchFailed(): void;
   /** The instance is not ready from now on. */
   drain(): void;
 }
@@ -74,8 +74,7 @@ export function createReadiness({ system, ping, providers }: ReadinessOptions): 
       const results = await Promise.all(checks.map(async (check) => [check, await looks[check]()] as const));
       return Object.fromEntries(results);
     },
-    batchEnded(isDurable) {
-      if (isDurable) return;
+    batchFailed() {
       failedMs = system.now();
       latest = undefined;
     },

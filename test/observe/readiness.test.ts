@@ -67,9 +67,8 @@ describe("the database", () => {
 
   test("that fails a batch is failing at once, and well again by itself", async () => {
     expect(await probe("taken")).toBe("ok");
-    readiness.batchEnded(true);
     expect(await probe("taken")).toBe("ok");
-    readiness.batchEnded(false);
+    readiness.batchFailed();
     expect(await probe("taken")).toBe("failing");
     pass(999);
     expect(await probe("taken")).toBe("failing");

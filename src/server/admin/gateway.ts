@@ -18,8 +18,8 @@ import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { isOwnOrigin } from "../http/own-origin.ts";
 import { isClosed, write } from "../http/response.ts";
 import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
-import { createBudget, Places, reasonOf, type Budget } from "../rpc/capacity.ts";
-import { createDoor, type Door } from "../rpc/door.ts";
+import { createBudget, reasonOf, type Budget } from "../rpc/budget.ts";
+import { createDoor, Places, type Door } from "../rpc/door.ts";
 import { refusalOfFault, refusalOfLate, refuseForNow } from "../rpc/faults.ts";
 import type { Pages, Shared } from "../rpc/gateway.ts";
 import { fromText, notText } from "../rpc/frames.ts";
@@ -154,7 +154,7 @@ async function serve(way: Way, request: Request, response: Response, lasts: () =
     return turnAway(request, response, refuse("ROUTE_NOT_FOUND", { message: otherHost }).refusal);
   }
   const path = pathOf(request);
-  const page = way.pages?.(path, request, response);
+  const page = way.pages?.(path, request, response, lasts);
   if (page !== undefined) return page;
   const routed = router.route(request, path);
   if (!routed.ok || routed.refusal !== undefined) {

@@ -7,7 +7,7 @@ import type { Result } from "../../otp/reason.ts";
 import { peerOf } from "../rpc/authorize.ts";
 import { answerPage, type PageAnswer } from "../http/response.ts";
 import type { Request, Response } from "../listener/exchange.ts";
-import { createBudget, reasonOf, type Budget } from "../rpc/capacity.ts";
+import { createBudget, reasonOf, type Budget } from "../rpc/budget.ts";
 import { refusalOfFault, refuseForNow, type ForNow } from "../rpc/faults.ts";
 import type { Pages, Shared } from "../rpc/gateway.ts";
 import { abandon, answerAtOnce, discard, readBody } from "../http/body.ts";

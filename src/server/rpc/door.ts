@@ -1,5 +1,9 @@
 /**
- * The door: calls whose key is yet to be looked at. They are begun a few in each turn of the event loop, and looked at a few
+ * How calls are let in. Each that is worked on has a place, of which there are so many: when all are taken further calls are
+ * refused, since a server that takes on too much serves nobody. A call that waits for its client to send must not keep others
+ * from being served, so it lends its place meanwhile. A stop waits for every call that is not over, with a place or without.
+ *
+ * Before that is the door: calls whose key is yet to be looked at. They are begun a few in each turn of the event loop, and looked at a few
  * at once. In overload hundreds of requests are ready together. Begun all together they would keep the event loop from
  * everything else for a tenth of a second: from refusing what finds no place, and from new connections, of which it takes one
  * a turn (with 320 callers the last connection waited for 10 s). A few at a time cost nothing: a transaction shared by more of
@@ -112,6 +116,67 @@ export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: Doo
       return new Promise((resolve) => queue.push(resolve));
     },
   };
+}
+
+// ---- places ---------------------------------------------------------------------------------------------------------
+
+/** What one call holds. It begins without a place. */
+export interface Place {
+  isHeld: boolean;
+  isOver: boolean;
+}
+
+/** `max` calls at once. */
+export class Places {
+  /** True from `drain` on. */
+  isDraining = false;
+  readonly #max: number;
+  #taken = 0;
+  #underWay = 0;
+  #drained = () => {};
+
+  constructor(max: number) {
+    this.#max = max;
+  }
+
+  begin(): Place {
+    this.#underWay += 1;
+    return { isHeld: false, isOver: false };
+  }
+
+  isFull(): boolean {
+    return this.#taken >= this.#max;
+  }
+
+  /** Takes a place for a call, unless it has one; false where there is none. */
+  take(place: Place): boolean {
+    if (place.isHeld) return true;
+    if (this.#taken >= this.#max) return false;
+    this.#taken += 1;
+    place.isHeld = true;
+    return true;
+  }
+
+  /** Gives a call's place to others while its client has yet to send. */
+  lend(place: Place): void {
+    if (place.isHeld) this.#taken -= 1;
+    place.isHeld = false;
+  }
+
+  /** The call is over. Safe to repeat. */
+  end(place: Place): void {
+    if (place.isOver) return;
+    place.isOver = true;
+    this.lend(place);
+    this.#underWay -= 1;
+    if (this.isDraining && this.#underWay === 0) this.#drained();
+  }
+
+  /** Resolves when the last call is over. */
+  drain(): Promise<void> {
+    this.isDraining = true;
+    return this.#underWay === 0 ? Promise.resolve() : new Promise((resolve) => (this.#drained = resolve));
+  }
 }
 
 // ---- turns ----------------------------------------------------------------------------------------------------------

@@ -21,10 +21,10 @@ import { write, type Sendable } from "../http/response.ts";
 import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
 import type { Call, Late } from "./call.ts";
-import { createBudget, Places, reasonOf, type Budget, type Place, type Share } from "./capacity.ts";
+import { createBudget, reasonOf, type Budget, type Share } from "./budget.ts";
 import { refuseOn, type Codecs } from "./codecs.ts";
 import { createCors, methodAskedBy, type Cors } from "./cors.ts";
-import { createDoor, type Door, type Looked } from "./door.ts";
+import { createDoor, Places, type Door, type Looked, type Place } from "./door.ts";
 import { refusalOfFault, refuseForNow } from "./faults.ts";
 import { fromText, notText } from "./frames.ts";
 import { allowing, createRouter, pathOf, type Routed, type Router, type RouteResult } from "./routes.ts";
@@ -88,8 +88,13 @@ export interface Shared {
   readonly onFault: (error: unknown) => void;
 }
 
-/** Answers a request to a path that is no RPC; undefined where the path is none of its own. */
-export type Pages = (path: string, request: Request, response: Response) => Promise<void> | undefined;
+/** Answers a request to a path that is no RPC; undefined where the path is none of its own. `lasts` as in `RequestHandler`. */
+export type Pages = (
+  path: string,
+  request: Request,
+  response: Response,
+  lasts: () => void,
+) => Promise<void> | undefined;
 
 /** Calls begun in one turn of the event loop: 5 to 10 ms of work. */
 const callsPerTurn = 32;
@@ -145,16 +150,17 @@ export function createGateway(options: GatewayOptions): Gateway {
   };
 }
 
-/** Takes a request to what answers it: a page, a refusal that costs little, or a call. Never rejects. */
-async function serve(way: Way, request: Request, response: Response): Promise<void> {
+/** Takes a request to what answers it: a call, a page, or a refusal that costs little. Never rejects. */
+async function serve(way: Way, request: Request, response: Response, lasts = noMatter): Promise<void> {
   const { places, router, cors } = way;
   try {
     const path = pathOf(request);
-    const page = way.pages(path, request, response);
-    if (page !== undefined) return await page;
     const asked = request.method === "OPTIONS" ? methodAskedBy(request) : undefined;
     if (asked !== undefined && router.knows(asked, path)) return await cors.preflight(request, response);
     const routed = router.route(request, path);
+    // No page has an RPC's path.
+    const page = routed.ok ? undefined : way.pages(path, request, response, lasts);
+    if (page !== undefined) return await page;
     if (!routed.ok || routed.refusal !== undefined) return await turnAwayMarked(way, request, response, routed);
     if (!hasKey(request.headers.authorization) && !places.isDraining) {
       return await refuseKeyless(way, request, response, routed);
@@ -166,6 +172,8 @@ async function serve(way: Way, request: Request, response: Response): Promise<vo
     if (!response.headersSent) way.turnAway(request, response, refuse("INTERNAL").refusal);
   }
 }
+
+const noMatter = () => {};
 
 /** Turns a request away whose first lines are enough for that. */
 async function turnAwayMarked(

@@ -25,7 +25,7 @@ import { requestRefOf } from "../../otp/verification.ts";
 import { tenantOfKey } from "../../otp/sandbox.ts";
 import { Secret } from "../../otp/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin, type LastLine } from "../../otp/template/last-line.ts";
-import type { Answer, Caller, FallbackAsked, Sent } from "../../service/calls.ts";
+import type { Answer, FallbackAsked, Sent } from "../../service/calls.ts";
 import type { Verifications } from "../../service/verifications.ts";
 import { canonicalAddress } from "../http/client-address.ts";
 import type { Authorize } from "./authorize.ts";
@@ -39,20 +39,22 @@ type Methods = (typeof OtpService)["method"];
 type Request<Name extends HandlerName> = MessageShape<Methods[Name]["input"]>;
 type Response<Name extends HandlerName> = MessageInitShape<Methods[Name]["output"]>;
 
+type Act = keyof Verifications;
+type Command<A extends Act> = Parameters<Verifications[A]>[1];
+type Value<A extends Act> = Awaited<ReturnType<Verifications[A]>> extends Answer<infer V> ? V : never;
+
 /** One RPC's steps from its message to its answer. The types between them are no business of others. */
-export interface Handler<Name extends HandlerName = HandlerName, Command = unknown, Value = unknown> {
+export interface Handler<Name extends HandlerName = HandlerName, A extends Act = Act> {
   /** Reads a message into what is to be done, or refuses its shape. Pure. */
-  read(request: Request<Name>, key: ApiKey): Result<Command>;
-  act(verifications: Verifications, caller: Caller, command: Command): Promise<Answer<Value>>;
+  read(request: Request<Name>, key: ApiKey): Result<Command<A>>;
+  /** Which act does it. */
+  readonly act: A;
   /** Writes what came of it. Pure. */
-  write(value: Value, key: ApiKey): Response<Name>;
+  write(value: Value<A>, key: ApiKey): Response<Name>;
 }
 
 /** Checks that the steps fit together. */
-function handler<Name extends HandlerName, Command, Value>(
-  _: Name,
-  steps: Handler<Name, Command, Value>,
-): Handler<Name> {
+function handler<Name extends HandlerName, A extends Act>(_: Name, steps: Handler<Name, A>): Handler<Name> {
   return steps;
 }
 
@@ -89,7 +91,7 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
         ...(fallback.value === undefined ? {} : { fallback: fallback.value }),
       });
     },
-    act: (verifications, caller, command) => verifications.send(caller, command),
+    act: "send",
     write: sentMessage,
   }),
 
@@ -103,7 +105,7 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
         clientIpShape(clientIp, key);
       return refused ?? ok({ id, code: new Secret(code), purpose, bind });
     },
-    act: (verifications, caller, command) => verifications.verify(caller, command),
+    act: "verify",
     write: (verified, key) => ({
       requestId: verified.id,
       state: State.VERIFIED,
@@ -119,19 +121,19 @@ export const handlers: { readonly [Name in keyof Methods]: Handler<Name> } = {
       atMost("channel", channel, 64) ??
       clientIpShape(clientIp, key) ??
       ok({ id, channel }),
-    act: (verifications, caller, command) => verifications.resend(caller, command),
+    act: "resend",
     write: sentMessage,
   }),
 
   cancelOtp: handler("cancelOtp", {
     read: ({ requestId }) => required("request_id", requestId, 256) ?? ok(requestId),
-    act: (verifications, caller, id) => verifications.cancel(caller, id),
+    act: "cancel",
     write: ({ id, cancelMs }) => ({ requestId: id, state: State.CANCELED, cancelTime: timestampFromMs(cancelMs) }),
   }),
 
   getOtp: handler("getOtp", {
     read: ({ requestId }) => required("request_id", requestId, 256) ?? ok(requestId),
-    act: (verifications, caller, id) => verifications.get(caller, id),
+    act: "get",
     write(seen, key) {
       const message = sentMessage(seen);
       // How messages leave is between the operator and those who hold a secret key.
@@ -307,7 +309,7 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
       ...(permit.value === undefined ? {} : { permit: permit.value }),
     };
     if ("requestId" in request) call.requestRef = requestRefOf(request["requestId"]);
-    const { result, replayed } = await steps.act(verifications, caller, command.value);
+    const { result, replayed } = await verifications[steps.act](caller, command.value as never);
     call.isReplayed = replayed;
     if (!result.ok) return result;
     const written = steps.write(result.value, key);

@@ -1,6 +1,6 @@
 /**
  * The RPCs that anybody may call, since they say how the server is and what it speaks: health and reflection. Some are
- * streams, so they do not go through the gateway, which takes a whole message and gives a whole answer. The two halves of
+ * streams, so they are no calls to the gateway, which takes a whole message and gives a whole answer. The two halves of
  * connect-node's adapter serve them, within our bounds: of sizes and of time, and of how many may be under way at once, for
  * each kind by itself. Whoever watches, or asks without end, keeps nobody from a check. They are answered during a stop, too.
  */
@@ -21,15 +21,15 @@ import {
 import { refuse } from "../../otp/reason.ts";
 import { peerOf } from "./authorize.ts";
 import type { Request, Response } from "../listener/exchange.ts";
-import { createBudget, type BudgetLimits } from "./capacity.ts";
+import { createBudget, type BudgetLimits } from "./budget.ts";
 import { jsonOptions } from "./decoding.ts";
-import type { Gateway } from "./gateway.ts";
+import type { Pages, Shared } from "./gateway.ts";
 import { discard, inOnePiece, readBody } from "../http/body.ts";
 import { createDeadlines } from "../http/deadlines.ts";
 import { headersOf, isGrpcWebText } from "../http/headers.ts";
 import { isClosed } from "../http/response.ts";
 import { fromText, notText, streamedAsText } from "./frames.ts";
-import { allowing, createRouter, foldSlashes, pathOf, type Routed } from "./routes.ts";
+import { allowing, createRouter, foldSlashes, type Routed } from "./routes.ts";
 
 export interface OpenRpcsOptions {
   readonly routes: (router: ConnectRouter) => void;
@@ -61,10 +61,9 @@ export const openRpcBudgets: OpenRpcBudgets = {
 /** Whether there is no room for a call. */
 const isRefused = createContextKey(false);
 
-/** Puts the open RPCs before a gateway. */
-export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gateway {
+/** Makes what answers the paths of the open RPCs. */
+export function createOpenRpcs(options: OpenRpcsOptions, { turnAway }: Pick<Shared, "turnAway">): Pages {
   const { messageBytesMax, deadlineMs, watchMs, budgets, shareOf, onFault } = options;
-  const { turnAway } = gateway;
   const deadlines = createDeadlines(deadlineMs);
   const budgetOf = {
     server_streaming: createBudget(budgets.server_streaming),
@@ -82,8 +81,8 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
   const paths = new Set(rpcs.handlers.map(({ requestPath }) => requestPath));
   const router = createRouter(rpcs.handlers, messageBytesMax);
 
-  async function serve(request: Request, response: Response, lasts: () => void): Promise<void> {
-    const routed = router.route(request, pathOf(request));
+  async function serve(path: string, request: Request, response: Response, lasts: () => void): Promise<void> {
+    const routed = router.route(request, path);
     if (!routed.ok) {
       discard(request);
       return turnAway(request, response, routed.refusal, allowing(routed));
@@ -117,18 +116,15 @@ export function withOpenRpcs(gateway: Gateway, options: OpenRpcsOptions): Gatewa
     await universalResponseToNodeResponse(isText ? streamedAsText(answer) : answer, response);
   }
 
-  return {
-    ...gateway,
-    handle(request, response, lasts = () => {}) {
-      if (!paths.has(foldSlashes(pathOf(request)))) return gateway.handle(request, response);
-      return serve(request, response, lasts).catch((error: unknown) => {
-        // A client that has left is no fault.
-        if (isClosed(response)) return;
-        onFault(error);
-        if (response.headersSent) response.destroy();
-        else turnAway(request, response, refuse("INTERNAL").refusal);
-      });
-    },
+  return (path, request, response, lasts) => {
+    if (!paths.has(foldSlashes(path))) return undefined;
+    return serve(path, request, response, lasts).catch((error: unknown) => {
+      // A client that has left is no fault.
+      if (isClosed(response)) return;
+      onFault(error);
+      if (response.headersSent) response.destroy();
+      else turnAway(request, response, refuse("INTERNAL").refusal);
+    });
   };
 }
 

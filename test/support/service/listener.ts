@@ -16,7 +16,7 @@ import {
 } from "../../../src/server/listener/connections.ts";
 import { createGateway, type Gateway } from "../../../src/server/rpc/gateway.ts";
 import { createHealth } from "../../../src/server/rpc/health.ts";
-import { openRpcBudgets, withOpenRpcs, type OpenRpcBudgets } from "../../../src/server/rpc/open-rpcs.ts";
+import { createOpenRpcs, openRpcBudgets, type OpenRpcBudgets } from "../../../src/server/rpc/open-rpcs.ts";
 import { createCodecs } from "../../../src/server/rpc/codecs.ts";
 import { createPerform } from "../../../src/server/rpc/handlers.ts";
 import {
@@ -232,38 +232,40 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     byMessage: authorize.byMessage,
     onFault: (_, error) => faults.push(error),
   });
-  const gateway = withOpenRpcs(
-    createGateway({
-      codecs: createCodecs(perform, 16_384),
-      system,
-      authorize: authorize.byHeaders,
-      addressOf,
-      shareOf,
-      listsOrigin: options.listsOrigin ?? (() => Promise.resolve(false)),
-      wasValid: (header) => header === `Bearer ${testKey}`,
-      onAuthenticated: connections.authenticated,
-      pages: (shared) => createPages({ get: options.pageOf ?? (() => undefined) }, shared),
-      bodyBytesMax: 16_384,
-      deadlineMs: options.deadlineMs ?? 15_000,
-      callsMax: options.callsMax ?? 1_024,
-      onCall: (call, status) => calls.push({ call, status }),
-      onTurnedAway(request) {
-        turnedAway.push([request.reason, undefined]);
-        options.onTurnedAway?.(request);
-      },
-      onNoRoom: (rpc) => turnedAway.push(["STORE_UNAVAILABLE", rpc]),
-      onFault: (error) => faults.push(error),
-    }),
-    {
-      routes: health.routes,
-      messageBytesMax: 4_096,
-      deadlineMs: options.deadlineMs ?? 15_000,
-      watchMs: 1_800_000,
-      budgets: { ...openRpcBudgets, ...options.openRpcs },
-      shareOf,
-      onFault: (error) => faults.push(error),
+  const openRpcs = {
+    routes: health.routes,
+    messageBytesMax: 4_096,
+    deadlineMs: options.deadlineMs ?? 15_000,
+    watchMs: 1_800_000,
+    budgets: { ...openRpcBudgets, ...options.openRpcs },
+    shareOf,
+    onFault: (error: unknown) => faults.push(error),
+  };
+  const gateway = createGateway({
+    codecs: createCodecs(perform, 16_384),
+    system,
+    authorize: authorize.byHeaders,
+    addressOf,
+    shareOf,
+    listsOrigin: options.listsOrigin ?? (() => Promise.resolve(false)),
+    wasValid: (header) => header === `Bearer ${testKey}`,
+    onAuthenticated: connections.authenticated,
+    pages(shared) {
+      const open = createOpenRpcs(openRpcs, shared);
+      const pages = createPages({ get: options.pageOf ?? (() => undefined) }, shared);
+      return (...request) => open(...request) ?? pages(...request);
     },
-  );
+    bodyBytesMax: 16_384,
+    deadlineMs: options.deadlineMs ?? 15_000,
+    callsMax: options.callsMax ?? 1_024,
+    onCall: (call, status) => calls.push({ call, status }),
+    onTurnedAway(request) {
+      turnedAway.push([request.reason, undefined]);
+      options.onTurnedAway?.(request);
+    },
+    onNoRoom: (rpc) => turnedAway.push(["STORE_UNAVAILABLE", rpc]),
+    onFault: (error) => faults.push(error),
+  });
   const server = await startServer({
     connections: book,
     limits: { ...serverLimits, checkMs: 50, ...options.limits },

@@ -1,76 +1,9 @@
 /**
- * Capacity: how much there may be at once.
- *
- * Places are for calls that are worked on. When all are taken further calls are refused, since a server that takes on too
- * much serves nobody. A call that waits for its client to send must not keep others from being served, so it lends its place
- * meanwhile. A stop waits for every call that is not over, with a place or without.
- *
- * A budget is for anything else, in all and for each address. The share of an address keeps one stranger from using up what
+ * A budget: how much of something there may be at once, in all and for each address. The share of an address keeps one stranger from using up what
  * is there for all of them. Where several do so together, the address that leaves the most undone gives the oldest of that to
  * a newcomer who has less.
  */
 import type { ForNow } from "./faults.ts";
-
-/** What one call holds. It begins without a place. */
-export interface Place {
-  isHeld: boolean;
-  isOver: boolean;
-}
-
-/** `max` calls at once. */
-export class Places {
-  /** True from `drain` on. */
-  isDraining = false;
-  readonly #max: number;
-  #taken = 0;
-  #underWay = 0;
-  #drained = () => {};
-
-  constructor(max: number) {
-    this.#max = max;
-  }
-
-  begin(): Place {
-    this.#underWay += 1;
-    return { isHeld: false, isOver: false };
-  }
-
-  isFull(): boolean {
-    return this.#taken >= this.#max;
-  }
-
-  /** Takes a place for a call, unless it has one; false where there is none. */
-  take(place: Place): boolean {
-    if (place.isHeld) return true;
-    if (this.#taken >= this.#max) return false;
-    this.#taken += 1;
-    place.isHeld = true;
-    return true;
-  }
-
-  /** Gives a call's place to others while its client has yet to send. */
-  lend(place: Place): void {
-    if (place.isHeld) this.#taken -= 1;
-    place.isHeld = false;
-  }
-
-  /** The call is over. Safe to repeat. */
-  end(place: Place): void {
-    if (place.isOver) return;
-    place.isOver = true;
-    this.lend(place);
-    this.#underWay -= 1;
-    if (this.isDraining && this.#underWay === 0) this.#drained();
-  }
-
-  /** Resolves when the last call is over. */
-  drain(): Promise<void> {
-    this.isDraining = true;
-    return this.#underWay === 0 ? Promise.resolve() : new Promise((resolve) => (this.#drained = resolve));
-  }
-}
-
-// ---- budgets --------------------------------------------------------------------------------------------------------
 
 export interface BudgetLimits {
   readonly max: number;
