@@ -91,17 +91,8 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const ownKeys = createOwnKeys(system, base.channelsOn);
     const { demo, pages } = await createSitePages(base, ownKeys, worker.nudge);
     const health = createHealth([OtpService.typeName]);
-    const open = await openRpcs(base, health, shareOf);
-    const calls = createCalls(base, {
-      worker,
-      tracing,
-      connections,
-      shareOf,
-      ownKeys,
-      pages,
-      refusals,
-      openRpcs: open,
-    });
+    const openRpcs = await openRpcsOf(base, health, shareOf);
+    const calls = createCalls(base, { worker, tracing, connections, shareOf, ownKeys, pages, refusals, openRpcs });
     const server = await startServer({
       handler: calls.gateway,
       connections,
@@ -188,7 +179,11 @@ function createStop(
 }
 
 /** What is served without a key: health, and reflection where it is on. */
-async function openRpcs({ config, onFault }: Base, health: HealthService, shareOf: ShareOf): Promise<OpenRpcsOptions> {
+async function openRpcsOf(
+  { config, onFault }: Base,
+  health: HealthService,
+  shareOf: ShareOf,
+): Promise<OpenRpcsOptions> {
   const reflection = config.reflection ? await import("./server/rpc/reflection.ts") : undefined;
   return {
     routes(registry) {

@@ -38,7 +38,7 @@ import { createCallLimit } from "../service/call-limits.ts";
 import { createConsoleSessions } from "../service/console-sessions.ts";
 import { createKeyCheck } from "../service/key-check.ts";
 import { isDevelopment, type Base } from "./base.ts";
-import { createFaultLines, createTurnedAwayLines } from "./calls.ts";
+import { createFaultLines, createTurnedAwayLines } from "./observers.ts";
 import type { ShareOf } from "./calls.ts";
 import { settingsRules } from "./operator-settings.ts";
 

@@ -4,16 +4,13 @@
 import { limitedLine } from "../delivery/providers/console.ts";
 import type { Worker } from "../delivery/worker.ts";
 import type { Tracing } from "../observe/tracing.ts";
-import { activityTellers } from "./activity.ts";
-import { createTurnedAwayLog, type TurnedAwayLog } from "../observe/turned-away.ts";
-import { isPublishable, isTest } from "../otp/api-key.ts";
 import { createClientAddress, createShareOf } from "../server/http/client-address.ts";
 import { createConnections, type Connections } from "../server/listener/connections.ts";
 import { connectionLimits } from "../server/listener/server.ts";
 import { createPages } from "../server/pages/pages.ts";
 import { createAddressOf, createAuthorize } from "../server/rpc/authorize.ts";
 import { createCodecs } from "../server/rpc/codecs.ts";
-import { createGateway, type Gateway, type GatewayOptions } from "../server/rpc/gateway.ts";
+import { createGateway, type Gateway } from "../server/rpc/gateway.ts";
 import { createPerform } from "../server/rpc/handlers.ts";
 import { createOpenRpcs, type OpenRpcsOptions } from "../server/rpc/open-rpcs.ts";
 import { createAuthenticate, type OwnKeys } from "../service/api-keys.ts";
@@ -23,8 +20,8 @@ import type { RefusalCounts } from "../service/refusal-counts.ts";
 import { createVerifications, type Verifications } from "../service/verifications.ts";
 import { isDevelopment, type Base } from "./base.ts";
 import type { SitePages } from "./pages.ts";
+import { actObservers, createCallLog, createFaultLines } from "./observers.ts";
 import { connectionsWithinFiles } from "./open-files.ts";
-import { shareTeller } from "./workers.ts";
 
 const bodyBytesMax = 16_384;
 const callsMax = 1_024;
@@ -61,73 +58,19 @@ export function createBoundConnections({ config, telemetry }: Base, shareOf: Sha
 
 /** The acts behind the RPCs. */
 function createActs(base: Base, worker: Worker): Verifications {
-  const { config, metrics, onFault, print, activities } = base;
-  const tellers = activityTellers(activities, base.keys);
+  const { config, onFault, print } = base;
   return createVerifications({
     ...base,
+    ...actObservers(base),
     tenantOf: base.tenants.tenantOf,
     deliver: worker.deliver,
-    onOwed(job) {
-      metrics?.sent(job);
-      if (activities.watchers > 0) tellers.owed(job);
-    },
     sendWaitMs: config.sendWaitMs,
     issuer: config.providerSettings.publicUrl ?? ownName,
     botCheck: config.botCheck && createBotCheck(config.botCheck, onFault("bot-check")),
     fallbackOrder: config.fallback,
-    onShares: shareTeller(base),
-    onVerify(decided, tenant) {
-      metrics?.verifyDecided(decided, tenant);
-      if (activities.watchers > 0) tellers.verified(decided);
-    },
     // Whoever tries his own number again and again meets that limit first, and has to read how to go on.
     onLimited: isDevelopment(config) ? (...of) => print(limitedLine(...of)) : undefined,
   });
-}
-
-/** The log lines and metrics of calls, and of requests that became none. `end` logs what is only counted so far. */
-function createCallLog(base: Base, countRefusal: RefusalCounts["count"]) {
-  const { telemetry, metrics, activities } = base;
-  const tellers = activityTellers(activities, base.keys);
-  const log = createTurnedAwayLines(base);
-  const listeners: Pick<GatewayOptions, "onCall" | "onTurnedAway" | "onNoRoom"> = {
-    onCall(call, status, durationMs) {
-      const { caller, reached, refusal } = call;
-      // One of which anybody could make any number: without a valid key, or a page's that was not let in.
-      const isAnybodys = caller === undefined || (isPublishable(caller.kind) && !reached);
-      if (!isAnybodys || log.hasRoom()) telemetry.call(call, status, durationMs);
-      metrics?.call(call, durationMs);
-      if (activities.watchers > 0) tellers.refused(call);
-      if (refusal !== undefined && !(caller && isTest(caller.kind))) countRefusal(caller?.tenant, refusal.reason);
-    },
-    onTurnedAway(request) {
-      log.add(request);
-      metrics?.turnedAway(request.reason);
-      countRefusal(undefined, request.reason);
-    },
-    onNoRoom(rpc) {
-      metrics?.turnedAway("STORE_UNAVAILABLE", rpc);
-      countRefusal(undefined, "STORE_UNAVAILABLE");
-    },
-  };
-  return { ...listeners, end: log.end };
-}
-
-/** The bounded log lines of what anybody could ask. */
-export function createTurnedAwayLines({ system, telemetry }: Pick<Base, "system" | "telemetry">): TurnedAwayLog {
-  return createTurnedAwayLog({ system, write: telemetry.turnedAway, writeRest: telemetry.turnedAwayRest });
-}
-
-/** The log lines of faults that anybody's request can meet, bounded as those are: all do while the database is away. */
-export function createFaultLines(base: Pick<Base, "system" | "telemetry">): {
-  readonly onFault: (where: string, error: unknown) => void;
-  readonly end: () => void;
-} {
-  const { hasRoom, end } = createTurnedAwayLines(base);
-  const onFault = (where: string, error: unknown) => {
-    if (hasRoom()) base.telemetry.fault(where, error);
-  };
-  return { onFault, end };
 }
 
 export interface CallsOptions {

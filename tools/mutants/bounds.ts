@@ -234,7 +234,7 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "calls without a key are logged without a bound",
     breaks: "anybody fills the log: 10 MB in 10 s",
-    place: "src/main/calls.ts#createCallLog",
+    place: "src/main/observers.ts#createCallLog",
     text: `if (!isAnybodys || log.hasRoom()) telemetry`,
     replacement: `telemetry`,
     suites: ["test/server/turned-away.test.ts"],

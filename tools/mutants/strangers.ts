@@ -267,7 +267,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "page's refusals all in the log",
     breaks: "whoever copies a page's key fills the log",
-    place: "src/main/calls.ts#createCallLog",
+    place: "src/main/observers.ts#createCallLog",
     text: ` || (isPublishable(caller.kind) && !reached)`,
     replacement: ``,
     suites: ["test/server/turned-away.test.ts"],

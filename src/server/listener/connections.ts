@@ -161,11 +161,11 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     callBegan: callBegan.bind(undefined, book),
     asked(request) {
       const connection = find(book, request);
-      if (connection === undefined) return;
+      if (connection === undefined || connection.hasBroughtKey) return;
       // Of HTTP/2 in cleartext nobody else tells how much has come.
-      const isUntold = "stream" in request && connection.wire === undefined && !connection.hasBroughtKey;
+      const isUntold = "stream" in request && connection.wire === undefined;
       book.pace.asked(connection, isUntold ? headerBytes(request) : 0);
-      if (!("stream" in request) || request.stream.endAfterHeaders || connection.hasBroughtKey) return;
+      if (!("stream" in request) || request.stream.endAfterHeaders) return;
       if (!limits.isProxy(connection.socket.remoteAddress))
         chargePieces(connection, request.stream, () => cut(connection));
     },
@@ -310,9 +310,11 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
   const { strangers, held } = book;
   const connection = find(book, request);
   if (connection === undefined) return { ended: () => {}, lasts: () => {} };
-  if (connection.callsUnderWay === 0) strangers.becameBusy(connection);
   connection.callsUnderWay += 1;
-  if (!connection.hasBroughtKey) (connection.answersDue ??= new Set()).add(response);
+  if (!connection.hasBroughtKey) {
+    if (connection.callsUnderWay === 1) strangers.becameBusy(connection);
+    (connection.answersDue ??= new Set()).add(response);
+  }
   // Beyond a few of a stranger's it comes when the answer was taken: whoever takes none is not to send for ever.
   const isCredited = connection.hasBroughtKey || connection.callsUnderWay <= untakenMax;
   if (isCredited) creditCall(connection);
@@ -332,7 +334,7 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     connection.lasting?.delete(response);
     if (!isCredited) creditCall(connection);
     if (bytes > 0) held.giveBack(connection, bytes, headerBytes(request));
-    if (connection.callsUnderWay === 0) strangers.becameIdle(connection);
+    if (connection.callsUnderWay === 0 && !connection.hasBroughtKey) strangers.becameIdle(connection);
     connection.activeTick = book.tick;
     if (connection.response === response) connection.response = undefined;
   };
