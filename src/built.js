@@ -1,6 +1,6 @@
 // Whether what was built is of the very files that lie here now. In plain JavaScript, since a start asks it first, and a
 // package holds nothing to ask about.
-import { readFileSync, statSync } from "node:fs";
+const fs = process.getBuiltinModule("node:fs");
 
 /** Where the build notes what it read, below the root. */
 export const builtPath = "dist/built.json";
@@ -11,7 +11,7 @@ export const builtPath = "dist/built.json";
  * @returns {string}
  */
 export function stampOf(file) {
-  const { size, mtimeMs } = statSync(file);
+  const { size, mtimeMs } = fs.statSync(file);
   return `${size} ${mtimeMs}`;
 }
 
@@ -22,7 +22,7 @@ export function stampOf(file) {
  */
 export function isBuilt(root) {
   try {
-    const stamps = JSON.parse(readFileSync(`${root}/${builtPath}`, "utf8"));
+    const stamps = JSON.parse(fs.readFileSync(`${root}/${builtPath}`, "utf8"));
     return Object.entries(stamps).every(([path, stamp]) => stampOf(`${root}/${path}`) === stamp);
   } catch {
     // Not built, or a file is gone.

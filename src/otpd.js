@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 // Plain JavaScript that any Node can read: older ones fail on .ts files, or crash inside the database driver.
-import { existsSync } from "node:fs";
-import { fileURLToPath } from "node:url";
 
+// Not by import where it can be had without: that reads all of a module's properties, and behind some is more to load.
+const fs = process.getBuiltinModule?.("node:fs") ?? (await import("node:fs"));
 // A clone has its sources. A package holds only what was built from them.
-const isClone = existsSync(new URL("cli.ts", import.meta.url));
+const isClone = fs.existsSync(new URL("cli.ts", import.meta.url));
 const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
 if (major < 22 || (major === 22 && minor < 18)) {
   const help = isClone
@@ -14,12 +14,11 @@ if (major < 22 || (major === 22 && minor < 18)) {
   process.exit(1);
 }
 // What was built starts faster. In a clone it may be older than the sources, and then these run.
-const isSource = isClone && !(await import("./built.js")).isBuilt(fileURLToPath(new URL("..", import.meta.url)));
+const isSource = isClone && !(await import("./built.js")).isBuilt(`${import.meta.dirname}/..`);
 // Of sources the compiled code is kept beside the packages, which halves the CPU of later starts. Who may write there may change
 // the code as well. What was built is in so few files that it gains nothing.
 if (isSource && process.env.NODE_COMPILE_CACHE === undefined) {
-  const { enableCompileCache } = await import("node:module");
-  enableCompileCache(fileURLToPath(new URL("../node_modules/.cache/otpd", import.meta.url)));
+  process.getBuiltinModule("node:module").enableCompileCache(`${import.meta.dirname}/../node_modules/.cache/otpd`);
 }
 // The reader has left, as `head` does, or the terminal is gone: no reason to end, or to print a stack.
 for (const stream of [process.stdout, process.stderr]) {

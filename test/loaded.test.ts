@@ -91,6 +91,21 @@ describe.each([
   });
 });
 
+/** Prints which of Node's own modules were loaded, at the process's end. */
+const tellingNodes = `data:text/javascript,${encodeURIComponent(`
+  process.on("exit", () => console.error("loaded " + process.moduleLoadList.filter((each) => each.startsWith("NativeModule "))));
+`)}`;
+
+test("what was built starts, and refuses by REST, without Node's own fetch", async () => {
+  const env = { ...production, NODE_OPTIONS: `--import=${tellingNodes}` };
+  const otpd = await startOtpd(folder, env, ["serve"], { file: launcher });
+  const { status } = await fetch(`${otpd.url}/v1/otp/none`);
+  await otpd.end();
+  expect(status).toBe(401);
+  expect(otpd.errors()).toMatch(/^loaded .*NativeModule _http_server/m);
+  expect(otpd.errors()).not.toContain("undici");
+});
+
 test("the two are told apart", async () => {
   const all = (file: string) => runOtpd(folder, ["--version"], {}, [`--import=${telling}`], file);
   expect((await all(fromSource)).errors).toContain("src/cli.ts");

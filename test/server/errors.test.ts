@@ -2,9 +2,11 @@
  * The error table for every reason there is, those that no caller can meet yet included.
  */
 import { Code } from "@connectrpc/connect";
+import { errorToJson } from "@connectrpc/connect/protocol-connect";
 import { expect, test } from "vitest";
 import { Reason } from "../../gen/otp/v1/otp_service_pb.ts";
 import { reasons, type Reason as ReasonName } from "../../src/otp/reason.ts";
+import { jsonOptions } from "../../src/server/rpc/decoding.ts";
 import { httpStatus, restError, toConnectError } from "../../src/server/rpc/errors.ts";
 import { contract, expectRefusal, type ContractReason } from "../support/data/contract.ts";
 import { restOutcome } from "../support/clients/surfaces.ts";
@@ -31,4 +33,13 @@ test.each(names)("%s says all it knows at the top level and in its details", (re
   const headers = new Headers({ "retry-after": "1", ...(pushback !== null && { "grpc-retry-pushback-ms": pushback }) });
   const outcome = restOutcome(status, headers, JSON.parse(body) as Parameters<typeof restOutcome>[2]);
   expectRefusal(outcome, reason, { field: "phone", attemptsRemaining: 3, retryAfterSeconds: 1 });
+});
+
+test.each(names)("%s is on REST what Connect makes of it, and its headers are Connect's", (reason: ReasonName) => {
+  const refusal = { reason, field: "phone", attemptsRemaining: 3, retryAfterMs: 1, metadata: { ends: "now" } };
+  const error = toConnectError(refusal);
+  const { headers, body } = restError(refusal);
+  const said = JSON.parse(body) as Record<string, unknown>;
+  expect(said).toMatchObject(errorToJson(error, jsonOptions));
+  expect(headers).toEqual({ ...Object.fromEntries(error.metadata), "content-type": "application/json" });
 });

@@ -8,6 +8,7 @@ import { build, type Metafile } from "esbuild";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { builtPath, stampOf } from "../../src/built.js";
+import { isNodeModule, nodeModulesAsObjects } from "./node-modules.ts";
 import { folderOf, noticesOf } from "./notices.ts";
 
 const root = join(import.meta.dirname, "../..");
@@ -25,7 +26,12 @@ const read = [
   "src/delivery/providers/presets",
 ];
 /** What else decides what is built. */
-const decides = ["tools/build/server.ts", "tools/build/notices.ts", "node_modules/.package-lock.json"];
+const decides = [
+  "tools/build/server.ts",
+  "tools/build/node-modules.ts",
+  "tools/build/notices.ts",
+  "node_modules/.package-lock.json",
+];
 
 /** The program of a report's thread has a name by which it is started; what it shares with the server is in one place. */
 const entryPoints = ["src/cli.ts", "src/store/sqlite/report-worker.ts"];
@@ -59,24 +65,29 @@ export async function bundle(): Promise<Bundled> {
     target: "node22.18",
     // A driver with machine code in it, which is installed for its machine; and one that pg can do without.
     external: ["better-sqlite3", "pg-native"],
+    plugins: [nodeModulesAsObjects],
     // Names stay, so that a stack can be read. The maps lead to lines of the sources: node --enable-source-maps loads them.
     sourcemap: "linked",
     sourcesContent: false,
     legalComments: "none",
+    // What packages require beside Node's modules, made when one asks for it.
     banner: {
-      js: 'import { createRequire as createRequireHere } from "node:module";\nconst require = createRequireHere(import.meta.url);',
+      js: 'const require = (path) => process.getBuiltinModule("node:module").createRequire(import.meta.url)(path);',
     },
   });
   return {
     files: new Map(outputFiles.map(({ path, contents }) => [path.slice(dist.length + 1), contents])),
     inputsOf: inputsOf(metafile),
-    inputs: Object.keys(metafile.inputs),
+    inputs: Object.keys(metafile.inputs).filter((path) => !isNodeModule(path)),
   };
 }
 
 function inputsOf({ outputs }: Metafile): Map<string, string[]> {
   return new Map(
-    Object.entries(outputs).map(([path, { inputs }]) => [path.slice("dist/".length), Object.keys(inputs)]),
+    Object.entries(outputs).map(([path, { inputs }]) => [
+      path.slice("dist/".length),
+      Object.keys(inputs).filter((input) => !isNodeModule(input)),
+    ]),
   );
 }
 

@@ -4,9 +4,9 @@
  * essentials at the top level besides. Every error carries google.rpc details for stock helpers and `otp.v1.OtpError` for
  * typed clients, each at most once.
  */
-import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import { create, toBinary, toJson, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
-import { codeFromString, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { codeFromString, codeToString, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { setTrailerStatus } from "@connectrpc/connect/protocol-grpc";
 import { trailerFlag, trailerSerialize } from "@connectrpc/connect/protocol-grpc-web";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.ts";
@@ -64,8 +64,16 @@ function codeNamed(code: Code): StatusCode | undefined {
  */
 const retried: ReadonlySet<StatusCode> = new Set(["UNAVAILABLE", "ABORTED"]);
 
-/** A refusal as Connect's error, with its details and its `Retry-After`. */
-export function toConnectError(refusal: Refusal): ConnectError {
+/** What every surface shows of a refusal. */
+interface Told {
+  readonly code: Code;
+  readonly sentence: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly details: readonly Detail[];
+}
+
+/** Tells a refusal, with its details and its `Retry-After`. */
+function tell(refusal: Refusal): Told {
   const { reason, field, attemptsRemaining } = refusal;
   const sentence = sentenceOf(refusal);
   const seconds = retryAfterSeconds(refusal);
@@ -96,19 +104,32 @@ export function toConnectError(refusal: Refusal): ConnectError {
     ...(refusal.mayBeDone === true ? { "grpc-retry-pushback-ms": "-1" } : {}),
     ...(codeOfRefusal(refusal) === "UNAUTHENTICATED" ? { "www-authenticate": "Bearer" } : {}),
   };
-  return new ConnectError(sentence, statuses[codeOfRefusal(refusal)].code, headers, details);
+  return { code: statuses[codeOfRefusal(refusal)].code, sentence, headers, details };
 }
 
-function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>) {
-  return { desc, value: value as Record<string, unknown> };
+interface Detail {
+  readonly desc: DescMessage;
+  readonly value: Record<string, unknown>;
+}
+
+function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>): Detail {
+  return { desc, value };
+}
+
+/** A refusal as Connect's error. */
+export function toConnectError(refusal: Refusal): ConnectError {
+  const { code, sentence, headers, details } = tell(refusal);
+  return new ConnectError(sentence, code, headers, [...details]);
 }
 
 // ---- the answer -----------------------------------------------------------------------------------------------------
 
-/** An error as the REST paths show it: Connect's body, with its essentials repeated at the top level. */
+/**
+ * An error as the REST paths show it: Connect's body, with its essentials repeated at the top level. Written here, since a
+ * ConnectError makes Node load its whole `fetch`: 40 ms of a start and 14 MB.
+ */
 export function restError(refusal: Refusal) {
-  const error = toConnectError(refusal);
-  const { code, message, details } = errorToJson(error, jsonOptions) as Record<string, unknown>;
+  const { code, sentence, headers, details } = tell(refusal);
   const { reason, field, attemptsRemaining } = refusal;
   const seconds = retryAfterSeconds(refusal);
   const essentials = {
@@ -119,8 +140,23 @@ export function restError(refusal: Refusal) {
   };
   return {
     status: httpStatus(refusal),
-    headers: { ...Object.fromEntries(error.metadata), "content-type": "application/json" },
-    body: JSON.stringify({ code, message, ...essentials, details }),
+    headers: { ...headers, "content-type": "application/json" },
+    body: JSON.stringify({
+      code: codeToString(code),
+      message: sentence,
+      ...essentials,
+      details: details.map(detailToJson),
+    }),
+  };
+}
+
+/** A detail as Connect's protocol has it: its bytes in base64 without padding, and what they say. */
+function detailToJson({ desc, value }: Detail) {
+  const message = create(desc, value);
+  return {
+    type: desc.typeName,
+    debug: toJson(desc, message, jsonOptions),
+    value: Buffer.from(toBinary(desc, message)).toString("base64").replace(/=+$/, ""),
   };
 }
 
