@@ -96,6 +96,8 @@ const creditPerSecond = 16_384;
 const creditPerCall = 65_536;
 /** A PING is 17 bytes to send, but it has to be answered. gRPC clients send some with every call, hardly any without. */
 export const controlFrameBytes = 1_024;
+/** A stream that is closed before anybody sees it makes as much work as a small request that nobody answers. */
+export const droppedStreamBytes = 4_096;
 /** What is handed up by itself takes a few us however small it is. A call comes in a piece or a few. */
 const pieceBytes = 512;
 
@@ -119,9 +121,9 @@ export function creditTick(connection: Connection, tickMs: number): void {
   connection.credit = connection.credit < 0 ? creditMax : Math.min(creditMax, connection.credit + more);
 }
 
-/** Charges a connection for a PING or SETTINGS, and tells whether it was one too many. */
-export function isFlood(connection: Connection): boolean {
-  connection.credit -= controlFrameBytes;
+/** Charges a connection for something that asks for nothing, and tells whether it was too much. */
+export function isSpentOn(connection: Connection, bytes: number): boolean {
+  connection.credit -= bytes;
   return connection.credit < 0;
 }
 

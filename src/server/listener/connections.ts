@@ -23,11 +23,12 @@ import {
   createConnection,
   creditCall,
   creditTick,
-  isFlood,
+  droppedStreamBytes,
+  isSpentOn,
   moveTo,
   type Connection,
 } from "./connection.ts";
-import type { Request, Response } from "./exchange.ts";
+import { isOver, type Request, type Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
 import { headerBytes, takenFor } from "./holdings.ts";
@@ -300,8 +301,14 @@ function upgraded({ bySocket, bySession, pace }: Book, socket: Socket, session: 
   bySession.set(session, connection);
   const onControlFrame = () => {
     pace.cost(connection, controlFrameBytes);
-    if (isFlood(connection)) cut(connection);
+    if (isSpentOn(connection, controlFrameBytes)) cut(connection);
   };
+  // Before node's own listener, which makes a request of it. What is closed by then no longer knows its session.
+  session.prependListener("stream", (stream) => {
+    if (!isOver(stream)) return;
+    pace.asked(connection, 0);
+    if (!connection.hasBroughtKey && isSpentOn(connection, droppedStreamBytes) && !session.destroyed) cut(connection);
+  });
   session.on("ping", onControlFrame);
   session.on("remoteSettings", onControlFrame);
 }

@@ -2,11 +2,16 @@
  * One HTTP exchange as node has it, on either version, and who answers it. The listener knows nothing else of what is asked.
  */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
+import type { Http2ServerRequest, Http2ServerResponse, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 
 export type Request = IncomingMessage | Http2ServerRequest;
 export type Response = ServerResponse | Http2ServerResponse;
+
+/** Whether a stream has ended before anybody answered it: nobody is there to take an answer. */
+export function isOver(stream: ServerHttp2Stream): boolean {
+  return stream.closed || stream.destroyed;
+}
 
 /** An Expect that asks for anything but 100-continue, a CONNECT, or HTTP/1.1 without a Host. */
 export type Unserved = "expectation" | "tunnel" | "no host";

@@ -15,7 +15,7 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
-import { tunnelCode, type Request, type RequestHandler, type Response, type Unserved } from "./exchange.ts";
+import { isOver, tunnelCode, type Request, type RequestHandler, type Response, type Unserved } from "./exchange.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createPipelines } from "./pipeline.ts";
 import { afterSteps, createUntilQuiet } from "./stop-steps.ts";
@@ -138,6 +138,8 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
   const pipelines = createPipelines(limits.pipelinedMax, connections);
 
   function take(how: OnRequest, request: Request, response: Response): void {
+    // A client may open and reset streams by the hundred in one piece: it has been charged for that (connections.ts).
+    if ("stream" in request && isOver(request.stream)) return;
     connections.asked(request);
     if (connections.isSated(request)) setImmediate(beginOrRefuse, how, request, response);
     else begin(how, request, response);
@@ -237,8 +239,7 @@ function lacksHost(request: Request): boolean {
 /** Tells a client to go on. On HTTP/2 Node's own way throws, and ends the process, where the client has gone by then. */
 function telling(onRequest: OnRequest): OnRequest {
   return (request, response) => {
-    const isGone = "stream" in response && (response.stream.closed || response.stream.destroyed);
-    if (!isGone) response.writeContinue();
+    if (!("stream" in response) || !isOver(response.stream)) response.writeContinue();
     onRequest(request, response);
   };
 }
