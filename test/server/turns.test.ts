@@ -7,7 +7,7 @@ import type { Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createConnection, type Connection } from "../../src/server/listener/connection.ts";
-import { createPace, type Pace } from "../../src/server/listener/pace.ts";
+import { createPace, type Clock, type Pace } from "../../src/server/listener/pace.ts";
 
 /** What the listener's peers do when they are read from. */
 type Read = (pace: Pace, connection: Connection) => void;
@@ -19,8 +19,8 @@ const isAsking: Read = (pace, connection) => {
 const isShaking: Read = (pace, connection) => pace.cost(connection, handshakeCost);
 
 /** A loop of events with connections of one address. */
-function createLoop() {
-  const pace = createPace();
+function createLoop(clock?: Clock) {
+  const pace = createPace(clock);
   /** In the order in which they were told to go on. */
   const readable = new Map<Connection, Read>();
   const reads = new Map<Connection, number>();
@@ -43,6 +43,7 @@ function createLoop() {
 
   return {
     open,
+    pace,
     close(connection: Connection) {
       pace.letGo(connection);
       readable.delete(connection);
@@ -163,4 +164,94 @@ test("connections that come as fast as others were answered wait here, by their 
   expect(await turnsUntil(loop, () => loop.readsOf(newcomer) > 0, 1_000, takeOne)).toBeLessThanOrEqual(40);
   // And of their own address nobody is passed over for as long as others come.
   expect(await turnsUntil(loop, () => loop.readsOf(neighbour) > 0, 5_000, takeOne)).toBeLessThanOrEqual(2_500);
+});
+
+/** A clock on which what is read takes its time, and a turn a millisecond beside. */
+function createClock() {
+  let ms = 0;
+  let due: { readonly atMs: number; readonly act: () => void } | undefined;
+  return {
+    nowMs: () => ms,
+    after(inMs: number, act: () => void) {
+      due = { atMs: ms + inMs, act };
+      return () => (due = undefined);
+    },
+    pass(passedMs: number) {
+      ms += passedMs;
+      if (due === undefined || due.atMs > ms) return;
+      const { act } = due;
+      due = undefined;
+      act();
+    },
+  };
+}
+
+const askingMs = 20;
+const turnMs = 1;
+
+/** A loop in which it takes 20 ms to answer what one connection asks for, and how much of the time goes to that. */
+function createTimedLoop() {
+  const clock = createClock();
+  const loop = createLoop(clock);
+  let askedMs = 0;
+  const asks: Read = (...what) => {
+    isAsking(...what);
+    clock.pass(askingMs);
+    askedMs += askingMs;
+  };
+  const passTurn = () => clock.pass(turnMs);
+  return {
+    ...loop,
+    asks,
+    nowMs: clock.nowMs,
+    turns: (isDone: () => boolean, turnsMax: number) => turnsUntil(loop, isDone, turnsMax, passTurn),
+    async shareOfAsking(turns: number): Promise<number> {
+      const [beganMs, before] = [clock.nowMs(), askedMs];
+      await turnsUntil(loop, () => false, turns, passTurn);
+      return (askedMs - before) / (clock.nowMs() - beganMs);
+    },
+  };
+}
+
+test("while a call with a key is under way strangers have half of the time, and all of it before and after", async () => {
+  const { open, asks, pace, shareOfAsking } = createTimedLoop();
+  for (let i = 0; i < 20; i += 1) open(asks, `192.0.2.${i % 4}`);
+  expect(await shareOfAsking(400)).toBeGreaterThan(0.8);
+  pace.callsBegan(2);
+  const share = await shareOfAsking(2_000);
+  expect(share).toBeGreaterThan(0.4);
+  expect(share).toBeLessThan(0.55);
+  pace.callEnded();
+  expect(await shareOfAsking(2_000)).toBeLessThan(0.55);
+  pace.callEnded();
+  expect(await shareOfAsking(400)).toBeGreaterThan(0.8);
+});
+
+test("a new connection has its turn while strangers rest", async () => {
+  const { open, asks, pace, readsOf, turns, nowMs } = createTimedLoop();
+  for (let i = 0; i < 20; i += 1) open(asks);
+  pace.callsBegan(1);
+  await turns(() => false, 500);
+  const mostMs: number[] = [];
+  for (let i = 0; i < 50; i += 1) {
+    const beganMs = nowMs();
+    const newcomer = open((its, connection) => its.asked(connection, 0));
+    await turns(() => readsOf(newcomer) > 0, 100);
+    mostMs.push(nowMs() - beganMs);
+  }
+  // Those who ask for a lot come before it once at most, and never with the rest that they have to keep.
+  expect(Math.max(...mostMs)).toBeLessThan(askingMs + 10);
+});
+
+test("who opens connections to ask at once for a lot rests as well", async () => {
+  const { open, asks, pace, close, shareOfAsking } = createTimedLoop();
+  for (let i = 0; i < 20; i += 1) open(asks);
+  pace.callsBegan(1);
+  const asksAndIsFollowed: Read = (its, connection) => {
+    asks(its, connection);
+    close(connection);
+    open(asksAndIsFollowed);
+  };
+  for (let i = 0; i < 20; i += 1) open(asksAndIsFollowed);
+  expect(await shareOfAsking(3_000)).toBeLessThan(0.7);
 });

@@ -20,6 +20,8 @@ export interface Connection {
   /** The answer that is due on an HTTP/1 connection; with pipelining, the last one. */
   response: ServerResponse | undefined;
   callsUnderWay: number;
+  /** Those of them whose answers last. */
+  callsLasting: number;
   /** The answers that a stranger has asked for, but those that last. */
   answersDue: Set<Response> | undefined;
   /** The answers that last, whoever asked. */
@@ -64,6 +66,7 @@ export function createConnection(
     activeTick: tick,
     response: undefined,
     callsUnderWay: 0,
+    callsLasting: 0,
     answersDue: undefined,
     lasting: undefined,
     hasAsked: false,

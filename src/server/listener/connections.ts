@@ -314,11 +314,13 @@ function upgraded({ bySocket, bySession, pace }: Book, socket: Socket, session: 
 }
 
 function callBegan(book: Book, request: Request, response: Response): CallUnderWay {
-  const { strangers, held } = book;
+  const { strangers, held, pace } = book;
   const connection = find(book, request);
   if (connection === undefined) return { ended: () => {}, lasts: () => {} };
   connection.callsUnderWay += 1;
-  if (!connection.hasBroughtKey) {
+  if (connection.hasBroughtKey) {
+    pace.callsBegan(1);
+  } else {
     if (connection.callsUnderWay === 1) strangers.becameBusy(connection);
     (connection.answersDue ??= new Set()).add(response);
   }
@@ -334,7 +336,10 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     if (connection.isRetiring) response.shouldKeepAlive = false;
   }
   const calls = book.callTicks.begin(connection, request);
+  let isLasting = false;
   const ended = () => {
+    if (isLasting) connection.callsLasting -= 1;
+    else if (connection.hasBroughtKey) pace.callEnded();
     calls.delete(request);
     connection.callsUnderWay -= 1;
     connection.answersDue?.delete(response);
@@ -346,6 +351,9 @@ function callBegan(book: Book, request: Request, response: Response): CallUnderW
     if (connection.response === response) connection.response = undefined;
   };
   const lasts = () => {
+    if (connection.hasBroughtKey) pace.callEnded();
+    isLasting = true;
+    connection.callsLasting += 1;
     calls.delete(request);
     connection.answersDue?.delete(response);
     if (bytes > 0) held.hold(connection, -bytes);
@@ -364,6 +372,7 @@ function authenticated(book: Book, request: Request): void {
   book.strangers.remove(connection);
   book.held.letGo(connection);
   book.pace.letGo(connection);
+  book.pace.callsBegan(connection.callsUnderWay - connection.callsLasting);
 }
 
 function find({ bySocket, bySession }: Book, request: Request): Connection | undefined {

@@ -10,9 +10,14 @@
  * wait here, by their addresses. Those that have not asked for anything yet have lines and turns of their own, every second
  * one: a key is shown with a request, and a handshake takes two or three reads before it, none of which is to stand behind what
  * the address's others ask for. Who only opens connections takes no more than that.
+ *
+ * As long as callers with a key have calls under way, strangers rest after each turn that they made long (rest.ts). Newcomers do not,
+ * unless it was they who made it long: a caller's new connection is one of them.
  */
 import type { Connection } from "./connection.ts";
+import { stopwatchMs } from "../../system.ts";
 import { createLine, type Line } from "./line.ts";
+import { createRest } from "./rest.ts";
 
 export interface Pace {
   /** Takes a stranger in. */
@@ -25,6 +30,10 @@ export interface Pace {
   goOn(connection: Connection, run: () => void): void;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
+  /** So many calls of callers with a key began, or were found to have one. */
+  callsBegan(count: number): void;
+  /** One of these is over. */
+  callEnded(): void;
 }
 
 /** What strangers may cost in a turn, in bytes: 64 requests, some 6 ms. What one connection has sent comes on top, up to 100. */
@@ -40,6 +49,21 @@ const resumedPart = 1 / 16;
 /** In so many turns a newcomer may have sent something. A handshake takes two or three, and a first request as many. */
 const newcomerTurnsMax = 8;
 
+/** A clock that only advances. */
+export interface Clock {
+  readonly nowMs: () => number;
+  /** Runs `act` when so much time has passed, unless what it returns is run before. */
+  readonly after: (ms: number, act: () => void) => () => void;
+}
+
+const realClock: Clock = {
+  nowMs: stopwatchMs,
+  after(ms, act) {
+    const timer = setTimeout(act, ms);
+    return () => clearTimeout(timer);
+  },
+};
+
 /** Those that wait for turns of one kind, and how many are read from in the next one. */
 interface Queue {
   readonly line: Line;
@@ -47,7 +71,8 @@ interface Queue {
 }
 
 // Longer than 80 lines: short acts on one count of the turn, which two functions would only hand to each other.
-export function createPace(): Pace {
+export function createPace(clock: Clock = realClock): Pace {
+  const rest = createRest(clock.nowMs);
   const reading = new Set<Connection>();
   /** Those of them that have cost something in this turn. */
   const active = new Set<Connection>();
@@ -55,11 +80,14 @@ export function createPace(): Pace {
   const others: Queue = { line: createLine(), resumed: resumedMin };
   /** Whose turn it was last. */
   let whose = others;
+  /** Whose the last one was that was long. */
+  let whoseWasLong = others;
   /** What this turn has cost by what was read in it, and by what was read before. */
   let cost = 0;
   let costLater = 0;
   let isGoingOn = false;
   let isDue = false;
+  let cancelWaking = () => {};
   let hasTaken = false;
   let takingTurns = 0;
   let wasBusy = false;
@@ -69,16 +97,27 @@ export function createPace(): Pace {
 
   function turn(): void {
     isDue = false;
-    if (hasTaken && cost + costLater >= takingTurnCostMax) for (const each of active) wait(each);
+    const isLong = cost + costLater >= takingTurnCostMax;
+    const restMs = rest.turnEnded({ isLong });
+    if (isLong && (hasTaken || restMs > 0)) for (const each of active) wait(each);
     active.clear();
     wasBusy ||= cost >= turnCostMax;
     cost = 0;
     costLater = 0;
     if (nobodyWaits()) return void (hasTaken = false);
+    if (isLong) whoseWasLong = whose;
+    const whoseNext = restMs === 0 ? [newcomers, others] : !isLong && whoseWasLong === others ? [newcomers] : [];
     if (hasTaken && takingTurns < takingTurnsMax) takingTurns += 1;
-    else resumeSome();
+    else if (whoseNext.some(({ line }) => line.size > 0)) resumeSome(whoseNext);
+    else if (restMs >= 1) return wakeIn(restMs);
     hasTaken = false;
     plan();
+  }
+
+  function wakeIn(ms: number): void {
+    hasTaken = false;
+    cancelWaking();
+    cancelWaking = clock.after(ms, plan);
   }
 
   function plan(): void {
@@ -86,13 +125,13 @@ export function createPace(): Pace {
     isDue = true;
   }
 
-  function resumeSome(): void {
+  function resumeSome(queues: readonly Queue[]): void {
     const areMoreToTake = takingTurns === takingTurnsMax;
     takingTurns = 0;
     whose.resumed = wasBusy || areMoreToTake ? resumedMin : 2 * whose.resumed;
     wasBusy = false;
     const next = whose === others ? newcomers : others;
-    if (next.line.size > 0) whose = next;
+    if (next.line.size > 0 && queues.includes(next)) whose = next;
     const { line, resumed } = whose;
     let left = areMoreToTake ? resumedMin : Math.max(resumed, Math.ceil(line.size * resumedPart));
     for (; left > 0 && costLater < turnCostMax; left -= 1) {
@@ -136,6 +175,7 @@ export function createPace(): Pace {
   function spend(connection: Connection, bytes: number): void {
     if (connection.hasBroughtKey) return;
     plan();
+    rest.costBegan();
     if (reading.has(connection)) active.add(connection);
     if (isGoingOn) {
       costLater += bytes;
@@ -173,6 +213,10 @@ export function createPace(): Pace {
       if (line !== undefined) resume(connection, line);
       reading.delete(connection);
       active.delete(connection);
+    },
+    callsBegan: rest.callsBegan,
+    callEnded() {
+      if (rest.callEnded() && !nobodyWaits()) plan();
     },
   };
 }
