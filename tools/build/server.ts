@@ -70,9 +70,9 @@ export async function bundle(): Promise<Bundled> {
     sourcemap: "linked",
     sourcesContent: false,
     legalComments: "none",
-    // What packages require beside Node's modules, made when one asks for it.
+    // What packages require: Node's own modules, and beside them what hardly one asks for.
     banner: {
-      js: 'const require = (path) => process.getBuiltinModule("node:module").createRequire(import.meta.url)(path);',
+      js: 'const require = (path) => process.getBuiltinModule(path) ?? process.getBuiltinModule("node:module").createRequire(import.meta.url)(path);',
     },
   });
   return {
