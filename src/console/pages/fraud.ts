@@ -252,6 +252,19 @@ function unblockButton(prefix: string, tenant: string, { context, again }: View)
   return pressed;
 }
 
+function removeButton(prefix: string, tenant: string, { context, again }: View): HTMLButtonElement {
+  const pressed: HTMLButtonElement = button(
+    "Remove",
+    () =>
+      void attempt(context, pressed, async () => {
+        await context.client.removeDestination({ prefix, tenant }, calling(context.left));
+        context.say("It is not on the lists any more.");
+        again();
+      }),
+  );
+  return pressed;
+}
+
 function put(verdict: "block" | "allow", prefix: string, { context, tenant, again }: View): void {
   const isBlock = verdict === "block";
   ask(context, {
@@ -292,7 +305,9 @@ function listTable(destinations: readonly Destination[], view: View): HTMLElemen
       {
         head: "Actions",
         cell: ({ prefix, tenant, blocked }) =>
-          may(view.context, "admin.write") && blocked && !prefix.includes("•") && unblockButton(prefix, tenant, view),
+          may(view.context, "admin.write") &&
+          !prefix.includes("•") &&
+          (blocked ? unblockButton(prefix, tenant, view) : removeButton(prefix, tenant, view)),
       },
     ],
     "No destination is blocked or allowed. Block sends nothing to a prefix, Allow takes it whatever else is said of it.",

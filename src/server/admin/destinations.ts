@@ -6,7 +6,13 @@ import { hiddenCharacter } from "../../otp/hidden-characters.ts";
 import type { KeyRing } from "../../otp/key-ring.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
 import { ok } from "../../otp/reason.ts";
-import { isWholeNumber, noteCharsMax, putDestination, readPrefix } from "../../service/destinations.ts";
+import {
+  isWholeNumber,
+  noteCharsMax,
+  putDestination,
+  readPrefix,
+  removeDestination,
+} from "../../service/destinations.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantMeant, type Asker } from "./asker.ts";
 import { timeField, type HandlersOf } from "./handlers.ts";
@@ -26,13 +32,12 @@ interface Asked {
 export function destinationHandlers({
   store,
   keys,
-}: DestinationDependencies): HandlersOf<"listDestinations" | "block" | "allow"> {
+}: DestinationDependencies): HandlersOf<"listDestinations" | "block" | "allow" | "removeDestination"> {
   async function put(verdict: Verdict, asked: Asked, asker: Asker) {
     const tenant = tenantMeant(asker, asked.tenant);
     if (!tenant.ok) return tenant;
     const read = readPrefix(asked.prefix);
-    if (read.kind !== "prefix")
-      return badField("prefix", "must be a + and 1 to 15 digits, in the number's canonical form");
+    if (read.kind !== "prefix") return badPrefix;
     const isFit = asked.note.length <= noteCharsMax && hiddenCharacter(asked.note) === undefined;
     if (!isFit) return badField("note", `must be one line of at most ${noteCharsMax} visible characters`);
     const { prefix } = read;
@@ -56,8 +61,18 @@ export function destinationHandlers({
     },
     block: (asked, asker) => put("block", asked, asker),
     allow: (asked, asker) => put("allow", asked, asker),
+    async removeDestination({ prefix, tenant: asked }, asker) {
+      const tenant = tenantMeant(asker, asked);
+      if (!tenant.ok) return tenant;
+      if (readPrefix(prefix).kind !== "prefix") return badPrefix;
+      if ((await store.registry.findTenant(tenant.value)) === undefined) return notFound;
+      const author = { by: asker.author, keys };
+      return ok({ removed: await removeDestination(store, { tenant: tenant.value, prefix }, author) });
+    },
   };
 }
+
+const badPrefix = badField("prefix", "must be a + and 1 to 15 digits, in the number's canonical form");
 
 /** An entry as it is told: a whole number only to whom numbers may be told. */
 export function destinationShown(entry: Destination, asker: Asker) {

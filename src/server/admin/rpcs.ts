@@ -32,6 +32,7 @@ export const adminRpcs: Readonly<Record<AdminRpc, AdminAccess>> = {
   block: write,
   allow: write,
   unblock: write,
+  removeDestination: write,
   setGuard: write,
   listTenants: read,
   createTenant: { scope: "admin.write", forOperators: true },

@@ -45,6 +45,7 @@ const rows: Readonly<Record<AdminRpc, Row>> = {
   block: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
   allow: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
   unblock: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
+  removeDestination: { scope: "admin.write", of: ({ tenant }) => ({ tenant, prefix: "+3197" }) },
   setGuard: { scope: "admin.write", of: ({ tenant }) => ({ tenant, mode: "GUARD_MODE_ENFORCE" }) },
   listTenants: { scope: "admin.read", of: named },
   createTenant: { scope: "admin.write", forOperators: ({ tenant }) => ({ id: tenant }) },

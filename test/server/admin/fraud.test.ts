@@ -174,6 +174,30 @@ describe("Unblock", () => {
   });
 });
 
+describe("RemoveDestination", () => {
+  test("takes an entry off the lists, whether it blocks or allows, and no other", async () => {
+    await client.block({ prefix: "+3198" });
+    await client.allow({ prefix: "+31981" });
+    await client.allow({ prefix: "+319811" });
+    expect(await client.removeDestination({ prefix: "+31981" })).toMatchObject({ removed: true });
+    expect(await client.removeDestination({ prefix: "+31981" })).toMatchObject({ removed: false });
+    expect(await client.removeDestination({ prefix: "+3198" })).toMatchObject({ removed: true });
+    const { destinations } = await client.listDestinations({});
+    expect(destinations.map((each) => each.prefix).filter((each) => each.startsWith("+3198"))).toEqual(["+319811"]);
+    const noted = await actions("destination.remove");
+    expect(noted.map(({ subject }) => subject)).toEqual(expect.arrayContaining(["+31981", "+3198"]));
+  });
+
+  test("is of one's own tenant alone, and of an entry's own spelling", async () => {
+    const bound = adminClient(world.adminUrl, (await world.makeAdminKey({ tenant: "acme" })).text);
+    await client.allow({ prefix: "+3199" });
+    expect(await bound.removeDestination({ prefix: "+3199" })).toMatchObject({ removed: false });
+    expect((await client.explainDestination({ destination: "+3199" })).entry?.blocked).toBe(false);
+    await expect(client.removeDestination({ prefix: "0612345678" })).rejects.toThrow(/prefix must be/);
+    await expect(client.removeDestination({ prefix: "+3199", tenant: "nobody" })).rejects.toThrow(/not_found/);
+  });
+});
+
 test("an admin of one tenant explains and changes its own alone", async () => {
   const bound = adminClient(world.adminUrl, (await world.makeAdminKey({ tenant: "acme" })).text);
   const { nextPageToken } = await client.listSuspects({ pageSize: 1 });
