@@ -26,6 +26,7 @@ import { createTracing } from "./observe/tracing.ts";
 import { slotsUnder } from "./otp/idempotency.ts";
 import { noCharge, type Sent } from "./otp/statistics.ts";
 import { boundHeap } from "./server/listener/heap.ts";
+import { createPace } from "./server/listener/pace.ts";
 import { startServer, type Address, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
 import { openRpcBudgets, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
@@ -79,7 +80,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     await keyThrough(store, slotOf);
     const tenants = await openTenants(config, telemetry, store);
     const phoneOf = phoneRefs(keys, tenants.tenantOf);
-    const given = { config, system, telemetry, print, onFault, activities };
+    const given = { config, system, telemetry, print, onFault, activities, pace: createPace() };
     const pricing = openPricing(config, tenants, providers.providersOf);
     chargeOf = pricing.chargeOf;
     const base: Base = { ...given, ...watched, ...providers, keys, tenants, phoneOf, ...pricing };

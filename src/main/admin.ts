@@ -64,6 +64,7 @@ export async function startAdmin(base: Base, shareOf: ShareOf, version: string):
     maxAgeMs: config.connectionMaxAgeMs,
     connectionsMax,
     shareOf,
+    pace: base.pace,
     isProxy: (peer) => proxyShareOf(peer) === undefined,
   });
   const { handler, end } = createHandler(base, shareOf, version, connections.authenticated);

@@ -21,6 +21,7 @@ import { isTrip } from "../otp/pumping-guard.ts";
 import type { ChargeOf } from "../otp/statistics.ts";
 import type { PriceOf } from "../otp/spending.ts";
 import type { Activities } from "../service/activity.ts";
+import type { Pace } from "../server/listener/pace.ts";
 import { createTenants, type Tenants } from "../service/tenants.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore } from "../store/open.ts";
@@ -54,6 +55,8 @@ export interface Base extends WatchedStore, Providers, Pick<Dependencies, "syste
   readonly config: Config;
   readonly keys: KeyRing;
   readonly activities: Activities;
+  /** How much a turn does for strangers, of all listeners together. */
+  readonly pace: Pace;
   readonly tenants: Tenants;
   readonly phoneOf: PhoneOf;
   /** What tells the cost of messages; both undefined without prices. */

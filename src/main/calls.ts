@@ -37,7 +37,8 @@ export function createShares({ config }: Base): ShareOf {
   return createShareOf([...config.sharedNetworks, ...config.trustedProxies]);
 }
 
-export function createBoundConnections({ config, telemetry }: Base, shareOf: ShareOf): Connections {
+export function createBoundConnections(base: Base, shareOf: ShareOf): Connections {
+  const { config, telemetry } = base;
   const connectionsMax = Math.min(config.connectionsMax, connectionsWithinFiles() ?? config.connectionsMax);
   if (connectionsMax < config.connectionsMax) {
     telemetry.warning(
@@ -52,6 +53,7 @@ export function createBoundConnections({ config, telemetry }: Base, shareOf: Sha
     maxAgeMs: config.connectionMaxAgeMs,
     connectionsMax,
     shareOf,
+    pace: base.pace,
     isProxy: (peer) => proxyShareOf(peer) === undefined,
   });
 }

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ApiKey } from "../../src/otp/api-key.ts";
 import { refuse } from "../../src/otp/reason.ts";
 import { createShareOf } from "../../src/server/http/client-address.ts";
+import { createPace } from "../../src/server/listener/pace.ts";
 import { createConnections } from "../../src/server/listener/connections.ts";
 import { createGateway } from "../../src/server/rpc/gateway.ts";
 import { createCodecs } from "../../src/server/rpc/codecs.ts";
@@ -77,6 +78,7 @@ async function startImpatient() {
   const faults: unknown[] = [];
   const ended: (string | undefined)[] = [];
   const connections = createConnections({
+    pace: createPace(),
     ...connectionLimits,
     idleMs: 60_000,
     maxAgeMs: 0,

@@ -7,6 +7,7 @@ import { createConnection } from "node:net";
 import { expect, test } from "vitest";
 import type { RequestHandler } from "../../src/server/listener/exchange.ts";
 import { createShareOf } from "../../src/server/http/client-address.ts";
+import { createPace } from "../../src/server/listener/pace.ts";
 import { createConnections } from "../../src/server/listener/connections.ts";
 import { connectionLimits, startServer } from "../../src/server/listener/server.ts";
 import { openRaw } from "../support/clients/raw.ts";
@@ -21,6 +22,7 @@ function listenWith(handle: RequestHandler["handle"], drain = () => Promise.reso
     drain,
   };
   const connections = createConnections({
+    pace: createPace(),
     ...connectionLimits,
     idleMs: 60_000,
     maxAgeMs: 0,

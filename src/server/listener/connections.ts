@@ -32,7 +32,7 @@ import { isOver, type Request, type Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
 import { headerBytes, takenFor } from "./holdings.ts";
-import { createPace, type Pace } from "./pace.ts";
+import type { Pace } from "./pace.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
 import type { Wire } from "./wire.ts";
 
@@ -61,6 +61,8 @@ export interface ConnectionsOptions extends ConnectionLimits {
   readonly shareOf: (peer: string | undefined) => string | undefined;
   /** Whether a peer is a proxy, whose connections carry calls of many. */
   readonly isProxy: (peer: string | undefined) => boolean;
+  /** Shared by all listeners of the process: they share its turns. */
+  readonly pace: Pace;
 }
 
 /** A call of a connection. */
@@ -138,11 +140,19 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       isNewcomer: ({ activeTick }) => book.tick - activeTick < inTicks(limits, limits.newcomerMs),
       isOwed: ({ answersDue }) => answersDue !== undefined && [...answersDue].some(isOwed),
     }),
-    held: createHeld(bySocket),
-    pace: createPace(),
+    held: createHeld(bySocket, onLate),
+    pace: limits.pace,
     callTicks: createCallTicks(inTicks(limits, limits.callMs)),
     tick: 0,
   };
+  /** HTTP/2 in cleartext reads past everybody, 2 MiB of a connection in a turn: such turns are long. */
+  function onLate(): void {
+    for (const connection of bySocket.values()) {
+      if (connection.hasBroughtKey || connection.wire !== undefined) continue;
+      book.pace.cost(connection, charge(connection));
+      if (isNoise(book, connection)) cut(connection);
+    }
+  }
   const ticking = setInterval(onTick, limits.tickMs, book).unref();
   return {
     opened: (socket, wire) => takeIn(book, socket, wire),

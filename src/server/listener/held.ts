@@ -5,6 +5,7 @@
  */
 import type { Socket } from "node:net";
 import { untaken } from "./answers-due.ts";
+import { stopwatchMs } from "../../system.ts";
 import type { Connection } from "./connection.ts";
 import { destroy } from "./farewells.ts";
 import { leftBehind } from "./heap.ts";
@@ -43,8 +44,11 @@ const bytesUnaskedMax = 65_536;
  */
 const watchMs = 50;
 const grownBytes = 2_097_152;
+/** How late a look has to be for a turn of the event loop to have been long. */
+const lateMs = 25;
 
-export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
+/** `onLate` runs once a turn of the event loop was long, as far as a stranger is connected. */
+export function createHeld(bySocket: ReadonlyMap<Socket, Connection>, onLate: () => void = () => {}): Held {
   const holdings = createHoldings<Connection>({
     bytesMax: strangersBytesMax,
     // Whoever mostly waits for us stays: a caller's first calls come before its key was looked up.
@@ -73,10 +77,11 @@ export function createHeld(bySocket: ReadonlyMap<Socket, Connection>): Held {
     connection.bytesNoted = bytes;
   }
 
-  const growth = watchGrowth(() => {
+  const onGrown = () => {
     for (const connection of bySocket.values()) note(connection);
     holdings.makeRoom();
-  });
+  };
+  const growth = watchProcess(onGrown, onLate);
   const strangers = new Set<Connection>();
   /** Tells whether it was one until now. */
   const left = (connection: Connection) => {
@@ -122,11 +127,19 @@ function bytesOfTls({ socket, wire }: Connection): number {
   return wire.writableLength + Math.max(wire.roomKept, writeQueueSize);
 }
 
-/** Calls back whenever the process has grown, whoever made it, or may have: where no file is left its size cannot be read. */
-function watchGrowth(onGrown: () => void): { begin(): void; end(): void } {
+/**
+ * Calls back whenever the process has grown, whoever made it, or may have: where no file is left its size cannot be read. And whenever
+ * the look itself was late, since a turn of the event loop was long.
+ */
+function watchProcess(onGrown: () => void, onLate: () => void): { begin(): void; end(): void } {
   let lookedAtBytes = residentBytes() ?? 0;
+  let lookedAtMs = 0;
   let watching: NodeJS.Timeout | undefined;
   const look = () => {
+    const now = stopwatchMs();
+    const isLate = now - lookedAtMs > watchMs + lateMs;
+    lookedAtMs = now;
+    if (isLate) onLate();
     const bytes = residentBytes();
     const hasGrown = bytes === undefined || bytes > lookedAtBytes + grownBytes;
     if (bytes !== undefined && (hasGrown || bytes < lookedAtBytes)) lookedAtBytes = bytes;
@@ -134,6 +147,7 @@ function watchGrowth(onGrown: () => void): { begin(): void; end(): void } {
   };
   return {
     begin() {
+      lookedAtMs = stopwatchMs();
       watching = setInterval(look, watchMs).unref();
     },
     end() {

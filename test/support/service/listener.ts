@@ -14,6 +14,7 @@ import {
   type ConnectionLimits,
   type Connections,
 } from "../../../src/server/listener/connections.ts";
+import { createPace } from "../../../src/server/listener/pace.ts";
 import { createGateway, type Gateway } from "../../../src/server/rpc/gateway.ts";
 import { createHealth } from "../../../src/server/rpc/health.ts";
 import { createOpenRpcs, openRpcBudgets, type OpenRpcBudgets } from "../../../src/server/rpc/open-rpcs.ts";
@@ -169,6 +170,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
 
   const shareOf = createShareOf(options.shared ?? []);
   const connections = createConnections({
+    pace: createPace(),
     ...connectionLimits,
     idleMs: 1_800_000,
     maxAgeMs: 0,

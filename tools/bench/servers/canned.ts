@@ -7,6 +7,7 @@ import type { E164 } from "../../../src/otp/phone-number.ts";
 import { ok } from "../../../src/otp/reason.ts";
 import { createClientAddress, createShareOf } from "../../../src/server/http/client-address.ts";
 import { createConnections } from "../../../src/server/listener/connections.ts";
+import { createPace } from "../../../src/server/listener/pace.ts";
 import { connectionLimits, startServer } from "../../../src/server/listener/server.ts";
 import { createPages } from "../../../src/server/pages/pages.ts";
 import { createAddressOf, createAuthorize } from "../../../src/server/rpc/authorize.ts";
@@ -63,6 +64,7 @@ const connections = createConnections({
   maxAgeMs: 0,
   connectionsMax: 10_000,
   shareOf,
+  pace: createPace(),
   isProxy: () => false,
 });
 const addressOf = createAddressOf(createClientAddress([]));
