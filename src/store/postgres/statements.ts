@@ -4,11 +4,11 @@
  */
 import { eventColumns, isTold } from "../rows/event.ts";
 import { auditColumns } from "../rows/audit.ts";
-import { decisionColumns, prefixColumns } from "../rows/prefix.ts";
-import { messageColumns } from "../rows/message.ts";
-import { recordColumns } from "../rows/record.ts";
+import { decisionColumns, decisionTypes, prefixColumns, prefixTypes } from "../rows/prefix.ts";
+import { messageColumns, messageTypes } from "../rows/message.ts";
+import { recordColumns, recordTypes } from "../rows/record.ts";
 import { destinationColumns } from "../rows/tenant.ts";
-import { verificationColumns } from "../rows/verification.ts";
+import { changeTypes, changingColumns, verificationColumns, verificationTypes } from "../rows/verification.ts";
 import { findingStatements } from "../acts/finding.ts";
 import { addLateSums } from "../rows/sums.ts";
 import { list, updates, valuesOf } from "../statement.ts";
@@ -22,45 +22,6 @@ export const finding = findingStatements(
 
 const statement = (name: string, text: string): Statement => ({ name, text });
 
-/** The types that arrays of values are passed as. Whatever is neither bytes nor text is a number. */
-function typesOf(columns: readonly string[], { bytes = [], texts }: { bytes?: string[]; texts: string[] }): string[] {
-  return columns.map((column) => (bytes.includes(column) ? "bytea" : texts.includes(column) ? "text" : "bigint"));
-}
-const verificationTypes = typesOf(verificationColumns, {
-  bytes: ["id", "salt", "phone_index", "phone_box", "log"],
-  texts: [
-    "tenant",
-    "key_id",
-    "region",
-    "locale",
-    "purpose",
-    "bind",
-    "web_origin",
-    "app_hash",
-    "fallback",
-    "spent_limits",
-  ],
-});
-/** Those of `verificationChanges`. */
-const changeTypes = [
-  "bytea",
-  ...Array<string>(4).fill("smallint"),
-  "bigint",
-  "bigint",
-  "bytea",
-  "text",
-  "bigint",
-  "text",
-  "bytea",
-];
-const messageTypes = typesOf(messageColumns, {
-  bytes: ["verification_id"],
-  texts: ["provider", "provider_message_id", "detail"],
-});
-const prefixTypes = typesOf(prefixColumns, { texts: ["tenant", "prefix"] });
-const decisionTypes = typesOf(decisionColumns, { texts: ["tenant", "prefix"] });
-
-/** `unnest` of one array parameter per column. */
 const unnest = (types: readonly string[]) => `unnest(${types.map((type, i) => `$${i + 1}::${type}[]`).join(", ")})`;
 /** The same of one array of bytes, with the place of each from 1 on. */
 const placed = (column: string) => `unnest($1::bytea[]) WITH ORDINALITY AS k (${column}, place)`;
@@ -132,12 +93,8 @@ const writes = {
   ),
   updateVerifications: statement(
     "update-verifications",
-    `UPDATE verifications AS v SET salt = u.salt, state = u.state, delivery = u.delivery, attempts = u.attempts,
-       resends = u.resends, next_resend_ms = u.next_resend_ms, end_ms = u.end_ms, log = u.log,
-       fallback = u.fallback, fallback_ms = u.fallback_ms, spent_limits = u.spent_limits
-     FROM ${unnest(changeTypes)}
-       AS u (salt, state, delivery, attempts, resends, next_resend_ms, end_ms, log, fallback, fallback_ms,
-         spent_limits, id)
+    `UPDATE verifications AS v SET ${changingColumns.map((column) => `${column} = u.${column}`).join(", ")}
+     FROM ${unnest(changeTypes)} AS u (${list(changingColumns)}, id)
      WHERE v.id = u.id`,
   ),
   putMessages: statement(
@@ -193,7 +150,7 @@ const writes = {
   putRecords: statement(
     "put-records",
     `INSERT INTO idempotency (${list(recordColumns)})
-     SELECT * FROM ${unnest(["bytea", "bigint", "bytea", "bytea", "text", "bigint", "bigint"])}
+     SELECT * FROM ${unnest(recordTypes)}
      ON CONFLICT (slot) DO UPDATE SET
        ${updates(recordColumns)}`,
   ),

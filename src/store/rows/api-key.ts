@@ -3,41 +3,26 @@
  */
 import { keyKinds, scopes, type ApiKey, type Scope } from "../../otp/api-key.ts";
 import { channels } from "../../otp/channel.ts";
-import { at } from "./values.ts";
+import { at, namesOf, type Columns, type RowOf } from "./values.ts";
 
-export interface ApiKeyRow {
-  id: string;
-  kind: string;
-  tenant: string;
-  name: string;
-  scopes: string;
-  origins: string;
-  is_app: number;
-  channels: string;
-  digest: Uint8Array;
-  create_ms: number;
-  expire_ms: number | null;
-  revoke_ms: number | null;
-  last_use_ms: number | null;
-  last_refuse_ms: number | null;
-}
-
-export const apiKeyColumns = [
-  "id",
-  "kind",
-  "tenant",
-  "name",
-  "scopes",
-  "origins",
-  "is_app",
-  "channels",
-  "digest",
-  "create_ms",
-  "expire_ms",
-  "revoke_ms",
-  "last_use_ms",
-  "last_refuse_ms",
-] as const satisfies (keyof ApiKeyRow)[];
+const columns = {
+  id: "text",
+  kind: "text",
+  tenant: "text",
+  name: "text",
+  scopes: "text",
+  origins: "text",
+  is_app: "bigint",
+  channels: "text",
+  digest: "bytea",
+  create_ms: "bigint",
+  expire_ms: "bigint or null",
+  revoke_ms: "bigint or null",
+  last_use_ms: "bigint or null",
+  last_refuse_ms: "bigint or null",
+} as const satisfies Columns;
+export const apiKeyColumns = namesOf(columns);
+export type ApiKeyRow = RowOf<typeof columns>;
 
 export function toApiKey(row: ApiKeyRow): ApiKey {
   const named = new Set(row.scopes.split(" "));

@@ -3,30 +3,21 @@
  */
 import { adminScopes, type AdminKey } from "../../otp/admin-key.ts";
 import type { AuditEntry } from "../../otp/audit.ts";
+import { namesOf, type Columns, type RowOf } from "./values.ts";
 
-export interface AuditRow {
-  at_ms: number;
-  actor: string;
-  actor_tenant: string;
-  address: string;
-  action: string;
-  tenant: string;
-  subject: string;
-  before: string;
-  after: string;
-}
-
-export const auditColumns = [
-  "at_ms",
-  "actor",
-  "actor_tenant",
-  "address",
-  "action",
-  "tenant",
-  "subject",
-  "before",
-  "after",
-] as const satisfies (keyof AuditRow)[];
+const columns = {
+  at_ms: "bigint",
+  actor: "text",
+  actor_tenant: "text",
+  address: "text",
+  action: "text",
+  tenant: "text",
+  subject: "text",
+  before: "text",
+  after: "text",
+} as const satisfies Columns;
+export const auditColumns = namesOf(columns);
+export type AuditRow = RowOf<typeof columns>;
 
 /** The values in the order of `auditColumns`. */
 export function auditValues(entry: AuditEntry): (string | number)[] {
@@ -39,31 +30,20 @@ export function toAuditEntry(row: AuditRow): AuditEntry {
   return { atMs, actor, actorTenant, address, action, tenant, subject, before, after };
 }
 
-export interface AdminKeyRow {
-  id: string;
-  tenant: string | null;
-  name: string;
-  scopes: string;
-  digest: Uint8Array;
-  create_ms: number;
-  expire_ms: number | null;
-  revoke_ms: number | null;
-  last_use_ms: number | null;
-  last_refuse_ms: number | null;
-}
-
-export const adminKeyColumns = [
-  "id",
-  "tenant",
-  "name",
-  "scopes",
-  "digest",
-  "create_ms",
-  "expire_ms",
-  "revoke_ms",
-  "last_use_ms",
-  "last_refuse_ms",
-] as const satisfies (keyof AdminKeyRow)[];
+const ofAdminKey = {
+  id: "text",
+  tenant: "text or null",
+  name: "text",
+  scopes: "text",
+  digest: "bytea",
+  create_ms: "bigint",
+  expire_ms: "bigint or null",
+  revoke_ms: "bigint or null",
+  last_use_ms: "bigint or null",
+  last_refuse_ms: "bigint or null",
+} as const satisfies Columns;
+export const adminKeyColumns = namesOf(ofAdminKey);
+export type AdminKeyRow = RowOf<typeof ofAdminKey>;
 
 export function toAdminKey(row: AdminKeyRow): AdminKey {
   const named = row.scopes.split(" ");

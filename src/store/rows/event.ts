@@ -5,34 +5,23 @@ import type { Disabling, Endpoint } from "../../otp/endpoint.ts";
 import type { OwedEvent } from "../../otp/event.ts";
 import { eventTypes, type EventType } from "../../otp/event-type.ts";
 import type { EventJob } from "../events.ts";
+import { namesOf, type Columns, type RowOf } from "./values.ts";
 
-export interface EndpointRow {
-  id: string;
-  tenant: string;
-  url: string;
-  types: string;
-  show_phones: number;
-  kid: number;
-  secrets: string;
-  create_ms: number;
-  disable_ms: number | null;
-  why: string | null;
-  failing_since_ms: number | null;
-}
-
-export const endpointColumns = [
-  "id",
-  "tenant",
-  "url",
-  "types",
-  "show_phones",
-  "kid",
-  "secrets",
-  "create_ms",
-  "disable_ms",
-  "why",
-  "failing_since_ms",
-] as const satisfies (keyof EndpointRow)[];
+const ofEndpoint = {
+  id: "text",
+  tenant: "text",
+  url: "text",
+  types: "text",
+  show_phones: "bigint",
+  kid: "bigint",
+  secrets: "text",
+  create_ms: "bigint",
+  disable_ms: "bigint or null",
+  why: "text or null",
+  failing_since_ms: "bigint or null",
+} as const satisfies Columns;
+export const endpointColumns = namesOf(ofEndpoint);
+export type EndpointRow = RowOf<typeof ofEndpoint>;
 
 /** How a secret is kept: its box in base64url, and its times. */
 type SecretRow = readonly [box: string, createMs: number, endMs: number | null];

@@ -5,7 +5,7 @@ import { channels } from "../../otp/channel.ts";
 import { type Delivery, type Message } from "../../otp/message.ts";
 import { type Instant } from "../../system.ts";
 import { type Outbox } from "../store.ts";
-import { at, idBytesOf, idText } from "./values.ts";
+import { at, idBytesOf, idText, namesOf, typesOf, type Columns, type RowOf } from "./values.ts";
 
 /** Stored by position: append only. */
 export const deliveries: readonly Delivery[] = [
@@ -21,47 +21,29 @@ export const deliveries: readonly Delivery[] = [
 /** What stands for a delivery in rows, for statements over many of them. */
 export const deliveryNumber = (delivery: Delivery) => deliveries.indexOf(delivery);
 
-export interface MessageRow {
-  verification_id: Uint8Array;
-  copy: number;
-  delivery: number;
-  calls: number;
-  failures: number;
-  maybe_sent: number;
-  recipient_refused: number;
-  provider_index: number;
-  due_ms: number | null;
-  deadline_ms: number;
-  place_day: number | null;
-  provider: string | null;
-  provider_message_id: string | null;
-  detail: string | null;
-  channel: number;
-  country_day: number | null;
-  reserved_day: number | null;
-  reserved: number | null;
-}
-
-export const messageColumns = [
-  "verification_id",
-  "copy",
-  "delivery",
-  "calls",
-  "failures",
-  "maybe_sent",
-  "recipient_refused",
-  "provider_index",
-  "due_ms",
-  "deadline_ms",
-  "place_day",
-  "provider",
-  "provider_message_id",
-  "detail",
-  "channel",
-  "country_day",
-  "reserved_day",
-  "reserved",
-] as const satisfies (keyof MessageRow)[];
+const columns = {
+  verification_id: "bytea",
+  copy: "bigint",
+  delivery: "bigint",
+  calls: "bigint",
+  failures: "bigint",
+  maybe_sent: "bigint",
+  recipient_refused: "bigint",
+  provider_index: "bigint",
+  due_ms: "bigint or null",
+  deadline_ms: "bigint",
+  place_day: "bigint or null",
+  provider: "text or null",
+  provider_message_id: "text or null",
+  detail: "text or null",
+  channel: "bigint",
+  country_day: "bigint or null",
+  reserved_day: "bigint or null",
+  reserved: "bigint or null",
+} as const satisfies Columns;
+export const messageColumns = namesOf(columns);
+export const messageTypes = typesOf(columns);
+export type MessageRow = RowOf<typeof columns>;
 
 export interface OutboxRow {
   due: number | null;

@@ -2,7 +2,7 @@
  * Between the rows of the pumping guard and its records: prefixes, and the decisions about them.
  */
 import type { DecisionKind, PrefixDecision, PrefixRecord } from "../../otp/pumping-guard.ts";
-import { at, pushNumber } from "./values.ts";
+import { at, namesOf, pushNumber, typesOf, type Columns, type RowOf } from "./values.ts";
 import type { PrefixName } from "../store.ts";
 
 /** Stored by position: append only. */
@@ -25,45 +25,28 @@ export function prefixKey({ tenant, prefix }: PrefixName): string {
 }
 
 /** `matured` is how many have ended: the columns keep their first name. */
-export interface PrefixRow {
-  tenant: string;
-  prefix: string;
-  phase: number;
-  sent: number;
-  matured: number;
-  verified: number;
-  beyond_sent: number;
-  beyond_verified: number;
-  proven: number;
-  trips: number;
-  since_ms: number;
-  until_ms: number;
-  tat_ms: number;
-  last_ms: number;
-  refused: number;
-  refused_first_ms: number;
-  refused_last_ms: number;
-}
-
-export const prefixColumns = [
-  "tenant",
-  "prefix",
-  "phase",
-  "sent",
-  "matured",
-  "verified",
-  "beyond_sent",
-  "beyond_verified",
-  "proven",
-  "trips",
-  "since_ms",
-  "until_ms",
-  "tat_ms",
-  "last_ms",
-  "refused",
-  "refused_first_ms",
-  "refused_last_ms",
-] as const satisfies (keyof PrefixRow)[];
+const columns = {
+  tenant: "text",
+  prefix: "text",
+  phase: "bigint",
+  sent: "bigint",
+  matured: "bigint",
+  verified: "bigint",
+  beyond_sent: "bigint",
+  beyond_verified: "bigint",
+  proven: "bigint",
+  trips: "bigint",
+  since_ms: "bigint",
+  until_ms: "bigint",
+  tat_ms: "bigint",
+  last_ms: "bigint",
+  refused: "bigint",
+  refused_first_ms: "bigint",
+  refused_last_ms: "bigint",
+} as const satisfies Columns;
+export const prefixColumns = namesOf(columns);
+export const prefixTypes = typesOf(columns);
+export type PrefixRow = RowOf<typeof columns>;
 
 export function toPrefix(row: PrefixRow): PrefixRecord {
   return {
@@ -161,29 +144,20 @@ export function toPrefixes(bytes: Uint8Array): NamedPrefix[] {
   return prefixes;
 }
 
-export interface DecisionRow {
-  tenant: string;
-  prefix: string;
-  kind: number;
-  at_ms: number;
-  matured: number;
-  verified: number;
-  refused: number;
-  until_ms: number | null;
-  enforced: number;
-}
-
-export const decisionColumns = [
-  "tenant",
-  "prefix",
-  "kind",
-  "at_ms",
-  "matured",
-  "verified",
-  "refused",
-  "until_ms",
-  "enforced",
-] as const satisfies (keyof DecisionRow)[];
+const ofDecision = {
+  tenant: "text",
+  prefix: "text",
+  kind: "bigint",
+  at_ms: "bigint",
+  matured: "bigint",
+  verified: "bigint",
+  refused: "bigint",
+  until_ms: "bigint or null",
+  enforced: "bigint",
+} as const satisfies Columns;
+export const decisionColumns = namesOf(ofDecision);
+export const decisionTypes = typesOf(ofDecision);
+export type DecisionRow = RowOf<typeof ofDecision>;
 
 export function toDecision(row: DecisionRow): PrefixDecision {
   return {

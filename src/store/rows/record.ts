@@ -2,29 +2,22 @@
  * Between the rows of Idempotency-Keys and their records.
  */
 import type { IdempotencyRecord, StoredAnswer } from "../../otp/idempotency.ts";
-import { at, idBytesOf, idText } from "./values.ts";
+import { at, idBytesOf, idText, namesOf, typesOf, type Columns, type RowOf } from "./values.ts";
 import { deliveries } from "./message.ts";
 import { states } from "./verification.ts";
 
-export interface RecordRow {
-  slot: Uint8Array;
-  kid: number;
-  fingerprint: Uint8Array;
-  verification_id: Uint8Array;
-  answer: string | null;
-  busy_until_ms: number;
-  expire_ms: number;
-}
-
-export const recordColumns = [
-  "slot",
-  "kid",
-  "fingerprint",
-  "verification_id",
-  "answer",
-  "busy_until_ms",
-  "expire_ms",
-] as const satisfies (keyof RecordRow)[];
+const columns = {
+  slot: "bytea",
+  kid: "bigint",
+  fingerprint: "bytea",
+  verification_id: "bytea",
+  answer: "text or null",
+  busy_until_ms: "bigint",
+  expire_ms: "bigint",
+} as const satisfies Columns;
+export const recordColumns = namesOf(columns);
+export const recordTypes = typesOf(columns);
+export type RecordRow = RowOf<typeof columns>;
 
 export function toRecord(row: RecordRow): IdempotencyRecord {
   return {

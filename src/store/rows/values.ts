@@ -21,6 +21,33 @@ export function idBytesOf(id: string): Buffer {
   return bytes;
 }
 
+// ---- columns -----------------------------------------------------------------------------------------------------------
+
+type Kind = "bytea" | "text" | "bigint";
+
+/** A table's columns in their order, each with what it holds, by PostgreSQL's names; SQLite takes any value anywhere. */
+export type Columns = Readonly<Record<string, Kind | `${Kind} or null`>>;
+
+/** A row of such columns. */
+export type RowOf<Of extends Columns> = { -readonly [Name in keyof Of]: Held<Of[Name]> };
+type Held<Of> = Of extends `${infer Some} or null` ? Held<Some> | null : HeldIn[Of & Kind];
+interface HeldIn {
+  readonly bytea: Uint8Array;
+  readonly text: string;
+  readonly bigint: number;
+}
+
+export function namesOf<Name extends string>(columns: Readonly<Record<Name, unknown>>): readonly Name[] {
+  return Object.keys(columns) as Name[];
+}
+
+/** PostgreSQL's types of columns. */
+export function typesOf(columns: Columns): readonly Kind[] {
+  return Object.values(columns).map((held) => held.replace(" or null", "") as Kind);
+}
+
+// ---- values ------------------------------------------------------------------------------------------------------------
+
 /** What a map knows bytes by: one character for each. */
 export function keyOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1");

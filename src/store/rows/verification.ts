@@ -8,7 +8,7 @@ import { type Tally } from "../../otp/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
 import { emptyLog, type Log, type LogEntry, type Outcomes, type Verification } from "../../otp/verification.ts";
 import type { State } from "../../otp/state.ts";
-import { at, idBytesOf, idText } from "./values.ts";
+import { at, idBytesOf, idText, namesOf, typesOf, type Columns, type RowOf } from "./values.ts";
 import { deliveries } from "./message.ts";
 import { eventTypes } from "../../otp/event-type.ts";
 
@@ -20,71 +20,41 @@ const tallies: readonly Tally[] = ["none", "block", "beyond"];
 /** What stands for a state in rows, for statements over many of them. */
 export const stateNumber = (state: State) => states.indexOf(state);
 
-export interface VerificationRow {
-  id: Uint8Array;
-  tenant: string;
-  key_id: string;
-  kid: number;
-  salt: Uint8Array | null;
-  phone_index: Uint8Array;
-  phone_box: Uint8Array;
-  region: string;
-  locale: string | null;
-  purpose: string | null;
-  bind: string | null;
-  web_origin: string | null;
-  app_hash: string | null;
-  known_user: number;
-  tally: number;
-  state: number;
-  delivery: number;
-  digits: number;
-  attempts: number;
-  attempts_max: number;
-  resends: number;
-  next_resend_ms: number;
-  create_ms: number;
-  expire_ms: number;
-  end_ms: number | null;
-  channel: number;
-  log: Uint8Array | null;
-  fallback: string | null;
-  fallback_ms: number | null;
-  spent_limits: string | null;
-}
-
-export const verificationColumns = [
-  "id",
-  "tenant",
-  "key_id",
-  "kid",
-  "salt",
-  "phone_index",
-  "phone_box",
-  "region",
-  "locale",
-  "purpose",
-  "bind",
-  "web_origin",
-  "app_hash",
-  "known_user",
-  "tally",
-  "state",
-  "delivery",
-  "digits",
-  "attempts",
-  "attempts_max",
-  "resends",
-  "next_resend_ms",
-  "create_ms",
-  "expire_ms",
-  "end_ms",
-  "channel",
-  "log",
-  "fallback",
-  "fallback_ms",
-  "spent_limits",
-] as const satisfies (keyof VerificationRow)[];
+const columns = {
+  id: "bytea",
+  tenant: "text",
+  key_id: "text",
+  kid: "bigint",
+  salt: "bytea or null",
+  phone_index: "bytea",
+  phone_box: "bytea",
+  region: "text",
+  locale: "text or null",
+  purpose: "text or null",
+  bind: "text or null",
+  web_origin: "text or null",
+  app_hash: "text or null",
+  known_user: "bigint",
+  tally: "bigint",
+  state: "bigint",
+  delivery: "bigint",
+  digits: "bigint",
+  attempts: "bigint",
+  attempts_max: "bigint",
+  resends: "bigint",
+  next_resend_ms: "bigint",
+  create_ms: "bigint",
+  expire_ms: "bigint",
+  end_ms: "bigint or null",
+  channel: "bigint",
+  log: "bytea or null",
+  fallback: "text or null",
+  fallback_ms: "bigint or null",
+  spent_limits: "text or null",
+} as const satisfies Columns;
+export const verificationColumns = namesOf(columns);
+export const verificationTypes = typesOf(columns);
+export type VerificationRow = RowOf<typeof columns>;
 
 export function toVerification(row: VerificationRow): Verification {
   return {
@@ -156,7 +126,26 @@ export function verificationValues(v: Verification): (string | number | Uint8Arr
   ];
 }
 
-/** What changes in a verification's life, and its id last: the values of the one UPDATE. */
+/** What changes in a verification's life. */
+export const changingColumns = [
+  "salt",
+  "state",
+  "delivery",
+  "attempts",
+  "resends",
+  "next_resend_ms",
+  "end_ms",
+  "log",
+  "fallback",
+  "fallback_ms",
+  "spent_limits",
+] as const satisfies (keyof typeof columns)[];
+/** PostgreSQL's types of those and of the id. */
+export const changeTypes = typesOf(
+  Object.fromEntries([...changingColumns, "id" as const].map((name) => [name, columns[name]])),
+);
+
+/** The values of `changingColumns` in their order, and the id. */
 export function verificationChanges(v: Verification): (string | number | Uint8Array | null)[] {
   return [
     v.salt,

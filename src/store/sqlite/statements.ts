@@ -10,7 +10,7 @@ import { addLateSums } from "../rows/sums.ts";
 import { recordColumns, type RecordRow } from "../rows/record.ts";
 import { auditColumns } from "../rows/audit.ts";
 import * as prefixes from "../rows/prefix.ts";
-import { type VerificationRow, verificationColumns } from "../rows/verification.ts";
+import { changingColumns, verificationColumns, type VerificationRow } from "../rows/verification.ts";
 import { messageColumns, type MessageRow } from "../rows/message.ts";
 import { type HomeRow, type KeptRow, type PhoneRow } from "../rows/phone.ts";
 import { destinationColumns, type CounterRow, type DestinationRow } from "../rows/tenant.ts";
@@ -109,9 +109,7 @@ export function prepare(db: Database) {
   };
 }
 
-/** What changes in a verification's life, in the order of `verificationChanges`. */
-const changes = `salt = ?, state = ?, delivery = ?, attempts = ?, resends = ?, next_resend_ms = ?, end_ms = ?, log = ?,
-  fallback = ?, fallback_ms = ?, spent_limits = ?`;
+const changes = changingColumns.map((column) => `${column} = ?`).join(", ");
 
 function verificationStatements(statement: Prepare) {
   return {
