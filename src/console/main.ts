@@ -5,7 +5,7 @@
 import { isGivenUp, createAdminClient, findSession, signIn, signOut, SignedOut, calling } from "./api.ts";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { element } from "../demo/elements.ts";
-import { monotonicMs } from "../demo/system.ts";
+import { monotonicMs } from "../elements/system.ts";
 import { make } from "./dom.ts";
 import type { Page, PageContext } from "./page.ts";
 import { button } from "./parts.ts";

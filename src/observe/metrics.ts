@@ -87,7 +87,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   const processMetrics = sharedProcessMetrics();
   const calls = callMetrics(registry, options.rpcs);
   const { handedOver, ...verifications } = verificationMetrics(registry, options);
-  const providers = providerMetrics(registry);
+  const { beginProvider, ...providers } = providerMetrics(registry, handedOver);
   const store = storeMetrics(registry);
   const events = eventMetrics(registry);
   const costs = counters(registry, {
@@ -112,11 +112,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...store,
     ...events,
     ...attackMetrics(registry),
-    providerCall(provider, outcome, durationMs, job, startMs) {
-      if (isSandbox(job.verification.tenant)) return;
-      providers.called(provider, outcome, durationMs, job, startMs);
-      if (outcome.kind === "accepted" || outcome.kind === "ambiguous") handedOver(provider, outcome, job);
-    },
+    ...providers,
     report(provider, outcome, cause) {
       reports(provider, outcome).add();
       if (cause !== undefined) refusedReports(provider, cause).add();
@@ -124,7 +120,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     cost: (provider, channel, currency, amount) => costs(provider, channel, currency).add(amount / 1e6),
     async render() {
       for (const { name, channel } of options.providers) {
-        providers.begin(name, channel);
+        beginProvider(name, channel);
         for (const outcome of reportOutcomes) reports(name, outcome);
         for (const cause of forgedCauses) refusedReports(name, cause);
       }
@@ -246,7 +242,11 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
   };
 }
 
-function providerMetrics(registry: Registry) {
+/** Calls of providers; `handedOver` is told of those after which a provider may have the message. */
+function providerMetrics(
+  registry: Registry,
+  handedOver: (provider: string, outcome: SendOutcome, job: Job) => void,
+): Pick<Metrics, "providerCall"> & { beginProvider(name: string, channel: Channel): void } {
   const handOff = histograms(registry, {
     name: "otp_handoff_seconds",
     help: "From the commit that owes a message to its first provider call.",
@@ -264,19 +264,17 @@ function providerMetrics(registry: Registry) {
     bounds: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5],
   });
   return {
-    called(
-      name: string,
-      { kind }: SendOutcome,
-      durationMs: number,
-      { message, verification, now }: Job,
-      startMs: Instant,
-    ) {
+    providerCall(name, outcome, durationMs, job, startMs) {
+      const { message, verification, now } = job;
+      if (isSandbox(verification.tenant)) return;
+      const { kind } = outcome;
       const { channel, copy, failures } = message;
       providerCalls(name, kind, channel).add();
       providerSeconds(name, channel).observe(durationMs / 1_000);
       if (failures === 0) handOff().observe((startMs - (copy === 0 ? verification.createMs : now)) / 1_000);
+      if (kind === "accepted" || kind === "ambiguous") handedOver(name, outcome, job);
     },
-    begin(name: string, channel: Channel): void {
+    beginProvider(name, channel) {
       for (const outcome of providerOutcomes) providerCalls(name, outcome, channel);
     },
   };

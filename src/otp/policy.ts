@@ -63,6 +63,7 @@ export const sendLifeMinMs = 60_000;
 /** How many of its messages a phone gets back in any 24 hours for requests it verified. */
 export const refundsPerDayMax = 10;
 
+const secondMs = 1_000;
 export const dayMs = 86_400_000;
 const forgetDays = 90;
 
@@ -173,7 +174,7 @@ export function resendsLeft(
   let nextMs: Instant | null = null;
   while (resends + count < policy.resendGapsMs.length) {
     const dueMs = Math.max(gapEndMs, spendableFrom(limits, tats));
-    atMs += wholeSeconds(Math.max(0, dueMs - atMs));
+    atMs += Math.ceil(Math.max(0, dueMs - atMs) / secondMs) * secondMs;
     const spent = spendAll(limits, tats, atMs);
     if (atMs > lastMs || !spent.allowed) break;
     nextMs ??= dueMs;
@@ -182,8 +183,4 @@ export function resendsLeft(
     gapEndMs = atMs + (policy.resendGapsMs[resends + count] ?? 0);
   }
   return { count, nextMs };
-}
-
-function wholeSeconds(ms: number): number {
-  return Math.ceil(ms / 1000) * 1000;
 }

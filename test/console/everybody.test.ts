@@ -8,7 +8,7 @@ import { adminClient, type AdminClient } from "../support/clients/admin.ts";
 import { connectByFetch, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { lacks } from "../support/machine.ts";
-import { focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
+import { endVisit, focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
 import { goTo, lookAt, signIn, withConsole } from "../support/pages/console.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
@@ -94,10 +94,7 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     await browser.close();
     await world.stop();
   });
-  afterEach(async () => {
-    await visitor.leave();
-    if (visitor.misdeeds.length > 0) throw new Error(visitor.misdeeds.join("\n"));
-  });
+  afterEach(() => endVisit(visitor));
 
   const open = async (user = "ann") => {
     visitor = await signIn(browser, world, { user });

@@ -11,7 +11,7 @@ import { fillSample } from "../../src/service/sample/fill.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { lacks } from "../support/machine.ts";
-import { startBrowser, type Visitor } from "../support/pages/browser.ts";
+import { endVisit, startBrowser, type Visitor } from "../support/pages/browser.ts";
 import { filled, goTo, signIn, withConsole } from "../support/pages/console.ts";
 import { keyText } from "../support/service/environment.ts";
 import { createManualSystem } from "../support/service/system.ts";
@@ -40,10 +40,7 @@ describe.skipIf(lacks("the console's picture", "chromium"))("the console over th
     await browser.close();
     await world.stop();
   });
-  afterEach(async () => {
-    await visitor.leave();
-    if (visitor.misdeeds.length > 0) throw new Error(visitor.misdeeds.join("\n"));
-  });
+  afterEach(() => endVisit(visitor));
 
   const open = async () => {
     visitor = await signIn(browser, world, { user: "ann" }, { clock: "machine" });

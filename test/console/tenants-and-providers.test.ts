@@ -8,7 +8,7 @@ import { addConsoleLink } from "../../src/service/console-sessions.ts";
 import { connectByFetch } from "../support/clients/surfaces.ts";
 import { lacks } from "../support/machine.ts";
 import { axeFindings } from "../support/pages/axe.ts";
-import { focused, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
+import { endVisit, focused, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 const operator: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null };
@@ -27,11 +27,9 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
   beforeEach(async () => {
     world = await startWorld({ OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0", OTP_DAILY_MESSAGE_CAP: "500" });
   });
-  afterEach(async () => {
-    await visitor.leave();
-    await world.stop();
-    if (visitor.misdeeds.length > 0) throw new Error(visitor.misdeeds.join("\n"));
-  });
+  // The last one runs first.
+  afterEach(() => world.stop());
+  afterEach(() => endVisit(visitor));
 
   async function open(user: ConsoleUser = operator): Promise<void> {
     const token = await world.beside((store) => addConsoleLink({ store, system: world.system }, user));

@@ -3,7 +3,7 @@
  */
 import type { Browser, Locator, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { focused, messagesToCome, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
+import { endVisit, focused, messagesToCome, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
 import { lacks } from "../support/machine.ts";
 import { faintTexts } from "../support/pages/contrast.ts";
 import { startDemo, type DemoServer } from "../support/service/demo.ts";
@@ -67,10 +67,7 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
     visitor = await visit(browser, url(), { clipboard: true });
     ({ page } = visitor);
   });
-  afterEach(async () => {
-    await visitor.leave();
-    if (visitor.misdeeds.length > 0) throw new Error(visitor.misdeeds.join("\n"));
-  });
+  afterEach(() => endVisit(visitor));
 
   test("takes a person from number to proof by keyboard alone", async () => {
     expect(await focused(page)).toBe("#phone");

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { lacks } from "../support/machine.ts";
 import { axeFindings } from "../support/pages/axe.ts";
-import { messagesToCome, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
+import { endVisit, messagesToCome, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
 import { startDemo, type DemoServer } from "../support/service/demo.ts";
 
 let demo: DemoServer;
@@ -37,10 +37,7 @@ describe.skipIf(lacks("the demo page", "chromium"))("the demo page", () => {
     visitor = await visit(browser, demo.page.replace("127.0.0.1", "localhost"));
     ({ page } = visitor);
   });
-  afterEach(async () => {
-    await visitor.leave();
-    if (visitor.misdeeds.length > 0) throw new Error(visitor.misdeeds.join("\n"));
-  });
+  afterEach(() => endVisit(visitor));
 
   test.each(["light", "dark"] as const)("axe finds nothing at any step, in %s colours", async (colorScheme) => {
     await page.emulateMedia({ colorScheme });

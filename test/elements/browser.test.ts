@@ -6,7 +6,7 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { lacks } from "../support/machine.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
-import { focused, type VisitOptions, type Visitor } from "../support/pages/browser.ts";
+import { endVisit, focused, type VisitOptions, type Visitor } from "../support/pages/browser.ts";
 import { startEmbedded, toldOn, type Embedded } from "../support/pages/embedded.ts";
 import type { Shop } from "../support/pages/shop.ts";
 import { readDocument } from "../support/readers/document.ts";
@@ -54,11 +54,7 @@ describe.skipIf(lacks("the form", "chromium"))("the form", () => {
     visitor = undefined;
     await open(form());
   });
-  afterEach(async () => {
-    await visitor?.leave();
-    const misdeeds = visitor?.misdeeds ?? [];
-    if (misdeeds.length > 0) throw new Error(misdeeds.join("\n"));
-  });
+  afterEach(() => endVisit(visitor));
 
   test("takes a person from a number of the country to a receipt, past a wrong code", async () => {
     await page.locator("#country").selectOption("NL");

@@ -5,7 +5,7 @@ import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { lacks } from "../support/machine.ts";
 import { newPhone } from "../support/data/phones.ts";
-import { type VisitOptions, type Visitor } from "../support/pages/browser.ts";
+import { endVisit, type VisitOptions, type Visitor } from "../support/pages/browser.ts";
 import { startEmbedded, toldOn, type Embedded } from "../support/pages/embedded.ts";
 import type { World } from "../support/service/world.ts";
 
@@ -47,11 +47,7 @@ describe.skipIf(lacks("the form", "chromium"))("the form, where things are stran
     visitor = undefined;
     await open(form());
   });
-  afterEach(async () => {
-    await visitor?.leave();
-    const misdeeds = visitor?.misdeeds ?? [];
-    if (misdeeds.length > 0) throw new Error(misdeeds.join("\n"));
-  });
+  afterEach(() => endVisit(visitor));
 
   describe("strange words are text", () => {
     const strange = `"><img src=x onerror="throw Error('run')"><script>throw Error('run')</script>$&{n}`;

@@ -3,8 +3,9 @@
  * or its connections are cut, or the network swallows everything; then it is back. What callers were told is kept here,
  * outside of it all, and held against what the database and the phones have.
  */
+import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { expect } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished } from "vitest";
 import { select, stateNumbers } from "../support/databases/rows.ts";
 import {
   codeIn,
@@ -15,8 +16,10 @@ import {
 } from "../support/processes/crashable.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import type { PostgresServer } from "../support/databases/postgres.ts";
+import { startPostgresPair, type PostgresPair } from "../support/databases/standby.ts";
 import { makeSurfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
 import { seededRandom } from "../support/service/system.ts";
+import { temporaryFolder } from "../support/service/world.ts";
 import { startTcpProxy, through, type TcpProxy } from "../support/network/tcp-proxy.ts";
 import { attemptsModel, isLinearizable, type AttemptInput, type Operation } from "./linearizability.ts";
 
@@ -111,6 +114,24 @@ export async function startProxiedCluster(server: Breakable, folder: string, cou
       await Promise.all(instances.map((instance) => instance.killed()));
       await proxy.stop();
     },
+  };
+}
+
+/** What the tests of a suite start clusters with, on a primary and its standby that are there for all of them. */
+export function onPair(): (count?: number) => Promise<ProxiedCluster & { readonly pair: PostgresPair }> {
+  const folder = temporaryFolder();
+  let pair: PostgresPair;
+  beforeAll(async () => {
+    pair = await startPostgresPair();
+  });
+  afterAll(async () => {
+    await pair.stop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return async (count) => {
+    const cluster = await startProxiedCluster(pair, folder, count);
+    onTestFinished(() => cluster.stop());
+    return { ...cluster, pair };
   };
 }
 

@@ -2,28 +2,16 @@
  * The primary is lost for good and its synchronous standby takes its place, ten times; and once while the standby has been
  * silent, so that commits wait for it in vain.
  */
-import { rmSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { startPostgresPair, type PostgresPair } from "../support/databases/standby.ts";
+import { describe, expect, test } from "vitest";
 import { lacks } from "../support/machine.ts";
 import { codeIn } from "../support/processes/crashable.ts";
-import { temporaryFolder } from "../support/service/world.ts";
-import { playOutages, startProxiedCluster } from "../postgres/outage-rounds.ts";
+import { onPair, playOutages } from "../postgres/outage-rounds.ts";
 
 describe.skipIf(lacks("ten failovers of PostgreSQL", "PostgreSQL's pg_basebackup"))("a failover", () => {
-  const folder = temporaryFolder();
-  let pair: PostgresPair;
-  beforeAll(async () => {
-    pair = await startPostgresPair();
-  });
-  afterAll(async () => {
-    await pair.stop();
-    rmSync(folder, { recursive: true, force: true });
-  });
+  const startCluster = onPair();
 
   test("ten times under load loses nothing that was acknowledged", async () => {
-    const cluster = await startProxiedCluster(pair, folder);
-    onTestFinished(() => cluster.stop());
+    const cluster = await startCluster();
     const tally = await playOutages(cluster, { kind: "failover", rounds: 10, awayMs: 0, seed: 20_261_122 });
     console.log(`failover: ${JSON.stringify(tally)}`);
     expect(tally.unavailable).toBeGreaterThan(50);
@@ -31,8 +19,7 @@ describe.skipIf(lacks("ten failovers of PostgreSQL", "PostgreSQL's pg_basebackup
   });
 
   test("does not make a code good again that was typed while the standby was silent", async () => {
-    const cluster = await startProxiedCluster(pair, folder, 1);
-    onTestFinished(() => cluster.stop());
+    const cluster = await startCluster(1);
     const [instance] = cluster.instances;
     const phone = "+31612345678";
     const sent = await instance?.call("/v1/otp/send", { phone });
@@ -41,7 +28,7 @@ describe.skipIf(lacks("ten failovers of PostgreSQL", "PostgreSQL's pg_basebackup
       request_id: sent?.body["request_id"],
       code: codeIn(cluster.deployment.inbox.get(phone)?.[0] ?? ""),
     };
-    await pair.holdBack();
+    await cluster.pair.holdBack();
     // The database answers reads all the while, so it is not taken for gone.
     let isOver = false;
     const read = async () => {
@@ -53,8 +40,8 @@ describe.skipIf(lacks("ten failovers of PostgreSQL", "PostgreSQL's pg_basebackup
     expect([first?.status, repeated?.status]).toEqual([503, 503]);
     isOver = true;
     await reading;
-    await pair.crash();
-    await pair.startAgain();
+    await cluster.pair.crash();
+    await cluster.pair.startAgain();
     const verify = () => instance?.call("/v1/otp/verify", proof, "another");
     await expect.poll(async () => (await verify())?.status).toBe(200);
     expect((await instance?.call("/v1/otp/verify", proof))?.body["reason"]).toBe("OTP_ALREADY_VERIFIED");

@@ -45,7 +45,7 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   // So does the demo page's own script.
   demo: ["gen", "elements"],
   // So does the console's.
-  console: ["gen", "demo"],
+  console: ["gen", "demo", "elements"],
   server: ["system", "otp", "store", "delivery", "service", "observe", "own-files", "gen"],
   main: [...rooms, "observe", "telemetry", "config", "master-key", "server", "gen"],
   commands: [...rooms, "telemetry", "config", "master-key", "own-files", "main"],
@@ -141,7 +141,7 @@ const senses: readonly { readonly found: RegExp; readonly what: string }[] = [
 ];
 
 /** The server's, and those of what runs in browsers. */
-const systems = new Set(["src/system.ts", "src/demo/system.ts", "src/elements/system.ts"]);
+const systems = new Set(["src/system.ts", "src/elements/system.ts"]);
 
 /** Nothing but `src/system.ts`, and its like in the browser, asks the time or draws a random number. */
 export const clockAndChance: Rule = ({ path, text }) => {

@@ -243,7 +243,7 @@ const outcomes: { readonly [Kind in keyof Outcomes]: readonly Outcomes[Kind][] }
   dropped: eventTypes,
 };
 
-const hasProvider = (kind: LogEntry["kind"]) => kind === "call" || kind === "report";
+const withProvider: ReadonlySet<LogEntry["kind"]> = new Set(["call", "report"]);
 const nameBytesMax = 255;
 
 /** Where bytes are put together: a log with 32 names of 255 bytes fits. */
@@ -267,7 +267,7 @@ export function logBytes({ entries, omitted }: Log): Buffer {
     for (; rest > 127; rest = Math.floor(rest / 128)) scratch[end++] = (rest % 128) | 128;
     scratch[end++] = rest;
     scratch[end++] = (outcomes[kind] as readonly string[]).indexOf(outcome);
-    if (hasProvider(kind)) scratch[end++] = provider === null ? 0 : names.indexOf(provider) + 1;
+    if (withProvider.has(kind)) scratch[end++] = provider === null ? 0 : names.indexOf(provider) + 1;
   }
   return Buffer.from(scratch.subarray(0, end));
 }
@@ -295,7 +295,7 @@ export function toLog(bytes: Uint8Array | null): Log {
       if (byte < 128) break;
     }
     const outcome = at<string>(outcomes[kind], next());
-    const provider = hasProvider(kind) ? (names[next() - 1] ?? null) : null;
+    const provider = withProvider.has(kind) ? (names[next() - 1] ?? null) : null;
     entries.push({ kind, copy: first >> 4, offsetMs, outcome, provider } as LogEntry);
   }
   return { entries, omitted };

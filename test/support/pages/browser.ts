@@ -29,6 +29,13 @@ export interface Visitor {
   leave(): Promise<void>;
 }
 
+/** Ends a visit, if there is one. Fails where the page did what it should not have. */
+export async function endVisit(visitor: Visitor | undefined): Promise<void> {
+  await visitor?.leave();
+  const misdeeds = visitor?.misdeeds ?? [];
+  if (misdeeds.length > 0) throw new Error(misdeeds.join("\n"));
+}
+
 export interface VisitOptions {
   readonly clipboard?: boolean;
   /** `machine`: the page has the clock that real pages have, with its fractions; else one of its own, which can be moved. */
