@@ -23,7 +23,7 @@ import { giveBackAll } from "./rate-limit.ts";
 import type { Result } from "./reason.ts";
 import { isSandbox, sandboxCode, sandboxDigits, sandboxOutcome } from "./sandbox.ts";
 import type { Secret } from "./secret.ts";
-import { codeLengthUnder, noGuesses } from "./spraying.ts";
+import { nextDigits, noGuesses } from "./spraying.ts";
 import {
   decidedBy,
   precedentFor,
@@ -34,7 +34,7 @@ import {
   type UpdateView,
 } from "./standing.ts";
 import type { AndroidAppHash, WebOrigin } from "./template/last-line.ts";
-import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
+import { nothing, type Decided, type Writes } from "./writes.ts";
 import { terminalReason } from "./state.ts";
 
 // ---- send -----------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ export function decideSend(
   if (!guarded.admitted) return guarded.decided;
   const digits = isSandbox(facts.value.tenant)
     ? sandboxDigits(facts.value.phone.e164, policy.codeLength)
-    : nextDigits(view, phone, policy);
+    : nextDigits(policy, phone, view.guesses ?? noGuesses, now);
   if (digits === "refuse") return nothing(refused("DESTINATION_BLOCKED", { field: "phone" }));
   if (limited !== undefined) return nothing({ kind: "refused", refusal: limited });
 
@@ -171,12 +171,6 @@ function routeOf(
   for (const each of [channel, ...fallback.channels]) if (objectionTo(phone, each) === undefined) suited.push(each);
   const [first = channel, ...others] = suited;
   return [first, ...others];
-}
-
-/** Digits of the next code, by the phone's own history and by spraying at its tenant. */
-function nextDigits({ now, guesses }: SendView, phone: PhoneView, policy: Policy): number | "refuse" {
-  const digits = policies.nextCodeLength(policy, phone.history, phone.openAttempts, now);
-  return digits === "refuse" ? digits : codeLengthUnder(guesses ?? noGuesses, digits, policy);
 }
 
 // ---- verify, cancel ------------------------------------------------------------------------------------------------

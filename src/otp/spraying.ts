@@ -9,7 +9,7 @@
  * do. And messages that nobody answers (pumping) do not make honest typos look like guessing.
  */
 import type { Instant } from "../system.ts";
-import type { Policy } from "./policy.ts";
+import { nextCodeLength, type PhoneHistory, type Policy } from "./policy.ts";
 
 /** Codes of one tenant that were compared: all of them within some time. */
 export interface Guesses {
@@ -56,6 +56,17 @@ export function isUnusual({ wrong }: Guesses, usual: number): boolean {
 export function usualIn(hours: readonly number[]): number {
   const sorted = hours.toSorted((a, b) => a - b);
   return (sorted[Math.floor(sorted.length / 2)] ?? 0) / (60 / windowMinutes);
+}
+
+/** How many digits the next code for a phone gets, by its own history and by the guesses at its tenant; or "refuse". Pure. */
+export function nextDigits(
+  policy: Policy,
+  { history, openAttempts }: { readonly history: PhoneHistory; readonly openAttempts: number },
+  guesses: Guesses,
+  now: Instant,
+): number | "refuse" {
+  const digits = nextCodeLength(policy, history, openAttempts, now);
+  return digits === "refuse" ? digits : codeLengthUnder(guesses, digits, policy);
 }
 
 /**

@@ -8,10 +8,10 @@ import { refusalOf, type Destination } from "../otp/destination.ts";
 import { phoneIndex, type PhoneNumber } from "../otp/phone-number.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Message } from "../otp/message.ts";
-import { nextCodeLength, wrongCodesOf, type Policy } from "../otp/policy.ts";
+import { wrongCodesOf, type Policy } from "../otp/policy.ts";
 import type { Refusal } from "../otp/reason.ts";
 import { available, spend } from "../otp/rate-limit.ts";
-import { isSpraying, codeLengthUnder, noGuesses } from "../otp/spraying.ts";
+import { isSpraying, nextDigits, noGuesses } from "../otp/spraying.ts";
 import { stateAt, type Verification } from "../otp/verification.ts";
 import type { State } from "../otp/state.ts";
 import type { PhoneRef, Store } from "../store/store.ts";
@@ -77,7 +77,6 @@ export async function showPhone(
   const [stranger] = refs;
   const view = await store.readPhone(stranger);
   const guesses = (await store.readGuesses()).get(tenant) ?? noGuesses;
-  const codeLength = nextCodeLength(policy, view.history, view.openAttempts, now);
   const allowances = await Promise.all(refs.map((ref) => allowancesOf(options, ref, now)));
   const verifications = await store.listVerifications(stranger.indexes, requestsMax);
   const entry = await store.registry.findDestination(tenant, phone.e164);
@@ -86,7 +85,7 @@ export async function showPhone(
     entry,
     refusal: refusals.includes(undefined) ? undefined : refusals[0],
     isCountryAllowed: policy.allowedCountries?.has(phone.region) ?? true,
-    codeLength: codeLength === "refuse" ? codeLength : codeLengthUnder(guesses, codeLength, policy),
+    codeLength: nextDigits(policy, view, guesses, now),
     isTenantGuessedAt: isSpraying(guesses),
     wrongCodes: wrongCodesOf(view.history, now),
     openAttempts: view.openAttempts,
