@@ -8,6 +8,7 @@ import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { runIn } from "./support/service/command-line.ts";
 import { makeDatabase } from "./support/databases/empty-database.ts";
 import { cleanEnv, runOtpd, startOtpd, type Otpd } from "./support/processes/process.ts";
 
@@ -29,12 +30,12 @@ interface MadeKey {
 }
 
 async function makeKey(...args: string[]): Promise<MadeKey> {
-  const { output } = await runOtpd(folder, ["keys", "create", "--json", ...args]);
+  const { output } = await runIn(folder, ["keys", "create", "--json", ...args]);
   return JSON.parse(output) as MadeKey;
 }
 
 async function listKeys(): Promise<Record<string, unknown>[]> {
-  const { output } = await runOtpd(folder, ["keys", "list", "--json"]);
+  const { output } = await runIn(folder, ["keys", "list", "--json"]);
   return JSON.parse(output) as Record<string, unknown>[];
 }
 
@@ -44,7 +45,7 @@ describe("keys", () => {
   });
 
   test("create prints the key once, and says what it may do", async () => {
-    const { code, output, errors } = await runOtpd(folder, ["keys", "create"]);
+    const { code, output, errors } = await runIn(folder, ["keys", "create"]);
     expect(output).toMatch(
       /^The API key, shown this once:\n\n {2}otp_live_(\w{10})_\w{38}\n\nid \1, may send, verify, read, cancel, does not expire\n$/,
     );
@@ -52,7 +53,7 @@ describe("keys", () => {
   });
 
   test("create --json prints one object with id, key, name and scopes", async () => {
-    const { output } = await runOtpd(folder, ["keys", "create", "--json"]);
+    const { output } = await runIn(folder, ["keys", "create", "--json"]);
     const made = JSON.parse(output) as MadeKey;
     expect(made.key).toMatch(keyShape);
     expect(made).toEqual({
@@ -91,7 +92,7 @@ describe("keys", () => {
     const { id, key } = await makeKey("--test", "--name", "ci");
     expect(key).toBe(`otp_test_${id}_${key.slice(-38)}`);
     expect(await listKeys()).toContainEqual(expect.objectContaining({ id, kind: "test", name: "ci" }));
-    expect((await runOtpd(folder, ["keys", "list"])).output).toMatch(
+    expect((await runIn(folder, ["keys", "list"])).output).toMatch(
       new RegExp(`^${id} +test +default +ci +active`, "m"),
     );
   });
@@ -113,7 +114,7 @@ describe("keys", () => {
       last_use_time: null,
       last_refuse_time: null,
     });
-    const { output } = await runOtpd(folder, ["keys", "list"]);
+    const { output } = await runIn(folder, ["keys", "list"]);
     expect(output).toMatch(
       /^ID +KIND +TENANT +NAME +STATE +SCOPES +LAST USED +EXPIRES +TRIED SINCE +CHANNELS +ORIGINS\n/,
     );
@@ -125,24 +126,24 @@ describe("keys", () => {
   test("revoke says so, and a key may be revoked twice", async () => {
     const { id } = await makeKey();
     const revoked = { code: 0, output: `Revoked ${id}.\n`, errors: "" };
-    expect(await runOtpd(folder, ["keys", "revoke", id])).toEqual(revoked);
-    expect(await runOtpd(folder, ["keys", "revoke", id])).toEqual(revoked);
+    expect(await runIn(folder, ["keys", "revoke", id])).toEqual(revoked);
+    expect(await runIn(folder, ["keys", "revoke", id])).toEqual(revoked);
     expect(await listKeys()).toContainEqual(expect.objectContaining({ id, state: "revoked" }));
   });
 
   test("revoke fails for an id that is not there, and repeats no secret pasted in its place", async () => {
     const { key } = await makeKey();
-    const { code, output, errors } = await runOtpd(folder, ["keys", "revoke", key]);
+    const { code, output, errors } = await runIn(folder, ["keys", "revoke", key]);
     expect({ code, output }).toEqual({ code: 1, output: "" });
     const [, , id] = key.split("_");
     expect(errors).toBe(`That is a whole API key, and a secret. Its id alone revokes it: otpd keys revoke ${id}\n`);
-    const ofSecret = await runOtpd(folder, ["keys", "revoke", key.slice(-38)]);
+    const ofSecret = await runIn(folder, ["keys", "revoke", key.slice(-38)]);
     expect(ofSecret).toMatchObject({
       code: 1,
       errors: expect.stringMatching(/^That is no id of an API key/) as string,
     });
     expect(ofSecret.errors).not.toContain(key.slice(-38, -28));
-    expect(await runOtpd(folder, ["keys", "revoke", "AAAAAAAAAA"])).toMatchObject({
+    expect(await runIn(folder, ["keys", "revoke", "AAAAAAAAAA"])).toMatchObject({
       code: 1,
       errors: "There is no API key AAAAAAAAAA.\n",
     });
@@ -151,7 +152,7 @@ describe("keys", () => {
   test("list of an empty database says how to make one", async () => {
     const elsewhere = join(folder, "elsewhere");
     await makeDatabase(join(elsewhere, "data/otp.db"));
-    const { code, output } = await runOtpd(elsewhere, ["keys", "list"]);
+    const { code, output } = await runIn(elsewhere, ["keys", "list"]);
     expect({ code, output }).toEqual({
       code: 0,
       output: "There are no API keys. Make one: otpd keys create --name me\n",
@@ -191,7 +192,7 @@ describe("beside a running server", () => {
   test("a revoked key is refused from the next call on", async () => {
     const { id, key } = await makeKey();
     expect(await call("send", key, { phone: "+31612345679" })).toMatchObject({ status: 200 });
-    await runOtpd(folder, ["keys", "revoke", id]);
+    await runIn(folder, ["keys", "revoke", id]);
     expect(await call("send", key, { phone: "+31612345679" })).toMatchObject({
       status: 401,
       reason: "API_KEY_REVOKED",
@@ -207,7 +208,7 @@ describe("beside a running server", () => {
 
   test("migrate finds the database up to date", async () => {
     const upToDate = { code: 0, output: "The database is up to date.\n", errors: "" };
-    expect(await runOtpd(folder, ["migrate"])).toEqual(upToDate);
+    expect(await runIn(folder, ["migrate"])).toEqual(upToDate);
   });
 });
 
@@ -230,7 +231,7 @@ describe("a command that reads", () => {
   test.each(commands)("otpd %s makes no database: it says where it looked", async (command) => {
     const elsewhere = mkdtempSync(join(folder, "none-"));
     const nothing = "Nothing was made: only otpd serve, restore and copy make a database.\n";
-    expect(await runOtpd(elsewhere, command.split(" "), { OTP_DATABASE_URL: "file:typo/x.db" })).toEqual({
+    expect(await runIn(elsewhere, command.split(" "), { OTP_DATABASE_URL: "file:typo/x.db" })).toEqual({
       code: 1,
       output: "",
       errors: `There is no database ${elsewhere}/typo/x.db. OTP_DATABASE_URL names it. ${nothing}`,
@@ -245,7 +246,7 @@ describe("a command that reads", () => {
   ])("is told of %s in plain words", async (_, url, says) => {
     const elsewhere = mkdtempSync(join(folder, "none-"));
     writeFileSync(join(elsewhere, "empty"), "");
-    const { code, output, errors } = await runOtpd(elsewhere, ["keys", "list"], { OTP_DATABASE_URL: url });
+    const { code, output, errors } = await runIn(elsewhere, ["keys", "list"], { OTP_DATABASE_URL: url });
     expect({ code, output }).toEqual({ code: 1, output: "" });
     expect(errors).toContain(says);
     expect(errors).toContain(elsewhere);
@@ -273,7 +274,7 @@ describe("migrate", () => {
   ])("fails with a sentence and exit code 1 for $url", async ({ url, says }) => {
     const elsewhere = mkdtempSync(join(folder, "migrate-"));
     writeFileSync(join(elsewhere, "not-a-database"), "a text\n".repeat(200));
-    const { code, output, errors } = await runOtpd(elsewhere, ["migrate"], { OTP_DATABASE_URL: url });
+    const { code, output, errors } = await runIn(elsewhere, ["migrate"], { OTP_DATABASE_URL: url });
     expect({ code, output }).toEqual({ code: 1, output: "" });
     expect(errors).toContain(says);
     expect(errors).not.toMatch(/^ {4}at |c4n4ry/m);

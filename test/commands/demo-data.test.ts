@@ -6,9 +6,10 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { makeDatabase } from "../support/databases/empty-database.ts";
 import { inDatabase } from "../support/databases/rows.ts";
-import { runOtpd, startOtpd, type Otpd } from "../support/processes/process.ts";
+import { startOtpd, type Otpd } from "../support/processes/process.ts";
 import { keyText } from "../support/service/environment.ts";
 import { temporaryFolder } from "../support/service/world.ts";
+import { runIn } from "../support/service/command-line.ts";
 
 let folder: string;
 let otpd: Otpd;
@@ -22,7 +23,7 @@ afterAll(async () => {
 });
 
 const stats = async (...args: string[]) => {
-  const { output } = await runOtpd(folder, ["stats", "--by", "all", "--json", ...args]);
+  const { output } = await runIn(folder, ["stats", "--by", "all", "--json", ...args]);
   return JSON.parse(output) as Record<string, unknown>[];
 };
 
@@ -31,13 +32,13 @@ const cells = (path: string, sql: string) => inDatabase(path, (db) => db.prepare
 
 describe("demo-data", () => {
   test("fills the database beside the server, once, and what it says is what is there", async () => {
-    const { code, output, errors } = await runOtpd(folder, ["demo-data"]);
+    const { code, output, errors } = await runIn(folder, ["demo-data"]);
     expect({ code, errors }).toEqual({ code: 0, errors: "" });
     const [, asked, stories] = /: (\d+) requests .*, (\d+) of them with their stories/.exec(output) ?? [];
     const rows = await stats("--from", new Date(Date.now() - 40 * 86_400_000).toISOString());
     expect(rows.map((row) => row["asked"])).toEqual([Number(asked)]);
     expect(cells(join(folder, "data/otp.db"), "SELECT count(*) FROM verifications")).toEqual([Number(stories)]);
-    const again = await runOtpd(folder, ["demo-data"]);
+    const again = await runIn(folder, ["demo-data"]);
     expect(again).toMatchObject({ code: 1, output: "" });
     expect(again.errors).toContain("already");
   });
@@ -58,7 +59,7 @@ describe("demo-data", () => {
     const place = temporaryFolder();
     const path = join(place, "otp.db");
     await makeDatabase(path);
-    const { code, errors } = await runOtpd(place, ["demo-data"], {
+    const { code, errors } = await runIn(place, ["demo-data"], {
       OTP_MASTER_KEY: keyText,
       OTP_DATABASE_URL: `file:${path}`,
       ...env,

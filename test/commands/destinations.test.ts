@@ -5,10 +5,10 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { keyText } from "../support/service/environment.ts";
 import { newPhone } from "../support/data/phones.ts";
-import { runOtpd } from "../support/processes/process.ts";
 import { surfaces } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { startWorld, type World } from "../support/service/world.ts";
+import { runIn } from "../support/service/command-line.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const run = (...args: string[]) => runOtpd(world.folder, args, env);
+const run = (...args: string[]) => runIn(world.folder, args, env);
 const destinations = (...args: string[]) => run("destinations", ...args);
 const done = (output: string) => ({ code: 0, output, errors: "" });
 

@@ -4,10 +4,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { keyText } from "../support/service/environment.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
-import { runOtpd } from "../support/processes/process.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { startWorld, type World } from "../support/service/world.ts";
+import { runIn } from "../support/service/command-line.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 
@@ -44,7 +44,7 @@ interface Shown {
 }
 
 async function shown(): Promise<Shown> {
-  const { code, output, errors } = await runOtpd(
+  const { code, output, errors } = await runIn(
     world.folder,
     ["phones", "show", phone, "--tenant", "default", "--json"],
     env,
@@ -60,7 +60,7 @@ const masked = () => `+31••••••••${phone.slice(-2)}`.replace(/�
 
 describe("phones show", () => {
   test("tells of a phone that nothing is known of", async () => {
-    expect(await runOtpd(world.folder, ["phones", "show", phone], env)).toEqual({
+    expect(await runIn(world.folder, ["phones", "show", phone], env)).toEqual({
       code: 0,
       output: `${masked()}, NL
 
@@ -89,7 +89,7 @@ No request is known for this phone.
     world.system.advance(1);
     const second = await send();
 
-    const { output } = await runOtpd(world.folder, ["phones", "show", phone], env);
+    const { output } = await runIn(world.folder, ["phones", "show", phone], env);
     expect(output).not.toContain(phone);
     expect(output).not.toContain(phone.slice(3));
     expect(output).not.toMatch(new RegExp(`\\b(${first.code}|${second.code})\\b`));
@@ -120,10 +120,10 @@ No request is known for this phone.
 
   test("without a tenant tells what each tenant knows, and with one what that one does", async () => {
     const elsewhere = newPhone();
-    await runOtpd(world.folder, ["tenants", "create", "acme"], env);
+    await runIn(world.folder, ["tenants", "create", "acme"], env);
     const { text: acmeKey } = await world.makeKey({ tenant: "acme" });
     const { value } = await rest.call(world.url, "SendOtp", { phone: elsewhere }, { key: acmeKey });
-    const show = (...args: string[]) => runOtpd(world.folder, ["phones", "show", elsewhere, ...args], env);
+    const show = (...args: string[]) => runIn(world.folder, ["phones", "show", elsewhere, ...args], env);
     const { code, output } = await show();
     expect({ code, head: output.slice(0, 16) }).toEqual({ code: 0, head: "Tenant acme: +31" });
     expect(output).toContain(String(value?.["request_id"]));
@@ -148,7 +148,7 @@ No request is known for this phone.
   test("takes the number as people write it, and says when its country is not allowed", async () => {
     const written = `${phone.slice(0, 3)} ${phone.slice(3, 5)}-${phone.slice(5)}`;
     const narrow = { ...env, OTP_ALLOWED_COUNTRIES: "BE" };
-    const { code, output } = await runOtpd(world.folder, ["phones", "show", written], narrow);
+    const { code, output } = await runIn(world.folder, ["phones", "show", written], narrow);
     expect(code).toBe(0);
     expect(output).toMatch(/^\+31•+\d\d, NL: this country is not allowed, so nothing is sent\n/);
   });
@@ -175,7 +175,7 @@ describe("phones reset", () => {
     expect(before.limits.map(({ available }) => available)).toEqual([0, 1, 5, 6]);
     expect(before.limits[0]?.retry_after_seconds).toBeGreaterThan(0);
 
-    expect(await runOtpd(world.folder, ["phones", "reset", phone], env)).toEqual({
+    expect(await runIn(world.folder, ["phones", "reset", phone], env)).toEqual({
       code: 0,
       output: `${masked()} starts afresh with default: no message counts against its limits, and its wrong codes are forgotten.\n`,
       errors: "",
@@ -193,7 +193,7 @@ describe("phones reset", () => {
 
   test("tells that codes stay longer while attempts of many live requests are open", async () => {
     for (let i = 0; i < 5; i++) await send();
-    const { output } = await runOtpd(world.folder, ["phones", "reset", phone], env);
+    const { output } = await runIn(world.folder, ["phones", "reset", phone], env);
     expect(output).toContain(
       "\nCodes are still longer with default, until those that are out are verified, canceled or expired.\n",
     );
@@ -205,7 +205,7 @@ describe("phones reset", () => {
     for (let i = 0; i < 5; i++) await send();
     phone = newPhone();
     for (let i = 0; i < 5; i++) await send({ known_user: true });
-    const { output } = await runOtpd(world.folder, ["phones", "reset", phone], env);
+    const { output } = await runIn(world.folder, ["phones", "reset", phone], env);
     expect(output).toMatch(/ starts afresh with default: /);
     expect((await shown()).limits.map(({ available }) => available)).toEqual([5, 6, 5, 6]);
     phone = other;
@@ -215,7 +215,7 @@ describe("phones reset", () => {
 
 describe("phones reset without a tenant", () => {
   test("resets the phone in every tenant that knows it, and names them", async () => {
-    const acts = (...args: string[]) => runOtpd(world.folder, args, env);
+    const acts = (...args: string[]) => runIn(world.folder, args, env);
     await acts("tenants", "create", "acme");
     await acts("tenants", "create", "idle");
     const made = await acts("keys", "create", "--tenant", "acme");
@@ -231,7 +231,7 @@ describe("phones reset without a tenant", () => {
   });
 
   test("says of a phone that it never saw that nothing was reset", async () => {
-    const { output } = await runOtpd(world.folder, ["phones", "reset", phone], env);
+    const { output } = await runIn(world.folder, ["phones", "reset", phone], env);
     expect(output).toBe(`No tenant knows ${masked()}: nothing was reset.\n`);
   });
 });
@@ -241,7 +241,7 @@ describe("a command line that cannot be followed", () => {
     ["two phones", ["+31612345678", "+31612345679"], 2, /^Give one phone in international form\./],
     ["a number without its country", ["0612345678"], 1, /^phone is not a valid .*\n$/],
   ])("%s", async (_, args, code, says) => {
-    const result = await runOtpd(world.folder, ["phones", "show", ...args], env);
+    const result = await runIn(world.folder, ["phones", "show", ...args], env);
     expect(result).toEqual({ code, output: "", errors: expect.stringMatching(says) as string });
   });
 });
@@ -249,8 +249,8 @@ describe("a command line that cannot be followed", () => {
 describe("phones erase", () => {
   test("takes the requests of a phone away beside the server, and says what stays, without the number", async () => {
     const { request_id } = await send();
-    await runOtpd(world.folder, ["destinations", "allow", phone], env);
-    const { code, output } = await runOtpd(world.folder, ["phones", "erase", phone], env);
+    await runIn(world.folder, ["destinations", "allow", phone], env);
+    const { code, output } = await runIn(world.folder, ["phones", "erase", phone], env);
     expect({ code, output }).toEqual({
       code: 0,
       output: `Erased of ${masked()}: requests 1 (pending, so canceled: 1), events 0. Its wrong codes count on until they are 90 days old.
@@ -260,8 +260,8 @@ The allow list of default names this number: otpd destinations remove takes it o
     expect((await call("GetOtp", { request_id })).reason).toBe("REQUEST_NOT_FOUND");
     expect((await call("VerifyOtp", { request_id, code: "123456" })).reason).toBe("REQUEST_NOT_FOUND");
     expect((await shown()).requests).toEqual([]);
-    await runOtpd(world.folder, ["destinations", "remove", phone], env);
-    const again = await runOtpd(world.folder, ["phones", "erase", phone, "--json", "--tenant", "default"], env);
+    await runIn(world.folder, ["destinations", "remove", phone], env);
+    const again = await runIn(world.folder, ["phones", "erase", phone, "--json", "--tenant", "default"], env);
     expect(JSON.parse(again.output)).toEqual({ verifications: 0, canceled: 0, events: 0, entries: [] });
   });
 });

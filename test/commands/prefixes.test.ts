@@ -5,10 +5,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { select } from "../support/databases/rows.ts";
 import { keyText } from "../support/service/environment.ts";
-import { runOtpd } from "../support/processes/process.ts";
 import { surfaces, type Message, type Outcome, type Rpc } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { startWorld, type World } from "../support/service/world.ts";
+import { runIn } from "../support/service/command-line.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
 const phone = "+31612345678";
@@ -32,7 +32,7 @@ beforeAll(async () => {
 afterAll(() => world.stop());
 
 const call = (rpc: Rpc, message: Message): Promise<Outcome> => rest.call(world.url, rpc, message, { key: world.key });
-const otpd = (...args: string[]) => runOtpd(world.folder, args, env);
+const otpd = (...args: string[]) => runIn(world.folder, args, env);
 
 describe("destinations explain", () => {
   test("tells why a number is blocked, with the numbers that decided, and no more of it than its prefix", async () => {

@@ -15,10 +15,11 @@ import { acme } from "../support/data/http-providers.ts";
 import { bindable } from "../../src/store/statement.ts";
 import { inDatabase } from "../support/databases/rows.ts";
 import { startFarEnd, type FarEnd } from "../support/fakes/far-end.ts";
-import { runOtpd } from "../support/processes/process.ts";
 import { configOf, keyText } from "../support/service/environment.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
+import { runOtpd } from "../support/processes/process.ts";
+import { runIn } from "../support/service/command-line.ts";
 
 let farEnd: FarEnd;
 let folder: string;
@@ -60,7 +61,7 @@ function logged(errors: string): Record<string, unknown>[] {
 describe("providers list", () => {
   test("has the order of each channel with what was taken in 24 hours, and those that are not configured any more", async () => {
     const settings = { ...env, OTP_PROVIDERS: "acme" };
-    const listed = async (...args: string[]) => runOtpd(folder, ["providers", "list", ...args], settings);
+    const listed = async (...args: string[]) => runIn(folder, ["providers", "list", ...args], settings);
     const path = join(folder, "otp.db");
     const hour = Math.floor(Date.now() / 3_600_000);
     inDatabase(path, (db) => {
@@ -230,7 +231,7 @@ const everyEntry = {
 
 describe("doctor", () => {
   test("shows what a declared provider is asked, its secrets masked, and sends nothing", async () => {
-    const { code, output } = await runOtpd(folder, ["doctor"], { ...env, OTP_PROVIDERS: "acme" });
+    const { code, output } = await runIn(folder, ["doctor"], { ...env, OTP_PROVIDERS: "acme" });
     expect(code).toBe(0);
     expect(output).toContain(
       `ok   A message to acme is POST ${farEnd.url}/send | content-type: application/x-www-form-urlencoded | X-Api-Key: *** | to=31612345678&msg=123456+is+your+code&ref=`,
@@ -244,7 +245,7 @@ describe("doctor", () => {
     const path = join(folder, "key");
     writeFileSync(path, "k", { mode: 0o644 });
     chmodSync(folder, 0o755);
-    const { output } = await runOtpd(folder, ["doctor"], {
+    const { output } = await runIn(folder, ["doctor"], {
       ...env,
       OTP_PROVIDERS: "acme",
       OTP_HTTP_ACME_KEY: "",

@@ -21,6 +21,7 @@ import {
 } from "../support/processes/crashable.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { temporaryFolder } from "../support/service/world.ts";
+import { sampled } from "../support/extent.ts";
 
 const folder = temporaryFolder();
 let deployment: Deployment;
@@ -79,23 +80,28 @@ async function expectOneSuccess(id: string, code: string): Promise<void> {
 }
 
 describe("a send that is killed", () => {
-  test.each<{ at: Failpoint; stored: boolean; sms: number }>([
-    { at: "open.before", stored: false, sms: 1 },
-    { at: "open.decide", stored: false, sms: 1 },
-    { at: "open.decided", stored: false, sms: 1 },
-    { at: "open.commit", stored: false, sms: 1 },
-    { at: "open.after", stored: true, sms: 1 },
-    { at: "call.before", stored: true, sms: 1 },
-    { at: "call.accepted", stored: true, sms: 2 },
-    { at: "settle.before", stored: true, sms: 2 },
-    { at: "settle.decide", stored: true, sms: 2 },
-    { at: "settle.decided", stored: true, sms: 2 },
-    { at: "settle.commit", stored: true, sms: 2 },
-    { at: "settle.after", stored: true, sms: 1 },
-    { at: "note.before", stored: true, sms: 1 },
-    { at: "note.after", stored: true, sms: 1 },
-    { at: "answer.half", stored: true, sms: 1 },
-  ])("at $at is there in full or not at all, and a repeat completes it", async ({ at, stored, sms }) => {
+  test.each(
+    sampled<{ at: Failpoint; stored: boolean; sms: number }>(
+      [
+        { at: "open.before", stored: false, sms: 1 },
+        { at: "open.decide", stored: false, sms: 1 },
+        { at: "open.decided", stored: false, sms: 1 },
+        { at: "open.commit", stored: false, sms: 1 },
+        { at: "open.after", stored: true, sms: 1 },
+        { at: "call.before", stored: true, sms: 1 },
+        { at: "call.accepted", stored: true, sms: 2 },
+        { at: "settle.before", stored: true, sms: 2 },
+        { at: "settle.decide", stored: true, sms: 2 },
+        { at: "settle.decided", stored: true, sms: 2 },
+        { at: "settle.commit", stored: true, sms: 2 },
+        { at: "settle.after", stored: true, sms: 1 },
+        { at: "note.before", stored: true, sms: 1 },
+        { at: "note.after", stored: true, sms: 1 },
+        { at: "answer.half", stored: true, sms: 1 },
+      ],
+      3,
+    ),
+  )("at $at is there in full or not at all, and a repeat completes it", async ({ at, stored, sms }) => {
     const rowsBefore = rowsNow();
     await service.arm(at, "kill");
     expect(await send()).toBeUndefined();
@@ -144,7 +150,7 @@ describe("a verify that is killed", () => {
     { at: "answer.half", counted: true },
   ];
 
-  test.each(points)("at $at with the right code succeeds once", async ({ at, counted }) => {
+  test.each(sampled(points, 3))("at $at with the right code succeeds once", async ({ at, counted }) => {
     const { id, code } = await open();
     await service.arm(at, "kill");
     expect(await verify(id, code, key)).toBeUndefined();
@@ -159,7 +165,7 @@ describe("a verify that is killed", () => {
     expect(readBook(deployment.databasePath).entries.get(id)).toMatchObject({ state: "VERIFIED", attempts: 1 });
   });
 
-  test.each(points)("at $at with a wrong code counts one attempt", async ({ at, counted }) => {
+  test.each(sampled(points, 4))("at $at with a wrong code counts one attempt", async ({ at, counted }) => {
     const { id, code } = await open();
     const wrong = wrongCode(code);
     await service.arm(at, "kill");
@@ -179,12 +185,17 @@ describe("a verify that is killed", () => {
 });
 
 describe("a resend that is killed", () => {
-  test.each<{ at: Failpoint; counted: boolean; sms: number }>([
-    { at: "update.commit", counted: false, sms: 2 },
-    { at: "update.after", counted: true, sms: 2 },
-    { at: "call.accepted", counted: true, sms: 3 },
-    { at: "settle.after", counted: true, sms: 2 },
-  ])("at $at is there in full or not at all, and carries the same code", async ({ at, counted, sms }) => {
+  test.each(
+    sampled<{ at: Failpoint; counted: boolean; sms: number }>(
+      [
+        { at: "update.commit", counted: false, sms: 2 },
+        { at: "update.after", counted: true, sms: 2 },
+        { at: "call.accepted", counted: true, sms: 3 },
+        { at: "settle.after", counted: true, sms: 2 },
+      ],
+      3,
+    ),
+  )("at $at is there in full or not at all, and carries the same code", async ({ at, counted, sms }) => {
     const { id, code } = await open();
     const resend = () => service.call("/v1/otp/resend", { request_id: id }, key);
     await service.advance(30_000);
@@ -204,16 +215,21 @@ describe("a resend that is killed", () => {
 
 describe("a fallback that is killed", () => {
   /** How often the code is in a message by the next channel in the end, beside its SMS. */
-  test.each<{ at: Failpoint; again: number }>([
-    { at: "fallback.decide", again: 1 },
-    { at: "fallback.decided", again: 1 },
-    { at: "fallback.after", again: 1 },
-    { at: "call.before", again: 1 },
-    { at: "call.accepted", again: 2 },
-    { at: "settle.before", again: 2 },
-    { at: "settle.commit", again: 2 },
-    { at: "settle.after", again: 1 },
-  ])("at $at goes out by the next channel, with the same code, and counts once", async ({ at, again }) => {
+  test.each(
+    sampled<{ at: Failpoint; again: number }>(
+      [
+        { at: "fallback.decide", again: 1 },
+        { at: "fallback.decided", again: 1 },
+        { at: "fallback.after", again: 1 },
+        { at: "call.before", again: 1 },
+        { at: "call.accepted", again: 2 },
+        { at: "settle.before", again: 2 },
+        { at: "settle.commit", again: 2 },
+        { at: "settle.after", again: 1 },
+      ],
+      3,
+    ),
+  )("at $at goes out by the next channel, with the same code, and counts once", async ({ at, again }) => {
     const sent = await service.call("/v1/otp/send", {
       phone,
       fallback_channels: ["whatsapp"],
@@ -261,21 +277,26 @@ describe("a step that throws", () => {
   const bug = { status: 500, body: { reason: "INTERNAL" } };
   const sent = { status: 200, body: { state: "STATE_PENDING" } };
 
-  test.each<{ at: Failpoint; answer: object; stored: boolean; sms: number }>([
-    { at: "open.before", answer: unavailable, stored: false, sms: 1 },
-    { at: "open.decide", answer: bug, stored: false, sms: 1 },
-    { at: "open.decided", answer: bug, stored: false, sms: 1 },
-    // The store does not know whether it committed, as when a connection is lost: the answer is that nobody knows.
-    { at: "open.after", answer: unavailable, stored: true, sms: 1 },
-    // What a provider throws tells nothing about the SMS, so it is sent once more.
-    { at: "call.before", answer: sent, stored: true, sms: 1 },
-    { at: "call.accepted", answer: sent, stored: true, sms: 2 },
-    // Tried for until the lease ends; the SMS is not sent again for that.
-    { at: "settle.before", answer: sent, stored: true, sms: 1 },
-    { at: "settle.after", answer: sent, stored: true, sms: 1 },
-    { at: "note.before", answer: unavailable, stored: true, sms: 1 },
-    { at: "note.after", answer: unavailable, stored: true, sms: 1 },
-  ])("at $at in a send leaves one effect", async ({ at, answer, stored, sms }) => {
+  test.each(
+    sampled<{ at: Failpoint; answer: object; stored: boolean; sms: number }>(
+      [
+        { at: "open.before", answer: unavailable, stored: false, sms: 1 },
+        { at: "open.decide", answer: bug, stored: false, sms: 1 },
+        { at: "open.decided", answer: bug, stored: false, sms: 1 },
+        // The store does not know whether it committed, as when a connection is lost: the answer is that nobody knows.
+        { at: "open.after", answer: unavailable, stored: true, sms: 1 },
+        // What a provider throws tells nothing about the SMS, so it is sent once more.
+        { at: "call.before", answer: sent, stored: true, sms: 1 },
+        { at: "call.accepted", answer: sent, stored: true, sms: 2 },
+        // Tried for until the lease ends; the SMS is not sent again for that.
+        { at: "settle.before", answer: sent, stored: true, sms: 1 },
+        { at: "settle.after", answer: sent, stored: true, sms: 1 },
+        { at: "note.before", answer: unavailable, stored: true, sms: 1 },
+        { at: "note.after", answer: unavailable, stored: true, sms: 1 },
+      ],
+      3,
+    ),
+  )("at $at in a send leaves one effect", async ({ at, answer, stored, sms }) => {
     const rowsBefore = rowsNow();
     await service.arm(at, "throw");
     expect(await send()).toMatchObject(answer);
@@ -294,12 +315,17 @@ describe("a step that throws", () => {
     await expectOneSuccess(String(repeated?.body["request_id"]), String(codesSent()[0]));
   });
 
-  test.each<{ at: Failpoint; answer: object; counted: boolean }>([
-    { at: "update.before", answer: unavailable, counted: false },
-    { at: "update.decide", answer: bug, counted: false },
-    { at: "update.decided", answer: bug, counted: false },
-    { at: "update.after", answer: unavailable, counted: true },
-  ])("at $at in a verify is no success, and a repeat is one", async ({ at, answer, counted }) => {
+  test.each(
+    sampled<{ at: Failpoint; answer: object; counted: boolean }>(
+      [
+        { at: "update.before", answer: unavailable, counted: false },
+        { at: "update.decide", answer: bug, counted: false },
+        { at: "update.decided", answer: bug, counted: false },
+        { at: "update.after", answer: unavailable, counted: true },
+      ],
+      3,
+    ),
+  )("at $at in a verify is no success, and a repeat is one", async ({ at, answer, counted }) => {
     const { id, code } = await open();
     await service.arm(at, "throw");
     expect(await verify(id, code, key)).toMatchObject(answer);
@@ -312,11 +338,16 @@ describe("a step that throws", () => {
 });
 
 describe("a verify that overtakes the provider's answer", () => {
-  test.each<{ outcome: SendOutcome }>([
-    { outcome: { kind: "refused", cause: "content", detail: "no" } },
-    { outcome: { kind: "ambiguous", detail: "lost" } },
-    { outcome: { kind: "unavailable", detail: "busy" } },
-  ])("stays a success when that is $outcome.kind, and nothing more is sent", async ({ outcome }) => {
+  test.each(
+    sampled<{ outcome: SendOutcome }>(
+      [
+        { outcome: { kind: "refused", cause: "content", detail: "no" } },
+        { outcome: { kind: "ambiguous", detail: "lost" } },
+        { outcome: { kind: "unavailable", detail: "busy" } },
+      ],
+      3,
+    ),
+  )("stays a success when that is $outcome.kind, and nothing more is sent", async ({ outcome }) => {
     const arrived = Promise.withResolvers<void>();
     const answered = Promise.withResolvers<SendOutcome>();
     deployment.respond = () => {

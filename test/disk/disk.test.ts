@@ -21,12 +21,13 @@ import { runOtpd } from "../support/processes/process.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { failingDisks, fillUp, mountTmpfs, remount, unmount } from "./failing-disk.ts";
 import { lacks } from "../support/machine.ts";
+import { sampled } from "../support/extent.ts";
 
 const tmpfsKib = 4_096;
 /** The log's last page and its unused part take a few more sends on a full disk. */
 const sendsUntilFullMax = 500;
 
-describe.each(failingDisks)("$name", (disk) => {
+describe.each(sampled(failingDisks, 2))("$name", (disk) => {
   const lacksTool = lacks(disk.name, disk.needs);
   let folder: string;
   let deployment: Deployment;

@@ -1,13 +1,14 @@
 /**
- * 2,000 spoilt requests a protocol, at the real server in a process of its own. A failing input is printed with its seed and
+ * Spoilt requests of each protocol, at the real server in a process of its own. A failing input is printed with its seed and
  * number; `OTPD_FUZZ=<protocol>:<seed>:<number>` fires it alone. The soak fires 100,000 a protocol.
  */
 import { describe, expect, test } from "vitest";
 import { fire } from "./fire.ts";
 import { makeInput, protocols, type Protocol } from "./inputs.ts";
+import { extent } from "../support/extent.ts";
 
 const [onlyProtocol, onlySeed, onlyNumber] = process.env["OTPD_FUZZ"]?.split(":") ?? [];
-const inputs = 2_000;
+const inputs = extent(500, 2_000);
 
 describe("a spoilt request", () => {
   test.runIf(onlyProtocol !== undefined)("given in OTPD_FUZZ does no harm", async () => {

@@ -25,10 +25,10 @@ export interface Cluster {
   readonly deployment: Deployment;
   readonly database: { readonly kind: "postgres"; readonly url: string };
   readonly instances: readonly Crashable[];
-  /** Calls one instance. */
-  call(at: number, rpc: Rpc, message: Shot["message"]): Promise<Outcome>;
+  /** Calls one instance, by the deployment's key unless another is given. */
+  call(at: number, rpc: Rpc, message: Shot["message"], key?: string): Promise<Outcome>;
   /** Fires shots at all instances at once, in turn; hits come in the order of the shots. */
-  fire(shots: readonly Shot[]): Promise<Hit[]>;
+  fire(shots: readonly Shot[], key?: string): Promise<Hit[]>;
   stop(): Promise<void>;
 }
 
@@ -45,12 +45,12 @@ export async function startCluster(folder: string, url: string, env: Record<stri
     deployment,
     database: { kind: "postgres", url },
     instances,
-    call: (at, rpc, message) =>
-      callUntilReached(() => connectByFetch.call(urlOf(at), rpc, message, { key: deployment.key })),
-    fire: (shots) =>
+    call: (at, rpc, message, key = deployment.key) =>
+      callUntilReached(() => connectByFetch.call(urlOf(at), rpc, message, { key })),
+    fire: (shots, key = deployment.key) =>
       fireVolley({
         url: instances.map(({ url: to }) => to),
-        key: deployment.key,
+        key,
         connections: connectionsEach,
         shots,
         database: "postgres",

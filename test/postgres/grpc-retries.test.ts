@@ -15,6 +15,7 @@ import { freePort } from "../support/network/ports.ts";
 import { firstKey, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { startTcpProxy, through } from "../support/network/tcp-proxy.ts";
 import { startWorld, temporaryFolder } from "../support/service/world.ts";
+import { sampled } from "../support/extent.ts";
 
 /** What a call writes, and nothing that the instance does by itself. */
 const ofCalls = /(insert|update)-verifications|writes/;
@@ -24,7 +25,7 @@ const hostOf = ({ url }: { url: string }) => new URL(url).host;
 /** Few enough that a call that has to be made again finds the first one done within its tries, on the slowest machine too. */
 const callsAtOnce = 8;
 
-describe.each(libraries)("$name", (library) => {
+describe.each(sampled(libraries, 2))("$name", (library) => {
   beforeAll(() => library.prepare(), 600_000);
 
   test("loses no call when two instances are replaced one by one under load", async ({ onTestFinished }) => {

@@ -9,6 +9,7 @@ import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { fireVolley, tally, type Shot } from "../support/clients/volley.ts";
 import { startWorld, type World } from "../support/service/world.ts";
+import { sampled } from "../support/extent.ts";
 
 const shop = "https://shop.example";
 const request_id = "AAAAAAAAAAAAAAAAAAAAAA";
@@ -41,7 +42,7 @@ async function served(count: number, ask: (i: number) => ReturnType<typeof call>
   return answered;
 }
 
-describe.each(surfaces)("over $name", (surface) => {
+describe.each(sampled(surfaces, 2))("over $name", (surface) => {
   test("a publishable key sends ten times at once from one address, and then once a minute", async () => {
     const options = { surface };
     for (let i = 0; i < 10; i++) expect((await send({}, options)).value).toMatchObject({ state: "STATE_PENDING" });
@@ -84,7 +85,7 @@ test("parallel sends from another process never get past ten, and resends share 
   expect((await send()).reason).toBe("IP_RATE_LIMITED");
 });
 
-describe.each(surfaces)("an operator's limits of an address over $name", (surface) => {
+describe.each(sampled(surfaces, 2))("an operator's limits of an address over $name", (surface) => {
   const options = { surface };
   test("are of sends, and of all other calls", async () => {
     await world.stop();

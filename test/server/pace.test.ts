@@ -9,6 +9,7 @@ import { makeCertificate } from "../support/network/certificate.ts";
 import { pageKey, startListener, testKey, type Listener, type ListenerOptions } from "../support/service/listener.ts";
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
+import { sampled } from "../support/extent.ts";
 
 /** A turn's bound, once for what is read and once for what was read before, and what one connection may bring on top. */
 const inTurnMax = 2 * 64 + 100;
@@ -94,7 +95,7 @@ const texts = (count: number, { method, path, headers }: Kind) => {
   return `${method} ${path} HTTP/1.1\r\nhost: otpd\r\n${more.join("")}\r\n`.repeat(count);
 };
 
-test.each([...kinds, tunnels])(
+test.each(sampled([tunnels, ...kinds], 3))(
   "$name of 100 connections at once: HTTP/2 makes no long turn of them, and answers all",
   async (kind) => {
     await listenWith();
@@ -106,7 +107,7 @@ test.each([...kinds, tunnels])(
   },
 );
 
-test.each(kinds)(
+test.each(sampled(kinds, 3))(
   "$name of 60 connections at once: HTTP/1 makes no long turn of them, and answers all",
   async (kind) => {
     await listenWith();

@@ -8,6 +8,7 @@ import { expectRefusal } from "../support/data/contract.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { startWorld, type KeyOptions, type World } from "../support/service/world.ts";
+import { sampled } from "../support/extent.ts";
 
 let world: World;
 beforeEach(async () => {
@@ -48,7 +49,7 @@ const kinds: readonly { name: string; options: KeyOptions; expected: (place: Pla
   },
 ];
 
-describe.each([...surfaces, connectByFetch])("over $name", (surface) => {
+describe.each(sampled([connectByFetch, ...surfaces], 2))("over $name", (surface) => {
   test.each(kinds)("every RPC with $name is let in from where it may be, and nowhere else", async (row) => {
     const { kind = "live" } = row.options;
     const { text: key } = await world.makeKey(row.options);

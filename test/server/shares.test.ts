@@ -16,6 +16,7 @@ import { openRaw, preface, settings, type RawConnection } from "../support/clien
 import { headersFrame, hello, hold, livezText, watchFrames, whenAnswered } from "../support/clients/strangers.ts";
 import { overHttp1 } from "../support/clients/wire.ts";
 import { temporaryFolder } from "../support/service/world.ts";
+import { extent, sampled } from "../support/extent.ts";
 
 const stranger = "127.0.0.2";
 let folder: string;
@@ -83,7 +84,7 @@ describe("300 of 300 connections, held by one address", () => {
     ["by answers that are not taken", unread, true],
     ["by health watches", [...hello, watchFrames], true],
   ];
-  test.each(rows)("%s, keep out neither a newcomer nor a probe", async (_, first, answers) => {
+  test.each(sampled(rows, 3))("%s, keep out neither a newcomer nor a probe", async (_, first, answers) => {
     await start({ OTP_MAX_CONNECTIONS: "300" });
     const all = await holdMore(stranger, 300, ...first);
     if (answers) await whenAnswered(all);
@@ -112,7 +113,7 @@ test("where files end before connections do, an address that opens more than the
 
 test("200 callers behind one address come back at once, while another holds all the rest", async () => {
   await start({ OTP_MAX_CONNECTIONS: "900" });
-  for (let round = 0; round < 3; round += 1) {
+  for (let round = 0; round < extent(1, 3); round += 1) {
     await holdMore(stranger, 900, livezText);
     const agents = Array.from({ length: 200 }, () => new Agent({ keepAlive: true }));
     // The second call is on the connection of the first: nobody has closed it.

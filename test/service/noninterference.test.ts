@@ -1,5 +1,5 @@
 /**
- * What a tenant is answered does not depend on what another does: 10,000 calls of two tenants on the same phones, with the
+ * What a tenant is answered does not depend on what another does: thousands of calls of two tenants on the same phones, with the
  * same Idempotency-Keys and each other's ids, are answered word for word as when each tenant is alone.
  */
 import Sqlite from "better-sqlite3";
@@ -19,6 +19,7 @@ import { Reports } from "../../src/store/sqlite/reports.ts";
 import { ringOf, testPolicy } from "../store/acts.ts";
 import { createManualSystem, seededRandom } from "../support/service/system.ts";
 import { ofOneMind } from "../support/service/tenants.ts";
+import { extent } from "../support/extent.ts";
 
 type Name = "acme" | "bolt";
 
@@ -53,7 +54,7 @@ interface Step {
   readonly idempotencyKey: string | undefined;
 }
 
-const calls = 10_000;
+const calls = extent(2_000, 10_000);
 const keyEvery = 3;
 
 function script(seed: number): Step[] {
@@ -166,6 +167,6 @@ test("two tenants are answered together as each is alone", { timeout: 600_000 },
     '"VERIFIED"',
     '"digits":8',
   ]) {
-    expect([words, count(words) > 10]).toEqual([words, true]);
+    expect([words, count(words) > calls / 1_000]).toEqual([words, true]);
   }
 });

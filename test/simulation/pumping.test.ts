@@ -9,6 +9,7 @@ import { Callers } from "./callers.ts";
 import { Chance } from "./chance.ts";
 import { moods } from "./scripted-provider.ts";
 import { World } from "./world.ts";
+import { isFull } from "../support/extent.ts";
 
 const hour = 3_600_000;
 const life = {
@@ -73,13 +74,16 @@ async function play(seed: number, fraudGuard: GuardMode): Promise<Map<string, nu
   }
 }
 
+/** Those alone decide in every way. */
+const seeds = isFull ? Array.from({ length: 18 }, (_, at) => at + 1) : [5, 6, 10, 11, 14];
+
 describe("pumping in the simulation", () => {
   test.each<GuardMode>(["enforce", "observe"])(
     "%s: every invariant holds, and all is decided",
     { timeout: 600_000 },
     async (mode) => {
       const made = new Map<string, number>();
-      for (let seed = 1; seed <= 18; seed++) {
+      for (const seed of seeds) {
         for (const [kind, count] of await play(seed, mode)) made.set(kind, (made.get(kind) ?? 0) + count);
       }
       // All but an operator's: passed, tripped, half-opened, tripped again, closed, limited.

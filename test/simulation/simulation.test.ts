@@ -33,8 +33,9 @@
  */
 import { describe, expect, test } from "vitest";
 import { shortLength, simulate, type Report } from "./simulate.ts";
+import { extent, sampled } from "../support/extent.ts";
 
-const seeds = 120;
+const seeds = extent(30, 120);
 const only = process.env["OTPD_SEED"];
 
 describe("the simulation", () => {
@@ -51,7 +52,7 @@ describe("the simulation", () => {
         for (const [what, count] of report.answerCounts) answerCounts.set(what, (answerCounts.get(what) ?? 0) + count);
       }
       // A service that refuses everything would break no invariant.
-      expect(expected.filter((what) => (answerCounts.get(what) ?? 0) <= 20)).toEqual([]);
+      expect(expected.filter((what) => (answerCounts.get(what) ?? 0) <= seeds / 6)).toEqual([]);
       const sum = (of: (report: Report) => number) => reports.reduce((total, report) => total + of(report), 0);
       expect(sum(({ crashes }) => crashes)).toBeGreaterThan(seeds);
       expect(sum(({ jumps }) => jumps)).toBeGreaterThan(seeds / 2);
@@ -60,7 +61,7 @@ describe("the simulation", () => {
     });
 
     test("is the same event by event when a seed is run again", async () => {
-      for (const seed of [1, 2, 3, 40]) {
+      for (const seed of sampled([1, 2, 3, 40], 3)) {
         const [first, again] = [await simulate(seed), await simulate(seed)];
         expect(again.traceHash).toBe(first.traceHash);
       }

@@ -1,13 +1,27 @@
 import { defineConfig } from "vitest/config";
 
-/** Long runs, one at a time: `npm run test:soak`. */
+// Read by the files themselves, before any of them runs: see support/extent.ts.
+process.env["OTPD_TESTS"] = "full";
+const { default: everyday } = await import("../vitest.config.ts");
+
+/** `npm run test:soak`: the files of `npm test` in full, and then the long runs, one at a time. */
 export default defineConfig({
   root: new URL("../..", import.meta.url).pathname,
   test: {
-    include: ["test/soak/**/*.test.ts"],
-    maxWorkers: 1,
-    retry: 0,
-    testTimeout: 3_600_000,
-    hookTimeout: 60_000,
+    ...everyday.test,
+    projects: [
+      ...(everyday.test?.projects ?? []),
+      {
+        test: {
+          name: "soak",
+          include: ["test/soak/**/*.test.ts"],
+          maxWorkers: 1,
+          sequence: { groupOrder: 1 },
+          retry: 0,
+          testTimeout: 3_600_000,
+          hookTimeout: 60_000,
+        },
+      },
+    ],
   },
 });

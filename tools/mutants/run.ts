@@ -74,7 +74,8 @@ function runTests(suites: readonly string[]): Caught | undefined {
     report,
   ];
   rmSync(report, { force: true });
-  const run = spawnSync(process.execPath, [vitest, ...args, ...suites], { cwd: folder, encoding: "utf8" });
+  const env = { ...process.env, OTPD_TESTS: "full" };
+  const run = spawnSync(process.execPath, [vitest, ...args, ...suites], { cwd: folder, encoding: "utf8", env });
   if (run.status === 0) return undefined;
   const { testResults } = JSON.parse(readFileSync(report, "utf8")) as {
     testResults: {

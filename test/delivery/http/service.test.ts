@@ -21,6 +21,7 @@ import {
   type Fake,
   type Station,
 } from "../provider/setup.ts";
+import { sampled } from "../../support/extent.ts";
 
 /** What is to come of each behaviour; what is not here may have been sent. */
 const outcomes = new Map<Behaviour, string>([
@@ -67,7 +68,7 @@ describe.skipIf(lacks("a declared provider over HTTPS", "openssl"))("a declared 
     expect(JSON.stringify(station.observed)).not.toContain("live-key");
   });
 
-  test.each(behaviours)(
+  test.each(sampled(behaviours, 2))(
     "after %s a message is taken, in two calls at the most, and its meaning is told",
     async (behaviour) => {
       await gateway.script(behaviour);
