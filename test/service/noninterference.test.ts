@@ -54,7 +54,7 @@ interface Step {
   readonly idempotencyKey: string | undefined;
 }
 
-const calls = extent(2_000, 10_000);
+const calls = extent(4_000, 10_000);
 const keyEvery = 3;
 
 function script(seed: number): Step[] {
@@ -167,6 +167,6 @@ test("two tenants are answered together as each is alone", { timeout: 600_000 },
     '"VERIFIED"',
     '"digits":8',
   ]) {
-    expect([words, count(words) > calls / 1_000]).toEqual([words, true]);
+    expect([words, count(words) > extent(1, 10)]).toEqual([words, true]);
   }
 });
