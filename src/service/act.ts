@@ -4,7 +4,7 @@
 import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Channel } from "../otp/channel.ts";
-import { resendsLeft, type Policy } from "../otp/policy.ts";
+import { resendsLeft } from "../otp/policy.ts";
 import { ok, type Refusal, type Result } from "../otp/reason.ts";
 import type { PriceOf, Shares } from "../otp/spending.ts";
 import type { TenantOf } from "../otp/tenant.ts";
@@ -52,10 +52,6 @@ export function scopeOf(
   return { tenant, id, slot: claim?.slot, phoneOf };
 }
 
-export function policyOf({ tenantOf }: Pick<ActTools, "tenantOf">, tenant: string): Policy {
-  return tenantOf(tenant).policy;
-}
-
 /** The refusal that a repeated call was answered with first, if it was refused. */
 export function storedRefusal(decided: {
   readonly kind: string;
@@ -66,7 +62,7 @@ export function storedRefusal(decided: {
 
 /** What there is to tell of a verification now. */
 export async function sentNow({ store, tenantOf, phoneOf }: ActTools, verification: Verification): Promise<Sent> {
-  const policy = policyOf({ tenantOf }, verification.tenant);
+  const { policy } = tenantOf(verification.tenant);
   const now = store.now();
   const mayResend = resendsLeft(verification, policy, now).count > 0;
   const tatsMs = mayResend ? (await store.readPhone(phoneOf(verification))).tats : [];

@@ -8,17 +8,17 @@ import { decideResend } from "../otp/resending.ts";
 import { capsOf } from "../otp/spending.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { UpdateScope } from "../store/store.ts";
-import { answer, claimOf, policyOf, replaySent, scopeOf, type ActTools } from "./act.ts";
+import { answer, claimOf, replaySent, scopeOf, type ActTools } from "./act.ts";
 import type { Answer, Caller, ResendCommand, Sent } from "./calls.ts";
 import { keptIfSpent } from "./call-limits.ts";
 
 export async function resend(tools: ActTools, caller: Caller, { id, channel }: ResendCommand): Promise<Answer<Sent>> {
-  const { store, keys, channelsOn, channelsUncapped = [], priceOf } = tools;
+  const { store, keys, tenantOf, channelsOn, channelsUncapped = [], priceOf } = tools;
   const { tenant, permit } = caller;
   const asked = channel === "" ? undefined : channelName(channel);
   // Without a channel it is the request of those who know of none.
   const claim = claimOf(tools, caller, "ResendOtp", asked === undefined ? [id] : [id, asked]);
-  const policy = policyOf(tools, tenant);
+  const { policy } = tenantOf(tenant);
   const phoneOf = (v: Verification): E164 => openPhone(keys, v.kid, v.id, v.phoneBox);
   const scope: UpdateScope = {
     ...scopeOf(tools, caller, id, claim),

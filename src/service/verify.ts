@@ -7,7 +7,7 @@ import { ok } from "../otp/reason.ts";
 import { receiptOf } from "../otp/receipt.ts";
 import { realTenantOf } from "../otp/sandbox.ts";
 import { canonicalBind } from "../otp/verification.ts";
-import { answer, claimOf, policyOf, replay, scopeOf, storedRefusal, type ActTools } from "./act.ts";
+import { answer, claimOf, replay, scopeOf, storedRefusal, type ActTools } from "./act.ts";
 import type { Answer, Caller, Verified, VerifyCommand } from "./calls.ts";
 
 export interface VerifyTools extends ActTools {
@@ -22,7 +22,7 @@ export async function verify(tools: VerifyTools, caller: Caller, command: Verify
   const { id, code, purpose } = command;
   const bind = canonicalBind(command.bind);
   const claim = claimOf(tools, caller, "VerifyOtp", [id, code.reveal(), purpose, bind]);
-  const policy = policyOf(tools, caller.tenant);
+  const { policy } = tenantOf(caller.tenant);
   const decided = await store.updateVerification(scopeOf(tools, caller, id, claim), (view) =>
     decideVerify(view, { code, purpose, bind }, { claim, keys, policy }),
   );
