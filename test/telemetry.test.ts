@@ -6,8 +6,7 @@ import { rmSync } from "node:fs";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { parseAuthorization } from "../src/otp/api-key.ts";
-import type { LogLevel } from "../src/log.ts";
-import { createTelemetry, type AnsweredCall } from "../src/telemetry.ts";
+import { createTelemetry, type AnsweredCall, type LogLevel } from "../src/telemetry.ts";
 import { webhookSecret } from "./support/service/environment.ts";
 import { startFarEnd } from "./support/fakes/far-end.ts";
 import { firstKey, runOtpd, startOtpd, type Otpd } from "./support/processes/process.ts";
@@ -107,7 +106,7 @@ test("who still calls with a revoked key is told by the key's id, and who guesse
   ]);
 });
 
-test("a call's line is the one that pino writes", () => {
+test("a call's line, which is written by hand, is the one that pino writes", () => {
   vi.useFakeTimers({ toFake: ["Date"], now: 1_795_341_600_123 });
   const text = fc.string({ unit: "grapheme", maxLength: 120 });
   const maybe = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined });
@@ -137,82 +136,21 @@ test("a call's line is the one that pino writes", () => {
   }
 });
 
-test("every other line is the one that pino writes", () => {
-  vi.useFakeTimers({ toFake: ["Date"], now: 1_795_341_600_123 });
-  const text = fc.string({ unit: "binary", maxLength: 60 });
-  const fields = fc.dictionary(fc.stringMatching(/^f_[a-z]{0,4}$/), fc.oneof(text, fc.double(), fc.integer()));
-  try {
-    fc.assert(
-      fc.property(text, fields, text, (version, more, message) => {
-        let own = "";
-        let theirs = "";
-        const telemetry = createTelemetry(
-          "info",
-          version,
-          collecting((line) => (own += line)),
-        );
-        const log = pinoTo((line) => (theirs += line), version);
-        telemetry.lifecycle(message, more);
-        log.info(more, message);
-        telemetry.warning(message);
-        log.warn(message);
-        telemetry.refusedReport(message, version, 0);
-        log.warn({ provider: message, cause: version, omitted: undefined }, refusedText);
-        telemetry.fault(message, undefined);
-        log.error({ where: message, call_id: undefined, error: { name: "undefined" } }, "fault");
-        expect(own).toBe(theirs);
-      }),
-    );
-  } finally {
-    vi.useRealTimers();
-  }
-});
-const refusedText = "a report was refused: it does not prove to be the provider's";
-
-test.each([
-  ["trace", [20, 30, 40, 50]],
-  ["debug", [20, 30, 40, 50]],
-  ["info", [30, 40, 50]],
-  ["warn", [40, 50]],
-  ["error", [50]],
-  ["fatal", []],
-  ["silent", []],
-] as const)("at %s nothing below it is told", (level, expected) => {
-  let own = "";
-  const telemetry = createTelemetry(
-    level,
-    "1",
-    collecting((line) => (own += line)),
-  );
-  const accepted = { kind: "accepted" } as const;
-  telemetry.providerCall("bird", accepted, 1, { channel: "sms", tenant: "acme", requestRef: "r" });
-  telemetry.lifecycle("listening");
-  telemetry.warning("careful");
-  telemetry.fault("here", undefined);
-  expect([...own.matchAll(/"level":(\d+)/g)].map(([, number]) => Number(number))).toEqual(expected);
-});
-
-const collecting = (write: (line: string) => void) => ({ write, written: () => Promise.resolve() });
-
-function pinoTo(write: (line: string) => void, version: string) {
-  return pino({ base: { service: "otpd", version }, timestamp: pino.stdTimeFunctions.isoTime }, { write });
-}
-
 /** What telemetry writes of a call. */
 function writtenBy(level: LogLevel, version: string, call: AnsweredCall, status: number, durationMs: number): string {
   let written = "";
-  createTelemetry(
-    level,
-    version,
-    collecting((line) => (written += line)),
-  ).call(call, status, durationMs);
+  const lines = { write: (line: string) => void (written += line), written: () => Promise.resolve() };
+  createTelemetry(level, version, lines).call(call, status, durationMs);
   return written;
 }
 
 /** What pino writes of it. */
 function pinos(version: string, call: AnsweredCall, status: number, durationMs: number): string {
   let written = "";
-  const log = pinoTo((line) => (written += line), version);
+  const log = pino(
+    { base: { service: "otpd", version }, timestamp: pino.stdTimeFunctions.isoTime },
+    { write: (line) => void (written += line) },
+  );
   const fields = {
     call_id: call.id,
     rpc: call.rpc,

@@ -18,7 +18,7 @@ import { warningsOfBrand } from "../otp/template/lint.ts";
 import { createTemplates, type Templates } from "../otp/template/choice.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import type { Database } from "../store/open.ts";
-import type { LogLevel } from "../log.ts";
+import type { LogLevel } from "../telemetry.ts";
 import { adminOf, faultsOfOpenAdmin, type AdminConfig } from "./admin.ts";
 import { consoleOf, faultsOfProxies, type ConsoleConfig } from "./console.ts";
 import { readDeclared, readSecrets } from "./http-providers.ts";

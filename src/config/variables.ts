@@ -22,7 +22,7 @@ import {
 import { parseConsoleUser } from "./console-users.ts";
 import { providers } from "../delivery/providers/list.ts";
 import { httpsOrigin, httpUrl } from "../delivery/providers/shapes.ts";
-import { logLevels } from "../log.ts";
+import { logLevels } from "../telemetry.ts";
 
 const ofProviders = providers.flatMap(({ variables: described }) => Object.entries(described));
 const entriesOfProviders = Object.fromEntries(
