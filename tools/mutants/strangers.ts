@@ -356,7 +356,7 @@ export const strangerMutants: readonly Mutant[] = [
   {
     name: "streams that were reset are answered to nobody",
     breaks: "30 connections that open and reset streams have every call wait for seconds",
-    place: "src/server/listener/server.ts#take",
+    place: "src/server/listener/server.ts#startServer.take",
     text: `if ("stream" in request && isOver(request.stream)) return;`,
     replacement: ``,
     suites: ["test/server/resets.test.ts"],
