@@ -103,7 +103,7 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   await read(`ALTER TABLE verifications DROP COLUMN log, DROP COLUMN fallback, DROP COLUMN fallback_ms`);
   await read(`ALTER TABLE verifications DROP COLUMN spent_limits`);
   await read(`ALTER TABLE api_keys DROP COLUMN channels, DROP COLUMN last_refuse_ms`);
-  await read(`DROP INDEX verifications_opened`);
+  await read(`DROP INDEX verifications_opened, prefix_decisions_suspect`);
   await read(`DROP TABLE admin_keys, audit, console_links, console_sessions`);
   await read(`UPDATE schema_version SET version = 2`);
   await store.close();

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Client } from "pg";
 import { expect, test } from "vitest";
 import { ofId, ofPhone } from "../../src/store/acts/finding.ts";
+import { suspectsText } from "../../src/store/acts/prefixes.ts";
 import { preparePostgres } from "../../src/store/postgres/open.ts";
 import { finding as onPostgres } from "../../src/store/postgres/statements.ts";
 import { openFile } from "../../src/store/sqlite/open.ts";
@@ -42,6 +43,9 @@ test("on SQLite no search goes through a table", async () => {
   expect(planOf(onSqlite.last)).toEqual([expect.stringContaining("SEARCH messages USING PRIMARY KEY"), "SCAN s"]);
   expect(planOf(ofPhone)).toEqual([expect.stringContaining("SEARCH v USING INDEX verifications_phone")]);
   expect(planOf(ofId)).toEqual([expect.stringContaining("SEARCH v USING INDEX sqlite_autoindex_verifications")]);
+  expect(planOf({ text: suspectsText })).toEqual([
+    expect.stringContaining("SCAN prefix_decisions USING INDEX prefix_decisions_suspect"),
+  ]);
   expect(db).toBeInstanceOf(Sqlite);
   db.close();
   rmSync(folder, { recursive: true, force: true });

@@ -10,6 +10,12 @@ import { list } from "../statement.ts";
 import type { PrefixName, Store, SuspectKey } from "../store.ts";
 import type { Instant } from "../../system.ts";
 
+/** Suspects go by an index of just what they ask for: of decisions that are not `passed`. */
+export const suspectsText = `SELECT tenant, prefix, max(at_ms) AS latest_ms FROM prefix_decisions
+      WHERE ($1 = '' OR tenant = $1) AND kind <> ${passed} GROUP BY tenant, prefix
+      HAVING max(at_ms) < $2 OR (max(at_ms) = $2 AND (tenant > $3 OR (tenant = $3 AND prefix > $4)))
+      ORDER BY latest_ms DESC, tenant, prefix LIMIT $5`;
+
 const sql = {
   decisions: {
     name: "prefix-decisions",
@@ -18,10 +24,7 @@ const sql = {
   },
   suspects: {
     name: "suspects",
-    text: `SELECT tenant, prefix, max(at_ms) AS latest_ms FROM prefix_decisions
-      WHERE ($1 = '' OR tenant = $1) AND kind <> ${passed} GROUP BY tenant, prefix
-      HAVING max(at_ms) < $2 OR (max(at_ms) = $2 AND (tenant > $3 OR (tenant = $3 AND prefix > $4)))
-      ORDER BY latest_ms DESC, tenant, prefix LIMIT $5`,
+    text: suspectsText,
   },
 } as const;
 

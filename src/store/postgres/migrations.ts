@@ -30,6 +30,7 @@ import { audit } from "./migrations/0013-audit.ts";
 import { sums } from "./migrations/0014-sums.ts";
 import { consoleSignIns } from "./migrations/0015-console.ts";
 import { lastRefused } from "./migrations/0016-last-refused.ts";
+import { suspects } from "./migrations/0017-suspects.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -48,4 +49,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   sums,
   consoleSignIns,
   lastRefused,
+  suspects,
 ];

@@ -32,6 +32,7 @@ import { audit } from "./migrations/0022-audit.ts";
 import { sums } from "./migrations/0023-sums.ts";
 import { consoleSignIns } from "./migrations/0024-console.ts";
 import { lastRefused } from "./migrations/0025-last-refused.ts";
+import { suspects } from "./migrations/0026-suspects.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -59,4 +60,5 @@ export const migrations: readonly Migration[] = [
   sums,
   consoleSignIns,
   lastRefused,
+  suspects,
 ];
