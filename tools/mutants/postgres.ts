@@ -113,7 +113,7 @@ export const postgresMutants: readonly Mutant[] = [
     place: "src/store/postgres/load.ts#loadBelongings",
     text: `...lockKeys([...phones.indexes, ...phones.limits]),`,
     replacement: `...lockKeys(phones.indexes),`,
-    suites: suite("named-limits"),
+    suites: suite("caps"),
   },
   {
     name: "day not locked",
