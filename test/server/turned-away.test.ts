@@ -191,9 +191,9 @@ const secured = lacksOpenssl ? {} : { readCertificate: () => certificate };
 const certificate = lacksOpenssl ? { cert: "", key: "" } : makeCertificate("otpd");
 
 describe.each([
-  ["cleartext", {}],
-  ["TLS", secured],
-])("over %s what is no request that could be served", (name, how) => {
+  ["cleartext", false, {}],
+  ["TLS", lacksOpenssl, secured],
+])("over %s what is no request that could be served", (name, lacksTool, how) => {
   const seen: TurnedAway[] = [];
   let listener: Listener;
   beforeAll(async () => {
@@ -211,7 +211,7 @@ describe.each([
     return openRaw(listener.port, socket);
   };
 
-  test.skipIf(name === "TLS" && lacksOpenssl).each([
+  test.skipIf(lacksTool).each([
     ["400 Bad Request", "INVALID_REQUEST", "GET / HTTP/1.1\r\nhost: x\r\nbad header\r\n\r\n"],
     ["400 Bad Request", "INVALID_REQUEST", "what is this?\r\n\r\n"],
     ["431 Request Header Fields Too Large", "INVALID_REQUEST", `GET / HTTP/1.1\r\nx: ${"x".repeat(20_000)}\r\n\r\n`],
