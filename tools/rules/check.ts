@@ -1,10 +1,11 @@
 /**
  * Holds the rules of `rules.ts` over every file of the repository that people write.
  */
-import { readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join, sep } from "node:path";
 import { circlesOf } from "./circles.ts";
-import { rules, type SourceFile } from "./rules.ts";
+import { rules, strangersAtTop, type SourceFile } from "./rules.ts";
 
 const root = join(import.meta.dirname, "../..");
 const folders = ["src", "test", "tools", "proto", "docs", ".ci", ".github"];
@@ -27,7 +28,15 @@ const files: SourceFile[] = paths.map((path) => ({
   text: readFileSync(path, "utf8"),
 }));
 const source = files.filter(({ path }) => /^(src|tools)\/.*\.ts$/.test(path));
-const breaches = [...files.flatMap((file) => rules.flatMap((rule) => rule(file))), ...circlesOf(source)];
+// A package has no history.
+const committed = existsSync(join(root, ".git"))
+  ? execFileSync("git", ["ls-files", "-z"], { cwd: root, encoding: "utf8" }).split("\0").filter(Boolean)
+  : [];
+const breaches = [
+  ...files.flatMap((file) => rules.flatMap((rule) => rule(file))),
+  ...circlesOf(source),
+  ...strangersAtTop(committed),
+];
 
 for (const breach of breaches) console.error(breach);
 if (breaches.length > 0) process.exitCode = 1;

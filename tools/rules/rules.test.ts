@@ -10,6 +10,7 @@ import {
   functionLength,
   importArrows,
   namedExports,
+  strangersAtTop,
   nobodysPackage,
   nothingLeftOpen,
   openingParagraph,
@@ -269,4 +270,11 @@ describe("imports lead in no circle", () => {
     const paths = files({ "src/a.ts": "./c.ts", "src/b.ts": "./c.ts", "src/c.ts": "node:fs", "src/d.ts": "./a.ts" });
     expect(circlesOf(paths)).toEqual([]);
   });
+});
+
+test("a file at the top that nobody put there is found", () => {
+  expect(strangersAtTop(["README.md", "src/main.ts", 'all min", q(w, 0)', "data/otp.db", "data/master.key"])).toEqual([
+    'all min", q(w, 0): the top level has no place for it',
+    "data: the top level has no place for it",
+  ]);
 });

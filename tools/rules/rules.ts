@@ -270,3 +270,16 @@ export const rules: readonly Rule[] = [
   ownWords,
   nobodysPackage,
 ];
+
+const topLevel = new Set(
+  (
+    ".ci .github .gitignore .oxfmtrc.json .oxlintrc.json LICENSE README.md buf.gen.yaml buf.yaml docs gen package-lock.json " +
+    "package.json proto src test tools tsconfig.build.json tsconfig.json"
+  ).split(" "),
+);
+
+/** Nothing is added beside the folders and files that a newcomer sees first: what comes by a slip is found. */
+export function strangersAtTop(committed: readonly string[]): string[] {
+  const found = new Set(committed.map((path) => path.split("/", 1)[0] ?? "").filter((name) => !topLevel.has(name)));
+  return [...found].map((name) => `${name}: the top level has no place for it`);
+}
