@@ -4,21 +4,21 @@
  * kept nowhere.
  */
 import type { Channel } from "../otp/channel.ts";
+import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isInHand, type EndedCall, type SendOutcome } from "../otp/message.ts";
+import { openPhone } from "../otp/phone-number.ts";
+import { referenceFor } from "../otp/provider-text.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
+import { spokenFor } from "../otp/template/spoken.ts";
+import { renderText } from "../otp/template/template.ts";
 import type { Tenant, TenantOf } from "../otp/tenant.ts";
 import { stateAt } from "../otp/verification.ts";
 import type { Job, PhoneOf, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 import type { Poller } from "./poller.ts";
 import type { OutgoingMessage, Provider } from "./provider.ts";
-import { deriveCode } from "../otp/code.ts";
-import { openPhone } from "../otp/phone-number.ts";
-import { referenceFor } from "../otp/provider-text.ts";
-import { spokenFor } from "../otp/template/spoken.ts";
-import { renderText } from "../otp/template/template.ts";
 
 export interface DispatcherOptions {
   readonly store: Store;
