@@ -32,6 +32,12 @@ export interface CalledFor {
   readonly requestRef: string;
 }
 
+/** How long a provider took, and the HTTP status of its answer, where one came. */
+export interface Answered {
+  readonly durationMs: number;
+  readonly httpStatus: number | undefined;
+}
+
 /** A request that became no call, as it is logged. */
 export interface UncalledRequest {
   readonly id: string;
@@ -48,7 +54,7 @@ export interface Telemetry {
   turnedAway(request: UncalledRequest): void;
   /** So many further ones were. */
   turnedAwayRest(count: number): void;
-  providerCall(provider: string, outcome: SendOutcome, durationMs: number, calledFor: CalledFor): void;
+  providerCall(provider: string, outcome: SendOutcome, answered: Answered, calledFor: CalledFor): void;
   /** A provider is not called any more, since it failed too often; or is called again. */
   breaker(provider: string, isClosed: boolean, channel: Channel): void;
   /** A genuine report is on no message of ours. Of its reference, which may be anything, three characters are told. */
@@ -101,12 +107,13 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     turnedAwayRest(count) {
       log.info({ count }, "more were turned away, and are not listed");
     },
-    providerCall(provider, outcome, durationMs, calledFor) {
+    providerCall(provider, outcome, { durationMs, httpStatus }, calledFor) {
       // While a provider is not called, every message would say so.
       const told = outcome.kind === "accepted" || "isUnasked" in outcome ? "debug" : "warn";
       if (!log.isLevelEnabled(told)) return;
       const cause = outcome.kind === "refused" ? outcome.cause : undefined;
-      log[told]({ provider, duration_ms: durationMs, ...callFields(outcome, calledFor), cause }, "provider call");
+      const took = { duration_ms: durationMs, http_status: httpStatus };
+      log[told]({ provider, ...took, ...callFields(outcome, calledFor), cause }, "provider call");
     },
     breaker(provider, isClosed, channel) {
       if (isClosed) log.info({ provider, channel }, "the provider is called again");

@@ -48,7 +48,8 @@ test("a provider that is down is told of by its failed calls, and once when it i
   expect(farEnd.asked).toHaveLength(5);
   expect(linesOf(otpd, "provider call").map(({ outcome }) => outcome)).toEqual(Array(5).fill("unavailable"));
   for (const line of linesOf(otpd, "provider call")) {
-    expect(line).toMatchObject({ tenant: "default", request_ref: expect.stringMatching(/^[A-Za-z0-9_-]{12}$/) });
+    const of = { tenant: "default", http_status: 404 };
+    expect(line).toMatchObject({ ...of, request_ref: expect.stringMatching(/^[A-Za-z0-9_-]{12}$/) });
   }
   const turns = linesOf(otpd, "the provider failed too often and is left alone until a trial succeeds");
   expect(turns).toMatchObject([{ level: 40, provider: "webhook" }]);
@@ -83,7 +84,7 @@ test("all lines about a verification are found by the first 12 characters of its
     ["GetOtp", ref],
   ]);
   expect(linesOf(otpd, "provider call")).toMatchObject([
-    { provider: "webhook", tenant: "default", request_ref: ref, provider_message_id: "m-1" },
+    { provider: "webhook", tenant: "default", request_ref: ref, provider_message_id: "m-1", http_status: 200 },
   ]);
   expect(otpd.errors()).not.toContain(id);
   expect(otpd.errors()).not.toContain("stranger");

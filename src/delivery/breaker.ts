@@ -61,7 +61,7 @@ export function guarded(
     ...provider,
     isClosed: () => isClosed,
     isOpen: () => !isClosed && now() - openedMs < halfOpenAfterMs,
-    async send(sms, signal) {
+    async send(sms, signal, onStatus) {
       const recipient = digest("recipient", sms.to).toString("base64");
       const pauseMs = pauses.leftFor(recipient, now());
       if (pauseMs > 0) return { kind: "throttled", retryAfterMs: pauseMs, detail: paused, isUnasked: true };
@@ -71,7 +71,7 @@ export function guarded(
       if (isTrialOfOthers && failures.includes(recipient)) return broken;
       try {
         const outcome = await policy.execute(async () => {
-          const answered = await provider.send(sms, signal);
+          const answered = await provider.send(sms, signal, onStatus);
           failures.note({ recipient, failed: failureOf(answered) });
           return answered;
         });

@@ -27,8 +27,19 @@ export interface DispatcherOptions {
   /** The providers of a channel, in the order they are tried. */
   readonly providersOf: (channel: Channel) => readonly Provider[];
   readonly phoneOf: PhoneOf;
-  /** Called after each provider call that began at `startMs`, for logs and metrics. */
-  readonly onCall: (provider: string, outcome: SendOutcome, durationMs: number, job: Job, startMs: Instant) => void;
+  /** Called after each provider call, for logs and metrics. */
+  readonly onCall: (call: ProviderCall) => void;
+}
+
+/** A provider call that has ended. */
+export interface ProviderCall {
+  readonly provider: string;
+  readonly outcome: SendOutcome;
+  /** The status of its HTTP answer; undefined where none came. */
+  readonly httpStatus: number | undefined;
+  readonly startMs: Instant;
+  readonly durationMs: number;
+  readonly job: Job;
 }
 
 export interface Dispatcher {
@@ -61,13 +72,19 @@ export function createDispatcher(options: DispatcherOptions, poller: Poller): Di
     const outgoing = outgoingOf(job, keys, tenantOf(job.verification.tenant), startMs);
     if ("kind" in outgoing) return outgoing;
     let outcome: SendOutcome;
+    let httpStatus: number | undefined;
+    const onStatus = (status: number) => void (httpStatus = status);
     try {
-      outcome = await poller.withDeadline(callTimeoutMs, (signal) => provider.send(outgoing, signal), noAnswer);
+      outcome = await poller.withDeadline(
+        callTimeoutMs,
+        (signal) => provider.send(outgoing, signal, onStatus),
+        noAnswer,
+      );
     } catch {
       // A provider's error may quote the request, so its text goes nowhere.
       outcome = { kind: "ambiguous", detail: "the provider's adapter failed" };
     }
-    onCall(provider.name, outcome, store.now() - startMs, job, startMs);
+    onCall({ provider: provider.name, outcome, httpStatus, startMs, durationMs: store.now() - startMs, job });
     return outcome;
   }
 

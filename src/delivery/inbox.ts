@@ -34,8 +34,8 @@ export function createInbox(now: () => Instant): Inbox {
   return {
     copying: (provider) => ({
       ...provider,
-      async send(sms, signal) {
-        const outcome = await provider.send(sms, signal);
+      async send(sms, signal, onStatus) {
+        const outcome = await provider.send(sms, signal, onStatus);
         if (outcome.kind === "accepted") {
           latest += 1;
           messages.push({ number: latest, to: maskPhone(sms.to), text: sms.text, time: now() });

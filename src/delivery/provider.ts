@@ -67,11 +67,17 @@ export type ReportReading =
 export const reportOutcomes = ["matched", "unmatched", "ignored", "refused"] as const;
 export type ReportOutcome = (typeof reportOutcomes)[number];
 
+/**
+ * Told of the HTTP status of a call's answer as soon as it has come, also where the rest of the answer never does. It is for the
+ * log: what a status means is in the outcome.
+ */
+export type OnStatus = (status: number) => void;
+
 export interface Provider {
   /** Its name in configuration, logs and metrics, such as "console". */
   readonly name: string;
   /** Sends one message. Gives up when the signal aborts; an error counts as an ambiguous outcome. */
-  send(message: OutgoingMessage, signal: AbortSignal): Promise<SendOutcome>;
+  send(message: OutgoingMessage, signal: AbortSignal, onStatus?: OnStatus): Promise<SendOutcome>;
   /** True where its reports come to paths right below that of its name: a secret stands there. */
   readonly reportsBelow?: boolean;
   /** Checks and reads a report; absent where the provider sends none. Never throws. */

@@ -48,10 +48,11 @@ export function workerObservers(base: Base): Required<Pick<WorkerOptions, "onCal
   const { prices } = base.config;
   const tellers = activityTellers(activities, keys);
   return {
-    onCall(provider, outcome, durationMs, job, startMs) {
+    onCall({ provider, outcome, httpStatus, durationMs, job, startMs }) {
       const { id, tenant } = job.verification;
       const { channel, providerIndex } = job.message;
-      telemetry.providerCall(provider, outcome, durationMs, { channel, tenant, requestRef: requestRef(id) });
+      const calledFor = { channel, tenant, requestRef: requestRef(id) };
+      telemetry.providerCall(provider, outcome, { durationMs, httpStatus }, calledFor);
       metrics?.providerCall(provider, outcome, durationMs, job, startMs);
       if (activities.watchers > 0) tellers.called(provider, outcome, job);
       if (isSandbox(tenant)) return;

@@ -137,13 +137,13 @@ export function createTracing(service: string, optIn = ""): Tracing {
       }),
     provider: (provider) => ({
       ...provider,
-      send(sms, signal) {
+      send(sms, signal, onStatus) {
         const attributes = { "otp.provider": provider.name, "otp.channel": sms.channel, "otp.country": sms.region };
         const parent = current.getStore() ?? ROOT_CONTEXT;
         const start = { name: `provider ${provider.name}`, kind: SpanKind.CLIENT, attributes, parent };
         return within(
           start,
-          () => provider.send(sms, signal),
+          () => provider.send(sms, signal, onStatus),
           (span, { kind }) => {
             span.setAttribute("otp.outcome", kind);
             if (kind === "unavailable" || kind === "ambiguous")

@@ -37,7 +37,9 @@ const patience = () => AbortSignal.timeout(9_000);
 describe("a message to Bird", () => {
   test("has the sender, the number, the text and our reference, and nothing that Bird refuses", async () => {
     farEnd.reply = { status: 202, body: { id: "sms_1" } };
-    expect(await bird().send(sms, patience())).toEqual({ kind: "accepted", providerMessageId: "sms_1" });
+    const told: number[] = [];
+    const outcome = await bird().send(sms, patience(), (status) => told.push(status));
+    expect({ outcome, told }).toEqual({ outcome: { kind: "accepted", providerMessageId: "sms_1" }, told: [202] });
     const [asked] = farEnd.asked;
     expect(asked).toMatchObject({ method: "POST", path: "/v1/sms/messages" });
     expect(asked?.headers.authorization).toBe("Bearer bk_eu1_secret");

@@ -49,7 +49,9 @@ function verified({ headers, body }: Asked, key = secretText): unknown {
 describe("a message to the webhook", () => {
   test("is posted to the URL as it stands, with what docs/providers.md shows", async () => {
     farEnd.reply = { status: 200, body: { id: "sm-1" } };
-    expect(await webhook().send(sms, patience())).toEqual({ kind: "accepted", providerMessageId: "sm-1" });
+    const told: number[] = [];
+    const outcome = await webhook().send(sms, patience(), (status) => told.push(status));
+    expect({ outcome, told }).toEqual({ outcome: { kind: "accepted", providerMessageId: "sm-1" }, told: [200] });
     const [asked] = farEnd.asked;
     expect(asked).toMatchObject({ method: "POST", path: "/sms?for=acme" });
     expect(asked?.headers["content-type"]).toBe("application/json");

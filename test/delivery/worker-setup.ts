@@ -112,7 +112,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       providersOf: (channel) => (channel === "sms" ? providers : []),
       callsMax: placesMax,
       phoneOf: acts.phoneOf,
-      onCall: (provider, outcome) => void calls.push(`${provider} ${outcome.kind}`),
+      onCall: ({ provider, outcome }) => void calls.push(`${provider} ${outcome.kind}`),
       onShares: () => {},
       onFault: (error) => void faults.push(error),
     });

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { ProviderCall } from "../../src/delivery/dispatcher.ts";
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
 import { createWorker } from "../../src/delivery/worker.ts";
 import { channels } from "../../src/otp/channel.ts";
@@ -172,7 +173,7 @@ export class World {
       this.invariants.onDone(act, result, now);
     });
     const onFault = (error: unknown) => void this.faultNames.push(error instanceof Error ? error.name : "?");
-    const onCall = (name: string, { kind }: { kind: string }) => this.note("call", name, kind);
+    const onCall = ({ provider, outcome }: ProviderCall) => this.note("call", provider, outcome.kind);
     const { providers } = this;
     const tenantOf = ofOneMind(policy);
     const phoneOf = phoneRefs(keys, tenantOf);

@@ -8,7 +8,7 @@ import * as v from "valibot";
 import { readAnswer } from "../../http-answer.ts";
 import type { SendOutcome } from "../../otp/message.ts";
 import { clockFindings } from "./clock-check.ts";
-import type { Finding, OutgoingMessage, Provider, ReportReading } from "../provider.ts";
+import type { Finding, OnStatus, OutgoingMessage, Provider, ReportReading } from "../provider.ts";
 import { unreached } from "../unreached.ts";
 import { describeProvider } from "./description.ts";
 import { mayBeConnected, outcomeOfAnswer, outcomeWithoutAnswer } from "./outcome.ts";
@@ -88,9 +88,9 @@ export function createBirdProvider(options: BirdOptions): Provider {
   const opened = openClient(options);
   return {
     name: "bird",
-    async send(sms, signal) {
+    async send(sms, signal, onStatus) {
       const { sdk, client } = await opened;
-      const record: CallRecord = {};
+      const record: CallRecord = { onStatus };
       try {
         // The same for every try of one message: a repeat after a lost answer sends nothing twice.
         const once = { signal, idempotencyKey: sms.reference };
@@ -235,6 +235,7 @@ function readEvent(event: unknown): ReportReading {
 interface CallRecord {
   /** The error of fetch, where there was no answer. */
   failure?: unknown;
+  readonly onStatus?: OnStatus | undefined;
   /** The answer's Date header. */
   date?: string | undefined;
 }
@@ -260,6 +261,7 @@ function recordingFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch
       const response = await fetch(input, { ...init, redirect: "manual" });
       record.date = response.headers.get("date") ?? undefined;
       const { status, headers } = response;
+      record.onStatus?.(status);
       return new Response(response.body === null ? null : await bodyOf(response.body), { status, headers });
     } catch (error) {
       record.failure = error;

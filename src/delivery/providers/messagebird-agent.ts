@@ -11,6 +11,7 @@ import https, { Agent, globalAgent } from "node:https";
 import { isIP } from "node:net";
 import type { Duplex } from "node:stream";
 import { boundAnswer } from "../../http-answer.ts";
+import type { OnStatus } from "../provider.ts";
 
 export interface CallRecord {
   request?: ClientRequest;
@@ -20,6 +21,7 @@ export interface CallRecord {
   failure?: unknown;
   status?: number | undefined;
   retryAfter?: string | undefined;
+  readonly onStatus?: OnStatus | undefined;
   /** The answer's Date header. */
   date?: string | undefined;
 }
@@ -33,8 +35,8 @@ const socketsMax = 64;
 const calls = new AsyncLocalStorage<CallRecord>();
 
 /** Runs a call of the package, and records it. */
-export function recorded(call: () => void): CallRecord {
-  const record: CallRecord = { wasConnected: false };
+export function recorded(call: () => void, onStatus?: OnStatus): CallRecord {
+  const record: CallRecord = { wasConnected: false, onStatus };
   calls.run(record, call);
   return record;
 }
@@ -96,6 +98,7 @@ function recordCall(request: ClientRequest, record: CallRecord): void {
   });
   request.once("response", (response) => {
     record.status = response.statusCode;
+    if (response.statusCode !== undefined) record.onStatus?.(response.statusCode);
     record.retryAfter = response.headers["retry-after"];
     record.date = response.headers.date;
     boundAnswer(response, answerBytesMax, () => request.destroy(new Error("the answer is too large")));

@@ -17,6 +17,7 @@ import { httpsOrigin, originator } from "./shapes.ts";
 import {
   reportPath,
   type Finding,
+  type OnStatus,
   type Provider,
   type ReportReading,
   type ReportRequest,
@@ -102,7 +103,7 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
   return {
     name: "messagebird",
 
-    async send(sms: OutgoingMessage, signal) {
+    async send(sms: OutgoingMessage, signal, onStatus) {
       const { messages, voice_messages: calls } = client ?? (await opened);
       const originatorOf = options.originators.get(sms.region) ?? options.originator;
       const common = {
@@ -121,6 +122,7 @@ export function createMessageBirdProvider(options: MessageBirdOptions): Provider
             ? calls.create({ ...common, ...spokenBy(sms, originatorOf) }, done)
             : messages.create(text, done),
         signal,
+        onStatus,
       );
       return outcomeOf(answer, record);
     },
@@ -167,6 +169,7 @@ interface PackageError {
 async function call(
   begin: (done: (error: unknown, value: unknown) => void) => void,
   signal: AbortSignal,
+  onStatus?: OnStatus,
 ): Promise<{ answer: PackageAnswer; record: CallRecord }> {
   const { promise, resolve } = Promise.withResolvers<PackageAnswer>();
   const done = (error: unknown, value: unknown) => resolve({ error: error ?? null, value });
@@ -174,7 +177,7 @@ async function call(
     // The deadline has passed, so nothing is sent. An aborted signal has no second event.
     if (signal.aborted) done({}, undefined);
     else begin(done);
-  });
+  }, onStatus);
   const onAbort = () => {
     record.request?.destroy(new Error("deadline"));
     resolve({ error: {}, value: undefined });

@@ -54,7 +54,7 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
   return {
     name: "webhook",
 
-    async send(sms, signal) {
+    async send(sms, signal, onStatus) {
       const body = JSON.stringify({
         type: "sms.send",
         to: sms.to,
@@ -76,6 +76,7 @@ export function createWebhookProvider(options: WebhookOptions): Provider {
           signal: AbortSignal.any([signal, ending.signal]),
         });
         const { status, headers } = response;
+        onStatus?.(status);
         if (isTaken(status)) return taken(await nameOf(response, ending));
         return outcomeOf(status, headers.get("retry-after"), await answerOf(response));
       } catch (error) {

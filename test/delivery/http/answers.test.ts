@@ -21,8 +21,12 @@ beforeEach(() => void farEnd.asked.splice(0));
 async function outcomeOf(rules: object, reply: Reply): Promise<SendOutcome> {
   farEnd.reply = reply;
   const signal = patience();
-  const outcome = await declared({ url: farEnd.url, ...rules }).send(sms, signal);
+  const told: string[] = [];
+  const outcome = await declared({ url: farEnd.url, ...rules }).send(sms, signal, (status) => told.push(`${status}`));
   expect({ asked: farEnd.asked.length, tooLate: signal.aborted }).toEqual({ asked: 1, tooLate: false });
+  // The status is told of each answer that has one, also where the rest never comes.
+  const status = outcome.kind === "accepted" ? told : (/(?<=^HTTP )\d+/.exec(outcome.detail) ?? []);
+  expect(told).toEqual([...status].slice(0, 1));
   return outcome;
 }
 

@@ -116,7 +116,11 @@ const outcomes: [Behaviour, object][] = [
 ];
 test.each(outcomes)("%s comes to what it is", async (behaviour, outcome) => {
   await fake.script(behaviour);
-  expect(await provider.send(sms, patience())).toMatchObject(outcome);
+  const told: string[] = [];
+  const came = await provider.send(sms, patience(), (status) => told.push(`${status}`));
+  expect(came).toMatchObject(outcome);
+  // The package hides the status: it is told of each answer that had one.
+  expect(told).toEqual([...(/(?<=HTTP )\d+/.exec(JSON.stringify(came)) ?? [])]);
 });
 
 test.each<Behaviour>(["hang", "drip", "accept, no answer"])(

@@ -39,7 +39,7 @@ export function createHttpProvider(options: HttpOptions): Provider {
   return {
     name,
 
-    async send(sms, signal) {
+    async send(sms, signal, onStatus) {
       if (speechOf !== undefined && fillings.reportUrl === undefined) {
         return { kind: "refused", cause: "content", detail: "without OTP_PUBLIC_URL no call can ask what it says" };
       }
@@ -47,7 +47,10 @@ export function createHttpProvider(options: HttpOptions): Provider {
       if (request === undefined) {
         return { kind: "refused", cause: "content", detail: "a value has a control character, or dots for a path" };
       }
-      const called = await call(request, signal, (status) => needsBody(declaration, status));
+      const called = await call(request, signal, (status) => {
+        onStatus?.(status);
+        return needsBody(declaration, status);
+      });
       return called.kind === "answered"
         ? outcomeOf(declaration, called.answer)
         : outcomeWithoutAnswer(called.wasConnected);
