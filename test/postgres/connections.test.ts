@@ -3,7 +3,9 @@
  * is run again or told, and the pool is as good as before without a restart.
  */
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
-import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";
+import { createConnections, type Connections, type Transaction } from "../../src/store/postgres/connections.ts";
+import { lotMax, runSteps } from "../../src/store/postgres/steps.ts";
+import { queryEach, send } from "../../src/store/statement.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
@@ -107,6 +109,42 @@ test("the victim of a deadlock is run again, also when the lock was sent ahead o
   expect(await Promise.all([inOrder(1, 2), inOrder(2, 1)])).toEqual([1, 2]);
   expect(runs).toBe(3);
   await both.close();
+});
+
+test("an act in steps never has thousands of statements under way, however it asks for them", async () => {
+  let [begun, answered, most] = [0, 0, 0];
+  const begin = () => {
+    begun += 1;
+    most = Math.max(most, begun - answered);
+    return begun;
+  };
+  const counted = (transaction: Transaction): Transaction => ({
+    async query<Row>(...asked: Parameters<Transaction["query"]>) {
+      const place = begin();
+      const rows = await transaction.query<Row>(...asked);
+      // Statements are answered in their order.
+      answered = Math.max(answered, place);
+      return rows;
+    },
+    send(...asked) {
+      begin();
+      transaction.send(...asked);
+    },
+  });
+  const ids = Array.from({ length: 3 * lotMax + 1 }, (_, i) => [i]);
+  const rows = await connections.transact((transaction) =>
+    runSteps(
+      counted(transaction),
+      (function* () {
+        yield* send(insert, ...ids);
+        for (const [id = 0] of ids) yield* send(insert, [id + ids.length]);
+        return yield* queryEach({ name: "id", text: "SELECT $1::int AS id" }, ids);
+      })(),
+    ),
+  );
+  expect(rows).toEqual(ids.map(([id]) => ({ id })));
+  expect(await notes()).toHaveLength(2 * ids.length);
+  expect(most).toBeLessThan(2 * lotMax);
 });
 
 test("where BEGIN fails nothing is written: outside a transaction each write would be kept by itself", async () => {

@@ -10,7 +10,7 @@ import type { Sample, Sampled, Samples } from "../sample.ts";
 import { list, query, queryEach, send, valuesOf, type Statement } from "../statement.ts";
 import { behindMs, summing } from "./sums.ts";
 
-/** Acts that wait for one transaction, and sums that are waited for at once. */
+/** Acts that wait for one transaction. */
 const atOnce = 200;
 
 const sql = {
@@ -49,10 +49,7 @@ export function sampleActs(engine: Engine): Samples {
       // What the console has printed meanwhile is summed here, since from now on all that ended by then counts as summed.
       const own = yield* query<TallyRow>(slice, [fromMs, endMs]);
       const all = merge([...own.map((row) => toSums(row, noCharge)), ...sums]);
-      // In lots that are waited for: while thousands were made ready, PostgreSQL took the transaction for a forgotten one.
-      for (let from = 0; from < all.length; from += atOnce) {
-        yield* queryEach(addSums, all.slice(from, from + atOnce).map(sumValues));
-      }
+      yield* queryEach(addSums, all.map(sumValues));
       yield* send(sql.advance, [endMs]);
       yield* send(sql.addRefusals, ...refusals.map(({ hour, tenant, reason, count }) => [hour, tenant, reason, count]));
       yield* send(sql.addDay, ...days.map(({ tenant, day, count, cap }) => [tenant, day, "messages", count, cap]));

@@ -5,16 +5,17 @@ import { idBytesOf } from "../rows/values.ts";
 import { toVerification, verificationChanges, type VerificationRow } from "../rows/verification.ts";
 import type { Step, Steps } from "../statement.ts";
 import { columns } from "./columns.ts";
-import type { Transaction } from "./connections.ts";
+import type { Statement, Transaction, Value } from "./connections.ts";
 import { statements as sql } from "./statements.ts";
 
 export async function runSteps<T>(transaction: Transaction, steps: Steps<T>): Promise<T> {
+  const lots = new Lots(transaction);
   let next = steps.next();
-  while (next.done !== true) next = steps.next(await run(transaction, next.value));
+  while (next.done !== true) next = steps.next(await run(transaction, lots, next.value));
   return next.value;
 }
 
-async function run(transaction: Transaction, step: Step): Promise<unknown[][]> {
+async function run(transaction: Transaction, lots: Lots, step: Step): Promise<unknown[][]> {
   if ("lock" in step) {
     const text = `LOCK TABLE ${step.lock} IN SHARE ROW EXCLUSIVE MODE`;
     transaction.send({ name: `lock-${step.lock}`, text }, []);
@@ -35,8 +36,41 @@ async function run(transaction: Transaction, step: Step): Promise<unknown[][]> {
     return [];
   }
   const { name, text, locksRows } = step.statement;
-  const statement = { name, text: locksRows === true ? `${text} FOR UPDATE` : text };
-  if (step.isAwaited) return Promise.all(step.lists.map((values) => transaction.query(statement, values)));
-  for (const values of step.lists) transaction.send(statement, values);
-  return [];
+  return lots.run({ name, text: locksRows === true ? `${text} FOR UPDATE` : text }, step);
+}
+
+/**
+ * Statements are made ready in one turn up to so many; then one lot is waited for. While thousands were made ready,
+ * PostgreSQL heard nothing, and took the transaction for a forgotten one.
+ */
+export const lotMax = 200;
+
+/** Runs a statement for many lists of values, in lots. */
+class Lots {
+  readonly #transaction: Transaction;
+  /** Sent since a lot was waited for. */
+  #sent = 0;
+
+  constructor(transaction: Transaction) {
+    this.#transaction = transaction;
+  }
+
+  /** Gives the rows of each list, if they are waited for. */
+  async run(statement: Statement, { lists, isAwaited }: Lists): Promise<unknown[][]> {
+    const rows: unknown[][] = [];
+    for (let from = 0; from < lists.length; from += lotMax) {
+      const lot = lists.slice(from, from + lotMax);
+      this.#sent += lot.length;
+      if (isAwaited || this.#sent >= lotMax) {
+        rows.push(...(await Promise.all(lot.map((values) => this.#transaction.query(statement, values)))));
+        this.#sent = 0;
+      } else for (const values of lot) this.#transaction.send(statement, values);
+    }
+    return rows;
+  }
+}
+
+interface Lists {
+  readonly lists: readonly (readonly Value[])[];
+  readonly isAwaited: boolean;
 }
