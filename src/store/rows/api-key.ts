@@ -3,7 +3,7 @@
  */
 import { keyKinds, scopes, type ApiKey, type Scope } from "../../otp/api-key.ts";
 import { channels } from "../../otp/channel.ts";
-import { at, namesOf, type Columns, type RowOf } from "./values.ts";
+import { at, namesAndTypes, type Columns, type RowOf } from "./values.ts";
 
 const columns = {
   id: "text",
@@ -21,7 +21,7 @@ const columns = {
   last_use_ms: "bigint or null",
   last_refuse_ms: "bigint or null",
 } as const satisfies Columns;
-export const apiKeyColumns = namesOf(columns);
+export const { names: apiKeyColumns } = namesAndTypes(columns);
 export type ApiKeyRow = RowOf<typeof columns>;
 
 export function toApiKey(row: ApiKeyRow): ApiKey {

@@ -3,7 +3,7 @@
  */
 import { adminScopes, type AdminKey } from "../../otp/admin-key.ts";
 import type { AuditEntry } from "../../otp/audit.ts";
-import { namesOf, type Columns, type RowOf } from "./values.ts";
+import { namesAndTypes, type Columns, type RowOf } from "./values.ts";
 
 const columns = {
   at_ms: "bigint",
@@ -16,7 +16,7 @@ const columns = {
   before: "text",
   after: "text",
 } as const satisfies Columns;
-export const auditColumns = namesOf(columns);
+export const { names: auditColumns } = namesAndTypes(columns);
 export type AuditRow = RowOf<typeof columns>;
 
 /** The values in the order of `auditColumns`. */
@@ -42,7 +42,7 @@ const ofAdminKey = {
   last_use_ms: "bigint or null",
   last_refuse_ms: "bigint or null",
 } as const satisfies Columns;
-export const adminKeyColumns = namesOf(ofAdminKey);
+export const { names: adminKeyColumns } = namesAndTypes(ofAdminKey);
 export type AdminKeyRow = RowOf<typeof ofAdminKey>;
 
 export function toAdminKey(row: AdminKeyRow): AdminKey {

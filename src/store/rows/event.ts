@@ -5,7 +5,7 @@ import type { Disabling, Endpoint } from "../../otp/endpoint.ts";
 import type { OwedEvent } from "../../otp/event.ts";
 import { eventTypes, type EventType } from "../../otp/event-type.ts";
 import type { EventJob } from "../events.ts";
-import { namesOf, type Columns, type RowOf } from "./values.ts";
+import { namesAndTypes, type Columns, type RowOf } from "./values.ts";
 
 const ofEndpoint = {
   id: "text",
@@ -20,7 +20,7 @@ const ofEndpoint = {
   why: "text or null",
   failing_since_ms: "bigint or null",
 } as const satisfies Columns;
-export const endpointColumns = namesOf(ofEndpoint);
+export const { names: endpointColumns } = namesAndTypes(ofEndpoint);
 export type EndpointRow = RowOf<typeof ofEndpoint>;
 
 /** How a secret is kept: its box in base64url, and its times. */

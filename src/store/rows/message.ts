@@ -5,7 +5,7 @@ import { channels } from "../../otp/channel.ts";
 import { type Delivery, type Message } from "../../otp/message.ts";
 import { type Instant } from "../../system.ts";
 import { type Outbox } from "../store.ts";
-import { at, idBytesOf, idText, namesOf, typesOf, type Columns, type RowOf } from "./values.ts";
+import { at, idBytesOf, idText, namesAndTypes, type Columns, type RowOf } from "./values.ts";
 
 /** Stored by position: append only. */
 export const deliveries: readonly Delivery[] = [
@@ -41,8 +41,7 @@ const columns = {
   reserved_day: "bigint or null",
   reserved: "bigint or null",
 } as const satisfies Columns;
-export const messageColumns = namesOf(columns);
-export const messageTypes = typesOf(columns);
+export const { names: messageColumns, types: messageTypes } = namesAndTypes(columns);
 export type MessageRow = RowOf<typeof columns>;
 
 export interface OutboxRow {

@@ -2,7 +2,7 @@
  * Between the rows of the pumping guard and its records: prefixes, and the decisions about them.
  */
 import type { DecisionKind, PrefixDecision, PrefixRecord } from "../../otp/pumping-guard.ts";
-import { at, namesOf, pushNumber, typesOf, type Columns, type RowOf } from "./values.ts";
+import { at, namesAndTypes, pushNumber, type Columns, type RowOf } from "./values.ts";
 import type { PrefixName } from "../store.ts";
 
 /** Stored by position: append only. */
@@ -44,8 +44,7 @@ const columns = {
   refused_first_ms: "bigint",
   refused_last_ms: "bigint",
 } as const satisfies Columns;
-export const prefixColumns = namesOf(columns);
-export const prefixTypes = typesOf(columns);
+export const { names: prefixColumns, types: prefixTypes } = namesAndTypes(columns);
 export type PrefixRow = RowOf<typeof columns>;
 
 export function toPrefix(row: PrefixRow): PrefixRecord {
@@ -155,8 +154,7 @@ const ofDecision = {
   until_ms: "bigint or null",
   enforced: "bigint",
 } as const satisfies Columns;
-export const decisionColumns = namesOf(ofDecision);
-export const decisionTypes = typesOf(ofDecision);
+export const { names: decisionColumns, types: decisionTypes } = namesAndTypes(ofDecision);
 export type DecisionRow = RowOf<typeof ofDecision>;
 
 export function toDecision(row: DecisionRow): PrefixDecision {

@@ -2,7 +2,7 @@
  * Between the rows of Idempotency-Keys and their records.
  */
 import type { IdempotencyRecord, StoredAnswer } from "../../otp/idempotency.ts";
-import { at, idBytesOf, idText, namesOf, typesOf, type Columns, type RowOf } from "./values.ts";
+import { at, idBytesOf, idText, namesAndTypes, type Columns, type RowOf } from "./values.ts";
 import { deliveries } from "./message.ts";
 import { states } from "./verification.ts";
 
@@ -15,8 +15,7 @@ const columns = {
   busy_until_ms: "bigint",
   expire_ms: "bigint",
 } as const satisfies Columns;
-export const recordColumns = namesOf(columns);
-export const recordTypes = typesOf(columns);
+export const { names: recordColumns, types: recordTypes } = namesAndTypes(columns);
 export type RecordRow = RowOf<typeof columns>;
 
 export function toRecord(row: RecordRow): IdempotencyRecord {

@@ -37,13 +37,14 @@ interface HeldIn {
   readonly bigint: number;
 }
 
-export function namesOf<Name extends string>(columns: Readonly<Record<Name, unknown>>): readonly Name[] {
-  return Object.keys(columns) as Name[];
-}
-
-/** PostgreSQL's types of columns. */
-export function typesOf(columns: Columns): readonly Kind[] {
-  return Object.values(columns).map((held) => held.replace(" or null", "") as Kind);
+/** The names of columns, and PostgreSQL's types of them, in their order. */
+export function namesAndTypes<Of extends Columns>(
+  columns: Of,
+): { readonly names: readonly (keyof Of & string)[]; readonly types: readonly Kind[] } {
+  return {
+    names: Object.keys(columns),
+    types: Object.values(columns).map((held) => held.replace(" or null", "") as Kind),
+  };
 }
 
 // ---- values ------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import { type Tally } from "../../otp/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
 import { emptyLog, type Log, type LogEntry, type Outcomes, type Verification } from "../../otp/verification.ts";
 import type { State } from "../../otp/state.ts";
-import { at, idBytesOf, idText, namesOf, typesOf, type Columns, type RowOf } from "./values.ts";
+import { at, idBytesOf, idText, namesAndTypes, type Columns, type RowOf } from "./values.ts";
 import { deliveries } from "./message.ts";
 import { eventTypes } from "../../otp/event-type.ts";
 
@@ -52,8 +52,7 @@ const columns = {
   fallback_ms: "bigint or null",
   spent_limits: "text or null",
 } as const satisfies Columns;
-export const verificationColumns = namesOf(columns);
-export const verificationTypes = typesOf(columns);
+export const { names: verificationColumns, types: verificationTypes } = namesAndTypes(columns);
 export type VerificationRow = RowOf<typeof columns>;
 
 export function toVerification(row: VerificationRow): Verification {
@@ -141,7 +140,7 @@ export const changingColumns = [
   "spent_limits",
 ] as const satisfies (keyof typeof columns)[];
 /** PostgreSQL's types of those and of the id. */
-export const changeTypes = typesOf(
+export const { types: changeTypes } = namesAndTypes(
   Object.fromEntries([...changingColumns, "id" as const].map((name) => [name, columns[name]])),
 );
 
