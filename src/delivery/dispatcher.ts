@@ -1,24 +1,18 @@
 /**
- * The dispatcher takes one claimed message to its provider and records the outcome: call, outside any transaction →
- * settle. What the provider is handed, the number, the code and the words of the channel, is derived anew for each call, and
- * kept nowhere.
+ * The dispatcher takes one claimed message to its provider, outside any transaction, and then records the outcome.
  */
 import type { Channel } from "../otp/channel.ts";
-import { deriveCode } from "../otp/code.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { isInHand, type EndedCall, type SendOutcome } from "../otp/message.ts";
-import { openPhone } from "../otp/phone-number.ts";
-import { referenceFor } from "../otp/provider-text.ts";
 import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
 import { decideSettle, type Settled } from "../otp/settlement.ts";
-import { spokenFor } from "../otp/template/spoken.ts";
-import { renderText } from "../otp/template/template.ts";
-import type { Tenant, TenantOf } from "../otp/tenant.ts";
+import type { TenantOf } from "../otp/tenant.ts";
 import { stateAt } from "../otp/verification.ts";
 import type { Job, PhoneOf, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
+import { outgoingOf } from "./outgoing.ts";
 import type { Poller } from "./poller.ts";
-import type { OutgoingMessage, Provider } from "./provider.ts";
+import type { Provider } from "./provider.ts";
 
 export interface DispatcherOptions {
   readonly store: Store;
@@ -119,48 +113,5 @@ export function createDispatcher(options: DispatcherOptions, poller: Poller): Di
       const isOwed = current !== undefined && stateAt(current, now) === "PENDING" && now < message.deadlineMs;
       return isOwed && now + callTimeoutMs < (message.dueMs ?? 0);
     },
-  };
-}
-
-// ---- what a provider is handed ---------------------------------------------------------------------------------------
-
-/** A message that goes to nobody, and why. */
-type Withheld = Extract<SendOutcome, { readonly kind: "refused" }>;
-
-const withheld = (detail: string): Withheld => ({ kind: "refused", cause: "content", detail });
-
-/** The message of a job, or why it is withheld. Pure. */
-export function outgoingOf(
-  { message, verification }: Job,
-  keys: KeyRing,
-  tenant: Tenant,
-  now: Instant,
-): OutgoingMessage | Withheld {
-  const { id, kid, purpose, expireMs } = verification;
-  const code = deriveCode(keys, verification);
-  if (code === undefined) return withheld("the code is gone");
-  if (tenant.isDisabled) return withheld("the tenant is disabled");
-  const lifeLeftMs = expireMs - now;
-  const { brand, policy } = tenant;
-  const { channel } = message;
-  const template = tenant.templates.templateFor(verification);
-  const { dltTemplateId, dltEntityId } = template;
-  // Nothing but an SMS is read by a browser or an app.
-  const { webOrigin, appHash } = channel === "sms" ? verification : {};
-  const written = {
-    locale: template.locale,
-    text: renderText(template, { code, brand, purpose, lifeLeftMs, webOrigin, appHash }),
-  };
-  return {
-    channel,
-    region: verification.region,
-    reference: referenceFor(keys, { id, kid }, message.copy),
-    to: openPhone(keys, kid, id, verification.phoneBox),
-    code: code.reveal(),
-    ...(channel === "voice" ? spokenFor(verification, { brand, code }) : written),
-    validitySeconds: Math.floor(lifeLeftMs / 1000),
-    ...(verification.digits > policy.codeLength ? { isLengthened: true } : {}),
-    ...(dltTemplateId === undefined ? {} : { dltTemplateId }),
-    ...(dltEntityId === undefined ? {} : { dltEntityId }),
   };
 }

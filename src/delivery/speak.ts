@@ -9,7 +9,7 @@ import type { TenantOf } from "../otp/tenant.ts";
 import { stateAt } from "../otp/verification.ts";
 import { nothing } from "../otp/writes.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
-import { outgoingOf } from "./dispatcher.ts";
+import { outgoingOf } from "./outgoing.ts";
 import type { OutgoingMessage } from "./provider.ts";
 
 export interface SpeakOptions {

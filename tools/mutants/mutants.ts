@@ -320,7 +320,7 @@ export const mutants: readonly Mutant[] = [
   {
     name: "a disabled tenant's message",
     breaks: "what was still to be sent for a tenant goes out after it was disabled",
-    place: "src/delivery/dispatcher.ts#outgoingOf",
+    place: "src/delivery/outgoing.ts#outgoingOf",
     text: `if (tenant.isDisabled) return`,
     replacement: `if (tenant.isDisabled && message.calls < 0) return`,
     suites: ["test/server/tenants.test.ts"],
