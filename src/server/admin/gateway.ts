@@ -19,6 +19,7 @@ import { isOwnOrigin } from "../http/own-origin.ts";
 import { isClosed, write } from "../http/response.ts";
 import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
 import { createBudget, reasonOf, type Budget } from "../rpc/budget.ts";
+import { newCallId } from "../rpc/call.ts";
 import { createDoor, Places, type Door } from "../rpc/door.ts";
 import { refusalOfFault, refusalOfLate, refuseForNow } from "../rpc/faults.ts";
 import type { Pages, Shared } from "../rpc/gateway.ts";
@@ -100,7 +101,7 @@ interface Way {
 
 export function createAdminGateway(options: AdminGatewayOptions): RequestHandler {
   const { system, onFault, onTurnedAway } = options;
-  const newId = () => Buffer.from(system.randomBytes(9)).toString("base64url");
+  const newId = () => newCallId(system);
   const rpcs = createAdminRpcs(options.handlers, bodyBytesMax, onFault);
   const turnAway = createTurnAway(newId, onTurnedAway);
   const places = new Places(callsMax);

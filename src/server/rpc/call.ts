@@ -5,6 +5,7 @@
 import type { Surface } from "../http/headers.ts";
 import type { ApiKey } from "../../otp/api-key.ts";
 import type { Refusal } from "../../otp/reason.ts";
+import type { System } from "../../system.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import type { RpcName } from "./rpcs.ts";
 
@@ -33,6 +34,12 @@ export interface Call {
   refusal?: Refusal;
   /** True where the client left before there was an answer. */
   isCanceled?: boolean;
+}
+
+/** The id of a call, or of what was to be one: 12 characters that nobody has had before. */
+export function newCallId(system: Pick<System, "randomBytes">): string {
+  const { buffer, byteOffset, length } = system.randomBytes(9);
+  return Buffer.from(buffer, byteOffset, length).toString("base64url");
 }
 
 /** Why a call's answer is no longer waited for. */

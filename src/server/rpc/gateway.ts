@@ -20,7 +20,7 @@ import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { write, type Sendable } from "../http/response.ts";
 import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
-import type { Call, Late } from "./call.ts";
+import { newCallId, type Call, type Late } from "./call.ts";
 import { createBudget, reasonOf, type Budget, type Share } from "./budget.ts";
 import { refuseOn, type Codecs } from "./codecs.ts";
 import { createCors, methodAskedBy, type Cors } from "./cors.ts";
@@ -262,12 +262,6 @@ function leave({ places }: Way, { place, share }: Entry): void {
 function giveUp(call: Call, why: Late): void {
   call.late ??= why;
   call.onLate?.(why);
-}
-
-/** The id of a call, or of what was to be one: 12 characters that nobody has had before. */
-function newCallId(system: System): string {
-  const { buffer, byteOffset, length } = system.randomBytes(9);
-  return Buffer.from(buffer, byteOffset, length).toString("base64url");
 }
 
 function newCall({ options }: Way, { headers }: Pick<Request, "headers">, { handler, surface }: Routed): Call {
