@@ -55,13 +55,18 @@ code has the usual length, unless many attempts are open on them.
   },
 };
 
-async function show(args: string[]): Promise<void> {
+/** What is asked of one phone, in whatever form the answer is to be. */
+function readArguments(args: string[]) {
   const { values, positionals } = parseArgs({
     args,
     options: { tenant: { type: "string" }, json: flag },
     allowPositionals: true,
   });
-  const phone = onePhone(positionals);
+  return { values, phone: onePhone(positionals) };
+}
+
+async function show(args: string[]): Promise<void> {
+  const { values, phone } = readArguments(args);
   const config = configuration();
   await withStore(async (store) => {
     const keys = keyRingOf(config);
@@ -123,12 +128,7 @@ async function reset(args: string[]): Promise<void> {
 }
 
 async function erase(args: string[]): Promise<void> {
-  const { values, positionals } = parseArgs({
-    args,
-    options: { tenant: { type: "string" }, json: flag },
-    allowPositionals: true,
-  });
-  const phone = onePhone(positionals);
+  const { values, phone } = readArguments(args);
   const config = configuration();
   await withStore(async (store) => {
     const keys = keyRingOf(config);
