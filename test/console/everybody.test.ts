@@ -3,13 +3,13 @@
  * finds; takes strangers' words as text; and can be worked by keyboard.
  */
 import type { Browser, Page } from "playwright-core";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { adminClient, type AdminClient } from "../support/clients/admin.ts";
 import { connectByFetch, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { wrongCode } from "../support/data/phones.ts";
 import { lacks } from "../support/machine.ts";
-import { endVisit, focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
-import { goTo, lookAt, signIn, withConsole } from "../support/pages/console.ts";
+import { focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
+import { endWithTests, expectShown, goTo, lookAt, signIn, withConsole } from "../support/pages/console.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 const [verified, refused, pending, blocked] = ["+31612000001", "+31612000002", "+31612000003", "+31655000001"] as const;
@@ -90,19 +90,11 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     operators = adminClient(world.adminUrl, (await world.makeAdminKey()).text);
     await fillWorld();
   });
-  afterAll(async () => {
-    await browser.close();
-    await world.stop();
-  });
-  afterEach(() => endVisit(visitor));
+  endWithTests(() => ({ visitor, browser, world }));
 
   const open = async (user = "ann") => {
     visitor = await signIn(browser, world, { user });
     ({ page } = visitor);
-  };
-
-  const expectShown = async (shows: readonly string[]) => {
-    for (const each of shows) await expect.poll(() => page.locator("main").innerText()).toContain(each);
   };
 
   test("has these pages", async () => {
@@ -117,14 +109,14 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     for (const { name, happens, shows } of pages) {
       await goTo(page, name);
       await happens?.();
-      await expectShown(shows);
+      await expectShown(page, shows);
       wrong.push(...(await lookAt(page, name)));
     }
     await goTo(page, `verification?ref=${undelivered}`);
-    await expectShown(["absent subscriber", "What happened"]);
+    await expectShown(page, ["absent subscriber", "What happened"]);
     wrong.push(...(await lookAt(page, "story")));
     await goTo(page, "tenants?tenant=acme");
-    await expectShown(["daily_cap", "500"]);
+    await expectShown(page, ["daily_cap", "500"]);
     wrong.push(...(await lookAt(page, "tenant")));
     expect(wrong).toEqual([]);
   });
@@ -134,7 +126,7 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     const expectText = async (link: string, isShown: readonly string[]) => {
       await goTo(page, link);
       await page.evaluate(() => document.querySelectorAll("details").forEach((each) => (each.open = true)));
-      await expectShown(isShown);
+      await expectShown(page, isShown);
       // The picture of the header is the only one.
       expect([link, await page.evaluate(() => document.images.length)]).toEqual([link, 1]);
       expect([link, await page.locator("[onerror], main script").count()]).toEqual([link, 0]);

@@ -5,14 +5,14 @@
 import type { Browser } from "playwright-core";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { createKeyRing } from "../../src/otp/key-ring.ts";
 import { fillSample } from "../../src/service/sample/fill.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";
 import { lacks } from "../support/machine.ts";
-import { endVisit, startBrowser, type Visitor } from "../support/pages/browser.ts";
-import { filled, goTo, signIn, withConsole } from "../support/pages/console.ts";
+import { startBrowser, type Visitor } from "../support/pages/browser.ts";
+import { endWithTests, expectShown, filled, goTo, signIn, withConsole } from "../support/pages/console.ts";
 import { keyText } from "../support/service/environment.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { configOf, startWorld, type World } from "../support/service/world.ts";
@@ -36,11 +36,7 @@ describe.skipIf(lacks("the console's picture", "chromium"))("the console over th
     await store.close();
     if (came.kind !== "filled") throw new Error(came.kind);
   });
-  afterAll(async () => {
-    await browser.close();
-    await world.stop();
-  });
-  afterEach(() => endVisit(visitor));
+  endWithTests(() => ({ visitor, browser, world }));
 
   const open = async () => {
     visitor = await signIn(browser, world, { user: "ann" }, { clock: "machine" });
@@ -59,7 +55,7 @@ describe.skipIf(lacks("the console's picture", "chromium"))("the console over th
   ])("is alive at $link", async ({ link, shows }) => {
     const page = await open();
     await goTo(page, link);
-    for (const each of shows) await expect.poll(() => page.locator("main").innerText()).toContain(each);
+    await expectShown(page, shows);
     expect(await page.locator("main .trouble").count()).toBe(0);
   });
 

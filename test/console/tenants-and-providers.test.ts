@@ -4,16 +4,14 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ConsoleUser } from "../../src/otp/console-session.ts";
-import { addConsoleLink } from "../../src/service/console-sessions.ts";
 import { connectByFetch } from "../support/clients/surfaces.ts";
 import { lacks } from "../support/machine.ts";
 import { axeFindings } from "../support/pages/axe.ts";
-import { endVisit, focused, startBrowser, visit, type Visitor } from "../support/pages/browser.ts";
+import { endVisit, focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
+import { signIn, withConsole } from "../support/pages/console.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 const operator: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null };
-const width = { width: 1_280, height: 900 };
-
 let world: World;
 let browser: Browser;
 let visitor: Visitor;
@@ -25,17 +23,15 @@ describe.skipIf(lacks("the console", "chromium"))("the console", () => {
   });
   afterAll(() => browser.close());
   beforeEach(async () => {
-    world = await startWorld({ OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0", OTP_DAILY_MESSAGE_CAP: "500" });
+    world = await startWorld({ ...withConsole, OTP_DAILY_MESSAGE_CAP: "500" });
   });
   // The last one runs first.
   afterEach(() => world.stop());
   afterEach(() => endVisit(visitor));
 
   async function open(user: ConsoleUser = operator): Promise<void> {
-    const token = await world.beside((store) => addConsoleLink({ store, system: world.system }, user));
-    visitor = await visit(browser, `${world.adminUrl}/console#token=${token.reveal()}`);
+    visitor = await signIn(browser, world, user);
     ({ page } = visitor);
-    await page.setViewportSize(width);
   }
 
   const goTo = (name: string) => page.getByRole("link", { name, exact: true }).click();

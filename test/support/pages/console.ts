@@ -5,11 +5,12 @@
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Browser, Page } from "playwright-core";
+import { afterAll, afterEach, expect } from "vitest";
 import type { ConsoleUser } from "../../../src/otp/console-session.ts";
 import { addConsoleLink } from "../../../src/service/console-sessions.ts";
 import { temporaryFolder, type World } from "../service/world.ts";
 import { axeFindings } from "./axe.ts";
-import { visit, type VisitOptions, type Visitor } from "./browser.ts";
+import { endVisit, visit, type VisitOptions, type Visitor } from "./browser.ts";
 
 /** What a world needs to have a console. */
 export const withConsole = { OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0" };
@@ -41,6 +42,15 @@ export async function signIn(
   return visitor;
 }
 
+/** Ends the visit of each test, and once all are over what they shared. */
+export function endWithTests(begun: () => { visitor: Visitor; browser: Browser; world: World }): void {
+  afterAll(async () => {
+    await begun().browser.close();
+    await begun().world.stop();
+  });
+  afterEach(() => endVisit(begun().visitor));
+}
+
 /** Goes to a place of the console by its address, and waits until it is filled. */
 export async function goTo(page: Page, link: string): Promise<void> {
   await page.evaluate((to) => void (location.hash = `#/${to}`), link);
@@ -51,6 +61,11 @@ export async function goTo(page: Page, link: string): Promise<void> {
 /** Every part of the page has its answer. */
 export function filled(page: Page): Promise<void> {
   return page.waitForFunction(() => document.querySelector("main [aria-busy]") === null).then(() => undefined);
+}
+
+/** Waits until the page shows each of these. */
+export async function expectShown(page: Page, shows: readonly string[]): Promise<void> {
+  for (const each of shows) await expect.poll(() => page.locator("main").innerText()).toContain(each);
 }
 
 /** What is wrong with a page however it is looked at: what axe finds, and a page that is wider than its screen. */
