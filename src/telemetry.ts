@@ -79,27 +79,16 @@ export interface Telemetry {
 }
 
 /** `lines` takes what is told; standard error does unless given. */
-// Longer than 80 lines: it is a list of lines, and each is read beside the others.
 export function createTelemetry(level: LogLevel, version: string, lines = createLogLines(2)): Telemetry {
   const log: Logger = pino(
     { level, base: { service: "otpd", version }, timestamp: pino.stdTimeFunctions.isoTime },
     lines,
   );
   const isTold = log.isLevelEnabled("info");
-  const text = JSON.stringify;
-  const head = `,"service":"otpd","version":${text(version)},"call_id":`;
+  const lineOf = callLines(version);
   return {
-    // By hand, in two thirds of the time that pino takes for the same bytes.
-    call({ id, rpc, surface, refusal, isCanceled, caller, requestRef }, status, durationMs) {
-      if (!isTold) return;
-      const why = refusal === undefined ? "" : `,"reason":${text(refusal.reason)}`;
-      const canceled = isCanceled === true ? `,"canceled":true` : "";
-      const which = requestRef === undefined ? "" : `,"request_ref":${text(requestRef)}`;
-      const what = `${text(id)},"rpc":${text(rpc)},"surface":${text(surface)},"status":${status}${why}${canceled}`;
-      const time = pino.stdTimeFunctions.isoTime();
-      lines.write(
-        `{"level":30${time}${head}${what},"duration_ms":${durationMs}${whose(caller, refusal)}${which},"msg":"call"}\n`,
-      );
+    call(...of) {
+      if (isTold) lines.write(lineOf(...of));
     },
     turnedAway({ id, reason, status, method, path, origin }) {
       log.info({ call_id: id, reason, status, method, path, origin }, "turned away");
@@ -165,6 +154,20 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
       log.warn(message);
     },
     flush: lines.written,
+  };
+}
+
+/** Makes what writes the line of a call: by hand, in two thirds of the time that pino takes for the same bytes. */
+function callLines(version: string): (...of: Parameters<Telemetry["call"]>) => string {
+  const text = JSON.stringify;
+  const head = `,"service":"otpd","version":${text(version)},"call_id":`;
+  return ({ id, rpc, surface, refusal, isCanceled, caller, requestRef }, status, durationMs) => {
+    const why = refusal === undefined ? "" : `,"reason":${text(refusal.reason)}`;
+    const canceled = isCanceled === true ? `,"canceled":true` : "";
+    const which = requestRef === undefined ? "" : `,"request_ref":${text(requestRef)}`;
+    const what = `${text(id)},"rpc":${text(rpc)},"surface":${text(surface)},"status":${status}${why}${canceled}`;
+    const time = pino.stdTimeFunctions.isoTime();
+    return `{"level":30${time}${head}${what},"duration_ms":${durationMs}${whose(caller, refusal)}${which},"msg":"call"}\n`;
   };
 }
 
