@@ -64,19 +64,28 @@ afterAll(async () => {
   rmSync(folder, { recursive: true });
 });
 
+interface Odd {
+  readonly query?: string;
+  readonly type?: string;
+  /** What stands before the signature. */
+  readonly before?: string;
+  readonly note?: string;
+}
+
 /** Posts an event as Bird does; resolves with the status. */
-async function post(event: object, secret = webhookSecret): Promise<number> {
+async function post(event: object, secret = webhookSecret, odd: Odd = {}): Promise<number> {
+  const { query = "", type = "application/json", before = "" } = odd;
   const body = JSON.stringify({ timestamp: "2026-01-01T12:00:00Z", ...event });
   const at = Math.floor(Date.now() / 1_000);
   const bytes = Buffer.from(secret.slice("whsec_".length), "base64");
   const mac = createHmac("sha256", bytes).update(`msg_1.${at}.${body}`).digest("base64");
   const headers = {
-    "content-type": "application/json",
+    "content-type": type,
     "webhook-id": "msg_1",
     "webhook-timestamp": `${at}`,
-    "webhook-signature": `v1,${mac}`,
+    "webhook-signature": `${before}v1,${mac}`,
   };
-  return (await fetch(`${url()}/webhooks/bird`, { method: "POST", headers, body })).status;
+  return (await fetch(`${url()}/webhooks/bird${query}`, { method: "POST", headers, body })).status;
 }
 
 /** Sends through Bird; resolves with the request, and the metadata that Bird was given. */
@@ -152,5 +161,20 @@ describe("a report of Bird's", () => {
     expect(await post({ type: "sms.failed", data: { sms_id: "sms_1", metadata } }, stranger)).toBe(401);
     expect((await fetch(`${url()}/webhooks/bird`)).status).toBe(401);
     expect(await seen(request_id)).toEqual(before);
+  });
+
+  // To check one took up to 6 ms, and anybody can post them.
+  test.each<[string, (count: number) => Odd]>([
+    ["a header of many signatures", (count) => ({ before: "v1,A ".repeat(count) })],
+    ["a long target", (count) => ({ query: `?${"aaaa".repeat(count)}` })],
+    ["a form of many fields", (count) => ({ type: "application/x-www-form-urlencoded", note: "a&".repeat(count) })],
+  ])("that has %s, as no provider's has, is not looked at", async (_, oddOf) => {
+    for (const [count, status] of [
+      [20, 200],
+      [600, 401],
+    ] as const) {
+      const { note, ...odd } = oddOf(count);
+      expect(await post({ type: "sms.teleported", data: { note } }, webhookSecret, odd)).toBe(status);
+    }
   });
 });

@@ -81,6 +81,8 @@ export interface BirdOptions {
 
 /** Later than the worker's deadline, which is the one that counts. */
 const timeoutMs = 10_000;
+/** In characters: while a secret is rotated there are two. */
+const signaturesMax = 1_024;
 
 type Sdk = typeof import("@messagebird/sdk");
 
@@ -110,6 +112,8 @@ export function createBirdProvider(options: BirdOptions): Provider {
 
     async readReport({ headers, body }) {
       if (options.webhookSecret === undefined) return { kind: "forged" };
+      // The package compares one after the other: 2,800 of somebody's took 6 ms.
+      if (String(headers["webhook-signature"]).length > signaturesMax) return { kind: "forged" };
       const { client } = await opened;
       const named = Object.fromEntries(
         ["webhook-id", "webhook-timestamp", "webhook-signature"].map((name) => [name, String(headers[name] ?? "")]),
