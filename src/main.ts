@@ -18,6 +18,7 @@ import {
   type Base,
   type Dependencies,
 } from "./main/base.ts";
+import { createWatching } from "./main/ends.ts";
 import { createBoundConnections, createCalls, createShares, deadlineMs, type ShareOf } from "./main/calls.ts";
 import { createSitePages } from "./main/pages.ts";
 import { createMessageWorker, createRecurring } from "./main/workers.ts";
@@ -30,7 +31,6 @@ import { createPace } from "./server/listener/pace.ts";
 import { startServer, type Address, type RunningServer } from "./server/listener/server.ts";
 import { createHealth, type HealthService } from "./server/rpc/health.ts";
 import { openRpcBudgets, type OpenRpcsOptions } from "./server/rpc/open-rpcs.ts";
-import { createActivities } from "./service/activity.ts";
 import { createOwnKeys } from "./service/api-keys.ts";
 import { phoneRefs } from "./service/phone-refs.ts";
 import { keyThrough } from "./store/upkeep.ts";
@@ -70,8 +70,8 @@ export async function startService(config: Config, dependencies: Dependencies): 
   let worker: Worker | undefined;
   const opened: { admin?: OpenedAdmin } = {};
   let chargeOf = noCharge;
-  const activities = createActivities(system);
-  const madeLater = { onNudge: () => worker?.nudge(), chargeOf: (sent: Sent) => chargeOf(sent), activities };
+  const { activities, ends } = createWatching(system);
+  const madeLater = { onNudge: () => worker?.nudge(), chargeOf: (sent: Sent) => chargeOf(sent), activities, ends };
   const watched = await openWatchedStore(config, dependencies, tracing, providers.providers, madeLater);
   const { store, readiness } = watched;
   try {
@@ -83,7 +83,7 @@ export async function startService(config: Config, dependencies: Dependencies): 
     const given = { config, system, telemetry, print, onFault, activities, pace: createPace() };
     const pricing = openPricing(config, tenants, providers.providersOf);
     chargeOf = pricing.chargeOf;
-    const base: Base = { ...given, ...watched, ...providers, keys, tenants, phoneOf, ...pricing };
+    const base: Base = { ...given, ...ends.told(watched, keys), ...providers, keys, tenants, phoneOf, ...pricing };
 
     worker = createMessageWorker(base, tracing);
     const { recurring, refusals } = createRecurring(base, worker, slotOf);

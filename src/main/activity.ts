@@ -5,7 +5,6 @@ import { readPhone } from "../otp/phone-number.ts";
 import type { KeyRing } from "../otp/key-ring.ts";
 import { countryOfPrefix } from "../otp/phone-number.ts";
 import type { SpendWarning } from "../otp/daily-cap.ts";
-import type { VerifyResult } from "../otp/decisions.ts";
 import type { SendOutcome } from "../otp/message.ts";
 import type { Verification } from "../otp/verification.ts";
 import type { Activities, Happened } from "../service/activity.ts";
@@ -13,7 +12,6 @@ import type { Job, NamedDecision } from "../store/store.ts";
 
 /** The part of a call that is told. */
 interface RefusedCall {
-  readonly rpc: string;
   readonly caller?: { readonly tenant: string } | undefined;
   readonly refusal?: { readonly reason: string } | undefined;
 }
@@ -22,7 +20,9 @@ export interface ActivityTellers {
   owed(job: Pick<Job, "verification" | "message">): void;
   fallback(job: Pick<Job, "verification" | "message">): void;
   called(provider: string, outcome: SendOutcome, job: Pick<Job, "verification" | "message">): void;
-  verified(decided: VerifyResult): void;
+  /** A wrong code. */
+  guessed(verification: Verification): void;
+  ended(verification: Verification): void;
   /** A call that was refused to a caller who is known. */
   refused(call: RefusedCall): void;
   share(tenant: string, warning: SpendWarning): void;
@@ -48,13 +48,12 @@ export function activityTellers({ tell }: Pick<Activities, "tell">, keys: KeyRin
     fallback: (job) => owed("fallback", job),
     called: (provider, { kind: outcome }, { verification, message: { channel } }) =>
       tell({ ...about(verification), kind: "call", outcome, channel, provider }),
-    verified(decided) {
-      if (decided.kind === "verified") tell({ ...about(decided.verification), kind: "end", outcome: "VERIFIED" });
-    },
-    refused({ rpc, caller, refusal }) {
-      if (caller === undefined || refusal === undefined) return;
-      const isGuess = rpc === "VerifyOtp" && refusal.reason === "CODE_MISMATCH";
-      tell({ tenant: caller.tenant, ...(isGuess ? wrong : { kind: "refused", outcome: refusal.reason }) });
+    guessed: (verification) => tell({ ...about(verification), kind: "guess", outcome: "wrong" }),
+    ended: (verification) => tell({ ...about(verification), kind: "end", outcome: verification.state }),
+    refused({ caller, refusal }) {
+      // A wrong code is told where it is counted, with its verification.
+      if (caller === undefined || refusal === undefined || refusal.reason === "CODE_MISMATCH") return;
+      tell({ tenant: caller.tenant, kind: "refused", outcome: refusal.reason });
     },
     share(tenant, { share, country, channel }) {
       tell({
@@ -67,5 +66,3 @@ export function activityTellers({ tell }: Pick<Activities, "tell">, keys: KeyRin
     },
   };
 }
-
-const wrong = { kind: "guess", outcome: "wrong" };

@@ -25,7 +25,7 @@ import type { Pace } from "../server/listener/pace.ts";
 import { createTenants, type Tenants } from "../service/tenants.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { openStore } from "../store/open.ts";
-import { StoreUnavailable, type PhoneOf, type Store } from "../store/store.ts";
+import { StoreUnavailable, type PhoneOf, type Store, type StoreWatchers } from "../store/store.ts";
 import { stopwatchMs, type System } from "../system.ts";
 import type { Telemetry } from "../telemetry.ts";
 
@@ -130,13 +130,20 @@ export async function createProviders(
   };
 }
 
-/** Opens the store. `onNudge` is called when another server has left messages for anybody to take; `chargeOf` is for sums. */
+/** What the store tells to parts that are made after it, and asks of them. */
+interface MadeLater extends Pick<Base, "chargeOf" | "activities"> {
+  readonly ends: Pick<StoreWatchers, "onExpired">;
+  /** Called when another server has left messages for anybody to take. */
+  readonly onNudge: () => void;
+}
+
+/** Opens the store. `chargeOf` is for sums. */
 export async function openWatchedStore(
   config: Config,
   { system, telemetry, openStore: open = openStore }: Dependencies,
   tracing: Tracing,
   providers: readonly ChannelProvider[],
-  { onNudge, chargeOf, activities }: Pick<Base, "chargeOf" | "activities"> & { readonly onNudge: () => void },
+  { onNudge, ends, chargeOf, activities }: MadeLater,
 ): Promise<WatchedStore> {
   const metrics =
     config.metrics === "off"
@@ -169,6 +176,7 @@ export async function openWatchedStore(
         },
       },
       onNudge,
+      onExpired: ends.onExpired,
       chargeOf,
     }),
   );

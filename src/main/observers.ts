@@ -34,10 +34,7 @@ export function actObservers(base: Base): Required<Pick<VerificationsOptions, "o
       metrics?.sent(job);
       if (activities.watchers > 0) tellers.owed(job);
     },
-    onVerify(decided, tenant) {
-      metrics?.verifyDecided(decided, tenant);
-      if (activities.watchers > 0) tellers.verified(decided);
-    },
+    onVerify: (decided, tenant) => metrics?.verifyDecided(decided, tenant),
     onShares: shareObserver(base),
   };
 }

@@ -26,7 +26,10 @@ import type { Engine } from "./engine.ts";
 import type { Store, StoreWatchers } from "./store.ts";
 import { createSweep } from "./sweep.ts";
 
-export function createStore(engine: Engine, { chargeOf = noCharge }: Pick<StoreWatchers, "chargeOf"> = {}): Store {
+export function createStore(
+  engine: Engine,
+  { chargeOf = noCharge, onExpired }: Pick<StoreWatchers, "chargeOf" | "onExpired"> = {},
+): Store {
   return {
     ...callActs(engine),
     ...messageActs(engine, chargeOf),
@@ -48,7 +51,7 @@ export function createStore(engine: Engine, { chargeOf = noCharge }: Pick<StoreW
     events: { ...endpointActs(engine), ...eventActs(engine) },
     statistics: statisticsActs(engine, chargeOf),
     samples: sampleActs(engine),
-    sweep: createSweep(engine, createSumming(engine, chargeOf)),
+    sweep: createSweep(engine, createSumming(engine, chargeOf), onExpired),
     now: engine.now,
     ping: () => engine.ping(),
     close: () => engine.close(),

@@ -191,6 +191,8 @@ export interface StoreWatchers {
   readonly chargeOf?: ChargeOf | undefined;
   /** Called with each decision about a prefix, once, when it is durable. */
   readonly onPrefix?: (decision: NamedDecision) => void;
+  /** Called with each verification that the sweep has ended as expired. */
+  readonly onExpired?: ((verification: Verification) => void) | undefined;
   /** Measures every batch of acts. */
   readonly meter?: BatchMeter | undefined;
 }

@@ -7,7 +7,7 @@ import { verificationEvents } from "../otp/event.ts";
 import { dayOf, isForgettable } from "../otp/policy.ts";
 import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
 import { oldestMinute } from "../otp/spraying.ts";
-import { expire, stateAt } from "../otp/verification.ts";
+import { expire, stateAt, type Verification } from "../otp/verification.ts";
 import type { Instant } from "../system.ts";
 import { forgetSums, type SumNext } from "./acts/sums.ts";
 import { countedPrefixOf, countOutcome } from "./apply.ts";
@@ -15,7 +15,7 @@ import type { Engine, Found, Horizon, Round } from "./engine.ts";
 import { idText } from "./rows/values.ts";
 import { toHistory } from "./rows/phone.ts";
 import { toPrefix } from "./rows/prefix.ts";
-import type { PhoneOf, Sweeping, Swept } from "./store.ts";
+import type { PhoneOf, StoreWatchers, Sweeping, Swept } from "./store.ts";
 
 /** A tenant's days are kept for so long: a clock that was set back may come by one again. */
 const daysKept = 7;
@@ -33,7 +33,7 @@ const noRound: Round = { buckets: undefined, phones: undefined, records: undefin
 const newRound: Round = { buckets: beforeAll, phones: beforeAll, records: beforeAll, prefixes: ["", ""] };
 
 /** Makes the sweep. It remembers where its round has come to. */
-export function createSweep(engine: Engine, sumNext: SumNext) {
+export function createSweep(engine: Engine, sumNext: SumNext, onExpired?: StoreWatchers["onExpired"]) {
   let round = newRound;
 
   return async function sweep(
@@ -46,6 +46,7 @@ export function createSweep(engine: Engine, sumNext: SumNext) {
     const now = engine.now();
     const lapsed = (await engine.query<{ id: Uint8Array }>(sql.lapsed, [now, max])).map(({ id }) => idText(id));
     const ended = await endLapsed(engine, lapsed, phoneOf);
+    if (onExpired !== undefined) ended.forEach(onExpired);
     const summing = await sumNext(max, retentionMs);
     if (what === "all" && from === newRound) await forgetSums(engine);
     const horizon: Horizon = {
@@ -61,7 +62,7 @@ export function createSweep(engine: Engine, sumNext: SumNext) {
     };
     const { found, count, more } = await engine.deleteForgettable(horizon, (rows) => forgettableOf(rows, now));
     const hasMore = more || summing.more || lapsed.length === max;
-    if (what !== "all") return { expired: ended, deleted: count, more: hasMore };
+    if (what !== "all") return { expired: ended.length, deleted: count, more: hasMore };
     const next: Round = {
       buckets: nextFrom(found.buckets, max, ({ bucket }) => bucket),
       phones: nextFrom(found.phones, max, ({ phone_index }) => phone_index),
@@ -71,30 +72,30 @@ export function createSweep(engine: Engine, sumNext: SumNext) {
     // A short table waits for the long ones: begun again each time it is through, it could miss their ends for ever.
     const isThrough = Object.values(next).every((key) => key === undefined);
     round = isThrough ? newRound : next;
-    return { expired: ended, deleted: count, more: !isThrough || hasMore };
+    return { expired: ended.length, deleted: count, more: !isThrough || hasMore };
   };
 }
 
-/** Ends what has lapsed, as an act on each like any other. Tells how many it ended. */
-async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: PhoneOf): Promise<number> {
-  if (ids.length === 0) return 0;
+/** Ends what has lapsed, as an act on each like any other. Resolves with what it ended. */
+async function endLapsed(engine: Engine, ids: readonly string[], phoneOf?: PhoneOf): Promise<Verification[]> {
+  if (ids.length === 0) return [];
   const isHeard = (await engine.query(sql.anyEndpoint, [])).length > 0;
   const ended = ids.map((verificationId) =>
-    engine.perform({
+    engine.perform<Verification | undefined>({
       verificationId,
       prefix: (unit) => phoneOf && countedPrefixOf(unit.verification(verificationId), phoneOf),
       run(unit) {
         const verification = unit.verification(verificationId);
-        if (verification?.state !== "PENDING" || stateAt(verification, unit.now) === "PENDING") return false;
+        if (verification?.state !== "PENDING" || stateAt(verification, unit.now) === "PENDING") return undefined;
         const expired = expire(verification);
         unit.updateVerification(expired);
         if (isHeard) verificationEvents(verification, expired, undefined, unit.now).forEach((event) => unit.owe(event));
         countOutcome(unit, expired, phoneOf?.(expired).prefix);
-        return true;
+        return expired;
       },
     }),
   );
-  return (await Promise.all(ended)).filter(Boolean).length;
+  return (await Promise.all(ended)).filter((each) => each !== undefined);
 }
 
 /** What of the rows may be forgotten. Pure. */

@@ -72,6 +72,8 @@ function showBatch(view: View, { activities, omitted }: WatchActivityResponse): 
 
 const tones: ReadonlyMap<string, "good" | "bad" | "warn"> = new Map([
   ["VERIFIED", "good"],
+  ["LOCKED", "bad"],
+  ["FAILED", "bad"],
   ["refused", "warn"],
   ["fraud", "bad"],
   ["spend", "bad"],

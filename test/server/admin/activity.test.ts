@@ -63,12 +63,47 @@ test("a send, its provider's call, a wrong code, a refusal and the end are told 
   expect(seen).toMatchObject([
     { kind: "send", outcome: "sms", channel: "sms", ...about },
     { kind: "call", outcome: "accepted", provider: "test", channel: "sms", ...about },
-    { kind: "guess", outcome: "wrong", tenant: "default", phone: "" },
+    { kind: "guess", outcome: "wrong", ...about },
     { kind: "refused", outcome: "RESEND_TOO_SOON", tenant: "default", phone: "" },
     { kind: "end", outcome: "VERIFIED", ...about },
   ]);
   const text = JSON.stringify(seen, (_, each: unknown) => (typeof each === "bigint" ? `${each}` : each));
   for (const secret of [phone.slice(1), code, request_id]) expect(text).not.toContain(secret);
+});
+
+test("every end is told: a lock after its last wrong code, a cancel of either side, a message that nobody took, an expiry", async () => {
+  world.system.advance(2_000);
+  const watcher = await watching(client, { kinds: ["guess", "end"] });
+  const send = async (phone: string) => {
+    const { value, reason } = await call("SendOtp", { phone });
+    return { reason, request_id: String(value?.["request_id"]), ref: String(value?.["request_id"]).slice(0, 12) };
+  };
+  const [locked, canceled, stopped, expired] = [
+    await send("+31612345601"),
+    await send("+31612345602"),
+    await send("+31612345603"),
+    await send("+31612345604"),
+  ];
+  const code = world.network.codeFor("+31612345601");
+  const { request_id } = locked;
+  for (let i = 0; i < 6; i++) await call("VerifyOtp", { request_id, code: code === "000000" ? "000001" : "000000" });
+  // Once more each: what has ended ends no second time.
+  for (const _ of [1, 2]) await call("CancelOtp", { request_id: canceled.request_id });
+  await client.cancelVerification({ requestRef: stopped.ref });
+  world.network.script.push({ kind: "refused", cause: "recipient", detail: "absent" });
+  expect(await send("+31612345605")).toMatchObject({ reason: "PHONE_UNREACHABLE" });
+  world.system.advance(600_000);
+  const seen = await watcher.see(10);
+  watcher.leave();
+  const wrong = [1, 2, 3, 4, 5].map(() => ["guess", "wrong", locked.ref, "+31•••••••01"]);
+  expect(seen.map(({ kind, outcome, requestRef, phone }) => [kind, outcome, requestRef, phone])).toEqual([
+    ...wrong,
+    ["end", "LOCKED", locked.ref, "+31•••••••01"],
+    ["end", "CANCELED", canceled.ref, "+31•••••••02"],
+    ["end", "CANCELED", stopped.ref, "+31•••••••03"],
+    ["end", "FAILED", expect.stringMatching(/^[\w-]{12}$/), "+31•••••••05"],
+    ["end", "EXPIRED", expired.ref, "+31•••••••04"],
+  ]);
 });
 
 test("who watches some kinds, a country or a tenant is told of those alone, and an admin of one tenant of that alone", async () => {

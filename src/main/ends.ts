@@ -1,0 +1,91 @@
+/**
+ * A store that tells what its acts did to verifications, for whoever watches: wrong codes, and ends. Both are told once they are
+ * committed, by the act that made them, whoever called it; what has expired is the sweep's to find.
+ */
+import type { KeyRing } from "../otp/key-ring.ts";
+import type { Verification } from "../otp/verification.ts";
+import type { Decided } from "../otp/writes.ts";
+import { createActivities, type Activities } from "../service/activity.ts";
+import type { Store } from "../store/store.ts";
+import type { System } from "../system.ts";
+import { activityTellers, type ActivityTellers } from "./activity.ts";
+
+/** A verification before and after an act. */
+interface Change {
+  readonly before: Verification;
+  readonly after: Verification;
+}
+
+type Decide<View, R> = (view: View) => Decided<R>;
+type Noting = <View extends { readonly verification?: Verification | undefined }, R>(
+  decide: Decide<View, R>,
+) => Decide<View, R>;
+
+export interface Ends {
+  /** Told by the store of what its sweep has ended. */
+  readonly onExpired: (verification: Verification) => void;
+  /** The same with a store whose acts are told; the keys read the numbers. */
+  readonly told: <W extends { readonly store: Store }>(watched: W, keys: KeyRing) => W;
+}
+
+/** Makes what is watched, and what of it the store tells. */
+export function createWatching(system: System): { readonly activities: Activities; readonly ends: Ends } {
+  const activities = createActivities(system);
+  let tellers: ActivityTellers | undefined;
+  const ends: Ends = {
+    onExpired: (verification) => tellers?.ended(verification),
+    told(watched, keys) {
+      tellers = activityTellers(activities, keys);
+      return { ...watched, store: tellingChanges(watched.store, () => activities.watchers > 0, tellers) };
+    },
+  };
+  return { activities, ends };
+}
+
+/** Wraps a store. While `isWatched` says no, its acts are those of the store itself. */
+function tellingChanges(
+  store: Store,
+  isWatched: () => boolean,
+  tellers: Pick<ActivityTellers, "guessed" | "ended">,
+): Store {
+  async function told<R>(act: (noting: Noting) => Promise<R>): Promise<R> {
+    const changes = new Map<string, Change>();
+    const result = await act((decide) => (view) => {
+      const decided = decide(view);
+      const { verification: before } = view;
+      const after = decided.writes.verification;
+      // A database may have a decision made again: the last one is committed.
+      if (before !== undefined && after !== undefined) changes.set(before.id, { before, after });
+      else if (before !== undefined) changes.delete(before.id);
+      return decided;
+    });
+    for (const change of changes.values()) tell(change);
+    return result;
+  }
+
+  function tell({ before, after }: Change): void {
+    if (before.state !== "PENDING") return;
+    if (after.attempts > before.attempts && after.state !== "VERIFIED") tellers.guessed(after);
+    if (after.state !== "PENDING") tellers.ended(after);
+  }
+
+  return {
+    ...store,
+    updateVerification: (scope, decide) =>
+      isWatched()
+        ? told((noting) => store.updateVerification(scope, noting(decide)))
+        : store.updateVerification(scope, decide),
+    settleMessage: (name, phoneOf, decide) =>
+      isWatched()
+        ? told((noting) => store.settleMessage(name, phoneOf, noting(decide)))
+        : store.settleMessage(name, phoneOf, decide),
+    claimMessages: (max, phoneOf, decideLate, billOf) =>
+      isWatched()
+        ? told((noting) => store.claimMessages(max, phoneOf, noting(decideLate), billOf))
+        : store.claimMessages(max, phoneOf, decideLate, billOf),
+    claimFallbacks: (max, rules) =>
+      isWatched()
+        ? told((noting) => store.claimFallbacks(max, { ...rules, decide: noting(rules.decide) }))
+        : store.claimFallbacks(max, rules),
+  };
+}
