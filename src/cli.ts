@@ -1,6 +1,6 @@
 /**
- * The command `otpd`. Its commands work beside a running server, except `copy` and `restore`, which refuse to, and what they
- * write counts at once. A secret is printed once, by the command that makes it.
+ * The command `otpd`. Its commands work beside a running server, and what they write counts at once; `copy` and
+ * `restore` alone refuse to run beside one. A secret is printed once, by the command that makes it.
  */
 import { parseArgs } from "node:util";
 import {

@@ -1,5 +1,5 @@
 /**
- * Answers of far ends, read up to a limit: who answers must not fill our memory.
+ * Answers of far ends, read up to a limit, so that nobody who answers can fill our memory.
  */
 import type { IncomingMessage } from "node:http";
 

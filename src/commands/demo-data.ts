@@ -1,5 +1,6 @@
 /**
- * `otpd demo-data`: a sample month in a development database, for whoever wants to see the console before anything happened.
+ * `otpd demo-data`: a sample month in a development database, for whoever wants to see the console at work before
+ * anything has happened.
  */
 import { parseArgs } from "node:util";
 import { providersNamed, type Config } from "../config/config.ts";

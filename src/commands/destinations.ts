@@ -1,5 +1,5 @@
 /**
- * `otpd destinations`: the operator's lists of numbers that never get a message, or always.
+ * `otpd destinations`: the operator's lists of numbers: those that never get a message, and those that always may.
  */
 import { parseArgs } from "node:util";
 import { commandLine } from "../otp/audit.ts";

@@ -1,5 +1,6 @@
 /**
- * `otpd providers`: what providers have taken; and one fixed text by one of them, before or while messages go by it.
+ * `otpd providers`: what providers have taken, and a try: one fixed text by one of them, whether messages go by it yet
+ * or not.
  */
 import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";

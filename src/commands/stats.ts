@@ -1,5 +1,5 @@
 /**
- * `otpd stats`: what verifications came to, by the hour or the day, and by what else one likes.
+ * `otpd stats`: what verifications came to, by the hour or the day, and by tenant, country, provider or channel.
  */
 import { parseArgs } from "node:util";
 import { dimensions, type Count, type Dimension, type Interval } from "../otp/statistics.ts";

@@ -1,6 +1,6 @@
 /**
- * Settings that have entries of a name each, such as `user=5@1h,20@24h,session=3@10m` or `NG=50,KE=0`. What follows a comma
- * without a name of its own goes with the name before it. A change replaces the names that it gives and leaves the others.
+ * Settings whose entries each have a name, such as `user=5@1h,20@24h,session=3@10m` or `NG=50,KE=0`. A part without a
+ * name belongs to the name before it. A change replaces the names that it gives and leaves the others.
  */
 
 /** The entries of a text by their names; undefined where the text does not begin with a name. Pure. */

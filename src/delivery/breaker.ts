@@ -1,8 +1,8 @@
 /**
- * A circuit breaker around each provider, and the pauses that it asks for. A provider that fails calls to 5 recipients among its last
- * 20 calls is not called for 9 s, then tried with a single call. A provider that asks to wait is not called before its time, for
- * those that it asks of. Meanwhile the answer is at once "unavailable" (proven not sent), so that the message goes to the next
- * provider.
+ * A circuit breaker around each provider, and the pauses that a provider asks for. A provider whose calls failed for 5
+ * recipients among its last 20 calls is not called for 9 s, and then tried with a single call. A provider that asks to
+ * wait is not called before its time, for the messages that it says. Meanwhile the answer is at once "unavailable"
+ * (proven not sent), so that the message goes to the next provider.
  *
  * Recipients are counted and not calls: a gateway that stumbles over one odd number would else be taken from everybody by
  * whoever sends there five times. For the same reason none of those whose calls failed makes the trial, as long as somebody

@@ -1,6 +1,6 @@
 /**
- * Whether a URL can be an endpoint's: what it looks like, and whether the address in it may be posted to. Where a name leads is
- * looked at whenever something is posted.
+ * Whether a URL can be an endpoint's: its form, and whether the address in it may be posted to. Where a name leads is
+ * checked whenever something is posted.
  */
 import { isIP } from "node:net";
 import { parseEndpointUrl } from "../otp/endpoint.ts";

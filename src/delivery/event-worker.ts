@@ -1,6 +1,7 @@
 /**
  * The event worker posts events to tenants' endpoints: claim with a lease → POST, outside any transaction → record. At
- * least once: what a crash leaves between the POST and the settling is posted again with the same id once the lease ends.
+ * least once: after a crash between the POST and the record, the event is posted again with the same id once its lease
+ * ends.
  */
 import {
   afterTry,

@@ -1,6 +1,6 @@
 /**
- * What the message worker and the event worker share: they poll for what is due, at its time, at a nudge and once in a
- * while; each call has a deadline; and they stop.
+ * What the message worker and the event worker share: how they poll for what is due (at its time, at a nudge, and once
+ * in a while), the deadline of each call, and how they stop.
  */
 import { inTime, type Instant, type System } from "../system.ts";
 

@@ -1,6 +1,6 @@
 /**
- * What a call says once a key was pressed: the code, for as long as it is good. Asked by the provider that has the call, over
- * a request that it has signed.
+ * What a call says once a key was pressed: the code, for as long as it is good. The provider that has the call asks for
+ * it, by a request that it has signed.
  */
 import type { Channel } from "../otp/channel.ts";
 import type { KeyRing } from "../otp/key-ring.ts";

@@ -1,5 +1,6 @@
 /**
- * A test event, posted to an endpoint once and at once, and what became of it. That it was posted is in the audit before.
+ * A test event, posted to an endpoint once and at once, and what became of it. The audit has its entry before it is
+ * posted.
  */
 import { noteOf, type Author } from "../otp/audit.ts";
 import type { Endpoint } from "../otp/endpoint.ts";

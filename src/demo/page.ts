@@ -1,6 +1,6 @@
 /**
- * The demo page: the form, as any web page would embed it, beside the inbox that shows what it sent. What the form has proven is
- * shown below it.
+ * The demo page: the form, as any web page would embed it, beside the inbox that shows what it sent. Below it stands
+ * what the form has proven.
  */
 import type { OtpForm } from "../elements/otp-form.ts";
 import { element } from "./elements.ts";

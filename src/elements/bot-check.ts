@@ -1,5 +1,5 @@
 /**
- * The bot check of the web page, in its slot: whatever it is, it gives its token to the form as a field.
+ * The web page's bot check, in its slot: any widget that gives its token to the form as a field.
  */
 
 /** By which names Turnstile, hCaptcha and reCAPTCHA do so, and a check of the web page's own may. */

@@ -1,6 +1,6 @@
 /**
- * The service as the form calls it: plain fetch with a publishable key. Whatever a call comes to is a value; of an answer only
- * what has the right type is taken.
+ * The service as the form calls it: plain fetch with a publishable key. Whatever comes of a call is a value. Of an
+ * answer only fields of the right type are taken.
  */
 import type { Trouble } from "./refusals.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The way from a number to its proof: what the person does, what is asked of the server, and what its answers make of the form.
- * The boxes follow `code_length`, the countdowns follow `resend_in_seconds` and `expires_in_seconds`.
+ * The way from a number to its proof: what the person does, what is asked of the server, and how its answers change the
+ * form. The boxes follow `code_length`, the countdowns follow `resend_in_seconds` and `expires_in_seconds`.
  */
 import { tokenIn } from "./bot-check.ts";
 import { createClient, look, type Fields, type Outcome, type Path, type Told } from "./client.ts";

@@ -1,6 +1,6 @@
 /**
- * The pending request over a reload of the web page: its id and its code's length, in the tab's own storage. Nothing of the phone
- * is in it. A tab that has no storage, or whose storage is full, forgets.
+ * The pending request over a reload of the web page: its id and its code's length, in the tab's own storage. The phone
+ * is not kept. A tab without storage, or with a full one, forgets the request.
  */
 
 export interface KeptRequest {

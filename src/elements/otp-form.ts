@@ -1,6 +1,6 @@
 /**
- * `<otp-form>`: a form that takes a person from a phone number to its proof, as a custom element for any web page. It stands for
- * itself: no library, no markup from texts, its style in a sheet of its own.
+ * `<otp-form>`: a form that takes a person from a phone number to its proof, as a custom element for any web page. It
+ * needs no library, makes no markup of texts, and has its style in a sheet of its own.
  *
  * What the web page says of it are attributes, what the form says to the web page are events.
  */

@@ -1,6 +1,6 @@
 /**
- * The only clock and only source of chance in a browser, of the form and of our own pages, as src/system.ts is the server's. The
- * clock cannot be set: what counts time must not jump when somebody corrects the time of their computer.
+ * The only clock and only source of chance in a browser, for the form and for our own pages, as src/system.ts is the
+ * server's. The clock cannot be set: a countdown must not jump when somebody corrects the time of their computer.
  */
 
 /** Milliseconds from an arbitrary zero; never less than an earlier answer. */

@@ -1,5 +1,5 @@
 /**
- * What of the service's doings is told to whoever watches (service/activity.ts).
+ * Which of the service's doings whoever watches is told (service/activity.ts).
  */
 import { readPhone } from "../otp/phone-number.ts";
 import type { KeyRing } from "../otp/key-ring.ts";

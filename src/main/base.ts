@@ -1,5 +1,5 @@
 /**
- * What all the rest is made of: the providers and the store, both as they are watched, the master keys and the tenants.
+ * What all the rest is made of: the providers and the store, both watched, the master keys and the tenants.
  */
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { lacksVoiceCap, providersNamed, withoutVoiceCap, type Config } from "../config/config.ts";

@@ -1,6 +1,6 @@
 /**
- * A store that tells what its acts did to verifications, for whoever watches: wrong codes, and ends. Both are told once they are
- * committed, by the act that made them, whoever called it; what has expired is the sweep's to find.
+ * A store that tells, for whoever watches, what its acts did to verifications: wrong codes, and ends. The act that made
+ * a change tells of it once it is committed, whoever called the act. The sweep tells what has expired.
  */
 import type { KeyRing } from "../otp/key-ring.ts";
 import type { Verification } from "../otp/verification.ts";

@@ -1,6 +1,6 @@
 /**
- * Whether operators are served, and what a start does where their port is taken: it goes on without, unless the operator has
- * asked for the service.
+ * Whether operators are served, and what a start does when their port is taken: it goes on without them, unless the
+ * operator has asked for the service.
  */
 import type { Base } from "./base.ts";
 import type { ShareOf } from "./calls.ts";

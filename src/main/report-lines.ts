@@ -1,6 +1,7 @@
 /**
- * The log lines of reports that are refused: why, so that an operator need not guess whether it is the secret, the clock or the
- * address. Anybody can post one, so there are 10 lines a minute, and the first of the next minute says how many had none.
+ * The log lines of refused reports. They say why, so that an operator need not guess whether the secret, the clock or
+ * the address is wrong. Anybody can post a report, so there are 10 lines a minute, and the first line of the next
+ * minute says how many had none.
  */
 import type { ForgedCause } from "../delivery/provider.ts";
 import type { Telemetry } from "../telemetry.ts";

@@ -1,7 +1,7 @@
 /**
- * Which provider had the message of a verification that was verified. A verify reads no row that says so, and is not to read
- * more for a metric. So this process remembers for a while what it handed over. Only what it cannot know (another instance
- * sent it, or it was restarted) is read, after the answer.
+ * Which provider had the message of a verification that was verified. No row that a verify reads says so, and a metric
+ * is not worth another read. So this process remembers for a while what it handed over. What it cannot know (another
+ * instance sent it, or this one was restarted) is read after the answer.
  */
 import type { Channel } from "../otp/channel.ts";
 import type { Message } from "../otp/message.ts";

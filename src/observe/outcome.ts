@@ -1,5 +1,5 @@
 /**
- * What a call came to, for service levels, alerts and traces: above all whose fault it was that it was refused.
+ * What a call came to, for service levels, alerts and traces; above all, whose fault a refusal was.
  */
 import { codeOf, type Reason, type Refusal } from "../otp/reason.ts";
 

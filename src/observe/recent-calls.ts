@@ -1,6 +1,7 @@
 /**
- * Calls of providers in the last hour on this instance, for whoever looks at how they fare: in 60 slots of a minute each, with
- * fixed steps of latency, so that it takes the same room however many calls there are. What test keys send is not among them.
+ * Calls of providers in the last hour on this instance, which show how each provider fares: in 60 slots of a minute,
+ * with fixed steps of latency, so that they take the same room however many calls there are. Calls for test keys are
+ * left out.
  */
 import type { Channel } from "../otp/channel.ts";
 import type { SendOutcome } from "../otp/message.ts";

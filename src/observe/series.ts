@@ -1,6 +1,6 @@
 /**
- * Counters and histograms for the path of a call. Three maps lead from labels to a series: 0.02 µs per observation, where
- * prom-client builds a key for each, 0.35 to 0.55 µs. A scrape reads them through prom-client's registry.
+ * Counters and histograms on the path of a call. Three maps lead from labels to a series in 0.02 µs per observation;
+ * prom-client builds a key for each, which takes 0.35 to 0.55 µs. A scrape reads them through prom-client's registry.
  */
 import type { Histogram, Metric, Registry } from "prom-client";
 

@@ -1,6 +1,6 @@
 /**
- * The audit: who wrote or looked at what, from where, how it was before and how it is after. An entry is written by the very
- * act that it tells of, in its transaction. It holds no secret; a phone is told by its index alone.
+ * The audit: who wrote or looked at what, from where, and how it was before and is after. The act that an entry tells
+ * of writes it, in the same transaction. An entry holds no secret, and names a phone by its index alone.
  */
 import { type Instant, timeOf } from "../system.ts";
 import type { AdminKey } from "./admin-key.ts";

@@ -1,8 +1,8 @@
 /**
- * The daily cap: how much of a tenant's may go on a provider's bill in one UTC day, as one count; spending.ts has which counts
- * there are. Every message is counted when it is owed, in the transaction that owes it. A further call for a message that may
- * have reached the phone is another SMS, and is counted when it is claimed; so is one that was counted on a day that is over.
- * A message that is proven never to have left is taken out of the count while the day lasts.
+ * The daily cap: how much of a tenant's may go on a provider's bill in one UTC day, as one count; spending.ts has which
+ * counts there are. Every message is counted in the transaction that owes it. A further call for a message that may
+ * have reached the phone is another SMS, and counts when it is claimed; so does a message that was counted on an
+ * earlier day. A message that is proven never to have left is taken out of the count while the day lasts.
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";

@@ -1,6 +1,6 @@
 /**
- * The end of a verification whose phone is to be erased: what is pending is canceled, so that its outcome counts and nothing
- * of it is sent any more.
+ * The end of a verification whose phone is to be erased: a pending one is canceled, so that its outcome counts and
+ * nothing of it is sent any more.
  */
 import type { UpdateView } from "./standing.ts";
 import { end, expire, stateAt } from "./verification.ts";

@@ -1,6 +1,7 @@
 /**
- * A verification's plan for falling back: by which channels the same code goes out next, should it not be verified, and
- * when. It is kept with the verification, so that it outlives a crash; falling-back.ts decides what becomes of it.
+ * A verification's plan for falling back: by which channels the same code goes out next, and when, if it is not
+ * verified. The plan is kept with the verification, so that it outlives a crash; falling-back.ts decides what becomes
+ * of it.
  */
 import type { Instant } from "../system.ts";
 import { channels as allChannels, type Channel } from "./channel.ts";

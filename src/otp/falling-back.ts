@@ -1,6 +1,6 @@
 /**
- * The decision about a fallback that is due: the same code is owed by the next channel, as a resend would be, or no more is
- * owed by fallback. It costs what a resend costs, and is none of those that the user may ask for.
+ * The decision about a fallback that is due: either the next channel owes the same code, as after a resend, or the
+ * fallback ends. It costs what a resend costs, and does not use up the resends that the user may ask for.
  */
 import type { Channel } from "./channel.ts";
 import { withoutNext, type Fallback } from "./fallback.ts";

@@ -1,5 +1,5 @@
 /**
- * Idempotency keys: a call that is repeated with the same `Idempotency-Key` answers the same and spends nothing.
+ * Idempotency keys: a call that is repeated with the same `Idempotency-Key` gets the same answer and spends nothing.
  *
  * What is kept for 24 hours is no response but a reference: which verification, and the few particulars from which the
  * answer is built again. The request is remembered as a keyed fingerprint; an unkeyed hash of a verify body would be a

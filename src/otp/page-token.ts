@@ -1,6 +1,6 @@
 /**
- * The token of a page: where the next one begins, sealed for the search that it belongs to. It holds the id of a
- * verification, which nobody who only reads is to know whole, so it is encrypted; and it is good with the same search alone.
+ * The token of a page: where the next one begins, for the search that it belongs to and no other. It holds the id of a
+ * verification, which whoever only reads must not learn whole, so it is encrypted.
  */
 import { createCipheriv, createDecipheriv } from "node:crypto";
 import { lengthPrefixed, type KeyRing, type MasterKey } from "./key-ring.ts";

@@ -1,6 +1,6 @@
 /**
- * What an operator decides about verifications, and what follows from it: the guess budget of a phone with its history, and
- * the resends that a verification has left, which is what callers are promised and what a resend is granted by.
+ * What an operator decides about verifications, and what follows from it: the guess budget of a phone, by its history,
+ * and the resends that a verification has left. The same figure is promised to callers and grants a resend.
  *
  * Lengthen, do not lock: locking a number after wrong guesses would let anyone lock anyone out. Instead the next codes
  * get longer. What counts are the wrong codes of the last 90 days and the attempts still open on the phone's live

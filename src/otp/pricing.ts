@@ -1,6 +1,6 @@
 /**
- * What the next message of a verification may cost at most: of the providers that may be asked for it the dearest, for as many
- * segments as its text can take.
+ * What the next message of a verification may cost at most: the price of the dearest provider that may be asked for it,
+ * times the segments that its text can take.
  */
 import type { Channel } from "./channel.ts";
 import type { Code } from "./code.ts";

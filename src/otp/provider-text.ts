@@ -1,5 +1,5 @@
 /**
- * What a provider and we call a message, and what else it says in words of its own.
+ * The names that a provider and we give a message, and what else a provider says in words of its own.
  *
  * Our name for a message leads back to its verification without a column or an index, and does not tell the provider the
  * request_id: the 16 random bytes of the id, encrypted as one AES-256 block, and the copy's number. A single block of random

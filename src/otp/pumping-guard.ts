@@ -1,6 +1,6 @@
 /**
- * The pumping guard: whether a prefix takes messages that nobody asked for. Pumping is sends to numbers whose traffic
- * somebody is paid for; the codes are never typed, so what gives it away is a prefix whose sends do not verify.
+ * The pumping guard: whether a prefix takes messages that nobody asked for. Pumping is sending to numbers whose traffic
+ * somebody is paid for. Nobody types those codes, so a prefix whose sends do not verify gives it away.
  *
  * A prefix is a number without its last four digits: 10,000 numbers, of one tenant. Its sends are judged in disjoint
  * blocks of 30 in the order they were sent, once all 30 have ended, verified or not. To

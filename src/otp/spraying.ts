@@ -1,8 +1,8 @@
 /**
- * Guesses spread over many phones. A phone's own budget sees five wrong codes and thinks nothing of them; the tenant
- * sees them all. From 200 wrong codes in 10 minutes on, with fewer than a fifth of the codes typed right, all new codes
- * of the tenant have at least 8 digits, until the window shows otherwise. Nothing is refused, and codes that are out
- * already stay as they are.
+ * Guesses spread over many phones. At each phone five wrong codes look like typos; the tenant's count shows them all.
+ * From 200 wrong codes in 10 minutes on, with fewer than a fifth of the codes typed right, all new codes of the tenant
+ * have at least 8 digits, until the window shows otherwise. Nothing is refused, and codes that were sent before stay as
+ * they are.
  *
  * The share is of codes compared, not of requests sent. Whoever guesses and verifies phones of his own among it, to look
  * honest, needs one right code for every four wrong ones, 50 for 200; of requests, with five wrong codes each, ten would

@@ -1,6 +1,6 @@
 /**
- * What comes first of a decision about a verification, in the same order for verify, resend and cancel: what an earlier
- * call with the same Idempotency-Key was answered, whether there is such a verification, and whether it is still pending.
+ * What a decision about a verification looks at first, in the same order for verify, resend and cancel: the answer of
+ * an earlier call with the same Idempotency-Key, whether there is such a verification, and whether it is still pending.
  */
 import type { Instant } from "../system.ts";
 import type { Days } from "./daily-cap.ts";

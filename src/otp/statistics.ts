@@ -1,7 +1,7 @@
 /**
- * Statistics: what verifications and their messages came to, as sums of an hour. What is counted is counted in the hour in
- * which its verification was asked for: the verification at the channel asked for and the provider that took its first
- * message, each message at its own. The sandbox is left out: nothing of it leaves.
+ * Statistics: what verifications and their messages came to, as sums of an hour. Everything counts in the hour in which
+ * its verification was asked for. A verification counts at the channel asked for and the provider that took its first
+ * message, a message at its own channel and provider. The sandbox is left out: nothing of it leaves.
  *
  * Sums are only ever added, so that those that are stored, those of rows that are not summed yet and the difference that a
  * late report makes come together by one rule (`merge`).

@@ -1,7 +1,7 @@
 /**
- * What an admin of one tenant may do with its settings: make them stricter, and choose its own words. Caps and limits are what
- * the operator has others pay for, so it raises none; and whom receipts are for is not its to say, since a receipt in another's
- * name would be believed there.
+ * What an admin of one tenant may do with its settings: make them stricter, and choose its own words. Caps and limits
+ * bound what the operator pays for, so that admin raises none. Nor may that admin change whom receipts are for: a
+ * receipt in another's name would be believed there.
  */
 import type { NamedLimits } from "./named-limit.ts";
 import type { Limit } from "./rate-limit.ts";

@@ -1,6 +1,6 @@
 /**
- * What a decision is shown of a phone, and what it may write. The store loads the one before it and writes the other after it,
- * as one transaction.
+ * What a decision is shown of a phone, and what it may write. The store loads the one before the decision and writes
+ * the other after it, as one transaction.
  */
 import type { Instant } from "../system.ts";
 import { auditEntry, type AuditEntry, type Noted } from "./audit.ts";

@@ -1,8 +1,8 @@
 /**
- * Where the bot check stands in a send: after all that refuses it without a check, and before anything is spent. A token is
- * good for one check, so a repeat is answered without one, and of two calls at once under one Idempotency-Key only one is
- * checked. A pass is stored under that key before the send goes on (otp/bot-pass.ts): its retry is not checked, whatever
- * became of the send.
+ * Where the bot check stands in a send: after everything that refuses the send without a check, and before anything is
+ * spent. A token is good for one check. So a repeat is answered without one, and of two calls at once under one
+ * Idempotency-Key only one is checked. A pass is stored under that key before the send goes on (otp/bot-pass.ts): a
+ * retry is not checked, whatever became of the send.
  */
 import { decidePass } from "../otp/bot-pass.ts";
 import { decideAdmission, type SendFacts, type SendResult } from "../otp/decisions.ts";

@@ -1,7 +1,8 @@
 /**
- * Limits on callers: the calls from one address, the calls with one API key, the keys that one address gets wrong. They are
+ * Limits on callers: the calls from one address, the calls with one API key, the wrong keys from one address. They are
  * in this process's memory: every instance has its own, and a start forgets them. They keep one caller from taking
- * everybody's share; a write for each call would cost more than the calls they refuse. The store limits what costs money.
+ * everybody's share; a write for each call would cost more than the calls they refuse. The store limits what costs
+ * money.
  *
  * A permit is taken before anything is waited for, and given back afterwards: between a look and a later taking any number
  * of calls would slip through.

@@ -1,5 +1,5 @@
 /**
- * Cancel: a code is not to work any more.
+ * Cancel: a code is to work no more.
  */
 import type { Noted } from "../otp/audit.ts";
 import { decideCancel, type CancelResult } from "../otp/decisions.ts";

@@ -1,6 +1,6 @@
 /**
- * Times by name, at most so many of them: limits and expiries of this process. A time that has passed means the same as
- * none, so those are forgotten first.
+ * Times by name, up to so many: limits and expiries of this process. A time that has passed means the same as none, so
+ * those are forgotten first.
  *
  * Where every time is still to come, the earliest of a few is forgotten for a new one. To refuse the new one would let
  * whoever fills the map shut everybody else out.

@@ -1,6 +1,6 @@
 /**
- * From a message that is owed to its call's answer: the message is handed over, its provider is waited for a little, and
- * the answer is recorded under the call's Idempotency-Key.
+ * From a message that is owed to the answer of its call: the message is handed over, its provider gets a little time,
+ * and the answer is recorded under the call's Idempotency-Key.
  */
 import { decidePassBack } from "../otp/bot-pass.ts";
 import type { IdempotencyClaim } from "../otp/idempotency.ts";

@@ -1,5 +1,5 @@
 /**
- * Whether a key that a call brings is valid, and how many that are not may come from one address: for callers' keys and for
+ * Whether a call's key is valid, and how many invalid ones may come from one address: for callers' keys and for
  * operators', each with limits of their own.
  */
 import { isPublishable, judgeKey, parseKey, type ApiKey, type PresentedKey, type WordedKind } from "../otp/api-key.ts";

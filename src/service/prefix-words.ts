@@ -1,5 +1,5 @@
 /**
- * What becomes of messages to a destination, in a sentence for people: what the lists say of it, or else the guard.
+ * What becomes of messages to a destination, in a sentence for people: what the lists say, or else the guard.
  */
 import type { Destination } from "../otp/destination.ts";
 import { probesMax, type GuardMode } from "../otp/pumping-guard.ts";

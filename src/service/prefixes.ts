@@ -1,6 +1,6 @@
 /**
- * What an operator does about prefixes: what the pumping guard and the lists say of a destination and why, an end to what
- * blocks it, and whether a tenant's guard enforces what it finds.
+ * What an operator does about prefixes: asks what the pumping guard and the lists say of a destination and why, ends
+ * what blocks it, and has a tenant's guard enforce or observe.
  */
 import { noteOf, type Author } from "../otp/audit.ts";
 import { isPrefix, type Destination } from "../otp/destination.ts";

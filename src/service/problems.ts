@@ -1,6 +1,6 @@
 /**
- * What is wrong now, a sentence each for people, and where the console shows more: of one tenant, or of the installation.
- * Pure but for what is handed in.
+ * What is wrong now, with one tenant or with the installation: for each problem a sentence for people, and where the
+ * console shows more. Pure but for what is handed in.
  */
 import type { Endpoint } from "../otp/endpoint.ts";
 import type { GuardMode } from "../otp/pumping-guard.ts";

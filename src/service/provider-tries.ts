@@ -1,7 +1,7 @@
 /**
- * Tries of a provider: an operator has one fixed text sent, to see what a gateway makes of it. Each costs what a message does,
- * so it counts under the caps of the tenant `default`, and there are few of them. Its entry of the audit is written where it is
- * counted, in the same transaction and before anything is sent.
+ * Tries of a provider: an operator has one fixed text sent, to see what a gateway makes of it. Each costs what a
+ * message does, so it counts under the caps of the tenant `default`, and there are few of them. A try is counted and
+ * entered in the audit in one transaction, before anything is sent.
  */
 import { auditEntry, type Author } from "../otp/audit.ts";
 import type { Channel } from "../otp/channel.ts";

@@ -1,6 +1,6 @@
 /**
- * Counts refused calls by tenant and reason in memory, and adds them to the statistics each minute and at a stop: a refusal
- * leaves no row, and should cost none. A crash loses what was counted since.
+ * Counts refused calls by tenant and reason in memory, and adds them to the statistics each minute and at a stop: a
+ * refusal leaves no row, and should cost none. A crash loses the counts since the last time.
  */
 import { isSandbox } from "../otp/sandbox.ts";
 import { hourOf } from "../otp/statistics.ts";

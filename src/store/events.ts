@@ -1,7 +1,7 @@
 /**
- * The part of the store port that keeps endpoints, and events until they are taken. An event is written by the act that it
- * tells of, in the same transaction, once for each of its tenant's endpoints that ask for its type and are not disabled.
- * The promises of store.ts hold here too. Order is not kept.
+ * The part of the store port that keeps endpoints, and events until they are taken. The act that an event tells of
+ * writes it, in the same transaction, once for each of its tenant's endpoints that ask for its type and are not
+ * disabled. The promises of store.ts hold here too. Order is not kept.
  */
 import type { AuditNote } from "../otp/audit.ts";
 import type { AfterTry, Endpoint } from "../otp/endpoint.ts";

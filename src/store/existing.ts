@@ -1,6 +1,6 @@
 /**
- * Whether there is a database to work on. To open one makes it, and a command that was given a wrong path must not leave an
- * empty database there and then say that there are no keys in it.
+ * Whether there is a database to work on. Opening a database makes it, and a command that was given a wrong path must
+ * not leave an empty database there and then say that it has no keys.
  */
 import { accessSync, constants, statSync } from "node:fs";
 import { isAbsolute, resolve } from "node:path";

@@ -1,5 +1,5 @@
 /**
- * What is kept of a phone, over every master key that it may be indexed by: how its rows are read as one, written under the
+ * What is kept of a phone, which may be under any of the master keys: its rows are read as one, written under the
  * current key, and forgotten.
  */
 import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";

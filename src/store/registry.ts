@@ -1,7 +1,7 @@
 /**
- * The part of the store port that operators write: by the CLI beside a running server, by the operators' service, or at a
- * start. What one process writes, another sees at its next call. The promises of store.ts hold here too. What is given a note
- * writes its entry of the audit in the same transaction, if it changes anything.
+ * The part of the store port that operators write: by the CLI beside a running server, by the operators' service, or at
+ * a start. What one process writes, another sees at its next call. The promises of store.ts hold here too. An act that
+ * is given a note writes its entry of the audit in the same transaction, if it changes anything.
  */
 import type { AdminKey } from "../otp/admin-key.ts";
 import type { ApiKey } from "../otp/api-key.ts";

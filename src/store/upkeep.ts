@@ -1,7 +1,7 @@
 /**
- * The upkeep runs the store's sweep every few seconds. Verifications past their life lose their salt, and what is past its
- * retention is deleted. It works in small batches with pauses between them, so that a backlog of a million rows costs the
- * calls under way no more than one row would.
+ * The upkeep runs the store's sweep every few seconds. Verifications past their life lose their salt, and what is past
+ * its retention is deleted. It works in small batches with pauses between them, so that a backlog of a million rows
+ * costs the calls under way no more than one row does.
  */
 import type { SlotOf } from "../otp/idempotency.ts";
 import { recurring, sleep, type Recurring, type System } from "../system.ts";

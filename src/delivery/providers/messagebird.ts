@@ -1,7 +1,7 @@
 /**
- * MessageBird, through the `messagebird` package. The package takes every JSON answer without `errors` for a success, also an
- * HTTP 500 or 429, so here the status on the wire, a message id and a recipient count. It has no deadline (a slow answer
- * resets its timeout), so the worker's signal ends the request.
+ * MessageBird, through the `messagebird` package. The package takes every JSON answer without `errors` for a success,
+ * even an HTTP 500 or 429. So a success here takes the status on the wire, a message id and a recipient count. The
+ * package has no deadline (a slow answer resets its timeout), so the worker's signal ends the request.
  */
 import { unreached } from "../unreached.ts";
 import { createHash, createSecretKey, type KeyObject } from "node:crypto";

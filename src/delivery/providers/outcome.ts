@@ -1,5 +1,5 @@
 /**
- * The outcome of a provider's HTTP call: by its status, or of a call without an answer.
+ * The outcome of a provider's HTTP call: by its status, or by why there was no answer.
  */
 import type { SendOutcome } from "../../otp/message.ts";
 import { isTlsFailure } from "../unreached.ts";

@@ -1,7 +1,7 @@
 /**
- * The webhook provider posts the text to a URL of the operator's, signed as Standard Webhooks prescribes. What answers there
- * sends it: ten lines in front of Twilio, Vonage, SNS or a modem (docs/providers.md). `webhook-id` is the same for every try
- * of one message, so that the receiver recognises a repeat.
+ * The webhook provider posts the text to a URL of the operator's, signed as Standard Webhooks prescribes. Whatever
+ * stands there sends it: ten lines in front of Twilio, Vonage, SNS or a modem (docs/providers.md). `webhook-id` is the
+ * same for every try of one message, so that the receiver recognises a repeat.
  *
  * 2xx takes the message. 409 says "taken before". 400 and 422 refuse it (with `{"reason":"recipient"}`, the recipient);
  * 401 and 403 refuse us; 402 means no balance; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.

@@ -1,7 +1,7 @@
 /**
- * What is wrong with a text, and what an operator should know about it before the first message is paid for. A fault
- * refuses the start: the code would not be found, or the text could not be sent. A warning is said once, and the text is
- * used: it costs more than it need, or a phone will not read it by itself.
+ * What is wrong with a text, and what an operator should know about it before the first message costs money. A fault
+ * refuses the start: the code would not be found, or the text could not be sent. A warning is said once and the text is
+ * used: it costs more than it has to, or a phone will not read it by itself.
  *
  * Lengths are those of the longest message that can come of a text: a code of 10 digits, each number of minutes from 1
  * to 10, each purpose's words, and the configured brand.

@@ -1,5 +1,5 @@
 /**
- * Who asks the operators' service, and what that lets it see: nothing that is another tenant's, if it is bound to one.
+ * Who asks the operators' service, and what they may see: if bound to a tenant, nothing of another's.
  */
 import type { AdminScope } from "../../otp/admin-key.ts";
 import type { Author } from "../../otp/audit.ts";

@@ -1,6 +1,6 @@
 /**
- * ListAudit: what was written and looked at. An admin of one tenant reads what was done to that, and learns of operators only
- * that they did it.
+ * ListAudit: what was written and looked at. An admin of one tenant reads what was done to that tenant; of operators'
+ * acts the admin reads that they happened, and not who did them.
  */
 import type { AuditEntry } from "../../otp/audit.ts";
 import { ok } from "../../otp/reason.ts";

@@ -1,6 +1,6 @@
 /**
- * Who asks the operators' service: the bearer of an admin key, or whoever a session of the console names. This is the one
- * place that finds it out.
+ * Who asks the operators' service: the bearer of an admin key, or whoever a session of the console names. No other
+ * place finds that out.
  */
 import type { AdminKey } from "../../otp/admin-key.ts";
 import { hasKey } from "../../otp/api-key.ts";

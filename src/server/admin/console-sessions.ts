@@ -1,5 +1,5 @@
 /**
- * Who asks the operators' service by a session of the console, and what a reverse proxy in front of it is believed.
+ * Who asks the operators' service by a session of the console, and what is believed of a reverse proxy in front of it.
  */
 import type { AddressRange } from "../../delivery/public-address.ts";
 import { endOf, type ConsoleUser } from "../../otp/console-session.ts";

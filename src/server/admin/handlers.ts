@@ -1,6 +1,6 @@
 /**
- * What a handler of AdminService is: it gets a message and who asks, both looked at, and gives what its answer is made of, or
- * a refusal. A handler of a stream gives its messages one by one, until `signal` ends it.
+ * What a handler of AdminService is: it gets a message and who asks, both checked, and gives what its answer is made
+ * of, or a refusal. A handler of a stream gives its messages one by one, until `signal` ends it.
  */
 import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";

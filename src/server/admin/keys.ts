@@ -1,6 +1,6 @@
 /**
- * The RPCs on API keys: callers' and operators'. Nobody gives what he does not have: an admin key is made and rotated by admins
- * of no tenant, with scopes of theirs.
+ * The RPCs on API keys, callers' and operators'. Nobody can give rights that he does not have: only admins of no tenant
+ * make and rotate admin keys, with scopes that they have.
  */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Duration } from "@bufbuild/protobuf/wkt";

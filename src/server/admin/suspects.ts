@@ -1,6 +1,6 @@
 /**
- * The RPCs on what the pumping guard finds: which prefixes, why a destination is blocked, or would be, an end to that, and whether a
- * tenant's guard enforces.
+ * The RPCs on what the pumping guard finds: suspected prefixes, why a destination is or would be blocked, how to
+ * unblock it, and whether a tenant's guard enforces.
  */
 import { GuardMode as ToldMode } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import type { Destination } from "../../otp/destination.ts";

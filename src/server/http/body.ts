@@ -1,6 +1,6 @@
 /**
- * A request's body: read whole within bounds of size and time, or thrown away within bounds of both. A client that takes
- * its request back, or never ends it, must not keep its place in here.
+ * A request's body: read whole, or thrown away, both within bounds of size and time. A client that takes its request
+ * back, or never ends it, must not keep its place in here.
  */
 import { constants, type ServerHttp2Stream } from "node:http2";
 import { refuse, type Refusal } from "../../otp/reason.ts";

@@ -1,5 +1,6 @@
 /**
- * How long calls and bodies may take, in ticks of one timer for all of them: a timer for each would cost more than to look.
+ * How long calls and bodies may take, by the ticks of one timer for all of them: a timer for each would cost more than
+ * looking at all.
  */
 
 export interface Deadlines {

@@ -1,5 +1,5 @@
 /**
- * What a request's headers say: how it reached us and how its body is to be read, how long they let a call take, and what of
+ * What a request's headers say: how it reached us, how its body is to be read, how long the call may take, and which of
  * them Connect is to see.
  *
  * Of a Content-Type the type alone says how a body is to be read. Of its parameters only the charset matters, and there is

@@ -1,5 +1,5 @@
 /**
- * What a stranger has asked for: whether it waits for us, or we for it.
+ * Whether a stranger's requests wait for us, or we wait for the stranger.
  */
 import { constants } from "node:http2";
 import type { Response } from "./exchange.ts";

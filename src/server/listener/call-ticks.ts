@@ -1,6 +1,6 @@
 /**
- * Calls that take too long, found by the ticks of the connections: all may take as long, so those that began in one tick end with
- * one, and a call costs a place in a map instead of a timer.
+ * Calls that take too long, found by the ticks of the connections. All calls may take equally long, so those that began
+ * in one tick end with one, and a call costs a place in a map instead of a timer.
  */
 import type { Connection } from "./connection.ts";
 import type { Request } from "./exchange.ts";

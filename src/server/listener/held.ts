@@ -1,7 +1,7 @@
 /**
- * What strangers have this listener hold: their requests until the answers were taken, what they have sent and asks for
- * nothing yet, and what TLS has made of answers. It is looked at whenever somebody asks for something, with each tick, and
- * between ticks when the process grows.
+ * What this listener holds for strangers: their requests until the answers were taken, what they have sent that asks
+ * for nothing yet, and what TLS has made of answers. It is looked at whenever somebody asks for something, with each
+ * tick, and between ticks when the process grows.
  */
 import type { Socket } from "node:net";
 import { untaken } from "./answers-due.ts";

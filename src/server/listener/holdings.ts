@@ -1,7 +1,7 @@
 /**
- * What strangers have us hold in memory, in bytes by estimate: answers that nobody takes, requests that are not whole. All of
- * them together have a budget. When it is spent the address that has the most in it pays, with the connections that have
- * the most, the oldest first; nobody pays for having many neighbours that hold little.
+ * What we hold in memory for strangers, in bytes by estimate: answers that nobody takes, requests that are not whole.
+ * All of them together have a budget. When it is spent, the address that has the most of it loses connections: those
+ * that have the most, the oldest first. Nobody loses any for having many neighbours that hold little.
  */
 import type { Request } from "./exchange.ts";
 

@@ -1,8 +1,8 @@
 /**
- * Connections that wait to be read from, addresses in turn. Of each the latest that was never read from takes turns with those that
- * wait for longest, of those that were read from before and of those that were not: with the latest alone, whoever was not
- * read from at once would wait for as long as others come. One that leaves is forgotten, or at the latest when as many have left as
- * wait.
+ * Connections that wait to be read from, addresses in turn. Within an address three kinds take turns: the latest that
+ * was never read from, the one of those that waits longest, and the one that waits longest of those that were read from
+ * before. If the latest always came first, whoever was not read from at once would wait for as long as others come. One
+ * that leaves is forgotten, at the latest when as many have left as wait.
  */
 import type { Connection } from "./connection.ts";
 

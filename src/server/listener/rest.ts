@@ -1,8 +1,8 @@
 /**
- * How long strangers rest. A call with a key takes several turns of the event loop: its head, its body, what the database
- * says, the answer. When strangers make each of these turns long, the call waits for all of them. So as long as such calls are
- * under way, a turn that strangers made long is followed by as much time without them. They get half of it still, and all of
- * it when nobody with a key wants any.
+ * How long strangers rest. A call with a key takes several turns of the event loop: its head, its body, the database's
+ * answer, its own answer. When strangers make each of these turns long, the call waits for all of them. So as long as
+ * such calls are under way, a turn that strangers made long is followed by as much time without them. They still get
+ * half of the time, and all of it when no call with a key is under way.
  */
 
 export interface Rest {

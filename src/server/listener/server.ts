@@ -1,7 +1,7 @@
 /**
- * The listener: HTTP/1.1 and HTTP/2 on one port. Without TLS they are told apart by a connection's first bytes: a client
- * that speaks HTTP/2 opens with a fixed preface, and whatever differs from it is HTTP/1.1. With a certificate the two
- * sides agree in the handshake (ALPN).
+ * The listener: HTTP/1.1 and HTTP/2 on one port. Without TLS a connection's first bytes tell them apart: a client that
+ * speaks HTTP/2 opens with a fixed preface, and everything else is HTTP/1.1. With a certificate the two sides agree in
+ * the handshake (ALPN).
  *
  * By hand, because the library for it loses the slow-loris timeouts, the peer's address on HTTP/2 and a clean close.
  */

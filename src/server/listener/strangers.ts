@@ -1,7 +1,8 @@
 /**
- * Strangers by their address, and who of them goes when a newcomer finds no room: one of the address that has the most. It
- * is the oldest idle one. Nobody whom we owe an answer goes; one who owes us the rest of a request, or does not take an
- * answer, or watches, goes when there is no idle one: else whoever never ends a request could not be closed.
+ * Strangers by their address, and which of them goes when a newcomer finds no room: the oldest idle one of the address
+ * that has the most. Nobody whom we owe an answer goes. One who owes us the rest of a request, or does not take an
+ * answer, or watches, goes when that address has no idle one: otherwise whoever never ends a request could not be
+ * closed.
  *
  * Each act is O(1), and nothing is searched at 10,000 strangers: addresses stand in a set of their own for each count, and
  * a count changes by one at a time; the members of an address are in the order in which they went idle, or busy.

@@ -1,5 +1,5 @@
 /**
- * HTTP/1.1 and HTTP/2 on one cleartext port: a connection is what its first bytes say that it is.
+ * HTTP/1.1 and HTTP/2 on one cleartext port, told apart by a connection's first bytes.
  */
 import type { Server as Http1Server } from "node:http";
 import type { Socket } from "node:net";

@@ -1,7 +1,7 @@
 /**
- * What TLS reads from and writes to: the socket below it, by way of a stream of ours. Left to itself TLS takes what a socket has
- * by itself, half a megabyte in a turn of the event loop, and nobody hears of it: a record of one byte costs as much as one of
- * 16 KiB, and HTTP/2 is handed its content without a word either.
+ * What TLS reads from and writes to: a stream of ours around the socket. Left alone, TLS takes what a socket has by
+ * itself, half a megabyte in a turn of the event loop, and nobody hears of it. A record of one byte costs as much as
+ * one of 16 KiB, and the content goes on to HTTP/2 unseen too.
  */
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";

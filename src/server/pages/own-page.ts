@@ -1,6 +1,6 @@
 /**
- * What the answers of pages of our own say to browsers: nothing from elsewhere, nothing inline, in nobody's frame. An icon is
- * all that is neither script nor style.
+ * What the answers of our own pages say to browsers: nothing from elsewhere, nothing inline, in nobody's frame. Beside
+ * script and style there is an icon alone.
  */
 export const ownPageHeaders = {
   "content-security-policy": [

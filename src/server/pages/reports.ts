@@ -1,7 +1,8 @@
 /**
  * Where providers bring their reports: GET and POST /webhooks/<provider>. There is no API key; the provider's own
- * signature is what counts. A genuine report is answered 200 whatever it says, since a provider would only repeat it. A call
- * whose key was pressed asks here what it says, and is told the code: only a genuine request is.
+ * signature counts. A genuine report is answered 200 whatever it says, since a provider would only repeat it. When a
+ * key was pressed in a call, the provider asks here what the call says and is told the code, so only a genuine request
+ * is answered.
  */
 import {
   reportPath,

@@ -1,8 +1,8 @@
 /**
- * The codecs of the surfaces: a whole message becomes a call's request, and its result the answer. REST needs no more
- * than JSON, and gRPC in its own encoding one frame. All else of gRPC, gRPC-web and Connect are Connect's own
- * handlers' to speak; but a message is read here, once, whichever surface it came by, so that a fault in it has our
- * words and its protocol's code. Connect's handler gets an empty one in its place.
+ * The codecs of the surfaces: a whole message becomes a call's request, and its result the answer. REST needs only
+ * JSON, and gRPC in its own encoding one frame. All else of gRPC, gRPC-web and Connect is spoken by Connect's own
+ * handlers. But a message is read here, once, whichever surface it came by, so that a fault in it has our words and its
+ * protocol's code; Connect's handler gets an empty one in its place.
  */
 import { create, toBinary } from "@bufbuild/protobuf";
 import {

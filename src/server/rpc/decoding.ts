@@ -1,6 +1,6 @@
 /**
- * How a message is read, and how JSON is written. Why one cannot be read is said in words that name the field and never its
- * value: the value may be a code (protobuf's own sentence would be "expected string, got 123456").
+ * How a message is read, and how JSON is written. A message that cannot be read is refused in words that name the field
+ * and never its value: the value may be a code (protobuf's own sentence would be "expected string, got 123456").
  */
 import {
   create,

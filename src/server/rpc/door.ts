@@ -1,7 +1,8 @@
 /**
- * How calls are let in. Each that is worked on has a place, of which there are so many: when all are taken further calls are
- * refused, since a server that takes on too much serves nobody. A call that waits for its client to send must not keep others
- * from being served, so it lends its place meanwhile. A stop waits for every call that is not over, with a place or without.
+ * How calls are let in. Each call that is worked on has a place. When all places are taken further calls are refused,
+ * since a server that takes on too much serves nobody. A call that waits for its client to send must not keep others
+ * from being served, so it lends its place meanwhile. A stop waits for every call that is not over, with a place or
+ * without.
  *
  * Before that is the door: calls whose key is yet to be looked at. They are begun a few in each turn of the event loop, and looked at a few
  * at once. In overload hundreds of requests are ready together. Begun all together they would keep the event loop from

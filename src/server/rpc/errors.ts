@@ -1,8 +1,8 @@
 /**
- * A refusal on the wire. One table (otp/reason.ts) becomes a ConnectError, which Connect encodes for gRPC, gRPC-web and
- * Connect where its handler has been called, and this file where the call was refused before; the REST paths get the
- * essentials at the top level besides. Every error carries google.rpc details for stock helpers and `otp.v1.OtpError` for
- * typed clients, each at most once.
+ * A refusal on the wire. One table (otp/reason.ts) becomes a ConnectError. Connect encodes it for gRPC, gRPC-web and
+ * Connect once its handler was called, and this file does where the call was refused before. The REST paths have the
+ * essentials at the top level besides. Every error carries google.rpc details for stock helpers and `otp.v1.OtpError`
+ * for typed clients, each at most once.
  */
 import { create, toBinary, toJson, type DescMessage, type MessageInitShape } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";

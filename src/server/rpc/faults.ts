@@ -1,5 +1,5 @@
 /**
- * What a caller hears of what went wrong with us: nothing of our insides, and whether the call may be repeated.
+ * What a caller hears of a fault of ours: nothing of our insides, and whether the call may be repeated.
  */
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import { StoreUnavailable } from "../../store/store.ts";

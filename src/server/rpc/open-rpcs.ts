@@ -1,8 +1,8 @@
 /**
  * The RPCs that anybody may call, since they say how the server is and what it speaks: health and reflection. Some are
- * streams, so they are no calls to the gateway, which takes a whole message and gives a whole answer. The two halves of
- * connect-node's adapter serve them, within our bounds: of sizes and of time, and of how many may be under way at once, for
- * each kind by itself. Whoever watches, or asks without end, keeps nobody from a check. They are answered during a stop, too.
+ * streams, and the gateway serves only whole messages and answers. So the two halves of connect-node's adapter serve
+ * them, within our bounds: of sizes and of time, and of how many may be under way at once, for each kind by itself.
+ * Whoever watches, or asks without end, keeps nobody from a check. They are answered during a stop, too.
  */
 import {
   Code,

@@ -1,6 +1,6 @@
 /**
- * Where a request leads, by its first lines: route → method → type → size, before anybody's key is looked at. REST's paths
- * are those of the table (rpcs.ts), the other surfaces' those of the proto.
+ * Where a request leads, by its first lines: route → method → type → size, before anybody's key is looked at. The paths
+ * of REST are in the table (rpcs.ts), those of the other surfaces in the proto.
  */
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { refuse, type Refusal } from "../../otp/reason.ts";

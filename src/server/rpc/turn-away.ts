@@ -1,5 +1,6 @@
 /**
- * The answer to a request that never becomes a call: as on REST or as gRPC has it, with an id of its own that the log has too.
+ * The answer to a request that never becomes a call: in the form of REST or of gRPC, with an id of its own that the log
+ * has too.
  */
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import type { Refusal } from "../../otp/reason.ts";

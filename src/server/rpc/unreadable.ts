@@ -1,5 +1,5 @@
 /**
- * The answer to bytes on an HTTP/1 connection that are no request, or not in time, or ask for a tunnel: written in full by
+ * The answer to bytes on an HTTP/1 connection that are no request, come too late, or ask for a tunnel. It is written by
  * hand, since node has made no response for it. The connection ends with it.
  */
 import type { TurnedAway } from "../../observe/turned-away.ts";

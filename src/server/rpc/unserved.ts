@@ -1,5 +1,5 @@
 /**
- * The answers to requests that nobody serves, wherever they lead: node would answer them with nothing in it.
+ * The answers to requests that nobody serves, wherever they lead: node's own answers to them would be empty.
  */
 import { invalid, refuse } from "../../otp/reason.ts";
 import { discard } from "../http/body.ts";

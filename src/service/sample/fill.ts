@@ -1,6 +1,6 @@
 /**
- * Fills a development database with the sample month: tenants with keys, endpoints and an audit, and what their requests came
- * to. Nobody has the secrets of these keys and endpoints, so nothing is ever sent for them.
+ * Fills a development database with the sample month: tenants with keys, endpoints and an audit, and what became of
+ * their requests. Nobody has the secrets of these keys and endpoints, so nothing is ever sent for them.
  */
 import { apiKeyBytes, makeApiKey, secretScopes, type ApiKey } from "../../otp/api-key.ts";
 import {

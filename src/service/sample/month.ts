@@ -1,5 +1,5 @@
 /**
- * The month of the sample as what is kept of it: sums of each hour, the stories of the last three days, what the pumping guard
+ * The sample month as what is kept of it: sums of each hour, the stories of the last three days, what the pumping guard
  * decided, and what was refused. Pure but for the chance that a seed gives.
  */
 import { phoneIndex, sealPhone, type E164 } from "../../otp/phone-number.ts";

@@ -1,7 +1,7 @@
 /**
- * The act that erases verifications. No index leads from one to its events and to the records of its Idempotency-Keys, so
- * those tables are gone through beside the calls, in slices; before and after it is deleted, since there may be more until
- * then.
+ * The act that erases verifications. No index leads from a verification to its events and to the records of its
+ * Idempotency-Keys, so those tables are read through in slices, beside the calls. That is done before and after the
+ * verification is deleted, since more may come until then.
  */
 import type { ChargeOf } from "../../otp/statistics.ts";
 import type { Verification } from "../../otp/verification.ts";

@@ -1,6 +1,6 @@
 /**
- * The acts that find verifications. Each goes by an index: of the phone, of the id, and of the time at which a verification
- * was opened, which on SQLite is that of its first message's row.
+ * The acts that find verifications. Each goes by an index: of the phone, of the id, or of the time at which a
+ * verification was opened, which on SQLite is the time of its first message's row.
  */
 import type { Engine } from "../engine.ts";
 import type { Finding, FoundPage, RowKey, Sought } from "../finding.ts";

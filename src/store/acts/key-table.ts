@@ -1,5 +1,5 @@
 /**
- * What is done alike to the keys of callers and of operators, which live in a table each.
+ * What the acts on callers' keys and on operators' have in common; each kind has a table of its own.
  */
 import type { Audited, AuditNote } from "../../otp/audit.ts";
 import type { Engine } from "../engine.ts";

@@ -1,6 +1,6 @@
 /**
- * The act that fills a development database with a sample of what happens in a month: so that a newcomer sees the console
- * alive. Sums are written as the sweep would have written them, verifications as if they had ended and been summed.
+ * The act that fills a development database with the sample month, so that a newcomer sees the console at work. Sums
+ * are written as the sweep would have written them, verifications as if they had ended and been summed.
  */
 import { merge, noCharge } from "../../otp/statistics.ts";
 import type { Engine } from "../engine.ts";

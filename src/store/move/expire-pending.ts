@@ -1,6 +1,7 @@
 /**
- * Ends everything that is pending, in a database that was put back to an earlier moment: a code that was used after that
- * moment is pending in it, and would work a second time. What counts against callers stays: limits, wrong codes, attempts.
+ * Ends everything that is pending in a database that was put back to an earlier moment: a code that was used after that
+ * moment is pending in it, and would work a second time. What counts against callers stays: limits, wrong codes,
+ * attempts.
  *
  * It counts for nothing in the pumping guard: these codes were never typed because they were taken away.
  */

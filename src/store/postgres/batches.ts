@@ -1,8 +1,8 @@
 /**
- * Acts on PostgreSQL in batches: those that arrive together share one transaction and its round trips, of which there are
- * three: lock and load what acts name, lock and load what those things belong to (load.ts), write and commit (write.ts).
- * Locks are taken in one order everywhere (slots, verifications, phones, prefixes, days; ascending within each), so that
- * batches of any instance queue up and do not deadlock. No act is answered before the commit.
+ * Acts on PostgreSQL in batches. Acts that arrive together share one transaction and its three round trips: lock and
+ * load what the acts name, lock and load what belongs to that (load.ts), write and commit (write.ts). Locks are taken
+ * in one order everywhere (slots, verifications, phones, prefixes, days; ascending within each), so that batches of any
+ * instance queue up and do not deadlock. No act is answered before the commit.
  */
 import { stopwatchMs } from "../../system.ts";
 import { StoreUnavailable, type BatchMeter, type NamedDecision, type StoreWatchers } from "../store.ts";

@@ -1,6 +1,6 @@
 /**
- * Several statements as one. What a statement costs beside its rows (a message each way, a turn of either process) is paid once
- * for all of them, and a batch has a dozen.
+ * Several statements as one. Beside its rows a statement costs a message each way and a turn of either process. A batch
+ * has a dozen statements, and pays that once for all of them.
  */
 import type { Statement, Value } from "./connections.ts";
 

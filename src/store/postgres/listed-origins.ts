@@ -1,6 +1,6 @@
 /**
- * Whether keys list origins. Anybody may ask, for a preflight comes without a key, and a share of the connections for each who does
- * would leave calls none: so all who ask while a read is under way share the next one.
+ * Whether keys list origins. Anybody may ask, since a preflight comes without a key. If each of them had a connection,
+ * calls would have none left: so all who ask while a read is under way share the next one.
  */
 import type { Instant } from "../../system.ts";
 import type { Connections } from "./connections.ts";

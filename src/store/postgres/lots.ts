@@ -1,6 +1,6 @@
 /**
- * The counts of tenants' days. Those of messages go by lots; those of countries and of money by their rows, which a batch locks:
- * their caps are near, and an amount may be larger than a lot.
+ * The counts of tenants' days. Counts of messages go by lots. Those of countries and of money go by their rows, which a
+ * batch locks: their caps are near, and an amount may be larger than a lot.
  *
  * Lots: messages of tenants' days that an instance takes in advance, so that its sends need not wait for those of others. A
  * row of `counters` counts what is used and what is in lots; a row of `counter_lots` says how much of a lot is unused. What a

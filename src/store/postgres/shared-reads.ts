@@ -1,6 +1,6 @@
 /**
- * Reads that many calls ask for at once. Whoever comes while one is under way shares the next one with all others who do.
- * So each answer was read after its call had come: a key that was revoked before a call never lets it pass.
+ * Reads that many calls ask for at once. Whoever comes while a read is under way shares the next one with all others
+ * who do. So each answer was read after its call had come: a key that was revoked before a call never lets it pass.
  */
 export class SharedReads {
   readonly #shared = new Map<string, { readonly underWay: Promise<unknown>; next: Promise<unknown> | undefined }>();

@@ -1,6 +1,6 @@
 /**
- * The statements of a batch on PostgreSQL: each loads or writes a whole batch's worth of one kind of thing. Arrays of
- * parameters, one per column, so that a statement is the same whatever the size of the batch.
+ * The statements of a batch on PostgreSQL: each loads or writes all things of one kind. Its parameters are arrays, one
+ * per column, so that a statement is the same whatever the size of the batch.
  */
 import { eventColumns, isTold } from "../rows/event.ts";
 import { auditColumns } from "../rows/audit.ts";

@@ -1,7 +1,7 @@
 /**
- * What a sweep reads and deletes on PostgreSQL, in one transaction. Several instances may sweep at once: what another has
- * locked is passed over, and what is deleted is looked at again under its lock. What may be forgotten is decided in sweep.ts
- * of the store.
+ * What a sweep reads and deletes on PostgreSQL, in one transaction. Several instances may sweep at once: a sweep passes
+ * over what another has locked, and checks again under its lock what it deletes. What may be forgotten is decided in
+ * sweep.ts of the store.
  */
 import type { Deleted, Found, Horizon } from "../engine.ts";
 import type { BucketRow, PhoneRow } from "../rows/phone.ts";

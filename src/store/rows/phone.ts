@@ -1,6 +1,6 @@
 /**
- * Between what is kept of a phone and its rows: one of its history, and one for each bucket of its limits; or all of it in
- * one value, which SQLite has in the row of the phone's latest verification.
+ * Between what is kept of a phone and its rows: one row of its history, and one for each bucket of its limits. SQLite
+ * has all of it in one value instead, in the row of the phone's latest verification.
  */
 import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
 import { type Instant } from "../../system.ts";

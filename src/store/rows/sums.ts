@@ -1,6 +1,6 @@
 /**
- * Between sums and their rows, and the SQL that makes sums of rows of verifications and messages: the same on every database,
- * and the same for a slice that is summed, for one row that is erased, and for what is not summed yet.
+ * Between sums and their rows, and the SQL that makes sums of rows of verifications and messages. It is the same on
+ * every database, and the same for a slice that is summed, for one row that is erased, and for what is not summed yet.
  */
 import { channels } from "../../otp/channel.ts";
 import {

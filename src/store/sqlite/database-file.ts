@@ -1,6 +1,6 @@
 /**
- * Which file a database is, whatever it is called: SQLite keeps its log beside the file itself, and one lock beside it
- * has to do for every way to it.
+ * Which file a database is, whatever path names it: SQLite keeps its log beside the file itself, and one lock beside it
+ * has to hold for every path to it.
  */
 import { lstatSync, readdirSync, readlinkSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, isAbsolute, join } from "node:path";

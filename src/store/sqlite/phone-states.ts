@@ -1,6 +1,6 @@
 /**
  * What is kept of phones, within a transaction: read once for each index, with all buckets and the history, and written
- * before the batch commits. The latest are remembered like other rows (recent.ts).
+ * before the batch commits. The latest are kept in memory like other rows (recent.ts).
  *
  * Its place is the row of the phone's latest verification, its home, which almost every act on the phone writes anyway: each
  * send takes it there from wherever it was. It is in rows of its own, of buckets and of a history, where a phone has no home:

@@ -1,6 +1,6 @@
 /**
- * Rows of the last moments: what acts have just read or written, so that the next act on the same row need not ask SQLite
- * for it. A send, what its provider says and often its verify are three acts on one row within a second.
+ * Rows of the last moments, which acts have just read or written, so that the next act on the same row need not ask
+ * SQLite for it. A send, what its provider says and often its verify are three acts on one row within a second.
  *
  * They hold as long as nobody else writes and nothing is taken back. So they are all forgotten when another process has
  * written, and when a batch or an act of it is rolled back (group-commit.ts). Only acts look here, which run one after the

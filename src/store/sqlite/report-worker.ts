@@ -1,6 +1,6 @@
 /**
- * The thread that reads reports: a connection of its own that cannot write, so that a long read holds no call up. What it is
- * asked for comes one at a time from reports.ts.
+ * The thread that reads reports, over a connection of its own that cannot write, so that a long read holds up no call.
+ * reports.ts hands it one report at a time.
  *
  * SQLite's driver cannot break a statement off, so each table is read here through a view of the same name, whose condition
  * is asked once for each row and fails once the report's time is over.

@@ -1,6 +1,7 @@
 /**
- * Reports on SQLite: reads over many rows in a thread of their own (report-worker.ts), one at a time, so that no call waits
- * for them. The thread starts with the first report and ends when none was asked for in a while: at rest it takes no memory.
+ * Reports on SQLite: reads over many rows in a thread of their own (report-worker.ts), one at a time, so that no call
+ * waits for them. The thread starts with the first report and ends when there was none for a while: at rest it takes no
+ * memory.
  */
 import { Worker } from "node:worker_threads";
 import { ownProgram } from "../../own-files.ts";

@@ -1,6 +1,6 @@
 /**
- * The statements that are SQLite's own: those of the unit of work and of the sweep, and two that go by what is due. What a
- * row means is in rows/.
+ * The statements that are SQLite's own: those of the unit of work and of the sweep, and those that find what is due.
+ * What a row means is in rows/.
  */
 import type { Database } from "better-sqlite3";
 import { prefixDigitsMax } from "../../otp/destination.ts";

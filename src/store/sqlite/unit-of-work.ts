@@ -1,7 +1,7 @@
 /**
- * A transaction on SQLite, as acts see it: what they ask for is read when they ask. What they change is written before the
- * batch commits: what many acts change once, and many rows with one statement. What the last moments have read or written
- * is remembered (recent.ts).
+ * A transaction on SQLite, as acts see it: what they ask for is read when they ask. Their changes are written before
+ * the batch commits: a row that many acts change once, and many rows with one statement. Rows of the last moments are
+ * kept in memory (recent.ts).
  */
 import type { AuditEntry } from "../../otp/audit.ts";
 import { newDay, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";

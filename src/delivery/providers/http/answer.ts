@@ -1,7 +1,7 @@
 /**
- * What a declared provider's answer means: by the rules of its declaration, and by nothing else. Refusals are looked at first,
- * since some gateways refuse with the status of a success. An answer that no rule describes may have been sent, whatever its
- * status: nobody has said what this gateway means by it.
+ * What a declared provider's answer means, by the rules of its declaration and by nothing else. Refusals are looked at
+ * first, since some gateways refuse with the status of a success. After an answer that no rule describes the message
+ * may have been sent, whatever the status: nobody has said what this gateway means by it.
  */
 import type { SendOutcome } from "../../../otp/message.ts";
 import { waitAskedMs } from "../outcome.ts";

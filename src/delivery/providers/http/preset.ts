@@ -1,6 +1,6 @@
 /**
- * Presets: entries for gateways that many have, each a file of data in presets/. An entry that names one gives it what it needs
- * in `vars`, and may say anything of it otherwise.
+ * Presets: entries for gateways that many have, each a file of data in presets/. An entry that names one gives it its
+ * `vars`, and may replace any other part of it.
  */
 import { readOwnFile } from "../../../own-files.ts";
 import { below } from "./pointer.ts";

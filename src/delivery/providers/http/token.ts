@@ -1,6 +1,6 @@
 /**
- * The JWT that a request is authorized by, signed anew for each: RS256 over the claims of the file and the token's own time and
- * id. A gateway that sees one has five minutes with it, and only for what the claims say.
+ * The JWT that authorizes a request, signed anew for each: RS256 over the claims of the file and the token's own time
+ * and id. A gateway that sees one can use it for five minutes, and only for what the claims say.
  */
 import { createHash, createPrivateKey, sign, type KeyObject } from "node:crypto";
 import type { Instant } from "../../../system.ts";
