@@ -228,3 +228,20 @@ test("over TLS newcomers find their way past a crowd, and the crowd is answered"
   await listener.answered(1_001);
   expect(listener.calls).toMatchObject([{ status: 200 }]);
 });
+
+test("handshakes with a key of RSA with 3,072 bits make no long turn, and are answered", async () => {
+  const certificate = makeCertificate("pace", 2, 3_072);
+  await listenWith({ readCertificate: () => certificate });
+  const crowd = await holdMany(30, Buffer.from([22, 3, 1, 2, 0]));
+  // Each takes 4 ms of a turn's 8.
+  expect(await mostInTurn(30, "brought")).toBeLessThanOrEqual(3);
+  for (const connection of crowd) connection.destroy();
+  for (const maxVersion of ["TLSv1.2", "TLSv1.3"] as const) {
+    const { port } = listener;
+    const tls = connectTls({ port, host: "127.0.0.1", ca: certificate.cert, maxVersion });
+    const caller = await openRaw(port, tls);
+    opened.push(caller);
+    caller.write(callText(testKey));
+    await caller.until((bytes) => (bytes.includes("HTTP/1.1 200") ? true : undefined));
+  }
+});

@@ -15,6 +15,7 @@ import {
   type ServerHttp2Session,
 } from "node:http2";
 import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
+import { createCertificateInUse, type Certificate, type CertificateInUse } from "./certificate.ts";
 import { isOver, tunnelCode, type Request, type RequestHandler, type Response, type Unserved } from "./exchange.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createPipelines } from "./pipeline.ts";
@@ -37,11 +38,6 @@ export interface ServerOptions {
   /** Runs when the address is ours, and before the server counts as started. */
   readonly onBound?: (address: Address) => Promise<void>;
   readonly onFault: (error: unknown) => void;
-}
-
-export interface Certificate {
-  readonly cert: string;
-  readonly key: string;
 }
 
 export interface Address {
@@ -169,10 +165,11 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     onUnreadable({ code: tunnelCode }, socket);
   };
   const listeners = { ...listenersOf(handler, take, tunnelBegan), takePiecewise: pipelines.take, onUnreadable };
+  const certificate = readCertificate && createCertificateInUse(readCertificate);
   const listener =
-    readCertificate === undefined
+    certificate === undefined
       ? cleartext(connections, listeners, limits)
-      : secure(connections, listeners, limits, readCertificate());
+      : secure(connections, listeners, limits, certificate);
   const untilQuiet = createUntilQuiet(listener);
 
   const scheme = readCertificate === undefined ? "http" : "https";
@@ -184,8 +181,7 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     host,
     port,
     reloadCertificate() {
-      if (readCertificate !== undefined)
-        (listener as Http2SecureServer).setSecureContext(tlsOptions(readCertificate()));
+      if (certificate !== undefined) (listener as Http2SecureServer).setSecureContext(certificate.read());
     },
     async stop(graceMs) {
       // Those who listen move on; what was sent before the stop is still taken.
@@ -282,25 +278,17 @@ function cleartext(
   return http1;
 }
 
-/** Throws where there is no certificate in it: TLS would take an empty one, and then fail every handshake. */
-function tlsOptions({ cert, key }: Certificate) {
-  if (!cert.includes("-----BEGIN ") || !key.includes("-----BEGIN ")) {
-    throw Object.assign(new Error("the certificate or its key is not in PEM form"), { code: "ERR_NOT_PEM" });
-  }
-  return { cert, key, minVersion: "TLSv1.2" } as const;
-}
-
 function secure(
   connections: Connections,
   { onRequest, onExpectation, onConnect, takePiecewise, onUnreadable }: Listeners,
   limits: ServerLimits,
-  certificate: Certificate,
+  certificate: CertificateInUse,
 ): Http2SecureServer {
   const server = createSecureServer(
     {
       ...http1Options(limits),
       ...http2Options(limits),
-      ...tlsOptions(certificate),
+      ...certificate.read(),
       allowHTTP1: true,
       handshakeTimeout: limits.requestMs,
     },
@@ -321,7 +309,7 @@ function secure(
   let current: { socket: Socket; readonly wire: Wire } | undefined;
   server.on("connection", (socket: Socket) => {
     socket.setNoDelay(true);
-    const wire = new Wire(socket);
+    const wire = new Wire(socket, certificate.handshakeRecords);
     if (!connections.opened(socket, wire)) return;
     const its = { socket, wire };
     wire.on("data", () => (current = its));

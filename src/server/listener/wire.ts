@@ -5,6 +5,7 @@
  */
 import type { Socket } from "node:net";
 import { Duplex } from "node:stream";
+import { recordsPerHandshake } from "./certificate.ts";
 
 /** Records that TLS is handed at once: of a byte each they take it and HTTP/1 some 1 ms. */
 const recordsAtOnce = 256;
@@ -12,8 +13,6 @@ const recordsAtOnce = 256;
 const recordHeadBytes = 5;
 const lengthAt = 3;
 const handshakeType = 22;
-/** A handshake takes 1 ms of our key, which is as much as so many records. */
-const handshakeRecords = 64;
 
 /** What TLS always has for a connection. It keeps room for the largest write ever, sent or not, once that is more. */
 const roomBytes = 16_384;
@@ -30,12 +29,15 @@ export class Wire extends Duplex {
   #contentBytesDue = 0;
   #isStopped = false;
   #isFull = false;
+  /** For how many the next record of a handshake counts. Our key has to work for the first one. */
+  #handshakeRecords: number;
 
   /** Takes over a socket that nobody reads from yet. */
-  constructor(socket: Socket) {
+  constructor(socket: Socket, handshakeRecords = recordsPerHandshake) {
     // What was handed over and is not taken is the least there can be.
     super({ allowHalfOpen: socket.allowHalfOpen, readableHighWaterMark: 1 });
     this.socket = socket;
+    this.#handshakeRecords = handshakeRecords;
     socket.on("data", (chunk: Buffer) => this.#take(chunk));
     socket.on("end", () => this.push(null));
     socket.on("close", () => this.destroy());
@@ -88,7 +90,8 @@ export class Wire extends Duplex {
       if (this.#headBytes === 0) {
         if (records === recordsAtOnce) return at;
         records += 1;
-        this.records += byte === handshakeType ? handshakeRecords : 1;
+        this.records += byte === handshakeType ? this.#handshakeRecords : 1;
+        if (byte === handshakeType) this.#handshakeRecords = recordsPerHandshake;
       }
       if (this.#headBytes >= lengthAt) this.#contentBytesDue = this.#contentBytesDue * 256 + byte;
       this.#headBytes += 1;

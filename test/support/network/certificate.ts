@@ -6,21 +6,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { temporaryFolder } from "../service/world.ts";
 
-/** Makes a certificate and its key, both PEM. */
-export function makeCertificate(name: string, days = 2): { cert: string; key: string } {
+/** Makes a certificate and its key, both PEM; of RSA with so many bits, or else of an elliptic curve. */
+export function makeCertificate(name: string, days = 2, rsaBits?: number): { cert: string; key: string } {
   const folder = temporaryFolder();
   const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-  const args = [
-    "req",
-    "-x509",
-    "-newkey",
-    "ec",
-    "-pkeyopt",
-    "ec_paramgen_curve:prime256v1",
-    "-nodes",
-    "-days",
-    `${days}`,
-  ];
+  const kind = rsaBits === undefined ? ["ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"] : [`rsa:${rsaBits}`];
+  const args = ["req", "-x509", "-newkey", ...kind, "-nodes", "-days", `${days}`];
   const subject = ["-subj", `/CN=${name}`, "-addext", "subjectAltName=IP:127.0.0.1"];
   execFileSync("openssl", [...args, ...subject, "-keyout", keyFile, "-out", certFile], { stdio: "ignore" });
   return { cert: readFileSync(certFile, "utf8"), key: readFileSync(keyFile, "utf8") };

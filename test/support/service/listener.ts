@@ -20,11 +20,11 @@ import { createHealth } from "../../../src/server/rpc/health.ts";
 import { createOpenRpcs, openRpcBudgets, type OpenRpcBudgets } from "../../../src/server/rpc/open-rpcs.ts";
 import { createCodecs } from "../../../src/server/rpc/codecs.ts";
 import { createPerform } from "../../../src/server/rpc/handlers.ts";
+import type { Certificate } from "../../../src/server/listener/certificate.ts";
 import {
   connectionLimits,
   serverLimits,
   startServer,
-  type Certificate,
   type RunningServer,
 } from "../../../src/server/listener/server.ts";
 import type { TurnedAway } from "../../../src/observe/turned-away.ts";

@@ -1,0 +1,48 @@
+/**
+ * The certificate in use, and what a handshake costs by its key: one of RSA with 4,096 bits takes seven times as long to sign as
+ * one with 2,048, and anybody can have it sign.
+ */
+import { createPrivateKey } from "node:crypto";
+
+export interface Certificate {
+  readonly cert: string;
+  readonly key: string;
+}
+
+export interface CertificateInUse {
+  /** Reads it anew, as TLS takes it. Throws, and keeps what it had, where there is none in it. */
+  read(): { readonly cert: string; readonly key: string; readonly minVersion: "TLSv1.2" };
+  /** For how many records the first of a handshake counts. */
+  readonly handshakeRecords: number;
+}
+
+export function createCertificateInUse(readCertificate: () => Certificate): CertificateInUse {
+  let handshakeRecords = handshakeRecordsOf(undefined);
+  return {
+    read() {
+      const { cert, key } = readCertificate();
+      // TLS would take an empty one, and then fail every handshake.
+      if (!cert.includes("-----BEGIN ") || !key.includes("-----BEGIN ")) {
+        throw Object.assign(new Error("the certificate or its key is not in PEM form"), { code: "ERR_NOT_PEM" });
+      }
+      handshakeRecords = handshakeRecordsOf(createPrivateKey(key).asymmetricKeyDetails?.modulusLength);
+      return { cert, key, minVersion: "TLSv1.2" };
+    },
+    get handshakeRecords() {
+      return handshakeRecords;
+    },
+  };
+}
+
+/** With a key of an elliptic curve it takes 1 ms, which is as much as so many records. */
+export const recordsPerHandshake = 64;
+/** To sign with RSA of so many bits takes as long again. */
+const rsaBitsAsLong = 2_048;
+/** As much as a turn has, so that each has one. What a connection may cost is twice that, and has to last for its first requests. */
+const recordsMax = 512;
+
+/** To sign with RSA takes as long as the cube of its bits. */
+function handshakeRecordsOf(rsaBits = 0): number {
+  const times = 1 + (rsaBits / rsaBitsAsLong) ** 3;
+  return Math.min(recordsMax, Math.ceil(recordsPerHandshake * times));
+}
