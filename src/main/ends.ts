@@ -36,16 +36,16 @@ export function createWatching(system: System): { readonly activities: Activitie
     onExpired: (verification) => tellers?.ended(verification),
     told(watched, keys) {
       tellers = activityTellers(activities, keys);
-      return { ...watched, store: tellingChanges(watched.store, () => activities.watchers > 0, tellers) };
+      return { ...watched, store: tellingChanges(watched.store, activities, tellers) };
     },
   };
   return { activities, ends };
 }
 
-/** Wraps a store. While `isWatched` says no, its acts are those of the store itself. */
+/** Wraps a store. While nobody watches, its acts are those of the store itself. */
 function tellingChanges(
   store: Store,
-  isWatched: () => boolean,
+  activities: Pick<Activities, "watchers">,
   tellers: Pick<ActivityTellers, "guessed" | "ended">,
 ): Store {
   async function told<R>(act: (noting: Noting) => Promise<R>): Promise<R> {
@@ -72,19 +72,19 @@ function tellingChanges(
   return {
     ...store,
     updateVerification: (scope, decide) =>
-      isWatched()
+      activities.watchers > 0
         ? told((noting) => store.updateVerification(scope, noting(decide)))
         : store.updateVerification(scope, decide),
     settleMessage: (name, phoneOf, decide) =>
-      isWatched()
+      activities.watchers > 0
         ? told((noting) => store.settleMessage(name, phoneOf, noting(decide)))
         : store.settleMessage(name, phoneOf, decide),
     claimMessages: (max, phoneOf, decideLate, billOf) =>
-      isWatched()
+      activities.watchers > 0
         ? told((noting) => store.claimMessages(max, phoneOf, noting(decideLate), billOf))
         : store.claimMessages(max, phoneOf, decideLate, billOf),
     claimFallbacks: (max, rules) =>
-      isWatched()
+      activities.watchers > 0
         ? told((noting) => store.claimFallbacks(max, { ...rules, decide: noting(rules.decide) }))
         : store.claimFallbacks(max, rules),
   };

@@ -209,16 +209,6 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
   const nameOf = (name: string | undefined) =>
     name !== undefined && providers.some((provider) => provider.name === name) ? name : unknown;
 
-  function onVerified(verification: Verification): void {
-    const { id, endMs, createMs } = verification;
-    conversions.holderOf(id, (holder) => {
-      const [country, provider] = [countryOf(verification), nameOf(holder?.provider)];
-      const channel = holder?.channel ?? verification.channel;
-      verified(country, provider, channel).add();
-      timeToVerify(country, provider, channel).observe(((endMs ?? createMs) - createMs) / 1_000);
-    });
-  }
-
   return {
     sent({ message, verification }: Job): void {
       if (isSandbox(verification.tenant)) return;
@@ -228,7 +218,15 @@ function verificationMetrics(registry: Registry, { store, providers }: MetricsOp
     verifyDecided(decided: VerifyResult, tenant: string): void {
       if (decided.kind === "replay" || isSandbox(tenant)) return;
       checks(decided.kind === "verified" ? "VERIFIED" : decided.refusal.reason).add();
-      if (decided.kind === "verified") onVerified(decided.verification);
+      if (decided.kind !== "verified") return;
+      const { verification } = decided;
+      const { id, endMs, createMs } = verification;
+      conversions.holderOf(id, (holder) => {
+        const [country, provider] = [countryOf(verification), nameOf(holder?.provider)];
+        const channel = holder?.channel ?? verification.channel;
+        verified(country, provider, channel).add();
+        timeToVerify(country, provider, channel).observe(((endMs ?? createMs) - createMs) / 1_000);
+      });
     },
     /** A provider has a message, or may have it. */
     handedOver(provider: string, { kind }: SendOutcome, { message, verification }: Job): void {

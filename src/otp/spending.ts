@@ -191,7 +191,7 @@ function spendLimit(kind: CountKind, retryAfterMs: number): Refusal {
     const message = "The daily cap on calls is reached. Other channels may have room.";
     return refuse("SPEND_LIMIT", { retryAfterMs, message, metadata: { cap: "calls" } }).refusal;
   }
-  const country = kind.slice("country:".length);
+  const country = kind.slice(countryPrefix.length);
   const message = "The daily cap on messages to this country is reached.";
   return refuse("SPEND_LIMIT", { field: "phone", retryAfterMs, message, metadata: { cap: "country", country } })
     .refusal;
