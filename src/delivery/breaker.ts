@@ -4,9 +4,9 @@
  * wait is not called before its time, for the messages that it says. Meanwhile the answer is at once "unavailable"
  * (proven not sent), so that the message goes to the next provider.
  *
- * Recipients are counted and not calls: a gateway that stumbles over one odd number would else be taken from everybody by
- * whoever sends there five times. For the same reason none of those whose calls failed makes the trial, as long as somebody
- * else comes within 9 s more.
+ * It counts recipients and not calls: otherwise whoever sends five times to one odd number that a gateway stumbles over
+ * would take that gateway from everybody. For the same reason a recipient whose call failed does not make the trial, as
+ * long as another one comes within 9 s more.
  */
 import { BrokenCircuitError, circuitBreaker, CircuitState, handleWhenResult, type IBreaker } from "cockatiel";
 import { digest } from "../otp/key-ring.ts";

@@ -2,7 +2,7 @@
  * `<otp-form>`: a form that takes a person from a phone number to its proof, as a custom element for any web page. It
  * needs no library, makes no markup of texts, and has its style in a sheet of its own.
  *
- * What the web page says of it are attributes, what the form says to the web page are events.
+ * The web page tells it things by attributes, and it tells the web page things by events.
  */
 import { Flow, type Settings } from "./flow.ts";
 import { createPhoneField, type PhoneField } from "./phone-field.ts";

@@ -1,9 +1,9 @@
 /**
  * The metrics: every family that /metrics shows, and where each is counted. docs/metrics.md says what they are for.
  *
- * Labels have bounded values: an RPC, a reason, an outcome, a configured provider, a channel, and a country, which is one
- * of libphonenumber's or `unknown`. No label holds a tenant, a key or a number. What test keys send counts as calls and
- * nowhere else: test runs must not look like customers.
+ * Labels have bounded values: an RPC, a reason, an outcome, a configured provider, a channel, and a country, which is
+ * one of libphonenumber's or `unknown`. No label holds a tenant, a key or a number. What is sent with test keys counts
+ * as calls and nowhere else: test runs must not look like customers.
  */
 import { getCountries } from "libphonenumber-js/max";
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";

@@ -4,9 +4,9 @@
  * reject a typo without a look into the database. Only a SHA-256 digest of the secret is stored: at 190 random bits a
  * slow hash would guard nothing. Keys do not depend on the master key.
  *
- * A publishable key (`otp_pub_…`, `otp_pubtest_…`) stands in web pages and apps, where everybody can read it. Its secret
- * is one by name only; what guards it is that it may do little, from the origins it lists, and under the limits of the
- * caller's address.
+ * A publishable key (`otp_pub_…`, `otp_pubtest_…`) stands in web pages and apps, where everybody can read it: its
+ * secret is secret by name only. What guards it is that it may do little, from the origins it lists, and under the
+ * limits of the caller's address.
  */
 import { timingSafeEqual } from "node:crypto";
 import { crc32 } from "node:zlib";

@@ -2,8 +2,9 @@
  * The pass of a bot check: that a call passed it, kept until the call is accepted. A browser's token is good for one check, so
  * a call that is retried unchanged could not pass again.
  *
- * A pass is a record under the call's Idempotency-Key. It is good for the same tenant, API key, Idempotency-Key and request
- * alone, for ten minutes, on every instance; and for one accepted send, since that send's own record takes its place.
+ * A pass is a record under the call's Idempotency-Key. It is good for ten minutes, on every instance, for the same
+ * tenant, API key, Idempotency-Key and request alone. It is good for one accepted send, since that send's own record
+ * takes its place.
  */
 import type { Instant } from "../system.ts";
 import { newRecord, type IdempotencyClaim, type IdempotencyRecord } from "./idempotency.ts";

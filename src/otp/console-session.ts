@@ -3,8 +3,8 @@
  * use and twelve hours after it began (the ends of NIST 800-63B for its second level). Links and sessions are random tokens of
  * 256 bits, of which digests alone are stored.
  *
- * A page that uses a session proves with a second token, made of the session's, that it is a page of our own: no other site
- * can read it, and none can send the header that it goes in.
+ * A page that uses a session proves by a second token, made of the session's, that it is a page of our own: no other
+ * site can read that token, or send the header that it goes in.
  */
 import type { Instant } from "../system.ts";
 import type { AdminScope } from "./admin-key.ts";

@@ -1,9 +1,10 @@
 /**
  * Idempotency keys: a call that is repeated with the same `Idempotency-Key` gets the same answer and spends nothing.
  *
- * What is kept for 24 hours is no response but a reference: which verification, and the few particulars from which the
- * answer is built again. The request is remembered as a keyed fingerprint; an unkeyed hash of a verify body would be a
- * hash of the code, reversible in a second. So is the caller's key, which may be `send-` and a number.
+ * No response is kept for the 24 hours, but a reference: which verification, and the few particulars from which the
+ * answer is built again. The request is remembered as a keyed fingerprint: an unkeyed hash of a verify's body would be
+ * a hash of the code, reversible in a second. The caller's key is remembered in the same way, since it may be `send-`
+ * and a number.
  */
 import type { Instant } from "../system.ts";
 import { digest, hmac, type KeyRing } from "./key-ring.ts";

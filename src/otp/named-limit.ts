@@ -3,9 +3,10 @@
  * knows. A tenant says which there are (`user=5@1h,20@24h`), a send says whose they are (`limit_keys`). A value is the
  * caller's and may be anything personal, so all that is kept of it is an HMAC that nobody without the master key can make.
  *
- * They count sends. A resend is none, nor is a fallback: gaps and the phone's own limits hold them. A send that was verified
- * does not come back either: who pumps messages to phones of his own verifies them all. What comes back is a send of which
- * nothing has left, whichever ways it was tried by. So its verification keeps the HMACs until one of its messages may have left.
+ * They count sends. Resends and fallbacks do not count: gaps and the phone's own limits bound them. A send that was
+ * verified does not come back: whoever pumps messages to phones of his own verifies them all. A send of which nothing
+ * has left comes back, whichever ways it was tried by. So its verification keeps the HMACs until one of its messages
+ * may have left.
  */
 import type { Instant } from "../system.ts";
 import { hmac, type KeyRing } from "./key-ring.ts";

@@ -2,11 +2,11 @@
  * What an operator decides about verifications, and what follows from it: the guess budget of a phone, by its history,
  * and the resends that a verification has left. The same figure is promised to callers and grants a resend.
  *
- * Lengthen, do not lock: locking a number after wrong guesses would let anyone lock anyone out. Instead the next codes
- * get longer. What counts are the wrong codes of the last 90 days and the attempts still open on the phone's live
- * requests (else many requests opened first would all be short): from 20 on a code has 8 digits, and from 100 on 10,
- * as far as the operator allows. A success forgives the wrong codes of its own request only; forgiving all of them
- * would hand an attacker a fresh budget whenever the owner signs in.
+ * Lengthen, do not lock: if wrong guesses locked a number, anyone could lock anyone out. Instead the next codes get
+ * longer: from 20 guesses on a code has 8 digits, and from 100 on 10, as far as the operator allows. Guesses are the
+ * wrong codes of the last 90 days and the attempts still open on the phone's live requests; without the latter, all of
+ * many requests that are opened first would be short. A success forgives the wrong codes of its own request only;
+ * forgiving all of them would hand an attacker a fresh budget whenever the owner signs in.
  */
 import type { Instant } from "../system.ts";
 import type { GuardMode } from "./pumping-guard.ts";

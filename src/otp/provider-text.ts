@@ -5,9 +5,9 @@
  * request_id: the 16 random bytes of the id, encrypted as one AES-256 block, and the copy's number. A single block of random
  * input needs no mode and no nonce.
  *
- * The provider's name for it, and its word on why one did not arrive, come from outside, are kept in the database and are
- * shown on an operator's terminal. So they are brought to text that every database takes: a message that could not be settled
- * for its words would be sent again.
+ * The provider's name for a message, and its word on why one did not arrive, come from outside, are kept in the
+ * database and are shown on an operator's terminal. So they are turned into text that every database takes: if a
+ * message could not be settled for the provider's words, it would be sent again.
  */
 import { createCipheriv, createDecipheriv, type Cipheriv } from "node:crypto";
 import type { KeyRing, MasterKey } from "./key-ring.ts";

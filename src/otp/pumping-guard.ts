@@ -3,16 +3,17 @@
  * somebody is paid for. Nobody types those codes, so a prefix whose sends do not verify gives it away.
  *
  * A prefix is a number without its last four digits: 10,000 numbers, of one tenant. Its sends are judged in disjoint
- * blocks of 30 in the order they were sent, once all 30 have ended, verified or not. To
- * take outcomes as they arrive would misjudge every rush: successes come within seconds, failures ten minutes later, so
- * the last 30 outcomes of a busy hour are failures alone. 3 verified or fewer trip the prefix for an hour, doubled with
- * every trip until a block passes, to a day at most. After that 3 probes are let through, and their outcomes decide.
+ * blocks of 30 in the order they were sent, once all 30 have ended, verified or not. Judging outcomes as they arrive
+ * would be wrong in every rush: successes come within seconds and failures ten minutes later, so the last 30 outcomes
+ * of a busy hour are all failures. 3 verified or fewer trip the prefix for an hour, doubled with every trip until a
+ * block passes, to a day at most. After that 3 probes are let through, and their outcomes decide.
  *
- * What is out before it is known must be bounded too. A prefix that has not proven itself takes `10@60s`; and any prefix
- * takes, since its block began, 35 sends and three more for every verified one past the third. So pumping gets 35 sends.
+ * What is sent before anything is known must be bounded too. A prefix that has not proven itself takes `10@60s`; and
+ * since its block began any prefix takes 35 sends, and three more for every verified one past the third. So pumping
+ * gets 35 sends.
  *
- * What the guard keeps tells little of when: the limit counts in whole minutes, and all else is in whole seconds, so that
- * a row of it cannot be laid beside the one verification that was written in the same millisecond.
+ * What the guard keeps tells little of when: the limit counts in whole minutes, and all else is in whole seconds. So
+ * nobody can lay a row of it beside the one verification that was written in the same millisecond.
  */
 import type { Instant } from "../system.ts";
 import type { E164 } from "./phone-number.ts";

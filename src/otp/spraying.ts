@@ -4,9 +4,9 @@
  * have at least 8 digits, until the window shows otherwise. Nothing is refused, and codes that were sent before stay as
  * they are.
  *
- * The share is of codes compared, not of requests sent. Whoever guesses and verifies phones of his own among it, to look
- * honest, needs one right code for every four wrong ones, 50 for 200; of requests, with five wrong codes each, ten would
- * do. And messages that nobody answers (pumping) do not make honest typos look like guessing.
+ * The share is of codes compared, not of requests sent. To look honest, whoever guesses has to verify phones of his
+ * own: one right code for every four wrong ones, 50 for 200. By a share of requests, with five wrong codes each, ten
+ * would be enough. And messages that nobody answers (pumping) do not make honest typos look like guessing.
  */
 import type { Instant } from "../system.ts";
 import { nextCodeLength, type PhoneHistory, type Policy } from "./policy.ts";

@@ -3,8 +3,8 @@
  * its verification was asked for. A verification counts at the channel asked for and the provider that took its first
  * message, a message at its own channel and provider. The sandbox is left out: nothing of it leaves.
  *
- * Sums are only ever added, so that those that are stored, those of rows that are not summed yet and the difference that a
- * late report makes come together by one rule (`merge`).
+ * Sums are only ever added. So one rule (`merge`) joins stored sums, those of rows that are not summed yet, and the
+ * difference that a late report makes.
  */
 import type { Instant } from "../system.ts";
 import type { Channel } from "./channel.ts";

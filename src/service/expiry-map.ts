@@ -2,8 +2,8 @@
  * Times by name, up to so many: limits and expiries of this process. A time that has passed means the same as none, so
  * those are forgotten first.
  *
- * Where every time is still to come, the earliest of a few is forgotten for a new one. To refuse the new one would let
- * whoever fills the map shut everybody else out.
+ * If no time has passed yet, the earliest of a few is forgotten for a new one. If the new one were refused, whoever
+ * fills the map would shut everybody else out.
  */
 import type { Instant } from "../system.ts";
 

@@ -3,8 +3,8 @@
  * refuses the start: the code would not be found, or the text could not be sent. A warning is said once and the text is
  * used: it costs more than it has to, or a phone will not read it by itself.
  *
- * Lengths are those of the longest message that can come of a text: a code of 10 digits, each number of minutes from 1
- * to 10, each purpose's words, and the configured brand.
+ * Lengths are those of the longest message that a text can make: with a code of 10 digits, each number of minutes from
+ * 1 to 10, each purpose's words, and the configured brand.
  */
 import { builtInTemplates } from "./built-in.ts";
 import { bytesForAndroid, measure, outsideGsm7 } from "./encoding.ts";

@@ -2,7 +2,7 @@
  * What a call says: the words of one of the six languages that come with the service, and the digits one by one, twice, with
  * a pause after each half. A call is never in an operator's own text: those are written for a screen.
  *
- * First it asks for a key, and the code comes only after that, so that a voicemail does not keep it (delivery/).
+ * It first asks for a key, and says the code only after that, so that a voicemail does not keep it (delivery/).
  */
 import type { Code } from "../code.ts";
 import { builtInTemplates } from "./built-in.ts";

@@ -2,8 +2,8 @@
  * What a request's headers say: how it reached us, how its body is to be read, how long the call may take, and which of
  * them Connect is to see.
  *
- * Of a Content-Type the type alone says how a body is to be read. Of its parameters only the charset matters, and there is
- * one; clients write the others as they like, and proxies leave a `;` behind.
+ * Only the type of a Content-Type says how a body is to be read. Of its parameters only the charset matters, and there
+ * is one; clients write the others as they like, and proxies leave a `;` behind.
  */
 import type { Request } from "../listener/exchange.ts";
 

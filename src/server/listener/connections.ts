@@ -5,10 +5,10 @@
  * and finishes its calls first, so that a load balancer gets to spread callers over new instances. One that sends a lot
  * and asks for nothing (pings, settings, frames that mean nothing, header bombs) is cut.
  *
- * Room for newcomers is made at the cost of whoever holds the most without having shown a secret key. Above three quarters
- * of all connections the address that has the most strangers gives its oldest idle one for each newcomer. Nobody whom we owe an
- * answer goes; one who owes us the rest of a request, or does not take an answer, or watches, goes when there is no idle one.
- * What strangers have us hold in memory is bounded by itself (held.ts).
+ * A newcomer gets room at the cost of whoever holds the most without having shown a secret key. Above three quarters of
+ * all connections the address that has the most strangers gives its oldest idle one for each newcomer. Nobody whom we
+ * owe an answer goes; one who owes us the rest of a request, or does not take an answer, or watches, goes when there is
+ * no idle one. held.ts bounds what we hold in memory for strangers.
  *
  * Time is counted in ticks of one timer for all of them: a timer per connection would cost more than the connection.
  */

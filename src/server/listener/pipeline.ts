@@ -2,9 +2,9 @@
  * HTTP/1 requests that are sent without waiting for answers: at most so many of a connection are under way, and the next is
  * read when an answer was taken.
  *
- * node:http parses all that it is handed before anything can stop it, which is thousands of requests in one chunk, each with
- * its objects. So its parser is handed a request's head at a time: a chunk is cut behind each empty line, and what does not
- * fit stays with the socket.
+ * node:http parses all that it is handed before anything can stop it, which may be thousands of requests in one chunk,
+ * each with its objects. So its parser is handed one request's head at a time: a chunk is cut behind each empty line,
+ * and the rest stays with the socket.
  */
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";

@@ -2,10 +2,10 @@
  * The first of the two GOAWAYs that make an end graceful (RFC 9113, 6.8): it names the highest stream there can be, so it
  * asks the client to go elsewhere while calls that are already on their way are still taken.
  *
- * node:http2 cannot say it: after any GOAWAY of its own it drops new streams without an answer, also those that this
- * GOAWAY promised to take. So the frame is written past it, straight to the socket, and only while nothing else is waiting
- * to be written there: then it lands between two whole frames. Going through the Socket's write() instead would confuse
- * the session, which takes the completion of every write for one of its own. With TLS there is no such way.
+ * node:http2 cannot say it: after any GOAWAY of its own it drops new streams without an answer, even those that this
+ * GOAWAY promised to take. So the frame is written past it, straight to the socket, and only while nothing else waits
+ * to be written there: then it lands between two whole frames. The Socket's own write() would confuse the session,
+ * which takes the completion of every write for one of its own. With TLS there is no such way.
  */
 import { writeSync } from "node:fs";
 import type { Socket } from "node:net";

@@ -3,10 +3,10 @@
  * printed, and GET /, which says where to go. The page calls the service as any web client would, with a publishable key
  * that this process makes for it and forgets; nothing private is in it.
  *
- * What tells a key or a code asks for the token in the URL that the server prints: a proxy in front of it that rewrites
- * Host, as nginx does by default, makes everybody look like a browser on this machine. The page brings the token as a
- * header to the inbox, so it is in one URL alone. The inbox is there only while nobody but this machine can ask: the
- * server listens on a loopback address, and no SMS leaves. The Host that a browser names must be this machine too, else a
+ * Everything that tells a key or a code asks for the token in the URL that the server prints: behind a proxy that
+ * rewrites Host, as nginx does by default, everybody looks like a browser on this machine. The page sends the token to
+ * the inbox in a header, so it is in one URL alone. The inbox is there only while nobody but this machine can ask: the
+ * server listens on a loopback address, and no SMS leaves. The Host that a browser names must be this machine too, or a
  * foreign site could point its own name here (DNS rebinding).
  */
 import { timingSafeEqual } from "node:crypto";

@@ -4,14 +4,14 @@
  * from being served, so it lends its place meanwhile. A stop waits for every call that is not over, with a place or
  * without.
  *
- * Before that is the door: calls whose key is yet to be looked at. They are begun a few in each turn of the event loop, and looked at a few
- * at once. In overload hundreds of requests are ready together. Begun all together they would keep the event loop from
- * everything else for a tenth of a second: from refusing what finds no place, and from new connections, of which it takes one
- * a turn (with 320 callers the last connection waited for 10 s). A few at a time cost nothing: a transaction shared by more of
- * them is hardly cheaper for each.
+ * Before the places is the door, where calls wait whose key is yet to be looked up. A few are begun in each turn of the
+ * event loop, and a few keys are looked up at once. In overload hundreds of requests are ready together. If all began
+ * together, the event loop would do nothing else for a tenth of a second: neither refuse what finds no place, nor take
+ * new connections, of which it takes one a turn (with 320 callers the last connection waited for 10 s). A few at a time
+ * cost nothing: a transaction shared by more of them is hardly cheaper for each.
  *
- * Whoever has to wait does so by his address, and addresses take turns: the crowd of one never stands before another's first
- * call. A secret key that was valid lately goes before all of them, as far as it leaves them some.
+ * Calls wait by their address, and addresses take turns: one's crowd never stands before another's first call. A secret
+ * key that was valid lately goes before all of them, but leaves them some.
  */
 
 export interface DoorLimits {

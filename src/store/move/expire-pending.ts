@@ -3,7 +3,7 @@
  * moment is pending in it, and would work a second time. What counts against callers stays: limits, wrong codes,
  * attempts.
  *
- * It counts for nothing in the pumping guard: these codes were never typed because they were taken away.
+ * What is ended so does not count in the pumping guard: these codes were not typed because they were taken away.
  */
 import type { Database } from "better-sqlite3";
 import { Client } from "pg";

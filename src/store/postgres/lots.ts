@@ -2,13 +2,14 @@
  * The counts of tenants' days. Counts of messages go by lots. Those of countries and of money go by their rows, which a
  * batch locks: their caps are near, and an amount may be larger than a lot.
  *
- * Lots: messages of tenants' days that an instance takes in advance, so that its sends need not wait for those of others. A
- * row of `counters` counts what is used and what is in lots; a row of `counter_lots` says how much of a lot is unused. What a
- * batch uses leaves its lot in the batch's own transaction. So a lot is worth at any moment what its row says, whether its
- * holder lives or not, and whoever finds little left takes all lots back and counts in the row, one batch after the other.
+ * A lot is messages of a tenant's day that an instance takes in advance, so that its sends need not wait for those of
+ * others. A row of `counters` counts what is used and what is in lots; a row of `counter_lots` says how much of a lot
+ * is unused. What a batch uses leaves its lot in the batch's own transaction. So a lot is always worth what its row
+ * says, whether its holder lives or not. Whoever finds little left takes all lots back and counts in the row, one batch
+ * after the other.
  *
- * A lot never reaches the next count that is to be warned of or refused (`nextNotable`). Those are counted in the row, where
- * all is known.
+ * A lot never reaches the next count that is warned of or refused (`nextNotable`). Those messages are counted in the
+ * row, where all is known.
  */
 import { newDay, nextNotable, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
 import { dayOf } from "../../otp/policy.ts";

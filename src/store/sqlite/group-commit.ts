@@ -3,11 +3,11 @@
  * transaction is committed. With FULL durability a commit costs about 100 µs of disk, however many acts are in it: at
  * 32 calls in flight this is 5 times the throughput of a transaction each.
  *
- * An act that fails takes nothing back from its neighbours: the transaction is rolled back, and its acts are run again in
- * the next, with a savepoint for each. Where nothing fails there is none. So an act may be run twice, and only its last run
- * counts. Some errors (a full disk above all) end the whole transaction behind SQLite's back; then every
- * act of the batch fails and none goes on, since what came after would run outside any transaction and be committed
- * statement by statement.
+ * An act that fails takes nothing back from its neighbours: the transaction is rolled back, and its acts are run again
+ * in the next one, with a savepoint for each; a transaction in which nothing fails has no savepoint. So an act may be
+ * run twice, and only its last run counts. Some errors (a full disk above all) end the whole transaction behind
+ * SQLite's back. Then every act of the batch fails and none goes on: what came after would run outside any transaction
+ * and be committed statement by statement.
  */
 import type { Database, Statement } from "better-sqlite3";
 import { StoreUnavailable, type BatchMeter } from "../store.ts";

@@ -2,9 +2,9 @@
  * What is kept of phones, within a transaction: read once for each index, with all buckets and the history, and written
  * before the batch commits. The latest are kept in memory like other rows (recent.ts).
  *
- * Its place is the row of the phone's latest verification, its home, which almost every act on the phone writes anyway: each
- * send takes it there from wherever it was. It is in rows of its own, of buckets and of a history, where a phone has no home:
- * before its home is deleted it moves out (`moveOut`), and earlier versions had nothing else. It is never in both.
+ * Its home is the row of the phone's latest verification, which almost every act on the phone writes anyway: each send
+ * moves it there. A phone without a home has rows of its own for buckets and history: before a home is deleted they
+ * move out (`moveOut`), and earlier versions had nothing else. Nothing is ever in both.
  */
 import { isForgettable, type PhoneHistory } from "../../otp/policy.ts";
 import type { Instant } from "../../system.ts";

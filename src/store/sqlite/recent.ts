@@ -2,11 +2,11 @@
  * Rows of the last moments, which acts have just read or written, so that the next act on the same row need not ask
  * SQLite for it. A send, what its provider says and often its verify are three acts on one row within a second.
  *
- * They hold as long as nobody else writes and nothing is taken back. So they are all forgotten when another process has
- * written, and when a batch or an act of it is rolled back (group-commit.ts). Only acts look here, which run one after the
- * other within a transaction; a plain read asks the database.
+ * They hold as long as nobody else writes and nothing is taken back. So all are forgotten when another process has
+ * written, and when a batch or an act of it is rolled back (group-commit.ts). Only acts look here, one after the other
+ * within a transaction; a plain read asks the database.
  *
- * And what every call reads before its act: its key, and the tenants' revision.
+ * What every call reads before its act is kept here too: its key, and the tenants' revision.
  */
 import type { Statements } from "./statements.ts";
 

@@ -2,8 +2,8 @@
  * The thread that reads reports, over a connection of its own that cannot write, so that a long read holds up no call.
  * reports.ts hands it one report at a time.
  *
- * SQLite's driver cannot break a statement off, so each table is read here through a view of the same name, whose condition
- * is asked once for each row and fails once the report's time is over.
+ * SQLite's driver cannot interrupt a statement. So each table is read here through a view of the same name, whose
+ * condition is asked once for each row, and fails once the report's time is over.
  */
 import Sqlite from "better-sqlite3";
 import { parentPort, workerData } from "node:worker_threads";
