@@ -63,6 +63,7 @@ const loaders: ReadonlyMap<string, () => Promise<Commands>> = new Map<string, ()
   ["providers", async () => (await import("./commands/providers.ts")).providerCommands],
   ["tenants", async () => (await import("./commands/tenants.ts")).tenantCommands],
   ["stats", async () => (await import("./commands/stats.ts")).statsCommands],
+  ["audit", async () => (await import("./commands/audit.ts")).auditCommands],
   ["webhooks", async () => (await import("./commands/webhooks.ts")).webhookCommands],
 ]);
 

@@ -13,7 +13,8 @@ import { isTenantName, type Tenant, type TenantRecord } from "../otp/tenant.ts";
 import { createTenants } from "../service/tenants.ts";
 import { phoneRefs } from "../service/phone-refs.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
-import { readText, Unusable, valueOf } from "./command.ts";
+import type { Instant } from "../system.ts";
+import { Misused, readText, Unusable, valueOf } from "./command.ts";
 
 /** The configuration as `serve` reads it. */
 export function configuration(): Config {
@@ -52,6 +53,15 @@ export function tenantName(text: string): string {
   const odd = hiddenCharacter(text);
   const rule = "A tenant's name has 1 to 40 lower-case letters, digits and hyphens, and does not begin with a hyphen";
   throw new Unusable(odd === undefined ? `${rule}.` : `${rule}: ${odd} is in this one.`);
+}
+
+/** The date or time in UTC of an option, if it was given; else ends the command. */
+export function instantOf(option: string, text: string | undefined): Instant | undefined {
+  if (text === undefined) return undefined;
+  const form = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/;
+  const instant = form.test(text) ? Date.parse(text) : Number.NaN;
+  if (Number.isNaN(instant)) throw new Misused(`${option} must be a time such as 2026-01-31 or 2026-01-31T15:00Z.`);
+  return instant;
 }
 
 /** The tenant of this name; else ends the command. */

@@ -5,9 +5,9 @@ import { parseArgs } from "node:util";
 import { dimensions, type Count, type Dimension, type Interval } from "../otp/statistics.ts";
 import { moneyText } from "../otp/prices.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../service/statistics.ts";
-import { timeOf, type Instant } from "../system.ts";
+import { timeOf } from "../system.ts";
 import { flag, Misused, sayList, withStore, type Command, type Commands } from "./command.ts";
-import { chargesAtHand, tenantName } from "./setup.ts";
+import { chargesAtHand, instantOf, tenantName } from "./setup.ts";
 
 const dayMs = 86_400_000;
 
@@ -70,15 +70,6 @@ function groupsOf(text = ""): Dimension[] {
       if (found === undefined) throw new Misused("--group takes tenant, country, provider and channel.");
       return found;
     });
-}
-
-/** A date, or a time in UTC. */
-function instantOf(option: string, text: string | undefined): Instant | undefined {
-  if (text === undefined) return undefined;
-  const form = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d{1,3})?)?Z)?$/;
-  const instant = form.test(text) ? Date.parse(text) : Number.NaN;
-  if (Number.isNaN(instant)) throw new Misused(`${option} must be a time such as 2026-01-31 or 2026-01-31T15:00Z.`);
-  return instant;
 }
 
 const shownCounts = [

@@ -85,21 +85,29 @@ export interface AuditQuery {
   readonly tenant: string;
   readonly actor: string;
   readonly action: string;
+  /** What it was done to. */
+  readonly subject: string;
   /** Whose actors. */
   readonly actorTenant: string;
   /** From this on, */
   readonly fromMs: Instant;
   /** and before this. */
   readonly toMs: Instant;
-  /** Before this entry. */
-  readonly beforeId: number;
+  /** After this entry, as the page before ended. */
+  readonly after?: AuditKey | undefined;
   readonly max: number;
+}
+
+/** An entry's place: by its time, and of one time by its id. */
+export interface AuditKey {
+  readonly atMs: Instant;
+  readonly id: number;
 }
 
 export interface AuditStore {
   /** Writes an entry of something that changes nothing, such as a look at a number. */
   addAudit(note: AuditNote, audited: Audited): Promise<void>;
-  /** Finds entries, the latest first. */
+  /** Finds entries, the latest first. Reads beside the calls. */
   findAudit(query: AuditQuery): Promise<{ readonly id: number; readonly entry: AuditEntry }[]>;
 }
 

@@ -223,10 +223,10 @@ const everyEntry = {
   tenant: "",
   actor: "",
   action: "provider.try",
+  subject: "",
   actorTenant: "",
   fromMs: 0,
   toMs: newest,
-  beforeId: newest,
 } as const;
 
 describe("doctor", () => {

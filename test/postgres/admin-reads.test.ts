@@ -36,6 +36,20 @@ test("suspects are listed a page at a time, and unblocking none changes nothing"
   expect((await client.listAudit({ action: "guard.lift" })).entries).toEqual([]);
 });
 
+test("an audit is read by its time, a page at a time", async () => {
+  for (const note of ["one", "two", "three"]) await client.block({ prefix: "+882139", note });
+  const asked = { action: "destination.block", subject: "+882139" };
+  const { entries } = await client.listAudit(asked);
+  expect(entries.map(({ change }) => change)).toEqual([
+    "note: two → three",
+    "note: one → two",
+    "verdict: block; note: one",
+  ]);
+  const first = await client.listAudit({ ...asked, pageSize: 2 });
+  const second = await client.listAudit({ ...asked, pageSize: 2, pageToken: first.nextPageToken });
+  expect([[...first.entries, ...second.entries], second.nextPageToken]).toEqual([entries, ""]);
+});
+
 test("an overview has the sums, what is used of caps, and what is wrong", async () => {
   const { counts, caps, problems } = await client.getOverview({});
   expect(counts?.asked).toBe(24n);

@@ -98,8 +98,16 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
     return { store, system, acts: createActs(store, system, ringOf(1), testPolicy, true) };
   };
   const entriesOf = async ({ registry }: Store) => {
-    const all = { tenant: "", actor: "", action: "", actorTenant: "", fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
-    const found = await registry.findAudit({ ...all, beforeId: Number.MAX_SAFE_INTEGER, max: 20 });
+    const all = {
+      tenant: "",
+      actor: "",
+      action: "",
+      subject: "",
+      actorTenant: "",
+      fromMs: 0,
+      toMs: Number.MAX_SAFE_INTEGER,
+    };
+    const found = await registry.findAudit({ ...all, max: 20 });
     return found.map(({ entry }) => entry.action);
   };
 

@@ -120,9 +120,11 @@ describe.each(["SQLite", "PostgreSQL"])("on %s", (kind) => {
     const found = await store.finding.findByTime(allTimes(store), { max: 50, rowsMax: 5_000 });
     expect(found.verifications).toHaveLength(50);
     expect((await store.readMessages(found.verifications[0]?.id ?? "")).length).toBeGreaterThan(0);
-    const all = { tenant: "", actor: "", actorTenant: "", fromMs: 0, toMs: store.now() };
-    const actions = await store.registry.findAudit({ ...all, action: "", beforeId: Number.MAX_SAFE_INTEGER, max: 50 });
+    const all = { tenant: "", actor: "", subject: "", actorTenant: "", fromMs: 0, toMs: store.now() };
+    const actions = await store.registry.findAudit({ ...all, action: "", max: 50 });
     expect(actions.map(({ entry }) => entry.action)).toContain("guard.set");
+    const times = actions.map(({ entry }) => entry.atMs);
+    expect(times).toEqual(times.toSorted((a, b) => b - a));
     await store.close();
   });
 

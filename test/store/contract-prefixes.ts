@@ -243,7 +243,7 @@ export function prefixCases(withStore: WithStore): void {
         await store.changePrefix(prefix, () => undefined, note);
         await store.changePrefix(prefix, () => ({ record, decisions: [passed] }));
         await store.changePrefix(prefix, () => ({ record: newPrefix, decisions: [] }), note);
-        const any = { tenant: "", actor: "", action: "", actorTenant: "", fromMs: 0, toMs: 9e15, beforeId: 9e15 };
+        const any = { tenant: "", actor: "", action: "", subject: "", actorTenant: "", fromMs: 0, toMs: 9e15 };
         const found = await store.registry.findAudit({ ...any, max: 10 });
         expect(found.map(({ entry }) => entry)).toEqual([
           {

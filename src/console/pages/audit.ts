@@ -7,31 +7,43 @@ import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
 import { filters, load, pager, section, table } from "../parts.ts";
+import { tenantOptions } from "../tenant-choice.ts";
+
+/** What the page is asked by, in its address and of ListAudit. */
+const asks = ["tenant", "actor", "action", "subject"] as const;
 
 export const audit: Page = {
   name: "audit",
   title: "Audit",
   show(into, context) {
-    const { query, go } = context;
+    const { query, go, session } = context;
     const { part, body } = section("What was done, the latest first");
-    into.append(
-      filters(
-        "What to show",
-        [
-          { name: "actor", label: "Who", value: query.get("actor") ?? "", hint: "Such as key:… or cli." },
-          { name: "action", label: "What", value: query.get("action") ?? "", hint: "Such as api_key.revoke." },
-        ],
-        "Show",
-        (values) => go(`audit?${new URLSearchParams(values).toString()}`),
-      ),
-      part,
+    const place = make("div", {});
+    const value = (name: string) => query.get(name) ?? "";
+    into.append(place, part);
+    void load(
+      place,
+      context,
+      (signal) => tenantOptions(context, signal),
+      (options) =>
+        filters(
+          "What to show",
+          [
+            ...(session.tenant === "" ? [{ name: "tenant", label: "Tenant", options, value: value("tenant") }] : []),
+            { name: "actor", label: "Who", value: value("actor"), hint: "Such as user:ann, key:… or cli." },
+            { name: "action", label: "What", value: value("action"), hint: "Such as tenant.update." },
+            { name: "subject", label: "Of", value: value("subject"), hint: "Such as a key's id or a prefix." },
+          ],
+          "Show",
+          (values) => go(`audit?${new URLSearchParams(values).toString()}`),
+        ),
     );
     showPage(body, context, "");
   },
 };
 
 function showPage(into: HTMLElement, context: PageContext, pageToken: string): void {
-  const asked = { actor: context.query.get("actor") ?? "", action: context.query.get("action") ?? "", pageToken };
+  const asked = { ...Object.fromEntries(asks.map((name) => [name, context.query.get(name) ?? ""])), pageToken };
   void load(
     into,
     context,
@@ -52,13 +64,19 @@ const columns = [
   { head: "What", cell: ({ action }: AuditEntry) => action },
   { head: "Of", cell: ({ subject }: AuditEntry) => make("code", {}, subject) },
   { head: "Tenant", cell: ({ tenant }: AuditEntry) => tenant },
-  { head: "Change", kind: "words" as const, cell: change },
+  { head: "Change", kind: "words" as const, cell: changed },
 ];
 
-function change({ before, after }: AuditEntry): Child {
+function changed({ before, after, change }: AuditEntry): Child {
   if (before === "" && after === "") return "";
   const side = (name: string, json: string) => json !== "" && [make("h3", {}, name), make("pre", {}, pretty(json))];
-  return make("details", {}, make("summary", {}, "Before and after"), side("Before", before), side("After", after));
+  return make(
+    "details",
+    {},
+    make("summary", {}, change === "" ? "Before and after" : change),
+    side("Before", before),
+    side("After", after),
+  );
 }
 
 function pretty(json: string): string {

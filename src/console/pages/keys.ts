@@ -29,7 +29,7 @@ export function keySection(context: PageContext, tenant: string): HTMLElement {
 
 function columnsFor(context: PageContext, again: () => void) {
   return [
-    { head: "Name", cell: ({ name, id }: ApiKey) => [name, " ", make("code", { class: "below" }, id)] },
+    { head: "Name", cell: nameOf },
     { head: "Kind", cell: ({ kind, app }: ApiKey) => [kind, app && " (app)"] },
     { head: "Tenant", cell: ({ tenant }: ApiKey) => (tenant === "" ? "all" : tenant) },
     { head: "May", kind: "words" as const, cell: ({ scopes }: ApiKey) => scopes.join(", ") },
@@ -52,6 +52,12 @@ function columnsFor(context: PageContext, again: () => void) {
         ),
     },
   ];
+}
+
+function nameOf({ name, id }: ApiKey): Child {
+  const href = `#/audit?${new URLSearchParams({ subject: id }).toString()}`;
+  const title = "What was done to this key";
+  return [name, " ", make("a", { attributes: { href, title } }, make("code", { class: "below" }, id))];
 }
 
 function endOf({ revokeTime, expireTime, lastRefuseTime }: ApiKey): Child {

@@ -102,7 +102,7 @@ function showOne(into: HTMLElement, context: PageContext, id: string): void {
       (signal) => context.client.listTenants({ tenant: id }, calling(signal)),
       ({ tenants: [tenant] }) =>
         tenant !== undefined && [
-          make("div", { class: "tools" }, stateOf(tenant), toggle(context, tenant, fill)),
+          make("div", { class: "tools" }, stateOf(tenant), toggle(context, tenant, fill), changedLink(id)),
           table(`What holds for ${id}`, tenant.settings, settingColumns(context, id, fill), "Nothing holds for it."),
         ],
     );
@@ -112,6 +112,11 @@ function showOne(into: HTMLElement, context: PageContext, id: string): void {
   );
   into.append(part);
   fill();
+}
+
+function changedLink(id: string): Child {
+  const href = `#/audit?${new URLSearchParams({ subject: id }).toString()}`;
+  return make("a", { attributes: { href } }, "Who changed this");
 }
 
 function settingColumns(context: PageContext, id: string, again: () => void) {

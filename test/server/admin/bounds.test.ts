@@ -228,6 +228,7 @@ test("an audit is read a page at a time, the newest first", async () => {
   const all = await operator.listAudit({ pageSize: 4 });
   expect([...first.entries, ...second.entries]).toEqual(all.entries);
   expect(await codeOf(operator.listAudit({ pageSize: 101 }))).toBe(Code.InvalidArgument);
+  expect(await codeOf(operator.listAudit({ pageToken: "12" }))).toBe(Code.InvalidArgument);
 });
 
 async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
