@@ -19,7 +19,7 @@ export async function readAnswer(
   return Buffer.concat(chunks);
 }
 
-/** The body as JSON; undefined where it is none. */
+/** The body as JSON; undefined where it is not JSON. */
 export async function readJson(body: AsyncIterable<Uint8Array> | null, bytesMax: number): Promise<unknown> {
   try {
     return JSON.parse((await readAnswer(body, bytesMax))?.toString("utf8") ?? "") as unknown;

@@ -45,7 +45,7 @@ export async function withStore(
   }
 }
 
-/** Opens a database that exists. Where there is none, the path or the folder is wrong, so a command makes none. */
+/** Opens a database that exists. Where there is no database, the path or the folder is wrong, so a command makes none. */
 export async function openExisting(
   database: Database,
   system: System,

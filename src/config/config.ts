@@ -337,7 +337,7 @@ export function parseDatabase(env: Environment, readFile: (path: string) => stri
   const faults: string[] = [];
   const text = secretInFile(env, "OTP_DATABASE_URL", readFile, faults);
   if (faults.length > 0) return { ok: false, faults, warnings: [] };
-  // An empty file is a wrong value, where an empty variable is none.
+  // An empty file is a wrong value; an empty variable is as if not set.
   return parseOne("OTP_DATABASE_URL", text ?? (env["OTP_DATABASE_URL"] || undefined));
 }
 

@@ -17,7 +17,7 @@ export interface PageContext {
   readonly go: (link: string) => void;
   /** Says something to whoever listens to the page, and shows it for a while. */
   readonly say: (sentence: string) => void;
-  /** Ends the page with a failure that is none of its own: the session has ended. */
+  /** Ends the page with a failure that is not its own: the session has ended. */
   readonly fail: (failure: unknown) => void;
 }
 

@@ -66,7 +66,7 @@ export function isPrivate(address: string): boolean {
   return isIP(address) !== 0 && privateNetworks.check(address, familyOf(address));
 }
 
-/** True for an address of the public internet. An IPv4 address within IPv6 is none. Pure. */
+/** True for an address of the public internet. An IPv4 address within IPv6 is not public. Pure. */
 export function isPublic(address: string): boolean {
   if (isIPv4(address)) return !closed.check(address, "ipv4");
   return global6.check(address, "ipv6") && !closed6.check(address, "ipv6");

@@ -77,7 +77,7 @@ export class OtpForm extends Base {
     const { phone, locale } = this.#settings();
     const around = this.closest<HTMLElement>("[lang]")?.lang ?? "";
     const tags = [locale, around, ...navigator.languages].filter((tag) => tag !== "");
-    // What a web page or a person asks for first is what counts, also where it is none of the six.
+    // What a web page or a person asks for first counts, even where it is not one of the six.
     this.#speech = speechFor(tags.slice(0, locale === "" ? tags.length : 1));
     view.speak(this.#speech);
     this.#phoneField?.speak(this.#speech.language);

@@ -22,7 +22,7 @@ export function readJsonText(json: string, charsMax: number): ReadJson {
 /** Names that the parser of shapes leaves out unseen, in whatever object they are. */
 const unreadable = ["__proto__", "constructor", "prototype"] as const;
 
-/** An object, with the sentence for what is none: to valibot a list is an object too. */
+/** An object, with the sentence for what is not one: to valibot a list is an object too. */
 export const object = (message: string) =>
   v.pipe(
     v.custom<object>((value) => typeof value === "object" && value !== null && !Array.isArray(value), message),

@@ -181,6 +181,6 @@ export function readPhone(keys: KeyRing, kid: number, id: string, box: Uint8Arra
 }
 
 function rowKey(key: MasterKey, id: string): KeyObject {
-  // As a KeyObject: to find out that a Buffer is none costs Node more than the encryption does.
+  // As a KeyObject: if it is a Buffer, Node's way to tell costs more than the encryption does.
   return createSecretKey(createHmac("sha256", key.phoneEncryption).update(id, "latin1").digest());
 }

@@ -36,7 +36,7 @@ const any = "*";
 
 const decimalForm = /^\d{1,9}(\.\d{1,6})?$/;
 
-/** A decimal such as "0.0825" in millionths; undefined for what is none, or has more than six places. Pure. */
+/** A decimal such as "0.0825" in millionths; undefined for what is no decimal, or has more than six places. Pure. */
 export function parseMoney(text: string): number | undefined {
   if (!decimalForm.test(text)) return undefined;
   const [whole = "", places = ""] = text.split(".");

@@ -10,7 +10,7 @@ import type { Tenant } from "./tenant.ts";
 /** Whether a setting is as strict after a change as it was before. */
 type Holds = (before: Tenant, after: Tenant) => boolean;
 
-/** An absent cap is none. */
+/** An absent cap caps nothing. */
 const noHigher = (before: number | undefined, after: number | undefined) =>
   before === undefined || (after !== undefined && after <= before);
 

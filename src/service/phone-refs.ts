@@ -29,7 +29,7 @@ export function phoneRefs(keys: KeyRing, tenantOf: TenantOf): PhoneOf {
   };
 }
 
-/** Where the limits are kept that may come back; undefined where there are none. One that is not set any more is none. */
+/** Where the limits are kept that may come back; undefined where there are none. One that is no longer set is left out. */
 function limitRefs(spent: readonly SpentLimit[], named: NamedLimits | undefined): PhoneRef["limits"] {
   if (named === undefined) return undefined;
   return spent.flatMap(({ name, index }) => {

@@ -49,7 +49,7 @@ export interface Engine {
 
   /**
    * As `query`, for what calls ask for all the time: gives what `make` makes of the rows, which may be remembered for as long as
-   * it is certain that nobody has written since. That there is none is not remembered: anybody may ask for what is not there.
+   * it is certain that nobody has written since. That nothing was found is not remembered: anybody may ask for what is not there.
    */
   recall<T>(
     statement: Statement,

@@ -8,7 +8,7 @@ import { databaseFile } from "./sqlite/database-file.ts";
 import { fileTrouble } from "./file-trouble.ts";
 import type { Database } from "./open.ts";
 
-/** There is none where one is looked for. */
+/** There is no database where one is looked for. */
 export class NoDatabase extends Error {}
 
 /** Rejects with NoDatabase, or with a plain sentence where it cannot be looked at. Makes nothing. */

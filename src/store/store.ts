@@ -243,7 +243,7 @@ export interface Store {
   /** Reads a phone's limits and history, outside any decision. */
   readPhone(phone: PhoneRef): Promise<PhoneView>;
 
-  /** Reads what was guessed at each tenant in the window that `oldestMinute` begins. Absent is none. */
+  /** Reads what was guessed at each tenant in the window that `oldestMinute` begins. Absent means none. */
   readGuesses(): Promise<ReadonlyMap<string, Guesses>>;
 
   /** Reads up to `max` verifications of a phone, the newest first. `indexes` are the phone's, as in PhoneRef. */

@@ -213,7 +213,7 @@ function causeOf(faults: NonNullable<PackageError["errors"]>): "recipient" | "cr
   return isAboutRecipient ? "recipient" : "content";
 }
 
-/** Success is a message id and at least one recipient; anything less is none. */
+/** Success is a message id and at least one recipient, and nothing less. */
 function acceptance(value: unknown): SendOutcome | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { id, recipients } = value as { id?: unknown; recipients?: { totalCount?: unknown } | null };

@@ -12,7 +12,7 @@ export type WebOrigin = string & { readonly brand: "WebOrigin" };
 export type AndroidAppHash = string & { readonly brand: "AndroidAppHash" };
 
 const hostCharsMax = 253;
-/** What a browser can reach by name. An address has no certificate that a person could judge, so it is none. */
+/** What a browser can reach by name. An address has no certificate that a person could judge, so it is refused. */
 const hostName = /^(?=.*[a-z])(?!-)[a-z0-9-]{1,63}(?<!-)(\.(?!-)[a-z0-9-]{1,63}(?<!-))*$/;
 
 /** Scheme, host and an optional port; no path, not even a slash, as `location.origin` writes it. */

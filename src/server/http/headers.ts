@@ -37,7 +37,7 @@ export function headersOf({ method, headers: given }: Headed, surface: Surface, 
   return headers;
 }
 
-/** How long a call may take: as long as its headers ask for, at most `maxMs`. A deadline that makes no sense is none. */
+/** How long a call may take: as long as its headers ask for, at most `maxMs`. A deadline that makes no sense is ignored. */
 export function timeoutMsOf({ headers }: Pick<Headed, "headers">, surface: Surface, maxMs: number): number {
   const given = headers[isGrpc(surface) ? timeoutHeaders.grpc : timeoutHeaders.connect];
   if (typeof given !== "string") return maxMs;
@@ -88,7 +88,7 @@ export interface MediaType {
 
 const json: MediaType = { type: "application/json", otherCharset: undefined };
 const none: MediaType = { type: "", otherCharset: undefined };
-/** A longer one is none: 4,000 semicolons take 1 ms, and HTTP/2 lets a client repeat them in a byte. */
+/** A longer one is not looked at: 4,000 semicolons take 1 ms, and HTTP/2 lets a client repeat them in a byte. */
 const mediaTypeCharsMax = 256;
 
 export function mediaTypeOf(header: string | undefined): MediaType {

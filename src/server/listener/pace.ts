@@ -5,12 +5,12 @@
  * connections are read from in each turn, addresses in turn, until nobody waits. Pages, preflights, refusals and calls all count.
  *
  * Whatever else it does, a turn takes one of the connections that wait to be taken, and those wait in one line of the
- * system's, whosever they are. So they come first as long as there are some: none is read from before, and whoever made
- * such a turn long waits with them. Then those that wait are read from (line.ts), but only a few while there are more
- * to take: it is better that they wait here, by their addresses. Those that have not asked for anything yet have lines
- * of their own, and every second turn: a key is shown with a request, a handshake takes two or three reads before it,
- * and none of these should stand behind what the address's others ask for. Whoever only opens connections takes no more
- * than that.
+ * system's, whoever opened them. So they come first as long as there are some: none is read from before, and whoever
+ * made such a turn long waits with them. Then those that wait are read from (line.ts), but only a few while there are
+ * more to take: it is better that they wait here, by their addresses. Those that have not asked for anything yet have
+ * lines of their own, and every second turn: a key is shown with a request, a handshake takes two or three reads before
+ * it, and none of these should stand behind what the address's others ask for. Whoever only opens connections takes no
+ * more than that.
  *
  * As long as callers with a key have calls under way, strangers rest after each turn that they made long (rest.ts).
  * Newcomers, of whom a caller's new connection is one, rest only after a turn that they made long themselves.

@@ -138,7 +138,7 @@ function ledTo({ url }: Routed, request: Request): Request {
 
 const ownHost = "otpd";
 
-/** What only a client streams there is none of. */
+/** There is no RPC that only a client streams. */
 function kindOf({ method: { methodKind } }: UniversalHandler): "unary" | keyof OpenRpcBudgets {
   return methodKind === "client_streaming" ? "bidi_streaming" : methodKind;
 }

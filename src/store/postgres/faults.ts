@@ -18,7 +18,7 @@ export function inDoubt(error: unknown): StoreUnavailable {
   return new StoreUnavailable(messageOf(error), { cause: error, mayBeDone: true });
 }
 
-/** What is no word of the database's own: there is no connection, or there is none any more. */
+/** StoreUnavailable for a fault that the database did not report itself: there is no connection, or it was lost. */
 export function lost(error: unknown): unknown {
   if (error instanceof DatabaseError || error instanceof StoreUnavailable) return error;
   return new StoreUnavailable(messageOf(error), { cause: error });

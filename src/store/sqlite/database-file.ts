@@ -7,7 +7,7 @@ import { basename, dirname, isAbsolute, join } from "node:path";
 
 /**
  * The path of a database file without symbolic links, also where there is no such file or folder yet: then as it will be
- * once it is made. Throws where links lead in a circle, or what should be a folder is none.
+ * once it is made. Throws where links lead in a circle, or what should be a folder is not one.
  */
 export function databaseFile(path: string): string {
   // As the SQLite package does: it would open another file than was locked.
@@ -51,7 +51,7 @@ export function otherNames(file: string): string | undefined {
   const folder = dirname(file);
   const here = readdirSync(folder)
     .map((name) => join(folder, name))
-    // A symbolic link is none of the names that count.
+    // A symbolic link does not count as a name.
     .filter((name) => name !== file && lstatSync(name, { throwIfNoEntry: false })?.ino === found.ino);
   const which = here.length === 0 ? "" : `, such as ${here.join(", ")}`;
   return `the database ${file} has ${found.nlink} names (hard links), each of which would be a database of its own: remove the others${which}`;

@@ -131,7 +131,7 @@ function sampleFinding(options: HttpOptions): Finding {
   const { originators, now } = options;
   const masked = { ...options, secret: mask, reportSecret: options.reportSecret && mask };
   const { auth } = options.declaration;
-  // A token is made of a key, which a mask is none.
+  // A token is made of a key, and a mask is not a key.
   const shownAuth = auth?.kind === "jwt-rs256" ? { kind: "bearer" as const, secret: auth.secret } : auth;
   const declaration = { ...options.declaration, auth: shownAuth };
   const requests = createRequests(declaration, { secret: mask, originators, reportUrl: reportUrlOf(masked), now });

@@ -58,7 +58,7 @@ export function own(value: unknown, name: string): unknown {
     : undefined;
 }
 
-/** What is in a list; nothing of what is none. */
+/** What is in a list; nothing for what is no list. */
 export function itemsOf(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
