@@ -28,6 +28,7 @@ export interface PlotData {
 export const linesMax = 8;
 const heightPx = 240;
 const widthPxMin = 200;
+const lastLabelPx = 28;
 const axisPx = 64;
 const dayS = 86_400;
 /** Steps that people count in: 1, 2 and 5 of each power of ten. */
@@ -51,6 +52,8 @@ export function plot(data: PlotData, left: AbortSignal): HTMLElement {
       {
         width: Math.max(widthPxMin, place.clientWidth),
         height: heightPx,
+        // The last time on the axis is written around its tick.
+        padding: [null, lastLabelPx, null, null],
         cursor: { drag: { x: true, y: false }, points: { size: 7 } },
         scales: { y: { range: (_, __, max) => [0, max > 0 ? max * 1.1 : 1] } },
         axes: [

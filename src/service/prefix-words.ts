@@ -10,7 +10,10 @@ import type { PrefixReport } from "./prefixes.ts";
 export function guardSentence({ record, isDue }: PrefixReport, mode: GuardMode): string {
   const observed = mode === "observe" ? " It only observes (OTP_FRAUD_GUARD=observe), so nothing is refused." : "";
   if (record.phase === "open") return `the guard lets its sends through.${observed}`;
-  if (record.phase === "half-open") return `the guard waits for its probes, and blocks all other sends.${observed}`;
+  if (record.phase === "half-open") {
+    const blocks = mode === "observe" ? "would block" : "blocks";
+    return `the guard lets ${probesMax} sends through as probes, and ${blocks} all others until a code of them is typed.${observed}`;
+  }
   if (isDue) return `the guard's block is over, and the next ${probesMax} sends are probes.${observed}`;
   return `the guard blocks it until ${timeOf(record.untilMs)}, ${ordinal(record.trips)} time in a row.${observed}`;
 }

@@ -73,7 +73,11 @@ export const fraud: Page = {
         suspects.body,
         context,
         (signal) => client.listSuspects({ tenant, pageToken }, calling(signal)),
-        (found) => [suspectTable(found.suspects, view), pager(pageToken, found.nextPageToken, showSuspects)],
+        (found) => [
+          suspectTable(found.suspects, view),
+          found.suspects.length > 0 && make("p", { class: "hint" }, aboutProbes),
+          pager(pageToken, found.nextPageToken, showSuspects),
+        ],
       );
     }
 
@@ -100,6 +104,9 @@ export const fraud: Page = {
     if (prefix !== null) explain(prefix, tenant);
   },
 };
+
+const aboutProbes =
+  "A probe is a send that a block lets through once its time is over: if its code is typed, sends go through again.";
 
 /** The tenant to look at, for who may look at all. */
 function choice(context: PageContext, tenant: string): HTMLElement {

@@ -7,6 +7,7 @@ import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type PageContext } from "../page.ts";
 import { badge, button, load, section, table } from "../parts.ts";
+import { auditLink } from "./audit-link.ts";
 import { createKey, revokeKey, rotateKey } from "./key-dialogs.ts";
 
 /** The keys of a tenant, or of all; `tenant` is empty for all. */
@@ -55,9 +56,7 @@ function columnsFor(context: PageContext, again: () => void) {
 }
 
 function nameOf({ name, id }: ApiKey): Child {
-  const href = `#/audit?${new URLSearchParams({ subject: id }).toString()}`;
-  const title = "What was done to this key";
-  return [name, " ", make("a", { attributes: { href, title } }, make("code", { class: "below" }, id))];
+  return [name, " ", auditLink(id)];
 }
 
 function endOf({ revokeTime, expireTime, lastRefuseTime }: ApiKey): Child {

@@ -1,6 +1,7 @@
 /**
  * The story of one verification: the problem in a sentence, its messages, what happened, and what can be done.
  */
+import { Code, ConnectError } from "@connectrpc/connect";
 import type {
   GetVerificationResponse,
   TimelineEntry,
@@ -13,7 +14,7 @@ import { ask, show } from "../dialog.ts";
 import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type PageContext } from "../page.ts";
-import { badge, button, facts, load, section, table } from "../parts.ts";
+import { badge, button, facts, load, section, table, type Field } from "../parts.ts";
 import { stateBadge } from "./state-badge.ts";
 
 export function showStory(into: HTMLElement, context: PageContext, ref: string): void {
@@ -25,7 +26,7 @@ export function showStory(into: HTMLElement, context: PageContext, ref: string):
     void load(
       body,
       context,
-      (signal) => context.client.getVerification({ requestRef: ref, showPhone }, calling(signal)),
+      (signal) => context.client.getVerification({ requestRef: ref, showPhone }, calling(signal)).catch(sayMissing),
       (answer) => {
         actions.replaceChildren(
           ...actionsOn(answer, context, { again: () => read(showPhone), showPhone: () => read(true) }),
@@ -35,6 +36,14 @@ export function showStory(into: HTMLElement, context: PageContext, ref: string):
     );
   };
   read(false);
+}
+
+/** What was not found is said in words of this page. */
+function sayMissing(failure: unknown): never {
+  const isMissing = ConnectError.from(failure).code === Code.NotFound;
+  throw isMissing
+    ? new Error("No request with this id is stored. What is past its retention, or erased, is gone.")
+    : failure;
 }
 
 function story(answer: GetVerificationResponse): Child {
@@ -135,14 +144,29 @@ function actionsOn(
   if (may(context, "admin.phones") && isMasked) buttons.push(button("Show the number", showPhone));
   if (!may(context, "admin.write")) return buttons;
   if (v.state === State.PENDING) buttons.push(button("Cancel", () => cancel(v, context, again)));
-  // What is done to a number needs it whole.
-  if (!isMasked) {
-    buttons.push(
-      button("Reset the number", () => reset(v, context)),
-      button("Erase the number", () => erase(v, context), "danger"),
-    );
-  }
+  buttons.push(
+    button("Reset the number", () => reset(v, context)),
+    button("Erase the number", () => erase(v, context), "danger"),
+  );
   return buttons;
+}
+
+/** What is done to a number needs it whole: where it is masked here, it is typed. */
+function wholeNumber({ phone }: VerificationSummary): readonly Field[] {
+  const hint = `It is ${phone} here: type it as the user gave it.`;
+  const asked = { name: "phone", label: "The whole number", type: "tel", isRequired: true, hint } as const;
+  return phone.includes("•") ? [asked] : [];
+}
+
+/** The number that something is done to; throws where another than this request's was typed. */
+function numberMeant(
+  { phone }: VerificationSummary,
+  { phone: typed = phone }: Readonly<Record<string, string>>,
+): string {
+  const number = typed.replaceAll(/[ ().-]/g, "");
+  const isThis = number.length === phone.length && [...phone].every((each, i) => each === "•" || each === number[i]);
+  if (!isThis) throw new Error(`That is not the number of this request, which is ${phone}.`);
+  return number;
 }
 
 function cancel({ requestRef }: VerificationSummary, context: PageContext, again: () => void): void {
@@ -158,25 +182,30 @@ function cancel({ requestRef }: VerificationSummary, context: PageContext, again
   });
 }
 
-function reset({ phone, tenant }: VerificationSummary, context: PageContext): void {
+function reset(v: VerificationSummary, context: PageContext): void {
+  const { tenant } = v;
   ask(context, {
-    title: `Reset ${phone}?`,
+    title: `Reset ${v.phone}?`,
     text: "Its limits are full again and its wrong codes are forgotten. What is pending stays as it is.",
     doIt: "Reset it",
-    act: async () => {
-      await context.client.resetPhone({ phone, tenant }, calling(context.left));
+    fields: wholeNumber(v),
+    act: async (values) => {
+      await context.client.resetPhone({ phone: numberMeant(v, values), tenant }, calling(context.left));
       context.say("The number has a fresh start.");
     },
   });
 }
 
-function erase({ phone, tenant }: VerificationSummary, context: PageContext): void {
+function erase(v: VerificationSummary, context: PageContext): void {
+  const { tenant } = v;
   ask(context, {
-    title: `Erase ${phone}?`,
+    title: `Erase ${v.phone}?`,
     text: "All that is stored of it is deleted: verifications, messages and events that wait. This cannot be undone. Backups and logs are not touched.",
     doIt: "Erase it",
-    act: async () => {
-      const gone = await context.client.erasePhone({ phone, tenant }, calling(context.left));
+    fields: wholeNumber(v),
+    act: async (values) => {
+      const asked = { phone: numberMeant(v, values), tenant };
+      const gone = await context.client.erasePhone(asked, calling(context.left));
       context.go("verification");
       show(
         "The number is erased",

@@ -7,6 +7,7 @@ import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
 import { attempt, badge, button, load, pager, section, table } from "../parts.ts";
+import { auditOf } from "./audit-link.ts";
 import { keySection } from "./keys.ts";
 import { changeSetting, createTenant, disableTenant } from "./tenant-dialogs.ts";
 
@@ -115,8 +116,7 @@ function showOne(into: HTMLElement, context: PageContext, id: string): void {
 }
 
 function changedLink(id: string): Child {
-  const href = `#/audit?${new URLSearchParams({ subject: id }).toString()}`;
-  return make("a", { attributes: { href } }, "Who changed this");
+  return make("a", { attributes: { href: auditOf(id) } }, "Who changed this");
 }
 
 function settingColumns(context: PageContext, id: string, again: () => void) {

@@ -9,6 +9,7 @@ import { make } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
 import { attempt, badge, button, facts, load, section, table } from "../parts.ts";
+import { auditLink } from "./audit-link.ts";
 
 const hourMs = 3_600_000;
 const toldOnce = "This is the only time that it is shown. The receiver checks signatures with it.";
@@ -45,7 +46,7 @@ function columnsFor(context: PageContext, again: () => void) {
     {
       head: "Endpoint",
       kind: "words" as const,
-      cell: ({ url, id }: Webhook) => [url, make("br"), make("code", {}, id)],
+      cell: ({ url, id }: Webhook) => [url, make("br"), auditLink(id)],
     },
     { head: "Tenant", cell: ({ tenant }: Webhook) => tenant },
     {
@@ -62,8 +63,10 @@ function columnsFor(context: PageContext, again: () => void) {
 }
 
 function stateOf({ disableTime, disableReason, failingSinceTime }: Webhook) {
-  if (disableTime !== undefined) return [badge(`disabled: ${disableReason}`, "bad"), ` ${format.time(disableTime)}`];
-  if (failingSinceTime !== undefined) return [badge("failing", "warn"), ` since ${format.time(failingSinceTime)}`];
+  if (disableTime !== undefined)
+    return [badge(`disabled: ${disableReason}`, "bad"), make("br"), format.time(disableTime)];
+  if (failingSinceTime !== undefined)
+    return [badge("failing", "warn"), make("br"), `since ${format.time(failingSinceTime)}`];
   return badge("takes events", "good");
 }
 
@@ -93,7 +96,7 @@ function actionsOn(webhook: Webhook, context: PageContext, again: () => void): H
         );
   return make(
     "div",
-    { class: "tools" },
+    { class: "tools many" },
     test,
     toggle,
     button("Rotate", () => rotate(context, id, again)),

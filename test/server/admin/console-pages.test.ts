@@ -127,6 +127,28 @@ test("who may only read is offered nothing to change", async () => {
   await leave();
 });
 
+test("a number is erased by whoever types it whole, though it is masked, and no other number is", async () => {
+  const { page, misdeeds, leave } = await signIn();
+  const { value } = await call("SendOtp", { phone: "+31612345699" });
+  const ref = String(value?.["request_id"]).slice(0, 12);
+  const goTo = (to: string) => page.evaluate((hash) => void (location.hash = hash), `#/verification?ref=${to}`);
+  await goTo(ref);
+  await page.getByRole("button", { name: "Erase the number" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("The whole number").fill("+31612345698");
+  await dialog.getByRole("button", { name: "Erase it" }).click();
+  await dialog.getByText("That is not the number of this request, which is +31•••••••99.").waitFor();
+  await dialog.getByLabel("The whole number").fill("+31 6 1234 5699");
+  await dialog.getByRole("button", { name: "Erase it" }).click();
+  await dialog.getByText("The number is erased").waitFor();
+  await page.keyboard.press("Escape");
+  await goTo(ref);
+  await page.getByText("No request with this id is stored.").waitFor();
+  expect((await call("GetOtp", { request_id: String(value?.["request_id"]) })).reason).toBe("REQUEST_NOT_FOUND");
+  expect(misdeeds).toEqual([]);
+  await leave();
+});
+
 test("what happens is there as it happens, and stands still while it is paused", async () => {
   const { page, misdeeds, leave } = await signIn();
   await open(page, "Live");
