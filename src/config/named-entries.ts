@@ -20,8 +20,8 @@ export function entriesOf(text: string): ReadonlyMap<string, readonly string[]> 
 const none = "none";
 
 /**
- * A setting with what a change gives put in its place, and each name taken out that is given as `none`. Undefined where nothing
- * is left. What is no list of names is given back as it is: its shape has the fault. Pure.
+ * A setting after a change: names that the change gives are replaced, and those that it gives as `none` are taken out.
+ * Undefined where nothing is left. Text that is no list of names is given back as it is: its shape has the fault. Pure.
  */
 export function changedEntries(stored: string, given: string): string | undefined {
   const [before, changes] = [

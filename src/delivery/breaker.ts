@@ -149,10 +149,11 @@ export const recipientsMax = 1_000;
 const pauseMsMax = 60_000;
 
 /**
- * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle that
- * says which it is of is taken at its word. Of any other only its own recipient waits, until three have been throttled and
- * no call was taken in between: that is the account. Else whoever sends to one number until it is throttled would hold
- * everybody's messages, a minute at a time. A recipient is a digest of a number: it stays here for a pause, a minute at most.
+ * The pauses of a provider. Most gateways count all messages of an account; some count those to one number. A throttle
+ * that says which of these it means is taken at its word. After any other only its own recipient waits, until three
+ * recipients have been throttled and no message was taken in between: then the account waits. Otherwise whoever sends
+ * to one number until it is throttled would hold everybody's messages, a minute at a time. A recipient is kept as a
+ * digest of the number, for a pause, a minute at most.
  */
 export function createPauses(): Pauses {
   let allUntilMs = 0;

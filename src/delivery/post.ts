@@ -110,9 +110,9 @@ const dnsTimeoutMs = 2_000;
 const dnsTries = 2;
 
 /**
- * Finds the addresses of names by DNS, from `servers` (the machine's unless given). Only names that DNS does not know, such
- * as those in /etc/hosts, are left to the operating system: a look-up of its that hangs holds one of the two threads for
- * all names of this process, and an SMS provider's would wait behind a tenant's.
+ * Finds the addresses of names by DNS, from `servers` (the machine's unless given). Only names that DNS does not know,
+ * such as those in /etc/hosts, are left to the operating system. When one of its look-ups hangs, it holds one of the
+ * two threads for all names of this process, and an SMS provider's name would wait behind a tenant's.
  */
 export function createResolve(servers?: readonly string[]): (host: string) => Promise<readonly Address[]> {
   const resolver = new Resolver({ timeout: dnsTimeoutMs, tries: dnsTries });

@@ -75,8 +75,8 @@ const providerOutcomes: readonly SendOutcome["kind"][] = [
   "ambiguous",
 ];
 /**
- * How often the event loop's delay is looked at. Each look wakes the machine: at 20 ms that is half of what an idle server
- * takes. A delay of this long or more is always seen, a shorter one by as large a chance.
+ * How often the event loop's delay is looked at. Each look wakes the machine: at 20 ms that is half of what an idle
+ * server takes. A delay of this long or more is always seen; a shorter one with a chance in proportion to its length.
  */
 const eventLoopStepMs = 250;
 /** A scrape does not wait longer than this for the database. */

@@ -44,10 +44,11 @@ export interface FallbackTerms {
 const lookAgainMs = 1_000;
 
 /**
- * Decides a fallback that is due. Undefined where none is owed: it is not due any more; a call of the message before it is
- * under way, whose end is waited for; or nothing more is owed by fallback, since the verification has ended or has less than
- * a minute to live, a list, the prefix or the phone's limits refuse it, or no channel that is left is on and has room under the
- * caps of the day. A message that still waits to be called for again is given up for it: never two calls at once.
+ * Decides a fallback that is due. Undefined where none is owed now: it is no longer due, or a call of the message
+ * before it is under way and has to end first. Undefined too where the fallback has ended: the verification has ended
+ * or has less than a minute to live; a list, the prefix or the phone's limits refuse it; or no channel that is left is
+ * on and has room under the caps of the day. A message that still waits for its next call is given up for the fallback:
+ * there are never two calls at once.
  */
 export function decideFallback(view: FallbackView, terms: FallbackTerms): Decided<Owed | undefined> {
   const { now, verification, message } = view;

@@ -169,9 +169,9 @@ export function giveUp(message: Message): Message {
 }
 
 /**
- * True while the worker that claimed `claimed` still has it in hand: its call is not settled, and nobody else has claimed it
- * since. Only then an outcome other than acceptance counts, since a later claim has counted the call as cut short. A report
- * that came meanwhile has moved the delivery, and leaves the message in hand. Pure.
+ * True while the worker that claimed `claimed` still has it in hand: its call is not settled, and nobody else has
+ * claimed it since. An outcome other than acceptance counts only then: a later claim has counted the call as cut short.
+ * A report that came meanwhile has moved the delivery, and leaves the message in hand. Pure.
  */
 export function isInHand(claimed: Message, stored: Message): boolean {
   return stored.delivery !== "QUEUED" && stored.dueMs === claimed.dueMs && stored.calls === claimed.calls;
@@ -223,8 +223,8 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
 
 /**
  * The message after a provider's report. Reports come in any order, more than once, and before the answer to the call
- * they are about: delivery only moves forward. Undelivered, and known so by the provider that has the message, it goes
- * to the next provider if there is time and a call left. Pure.
+ * they are about: delivery only moves forward. If the provider that has the message says that it was undelivered, it
+ * goes to the next provider, as far as there is time and a call left. Pure.
  */
 export function report(
   message: Message,

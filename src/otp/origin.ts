@@ -95,8 +95,8 @@ const fromNullPage =
 const fromNoPage = "The API key is for web pages, and this call comes from none: it has no Origin.";
 
 /**
- * Judges the origin that a send is to name in its SMS. A publishable key may name its own alone: else a page could have its
- * users' browsers offer the code to another site, and so could whoever took an app's key out of it. Pure.
+ * Judges the origin that a send is to name in its SMS. A publishable key may name only its own origins: otherwise a
+ * page, or whoever took an app's key out of the app, could have users' browsers offer the code to another site. Pure.
  */
 export function judgeWebOrigin(
   { kind, origins }: Pick<ApiKey, "kind" | "origins">,

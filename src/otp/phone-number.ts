@@ -70,8 +70,8 @@ export function parsePhoneNumber(typed: string): Result<PhoneNumber> {
     const region = parsed.country ?? noCountry;
     return ok({ e164: parsed.number as E164, region, kind: kindOf(type, region) });
   }
-  // Without a plan nobody can tell a trunk prefix from a digit, so such a number has one spelling: its digits as they are.
-  // Were one taken away, both spellings would reach the same phone, with a bucket each.
+  // Without a plan nobody can tell a trunk prefix from a digit, so such a number has one spelling: its digits as they
+  // are. If one were taken away, both spellings would reach the same phone, with a bucket each.
   const e164 = `+${input.replaceAll(/\D/g, "")}`;
   if (!/^\+[1-9]\d{6,14}$/.test(e164) || (parsed !== undefined && parsed.number !== e164))
     return refuse("PHONE_INVALID", { field: "phone" });

@@ -156,9 +156,10 @@ export interface ResendsLeft {
 const noResends: ResendsLeft = { count: 0, nextMs: null };
 
 /**
- * Counts the resends that are left, each asked for as soon as its gap and the phone's limits, of which `tatsMs` are the
- * TATs, allow it: one that would come with too little of the lifetime left does not count. Without TATs the limits are left
- * out. Callers are told waits in whole seconds, so a second that is begun counts as one that is over. Pure.
+ * Counts the resends that are left, if each is asked for as soon as its gap and the phone's limits allow. A resend that
+ * would come with too little of the lifetime left does not count. `tatsMs` are the TATs of the limits; without them the
+ * limits are left out. Callers are told waits in whole seconds, so a second that is begun counts as one that is over.
+ * Pure.
  */
 export function resendsLeft(
   verification: Verification,

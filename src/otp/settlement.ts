@@ -50,9 +50,9 @@ export interface Settled {
 }
 
 /**
- * Notes a provider's answer. When a message is proven never to have left, its budget is given back; and if it is the
- * only one of its verification, there is no code out there to wait for: the verification becomes FAILED, or goes on by its
- * next channel at once. A resend that never left does not count. It leaves the count of the daily cap, too, while the day lasts.
+ * Notes a provider's answer. A message that is proven never to have left gives back its budget, and its place under the
+ * daily cap while the day lasts. If it is the only one of its verification, there is no code out there to wait for: the
+ * verification becomes FAILED, or goes on by its next channel at once. A resend that never left does not count.
  */
 export function decideSettle(view: SettleView, call: EndedCall, policy: Policy): Decided<Settled> {
   const { now, verification } = view;

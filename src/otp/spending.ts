@@ -142,8 +142,9 @@ function isTaken({ countedDay, countryDay, reserved }: Taken, kind: CountKind, n
 }
 
 /**
- * What a message that is about to be claimed has taken for its next call. That of a waiting one is counted, unless its calls
- * so far used it up; one that was in another worker's hand may have been sent, and is counted anew. Pure.
+ * What a message that is about to be claimed has taken for its next call. What a waiting message has taken still
+ * counts, unless its calls so far used it up. A message that was in another worker's hand may have been sent, and is
+ * counted anew. Pure.
  */
 export function takenForNextCall({ delivery, countedDay, countryDay, reserved }: Message): Taken {
   return delivery === "QUEUED" ? { countedDay, countryDay, reserved } : nothingTaken;

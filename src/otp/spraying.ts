@@ -45,8 +45,9 @@ export function isSpraying({ wrong, right }: Guesses): boolean {
 const unusualFactor = 3;
 
 /**
- * True when so many wrong codes are told of though enough right ones are among them: guessing amid the traffic of honest
- * users. `usual` is how many are usual in ten minutes of that hour of the day. No code becomes longer by it. Pure.
+ * True when operators are told of so many wrong codes, even though enough right ones are among them: guessing amid the
+ * traffic of honest users. `usual` is how many are usual in ten minutes of that hour of the day. No code becomes longer
+ * by it. Pure.
  */
 export function isUnusual({ wrong }: Guesses, usual: number): boolean {
   return wrong >= wrongFrom && wrong >= unusualFactor * usual;

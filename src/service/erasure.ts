@@ -34,8 +34,8 @@ const atOnce = 100;
 const always = { fromMs: 0, toMs: Number.MAX_SAFE_INTEGER };
 
 /**
- * Erases what is stored of a phone, with one tenant or with all, their sandboxes included. Its entry of the audit is committed
- * with the first thing that is done, by itself where there was nothing to do. Safe to repeat.
+ * Erases what is stored of a phone, with one tenant or with all, their sandboxes included. Its entry of the audit is
+ * committed with the first change, or by itself if there was nothing to change. Safe to repeat.
  */
 export async function erasePhone(
   { store, keys, phoneOf }: ErasureOptions,

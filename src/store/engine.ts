@@ -97,8 +97,9 @@ export interface Engine {
   announceMessages(): Promise<void>;
 
   /**
-   * In one transaction: reads up to `horizon.max` rows of each table that is gone through by key, deletes those of them that
-   * `judge` names, if they still are as they were read, and up to as many of what is found by its time.
+   * In one transaction: reads up to `horizon.max` rows of each table that is read through by key, and deletes those
+   * that `judge` names, if they still are as they were read. Then it deletes up to as many rows of what is found by its
+   * time.
    */
   deleteForgettable(horizon: Horizon, judge: (found: Found) => Found): Promise<Deleted>;
 

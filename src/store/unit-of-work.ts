@@ -44,8 +44,8 @@ export interface UnitOfWork extends PhonesUnit {
   verdict(tenant: string, number: string): Verdict | undefined;
 
   /**
-   * A count of a tenant's today. Of its messages at least as many as there are: what an instance has taken for itself in advance
-   * (a lot, on PostgreSQL) counts as used. Exact where the next message is to be warned of or refused.
+   * A count of a tenant's today. The count of messages may be higher than they are: what an instance has taken in
+   * advance (a lot, on PostgreSQL) counts as used. It is exact where the next message is to be warned of or refused.
    */
   day(tenant: string, kind: CountKind): DailyCount;
   putDay(tenant: string, kind: CountKind, day: DailyCount): void;

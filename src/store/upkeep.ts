@@ -10,8 +10,8 @@ import type { PhoneOf, Store, Sweeping, Swept } from "./store.ts";
 /** A salt is erased within 60 s of its verification's end. */
 const everyMs = 15_000;
 /**
- * How often tables that have no index on time are gone through, row by row. What has lapsed there counts no more, and only
- * takes room. At each sweep this would be all that an idle server with a million rows does.
+ * How often tables that have no index on time are read through, row by row. Lapsed rows there no longer count and only
+ * take room. If each sweep read them, an idle server with a million rows would do nothing else.
  */
 const roundEveryMs = 3_600_000;
 const batchRowsMax = 200;

@@ -61,8 +61,9 @@ export function createClientAddress(
 }
 
 /**
- * Makes the function that finds whose share of what is scarce a connection counts in, by its peer alone, since anybody can
- * write a header: that of an address, as limits know it, or undefined within the networks that many callers share.
+ * Makes the function that finds in whose share of scarce things a connection counts: that of an address, as limits know
+ * it, or undefined within the networks that many callers share. It goes by the connection's peer alone, since anybody
+ * can write a header.
  */
 export function createShareOf(shared: readonly AddressRange[]): (peer: string | undefined) => string | undefined {
   const isShared = createRanges(shared);

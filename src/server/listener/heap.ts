@@ -18,8 +18,9 @@ const oldGrowthPercent = 20;
 const idleLookMs = 1_000;
 
 /**
- * Bounds the heap of this process. Not by a flag of Node, which each way to start it would have to repeat. A start leaves
- * garbage behind, and room for as much again: it is given back, 15 MB, once `isIdle`, since that takes some 30 ms.
+ * Bounds the heap of this process. A flag of Node would do so too, but each way to start it would have to repeat the
+ * flag. A start leaves 15 MB of garbage and of room for as much again: they are given back once `isIdle`, since that
+ * takes some 30 ms.
  */
 export function boundHeap(isIdle: () => boolean): void {
   setFlagsFromString(`--heap-growing-percent=${oldGrowthPercent}`);

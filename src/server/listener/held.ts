@@ -39,8 +39,9 @@ const http2LeftBytes = 2_048;
 /** The most that a connection can have sent ahead: what is read at once. */
 const bytesUnaskedMax = 65_536;
 /**
- * How often the size of the process is looked at while a stranger is connected, and by how much it has grown when everybody
- * in it is. Where nobody is, twenty looks a second would be half of what an idle server takes.
+ * How often the size of the process is looked at while a stranger is connected, and by how much it has to grow for what
+ * strangers hold to be looked at. While no stranger is connected, twenty looks a second would be half of what an idle
+ * server takes.
  */
 const watchMs = 50;
 const grownBytes = 2_097_152;

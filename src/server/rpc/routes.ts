@@ -100,8 +100,8 @@ export function pathOf(request: Request): string {
 }
 
 /**
- * A path as it may lead to an RPC: a base URL that ends in a slash leaves two of them at its front. Not so for paths that
- * are no RPC: a proxy that keeps one from the world by its name must not be passed by with a slash more.
+ * A path as it may lead to an RPC: a base URL that ends in a slash leaves two slashes at the path's front. Paths that
+ * are no RPC are not folded: one more slash must not lead past a proxy that blocks such a path by its name.
  */
 export function foldSlashes(path: string): string {
   return path.startsWith("//") ? path.replace(/^\/+/, "/") : path;

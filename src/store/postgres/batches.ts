@@ -23,8 +23,8 @@ interface Waiting {
 
 const batchActsMax = 128;
 /**
- * Transactions under way. What one costs hardly depends on how many acts it has, so near the database there is one at a
- * time, and the next takes all that came meanwhile. Across a network that would have acts wait for long.
+ * Transactions under way. A transaction's cost hardly depends on how many acts it has. So near the database there is
+ * one at a time, and the next takes all acts that came meanwhile. Across a network acts would wait too long that way.
  */
 const batchesMax = 3;
 /** Below this a round trip is one within a data center: its price is less than that of more batches. */
@@ -32,8 +32,9 @@ const nearbyMs = 3;
 /** Acts wait no longer than this for a batch that waits for another instance's lock. */
 const stalledMs = 50;
 /**
- * After a batch of several acts the next waits for those that it has answered, half as long as it took and no longer than
- * this. Begun at once it would have half of all callers, and the other half would wait for it: twice as many batches.
+ * After a batch of several acts the next one waits for the callers that were answered, half as long as the batch took
+ * and no longer than this. If it began at once, it would have half of all callers and the other half would wait for it:
+ * twice as many batches.
  */
 const gatherMaxMs = 10;
 const queueActsMax = 4_096;

@@ -44,9 +44,9 @@ export interface Connections {
 
 const triesMax = 4;
 /**
- * Begins a transaction all of whose statements seek rows by their keys. So they are planned once per connection: by default
- * one that has become larger is planned at each use, at the price of a dozen small ones. And such a plan stays good while a
- * table grows.
+ * Begins a transaction all of whose statements seek rows by their keys. They are planned once per connection: by
+ * default PostgreSQL would plan one anew at each use once it has become larger, at the price of a dozen small
+ * statements. And a plan that seeks by key stays good while a table grows.
  */
 export const beginByKey = "BEGIN; SET LOCAL plan_cache_mode = force_generic_plan; SET LOCAL enable_seqscan = off";
 

@@ -33,8 +33,8 @@ const lockTimeoutMs = 4_000;
 /** And this end on an answer, of a connection that is lost without a word while others are well. */
 const answerTimeoutMs = 6_000;
 /**
- * A transaction of a process that hung or vanished holds its locks no longer. They may be a tenant's day, which every send
- * under a cap waits for; a transaction that is well never waits for its process for more than a few ms.
+ * A transaction of a process that hung or vanished holds its locks no longer. A lock may be of a tenant's day, which
+ * every send under a cap waits for. A healthy transaction never waits more than a few ms for its process.
  */
 const idleTransactionTimeoutMs = 2_000;
 /** A connection that nobody uses is asked for a sign of life after this, and each second from then on. */

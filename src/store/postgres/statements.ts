@@ -296,8 +296,9 @@ export const statements = {
      ) RETURNING id`,
   ),
   /**
-   * From one endpoint that something waits for to the next, so that a long backlog costs no more than a short one. Another
-   * instance may look at the same moment: what it has locked is passed over, what it has claimed is not due.
+   * It goes from one endpoint with waiting events to the next, so that a long backlog costs no more than a short one.
+   * Another instance may look at the same moment: what that has locked is passed over, and what that has claimed is not
+   * due.
    */
   dueEvents: statement(
     "due-events",

@@ -65,8 +65,8 @@ export async function openFile(path: string, check: (db: Database) => void): Pro
     const fault = otherNames(path);
     if (fault !== undefined) throw new Error(fault);
     db = new Sqlite(path, { timeout: openTimeoutMs });
-    // Of a new database. A commit writes whole pages, mostly for the sake of one row in each; half the size is a tenth of
-    // the CPU of a send + verify. In smaller ones a verification would not fit beside others.
+    // The page size of a new database. A commit writes whole pages, mostly for one row in each: half the size saves a
+    // tenth of the CPU of a send and verify. In smaller pages a verification would not fit beside others.
     db.pragma("page_size = 2048");
     await enterWal(db);
     db.pragma("synchronous = FULL");
