@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { rmSync } from "node:fs";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { parseAuthorization } from "../src/otp/api-key.ts";
+import { keyKinds, parseKey } from "../src/otp/api-key.ts";
 import { createTelemetry, type AnsweredCall, type LogLevel } from "../src/telemetry.ts";
 import { webhookSecret } from "./support/service/environment.ts";
 import { startFarEnd } from "./support/fakes/far-end.ts";
@@ -93,7 +93,7 @@ test("all lines about a verification are found by the first 12 characters of its
 test("who still calls with a revoked key is told by the key's id, and who guesses at one is not", async () => {
   const otpd = await startOtpd(folder);
   const key = await firstKey(otpd);
-  const read = parseAuthorization(`Bearer ${key}`);
+  const read = parseKey(`Bearer ${key}`, keyKinds);
   if (!read.ok) throw new Error("the first key is none");
   const { id } = read.value;
   await runOtpd(folder, ["keys", "revoke", id]);

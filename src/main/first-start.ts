@@ -28,7 +28,7 @@ export interface FirstKeys {
 }
 
 /** Makes and stores the first keys; undefined where there are keys already: another server may just have made them. */
-export async function firstKeys(store: Store, system: System): Promise<FirstKeys | undefined> {
+async function firstKeys(store: Store, system: System): Promise<FirstKeys | undefined> {
   if ((await store.registry.listApiKeys()).length > 0) return undefined;
   const common = { tenant: "default", name: "first start", expireMs: null };
   const [secret, publishable] =

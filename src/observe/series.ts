@@ -23,7 +23,7 @@ export class Count {
 }
 
 /** The distribution of values: how many there were up to each bound, and their sum. */
-export class Distribution {
+class Distribution {
   readonly bounds: readonly number[];
   /** The values in each bucket, not cumulative; the last is beyond every bound. */
   readonly counts: number[];

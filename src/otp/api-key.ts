@@ -121,11 +121,6 @@ export function hasKey(header: string | undefined): header is string {
   return header !== undefined && !/^\s*(?:bearer)?\s*$/i.test(header);
 }
 
-/** Reads `Authorization` of a caller, as `parseKey` does. Pure. */
-export function parseAuthorization(header: string | undefined): Result<PresentedKey> {
-  return parseKey(header, keyKinds);
-}
-
 /**
  * Reads `Authorization`: API_KEY_MISSING without a key, API_KEY_INVALID unless it is a bearer key of one of these kinds with a
  * right checksum. Pure.

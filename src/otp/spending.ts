@@ -95,8 +95,6 @@ export interface Bill {
   readonly price: () => number | undefined;
 }
 
-export const freeOfCharge: Bill = { caps: [], price: () => 0 };
-
 /** Counts a message under every cap of its bill, or under none; `before` is what it has taken already. Pure. */
 export function countAll(days: Days | undefined, { caps, price }: Bill, now: Instant, before = nothingTaken): Counted {
   const counts = new Map<CountKind, DailyCount>();

@@ -157,7 +157,7 @@ export function charged(row: SumRow, charge: () => Charge): SumRow {
   };
 }
 
-export const keyOfSums = (row: SumKey): string =>
+const keyOfSums = (row: SumKey): string =>
   [row.hour, row.tenant, row.country, row.provider, row.channel, row.currency].join("|");
 
 /** Adds what is of the same. Rows that come to nothing are left out. Pure. */

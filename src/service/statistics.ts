@@ -16,7 +16,7 @@ import type { Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 
 /** More would be no answer to a question that people ask. */
-export const statsRowsMax = 20_000;
+const statsRowsMax = 20_000;
 
 export interface StatsAsked {
   /** From the hour that this lies in. */

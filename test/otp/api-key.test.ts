@@ -4,8 +4,9 @@ import { describe, expect, test } from "vitest";
 import {
   apiKeyBytes,
   judgeKey,
+  keyKinds,
   makeApiKey,
-  parseAuthorization,
+  parseKey,
   scopes,
   type ApiKey,
   type KeyKind,
@@ -19,13 +20,13 @@ const made = makeApiKey("live", counting);
 const text = made.text.reveal();
 
 function presented(key: string): PresentedKey {
-  const parsed = parseAuthorization(`Bearer ${key}`);
+  const parsed = parseKey(`Bearer ${key}`, keyKinds);
   if (!parsed.ok) throw new Error(parsed.refusal.reason);
   return parsed.value;
 }
 
 function reasonOf(header: string | undefined): string {
-  const parsed = parseAuthorization(header);
+  const parsed = parseKey(header, keyKinds);
   return parsed.ok ? "ok" : parsed.refusal.reason;
 }
 
@@ -123,7 +124,7 @@ describe("Authorization", () => {
     ["a tab", `Bearer\t${text}`],
     ["spaces and tabs on both sides", `Bearer \t ${text}\t `],
   ])("is read with %s", (_, header) => {
-    expect(parseAuthorization(header)).toEqual({ ok: true, value: { id: made.id, kind: "live", digest: made.digest } });
+    expect(parseKey(header, keyKinds)).toEqual({ ok: true, value: { id: made.id, kind: "live", digest: made.digest } });
   });
 
   test.each([

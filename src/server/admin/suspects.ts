@@ -167,7 +167,7 @@ function toldMode(mode: GuardMode): ToldMode {
 }
 
 /** What is known of a prefix, as it is told. */
-export function suspectShown(report: PrefixReport, mode: GuardMode, costTo: SuspectDependencies["costTo"]) {
+function suspectShown(report: PrefixReport, mode: GuardMode, costTo: SuspectDependencies["costTo"]) {
   const { tenant, prefix, record, decisions } = report;
   const { phase, sent, ended, verified, refused, untilMs } = record;
   const country = countryOfPrefix(prefix);
