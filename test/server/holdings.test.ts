@@ -60,14 +60,21 @@ test("what is given back, and who has left, count no more", () => {
 
 test("nobody pays who waits for us, and the next one does instead", () => {
   waiting.add("waits");
-  holdings.add(stranger("waits"), "192.0.2.1", 900);
+  holdings.add(stranger("waits"), "192.0.2.1", 600);
   holdings.add(stranger("stays"), "192.0.2.1", 10);
-  holdings.add(stranger("goes"), "192.0.2.2", 150);
+  holdings.add(stranger("goes"), "192.0.2.2", 550);
   expect(gone).toEqual(["stays", "goes"]);
   waiting.add("late");
-  holdings.add(stranger("late"), "192.0.2.2", 110);
+  holdings.add(stranger("late"), "192.0.2.2", 410);
   expect([gone, holdings.bytes]).toEqual([["stays", "goes"], 1_010]);
   waiting.clear();
   holdings.makeRoom();
   expect(gone).toEqual(["stays", "goes", "waits"]);
+});
+
+test("whoever has less than an equal part does not pay for those who have more and wait for us", () => {
+  waiting.add("waits");
+  holdings.add(stranger("honest"), "192.0.2.2", 100);
+  holdings.add(stranger("waits"), "192.0.2.1", 2_000);
+  expect(gone).toEqual([]);
 });

@@ -39,13 +39,14 @@ async function holdMany(count: number, ...first: (string | Uint8Array)[]): Promi
 }
 
 /** The most that came in one turn, from now until there are so many. */
-function mostInTurn(total: number, what: "asked" | "brought" | "pinged" = "asked"): Promise<number> {
+function mostInTurn(total: number, what: "asked" | "brought" | "pinged" | (() => number) = "asked"): Promise<number> {
+  const count = typeof what === "function" ? what : () => listener[what];
   return new Promise((resolve) => {
-    let seen = listener[what];
+    let seen = count();
     let most = 0;
     const look = () => {
-      most = Math.max(most, listener[what] - seen);
-      seen = listener[what];
+      most = Math.max(most, count() - seen);
+      seen = count();
       if (seen >= total) resolve(most);
       else setImmediate(look);
     };
@@ -118,6 +119,23 @@ test.each(sampled(kinds, 3))(
     await listener.answered(3_000);
   },
 );
+
+test("big answers are given out four in a turn", async () => {
+  let given = 0;
+  const value = {
+    body: Buffer.alloc(20_000),
+    /** It is asked for when the answer is written. */
+    get type() {
+      given += 1;
+      return "text/plain";
+    },
+  };
+  await listenWith({ pageOf: () => ({ methods: ["GET"], answer: async () => ({ ok: true, value }) }) });
+  const held = await holdMany(20, ...hello);
+  await whenAnswered(held);
+  for (const connection of held) connection.write(...streams(untakenMax, kinds[0] as Kind));
+  expect(await mostInTurn(320, () => given)).toBeLessThanOrEqual(4);
+});
 
 test("a newcomer of another address has its turn long before the crowd is done", async () => {
   await listenWith();

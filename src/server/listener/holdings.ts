@@ -73,6 +73,8 @@ export function createHoldings<Holder extends object>(options: HoldingsOptions<H
       const [most, next] = [...byAddress].filter(([it]) => !seen.has(it)).toSorted(([, a], [, b]) => b.bytes - a.bytes);
       if (most === undefined) break;
       const [address, its] = most;
+      // Where those who have the most stay, whoever has less than an equal part is not to go for them.
+      if (its.bytes <= bytesMax / byAddress.size) break;
       // Down to the next address, and somewhat further, lest two of them take turns.
       const leave = (next?.[1].bytes ?? 0) * (1 - freedPart);
       for (const [holder] of [...its.byHolder].toSorted(([, a], [, b]) => b - a)) {

@@ -8,6 +8,7 @@ import { peerOf } from "../rpc/authorize.ts";
 import { answerPage, type PageAnswer } from "../http/response.ts";
 import type { Request, Response } from "../listener/exchange.ts";
 import { createBudget, reasonOf, type Budget } from "../rpc/budget.ts";
+import { createDoor, type Door } from "../rpc/door.ts";
 import { refusalOfFault, refuseForNow, type ForNow } from "../rpc/faults.ts";
 import type { Pages, Shared } from "../rpc/gateway.ts";
 import { abandon, answerAtOnce, discard, readBody } from "../http/body.ts";
@@ -40,10 +41,19 @@ export interface Page {
 /** Bodies of providers' reports that are read at once. Each is here in milliseconds, unless a stranger sends it. */
 const reportBodies = { max: 64, perAddressMax: 8 };
 
+/**
+ * Answers of many bytes, and how many of these are given out in a turn of the event loop: over TLS one of 250 KB takes 2 ms, and a
+ * client may ask for 100 at once.
+ */
+const bigBytes = 16_384;
+const bigAnswers = { perTurn: 4, looksMax: 4, knownLooksMax: 4, waitingMax: 1_024 };
+
 const empty = new Uint8Array();
 
 interface Context extends Shared {
   readonly bodies: Budget;
+  /** Where big answers wait for their turn, addresses in turn. */
+  readonly bigAnswers: Door;
 }
 
 /** Shows a page to a request whose body is here. */
@@ -57,7 +67,7 @@ function folderOf(path: string): string {
 }
 
 export function createPages(pages: Pick<PagesByPath, "get">, shared: Shared): Pages {
-  const context = { ...shared, bodies: createBudget(reportBodies) };
+  const context = { ...shared, bodies: createBudget(reportBodies), bigAnswers: createDoor(bigAnswers) };
   return (path, request, response) => {
     const page = pages.get(path) ?? (path.startsWith(reports) ? pages.get(folderOf(path)) : undefined);
     return page === undefined ? undefined : receive(context, page, request, response);
@@ -76,7 +86,10 @@ async function receive(context: Context, page: Page, request: Request, response:
     const { url: target = "", headers } = request;
     const answer = await page.answer({ method, target, headers, body, peer: peerOf(request) });
     if (!answer.ok) return turnAway(request, response, answer.refusal);
-    answerPage(response, answer.value, method === "HEAD");
+    const { body: given, unchanged } = answer.value;
+    const isBig = given.length > bigBytes && unchanged !== true && method !== "HEAD";
+    const write = () => answerPage(response, answer.value, method === "HEAD");
+    return isBig ? inItsTurn(context, request, response, write) : write();
   };
   if (places.isDraining && page.isUrgent !== true) return sendAway(context, request, response, "SHUTTING_DOWN");
   if (method !== "GET" && method !== "HEAD") {
@@ -91,6 +104,19 @@ async function receive(context: Context, page: Page, request: Request, response:
       refuseFault(context, request, response, error);
     }
   });
+}
+
+/** Writes a big answer in its address's turn. */
+async function inItsTurn(
+  { bigAnswers: door, shareOf, turnAway }: Context,
+  request: Request,
+  response: Response,
+  write: () => void,
+): Promise<void> {
+  const given = await door.enter(() => ({ isKnown: false, address: shareOf(request) }));
+  if (given === undefined) return turnAway(request, response, refuseForNow("STORE_UNAVAILABLE"));
+  write();
+  given();
 }
 
 /** Reads a body within the budget of them, and lets it in once it is whole. */
