@@ -7,6 +7,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import { adminClient, type AdminClient } from "../support/clients/admin.ts";
 import { connectByFetch, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { wrongCode } from "../support/data/phones.ts";
+import { startFarEnd } from "../support/fakes/far-end.ts";
 import { lacks } from "../support/machine.ts";
 import { focused, startBrowser, type Visitor } from "../support/pages/browser.ts";
 import { endWithTests, expectShown, goTo, lookAt, signIn, withConsole } from "../support/pages/console.ts";
@@ -54,7 +55,8 @@ async function fillWorld(): Promise<void> {
   await operators.block({ prefix: "+31655", note: `pumped ${markup}` });
   expect((await call("SendOtp", { phone: blocked })).reason).toBe("DESTINATION_BLOCKED");
   await operators.createTenant({ id: "acme", settings: { daily_cap: "500", brand: markup.slice(0, 20) } });
-  await operators.createApiKey({ kind: "live", tenant: "acme", name: `shop ${markup}` });
+  const lifetime = { seconds: 86_400n };
+  await operators.createApiKey({ kind: "live", tenant: "acme", name: `shop ${markup}`, lifetime });
   await world.makeKey({ kind: "pub", origins: [`https://${markup}`] });
   await operators.createWebhook({ tenant: "acme", url: `https://hooks.example/?${markup}` });
 }
@@ -137,7 +139,19 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
     await expectText("verification", [markup]);
     await expectText("tenants", [`shop ${markup}`, `https://${markup}`]);
     await expectText("tenants?tenant=acme", [markup.slice(0, 20)]);
+    await expectText("overview", [`shop ${markup}`]);
     await expectText("fraud", [`pumped ${markup}`]);
+    // In a sentence that the service makes, and of a console's user in the audit.
+    await expectText(`fraud?tenant=default&prefix=${encodeURIComponent(blocked)}`, [`+31655 (pumped ${markup})`]);
+    await page.getByRole("button", { name: "Block", exact: true }).last().click();
+    await page.getByLabel("Prefix or number").fill("+31656");
+    await page.getByLabel("Note").fill(markup);
+    await page.getByRole("button", { name: "Block it" }).click();
+    await expectText("audit?action=destination.block", [
+      `user:eve${markup}`,
+      `note: ${markup}`,
+      `note: pumped ${markup}`,
+    ]);
     await expectText("webhooks", ["hooks.example"]);
     await expectText("audit", [markup.slice(0, 20)]);
     const given = encodeURIComponent(markup);
@@ -145,6 +159,45 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
       await expectText(`${link}${given}`, []);
     }
     await expectText(`tenants?tenant=${given}`, [`Settings of ${markup}`]);
+  });
+
+  test("takes strangers' words as text in what happens and in dialogs too", async () => {
+    await open();
+    const expectNone = async (where: string) => {
+      expect([where, await page.evaluate(() => document.images.length)]).toEqual([where, 1]);
+      expect([where, await page.locator("[onerror]").count()]).toEqual([where, 0]);
+    };
+    await goTo(page, "live");
+    await page.getByText("Watching.").waitFor();
+    world.network.script.push({ kind: "refused", cause: "recipient", detail: markup });
+    await send("+31612000005", markup);
+    await expectShown(page, ["+31•••••••05", "FAILED"]);
+    await expectNone("live");
+    const dialog = page.getByRole("dialog");
+    const inDialog = async (link: string, words: string) => {
+      await dialog.getByText(words).first().waitFor();
+      await expectNone(link);
+      await page.keyboard.press("Escape");
+    };
+    await goTo(page, "tenants");
+    const ofShop = page.locator("tr", { hasText: `shop ${markup}` });
+    for (const name of ["Rotate", "Revoke"]) {
+      await ofShop.getByRole("button", { name }).click();
+      await inDialog(`tenants, ${name}`, `shop ${markup}`);
+    }
+    await goTo(page, "providers");
+    world.network.script.push({ kind: "refused", cause: "content", detail: `no: ${markup}` });
+    await page.getByRole("button", { name: "Try test, sms" }).click();
+    await dialog.getByLabel("Phone").fill("+31612000006");
+    await dialog.getByRole("button", { name: "Send it" }).click();
+    await inDialog("providers, Try", `no: ${markup}`);
+    const farEnd = await startFarEnd({ status: 500, headers: { "content-type": "text/html" }, body: markup });
+    await operators.createWebhook({ tenant: "acme", url: `${farEnd.url}/hook` });
+    await goTo(page, "webhooks");
+    await page.locator("tr", { hasText: farEnd.url }).getByRole("button", { name: "Test" }).click();
+    await inDialog("webhooks, Test", "It did not take the test event");
+    expect(farEnd.asked).toHaveLength(1);
+    await farEnd.stop();
   });
 
   test("leads by keyboard past its links to what a page is for", async () => {

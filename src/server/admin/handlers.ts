@@ -3,7 +3,7 @@
  * of, or a refusal. A handler of a stream gives its messages one by one, until `signal` ends it.
  */
 import type { MessageInitShape, MessageShape } from "@bufbuild/protobuf";
-import { timestampFromMs, timestampMs, type Timestamp } from "@bufbuild/protobuf/wkt";
+import { durationFromMs, timestampFromMs, timestampMs, type Duration, type Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Instant } from "../../system.ts";
 import type { Asker } from "./asker.ts";
 import type { AdminResult } from "./refusal.ts";
@@ -23,6 +23,11 @@ export type AdminHandlers = { readonly [Rpc in keyof AdminMethods]?: AdminHandle
 export type HandlersOf<Rpc extends AdminRpc> = {
   readonly [Each in keyof Pick<AdminMethods, Rpc>]: AdminHandler<Each>;
 };
+
+/** A duration of the wire's: it has nanoseconds, and JSON knows no part of one. */
+export function durationOf(ms: number): Duration {
+  return durationFromMs(Math.round(ms));
+}
 
 /** A field for an instant, which is left out where there is none. */
 export function timeField<Name extends string>(

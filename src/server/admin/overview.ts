@@ -1,12 +1,11 @@
 /**
  * GetOverview: how the service fares, and what is wrong now.
  */
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Problem_Severity } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { ok } from "../../otp/reason.ts";
 import { readOverview, type OverviewDependencies } from "../../service/overview.ts";
 import { tenantListed } from "./asker.ts";
-import { instantOf, type HandlersOf } from "./handlers.ts";
+import { durationOf, instantOf, type HandlersOf } from "./handlers.ts";
 import { badField, notFound } from "./refusal.ts";
 import { countsOf } from "./statistics.ts";
 
@@ -32,7 +31,7 @@ export function overviewHandlers(dependencies: OverviewDependencies): HandlersOf
           ...problem,
           severity: severity === "critical" ? Problem_Severity.CRITICAL : Problem_Severity.WARNING,
         })),
-        ...(outbox && { queuedMessages: BigInt(outbox.depth), queueLag: durationFromMs(outbox.lagMs) }),
+        ...(outbox && { queuedMessages: BigInt(outbox.depth), queueLag: durationOf(outbox.lagMs) }),
       });
     },
   };

@@ -2,7 +2,6 @@
  * The RPCs on providers: how each fares, and one fixed text by one of them. They are for admins of no tenant, since providers
  * serve all tenants alike.
  */
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { channelName, channels, defaultChannel, findChannel, type Channel } from "../../otp/channel.ts";
 import type { KeyRing } from "../../otp/key-ring.ts";
 import { callOutcome } from "../../otp/verification.ts";
@@ -16,7 +15,7 @@ import { actorTryLimit, tryLimit, tryProvider, type Tried, type TryOptions } fro
 import type { RecentCalls } from "../../observe/recent-calls.ts";
 import type { Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
-import type { HandlersOf } from "./handlers.ts";
+import { durationOf, type HandlersOf } from "./handlers.ts";
 import { badField, notFound } from "./refusal.ts";
 
 /** A provider of a channel. */
@@ -91,8 +90,8 @@ function lastHour(recentCalls: RecentCalls, name: string, channel: Channel) {
     failures: BigInt(failures),
     takenOver: BigInt(takenOver),
     passedOver: BigInt(passedOver),
-    ...(p50Ms === undefined ? {} : { latencyP50: durationFromMs(p50Ms) }),
-    ...(p99Ms === undefined ? {} : { latencyP99: durationFromMs(p99Ms) }),
+    ...(p50Ms === undefined ? {} : { latencyP50: durationOf(p50Ms) }),
+    ...(p99Ms === undefined ? {} : { latencyP99: durationOf(p99Ms) }),
   };
 }
 
@@ -110,7 +109,7 @@ function told({ outcome, durationMs, remaining }: Extract<Tried, { kind: "tried"
     outcome: callOutcome(outcome),
     detail: outcome.kind === "accepted" ? "" : withoutPhone(providerReason(outcome.detail) ?? "", phone),
     providerMessageId: outcome.kind === "accepted" ? (providerName(outcome.providerMessageId) ?? "") : "",
-    duration: durationFromMs(durationMs),
+    duration: durationOf(durationMs),
     triesRemaining: remaining,
   };
 }

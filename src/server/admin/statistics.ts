@@ -1,14 +1,14 @@
 /**
  * GetStats: sums of what verifications came to.
  */
-import { durationFromMs, type Duration } from "@bufbuild/protobuf/wkt";
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import { Dimension, Interval } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { ok } from "../../otp/reason.ts";
 import type { dimensions, Count } from "../../otp/statistics.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../../service/statistics.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantListed } from "./asker.ts";
-import { instantOf, timeField, type HandlersOf } from "./handlers.ts";
+import { durationOf, instantOf, timeField, type HandlersOf } from "./handlers.ts";
 import { badField } from "./refusal.ts";
 
 export interface StatisticsDependencies {
@@ -79,5 +79,5 @@ export function countsOf(row: Stats) {
 }
 
 function durationField(name: string, ms: number | undefined): Readonly<Record<string, Duration>> {
-  return ms === undefined ? {} : { [name]: durationFromMs(ms) };
+  return ms === undefined ? {} : { [name]: durationOf(ms) };
 }

@@ -1,7 +1,7 @@
 /**
  * The RPCs on endpoints that are told of events.
  */
-import { durationFromMs, durationMs } from "@bufbuild/protobuf/wkt";
+import { durationMs } from "@bufbuild/protobuf/wkt";
 import { checkEndpointUrl } from "../../delivery/endpoint-url.ts";
 import { tryEndpoint } from "../../delivery/try-endpoint.ts";
 import type { Post } from "../../delivery/post.ts";
@@ -13,7 +13,7 @@ import { addEndpoint, disableEndpoint, enableEndpoint, removeEndpoint, rotateSec
 import type { Store } from "../../store/store.ts";
 import { stopwatchMs, type System } from "../../system.ts";
 import { lacking, sees, tenantListed, tenantMeant, type Asker } from "./asker.ts";
-import { timeField, type HandlersOf } from "./handlers.ts";
+import { durationOf, timeField, type HandlersOf } from "./handlers.ts";
 import { badField, notFound, refuseAdmin } from "./refusal.ts";
 
 export interface WebhookDependencies {
@@ -96,7 +96,7 @@ export function webhookHandlers(dependencies: WebhookDependencies): HandlersOf<W
       const detail = posted.kind === "answered" || asker.tenant !== undefined ? "" : posted.why;
       const status = posted.kind === "answered" ? posted.status : 0;
       // How long it took tells an outsider of what is listening where.
-      const duration = asker.tenant === undefined ? { duration: durationFromMs(stopwatchMs() - beganMs) } : {};
+      const duration = asker.tenant === undefined ? { duration: durationOf(stopwatchMs() - beganMs) } : {};
       return ok({ ok: isTaken, status, detail, ...duration });
     },
 
