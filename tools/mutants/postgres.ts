@@ -52,6 +52,14 @@ export const postgresMutants: readonly Mutant[] = [
     suites: suite("connections"),
   },
   {
+    name: "an act's writes are all made ready in one turn",
+    breaks: "PostgreSQL hears nothing meanwhile, and ends the transaction of an act that writes thousands of rows",
+    place: "src/store/postgres/steps.ts#Lots.run",
+    text: `isAwaited || this.#sent >= lotMax`,
+    replacement: `isAwaited`,
+    suites: suite("connections"),
+  },
+  {
     name: "lost connection unheard",
     breaks: "a connection that is lost while it is used ends the process",
     place: "src/store/postgres/pool.ts##createPool",
