@@ -106,7 +106,7 @@ export const fraud: Page = {
 };
 
 const aboutProbes =
-  "A probe is a send that a block lets through once its time is over: if its code is typed, sends go through again.";
+  "A probe is a send that a block lets through once its time is over: if its code is typed, the block ends.";
 
 /** The tenant to look at, for who may look at all. */
 function choice(context: PageContext, tenant: string): HTMLElement {
