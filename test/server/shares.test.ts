@@ -155,6 +155,13 @@ test("an address of OTP_SHARED_NETWORKS or OTP_TRUSTED_PROXIES keeps all it has,
   expect(gone).toEqual([]);
 });
 
+test("whoever holds every connection from OTP_SHARED_NETWORKS keeps nobody out, within it or outside", async () => {
+  await start({ OTP_MAX_CONNECTIONS: "50", OTP_SHARED_NETWORKS: "127.0.1.0/24" });
+  await whenAnswered(await holdMore("127.0.1.9", 50, livezText));
+  await expectServed();
+  for (const from of ["127.0.1.7", "127.0.0.3"]) expect(await call(from)).toBe(404);
+});
+
 test("headers from OTP_SHARED_NETWORKS are not believed", async () => {
   await start({ OTP_SHARED_NETWORKS: "127.0.0.0/8", OTP_AUTH_FAILURE_LIMIT: "5@1h" });
   const statuses: number[] = [];

@@ -255,4 +255,12 @@ export const boundsMutants: readonly Mutant[] = [
     replacement: `(after === undefined || after <= before)`,
     suites: ["test/otp/tenant-bounds.test.ts"],
   },
+  {
+    name: "shared networks never make room",
+    breaks: "a stranger within OTP_SHARED_NETWORKS holds every connection, and everybody else is reset",
+    place: "src/server/listener/strangers.ts#leaver",
+    text: `largestSize <= shareMin && sizeOf(shared) > largestSize`,
+    replacement: `false`,
+    suites: ["test/server/shares.test.ts"],
+  },
 ];

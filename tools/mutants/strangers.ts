@@ -24,7 +24,7 @@ export const strangerMutants: readonly Mutant[] = [
     name: "the cap for all alike",
     breaks: "one address holds every connection, and honest callers and probes are reset",
     place: "src/server/listener/connections.ts#takeIn",
-    text: `if (address !== undefined) strangers.add(connection, address);`,
+    text: `strangers.add(connection, address);`,
     replacement: ``,
     suites: ["test/server/newcomers.test.ts"],
   },

@@ -253,7 +253,7 @@ function takeIn(book: Book, socket: Socket, wire: Wire | undefined): boolean {
   const connection = createConnection(socket, wire, address ?? manyCallers, tick, tick + ageTicks + spread);
   bySocket.set(socket, connection);
   held.opened(connection);
-  if (address !== undefined) strangers.add(connection, address);
+  strangers.add(connection, address);
   makeRoom(book);
   if (bySocket.size > limits.connectionsMax) {
     forget(book, connection);

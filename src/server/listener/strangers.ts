@@ -9,8 +9,8 @@
  */
 
 export interface Strangers<Member> {
-  /** Takes a newcomer in, as idle. */
-  add(member: Member, address: string): void;
+  /** Takes a newcomer in, as idle; without an address where many share it. */
+  add(member: Member, address?: string): void;
   /** Forgets a member. Safe to repeat. */
   remove(member: Member): void;
   /** Notes that a member has something under way. One that is not here is left alone, as below. */
@@ -19,7 +19,7 @@ export interface Strangers<Member> {
   becameIdle(member: Member): void;
   /**
    * Finds who has to go. While there still is room, as opposed to when it `isFull`, newcomers stay, and so does everybody of
-   * an address that has few.
+   * an address that has few. Of those who share theirs with many one goes when it is full, if every other address has few.
    */
   leaver(room: { readonly isFull: boolean }): Member | undefined;
 }
@@ -46,14 +46,22 @@ const looksMax = 8;
 export function createStrangers<Member>({ isNewcomer, isOwed }: StrangersOptions<Member>): Strangers<Member> {
   const byAddress = new Map<string, Group<Member>>();
   const groupOf = new Map<Member, Group<Member>>();
+  const shared: Group<Member> = { address: "", idle: new Set(), busy: new Set() };
   /** Addresses by how many members they have; the first set is never used. */
   const bySize: Set<Group<Member>>[] = [new Set()];
   let largestSize = 0;
 
   const sizeOf = ({ idle, busy }: Group<Member>) => idle.size + busy.size;
 
+  function groupAt(address: string): Group<Member> {
+    let group = byAddress.get(address);
+    if (group === undefined) byAddress.set(address, (group = { address, idle: new Set(), busy: new Set() }));
+    return group;
+  }
+
   /** Puts an address where it belongs, after its count went up or down by one. */
   function moved(group: Group<Member>, before: number): void {
+    if (group === shared) return;
     const size = sizeOf(group);
     bySize[before]?.delete(group);
     if (size === 0) byAddress.delete(group.address);
@@ -75,8 +83,7 @@ export function createStrangers<Member>({ isNewcomer, isOwed }: StrangersOptions
 
   return {
     add(member, address) {
-      let group = byAddress.get(address);
-      if (group === undefined) byAddress.set(address, (group = { address, idle: new Set(), busy: new Set() }));
+      const group = address === undefined ? shared : groupAt(address);
       groupOf.set(member, group);
       group.idle.add(member);
       moved(group, sizeOf(group) - 1);
@@ -100,8 +107,10 @@ export function createStrangers<Member>({ isNewcomer, isOwed }: StrangersOptions
       group.idle.add(member);
     },
     leaver({ isFull }) {
-      const [group] = bySize[largestSize] ?? [];
-      if (group === undefined || (!isFull && largestSize <= shareMin)) return undefined;
+      if (!isFull && largestSize <= shareMin) return undefined;
+      const isOfShared = largestSize <= shareMin && sizeOf(shared) > largestSize;
+      const [group] = isOfShared ? [shared] : (bySize[largestSize] ?? []);
+      if (group === undefined) return undefined;
       const [oldest] = group.idle;
       if (isFull) return oldest ?? findWaiting(group.busy);
       return oldest === undefined || isNewcomer(oldest) ? undefined : oldest;
