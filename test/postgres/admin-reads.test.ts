@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { adminClient, type AdminClient } from "../support/clients/admin.ts";
-import { surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
+import { callUntilReached, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 const [rest] = surfaces as [(typeof surfaces)[0], ...typeof surfaces];
@@ -19,7 +19,8 @@ beforeAll(async () => {
 });
 afterAll(() => world.stop());
 
-const call = (rpc: Rpc, message: Message) => rest.call(world.url, rpc, message, { key: world.key });
+const call = (rpc: Rpc, message: Message) =>
+  callUntilReached(() => rest.call(world.url, rpc, message, { key: world.key }));
 
 test("suspects are listed a page at a time, and unblocking none changes nothing", async () => {
   const { suspects } = await client.listSuspects({});

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test, vi } from "vitest";
 import { runHere } from "../support/service/command-line.ts";
 import { rowOf, select, stateNumbers } from "../support/databases/rows.ts";
 import { newPhone } from "../support/data/phones.ts";
-import { surfaces } from "../support/clients/surfaces.ts";
+import { callUntilReached, connectByFetch } from "../support/clients/surfaces.ts";
 import { startWorld, type World } from "../support/service/world.ts";
 
 let world: World;
@@ -19,13 +19,12 @@ afterAll(async () => {
 });
 
 test("everything pending is ended, its messages are not due any more, and what had ended stays as it was", async () => {
-  const [rest] = surfaces;
   const call = (rpc: "SendOtp" | "VerifyOtp", message: Record<string, string>) =>
-    rest?.call(world.url, rpc, message, { key: world.key });
+    callUntilReached(() => connectByFetch.call(world.url, rpc, message, { key: world.key }));
   async function send() {
     const phone = newPhone();
     const sent = await call("SendOtp", { phone });
-    return { request_id: String(sent?.value?.["request_id"]), code: world.network.codeFor(phone) };
+    return { request_id: String(sent.value?.["request_id"]), code: world.network.codeFor(phone) };
   }
   const [used, pending] = [await send(), await send()];
   expect((await call("VerifyOtp", used))?.value?.["state"]).toBe("STATE_VERIFIED");

@@ -10,7 +10,7 @@ import { openPostgres } from "../../src/store/postgres/open.ts";
 import { select } from "../support/databases/rows.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { startOtpd, type Otpd } from "../support/processes/process.ts";
-import { surfaces } from "../support/clients/surfaces.ts";
+import { callUntilReached, connectByFetch } from "../support/clients/surfaces.ts";
 import { createManualSystem } from "../support/service/system.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 import { extent } from "../support/extent.ts";
@@ -65,14 +65,15 @@ test(`${instancesStarted} that start at once on an empty database all serve, wit
 
   // What one has sent, any other verifies: they have the same keys.
   const [key = ""] = shown;
-  const [rest] = surfaces;
   for (const [i, instance] of instances.entries()) {
     const phone = `+3161300000${i}`;
-    const sent = await rest?.call(instance.url, "SendOtp", { phone }, { key });
+    const sent = await callUntilReached(() => connectByFetch.call(instance.url, "SendOtp", { phone }, { key }));
     const [, code = ""] = await instance.waitFor(/│ (\d{6}) /);
     const other = instances[(i + 1) % instances.length]?.url ?? "";
-    const request_id = String(sent?.value?.["request_id"]);
-    const verified = await rest?.call(other, "VerifyOtp", { request_id, code }, { key });
-    expect(verified?.value).toMatchObject({ state: "STATE_VERIFIED", phone });
+    const request_id = String(sent.value?.["request_id"]);
+    const verified = await callUntilReached(() =>
+      connectByFetch.call(other, "VerifyOtp", { request_id, code }, { key }),
+    );
+    expect(verified.value).toMatchObject({ state: "STATE_VERIFIED", phone });
   }
 });
