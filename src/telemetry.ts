@@ -118,7 +118,7 @@ export function createTelemetry(level: LogLevel, version: string, lines = create
     refusedReport(provider, cause, omitted) {
       log.warn(
         { provider, cause, omitted: omitted || undefined },
-        "a report was refused: it does not prove to be the provider's",
+        "a report was refused: it is not proven to be the provider's",
       );
     },
     fault(where, error, callId) {

@@ -1,6 +1,6 @@
 /**
- * `otpd destinations explain` and `unblock`: why the pumping guard blocks a prefix, or would, and how to lift that. Of a
- * number, only its prefix is printed.
+ * `otpd destinations explain` and `unblock`: why the pumping guard or the lists block a prefix, or would, and how to lift
+ * that. Of a number, only its prefix is printed.
  */
 import { parseArgs } from "node:util";
 import { commandLine } from "../otp/audit.ts";
@@ -26,7 +26,7 @@ import {
   entriesFor,
   explainPrefix,
   findNamed,
-  unblockPrefix,
+  liftBlock,
   withoutPunctuation,
   type PrefixReport,
 } from "../service/prefixes.ts";
@@ -34,7 +34,7 @@ import type { PrefixName, Store } from "../store/store.ts";
 import { timeOf } from "../system.ts";
 import { flag, say, single, table, tenantOption, Unusable, withStore, type Commands } from "./command.ts";
 import { entryColumns, shownEntry } from "./destinations.ts";
-import { configuration, tenantAsRead } from "./setup.ts";
+import { configuration, keysIfAny, tenantAsRead } from "./setup.ts";
 
 export const prefixCommands: Commands = {
   "destinations explain": {
@@ -50,11 +50,12 @@ and every decision it kept, with the numbers that decided. PHONE is a number suc
     run: explain,
   },
   "destinations unblock": {
-    summary: "lift a block of the pumping guard",
+    summary: "lift a block of the lists, or of the pumping guard",
     help: `Usage: otpd destinations unblock PHONE [--tenant NAME]
 
-Lifts the guard's block of a prefix. It counts at once, and is kept as a decision. The guard goes on judging: sends that
-nobody verifies will block the prefix again. PHONE is a number such as +31612345678, or the prefix itself.
+Takes PHONE's own entry off the block list, and lifts the guard's block of its prefix. Both count at once; the latter is
+kept as a decision. Shorter entries stay, and are told. The guard goes on judging: sends that nobody verifies will block
+the prefix again. PHONE is a number such as +31612345678, or the prefix itself.
 
   --tenant  whose prefix; default unless given`,
     run: unblock,
@@ -107,11 +108,18 @@ async function unblock(args: string[]): Promise<void> {
   const config = configuration();
   await withStore(async (store) => {
     const { id, policy } = await tenantAsRead(store, values.tenant, config);
-    const name = await findPrefix(store, id, text);
-    if (!(await unblockPrefix(store, name, policy.fraudGuard, commandLine))) {
-      throw new Unusable("The guard does not block this prefix.");
-    }
-    say(`${name.prefix}•••• is not blocked any more.`);
+    const named = await findNamed(store, id, text);
+    const author = { by: commandLine, keys: keysIfAny() };
+    const lifted = named && (await liftBlock(store, named, policy.fraudGuard, author));
+    const { entry } = await entriesOf(store, id, text);
+    const name = await findPrefix(store, id, text, lifted?.entryRemoved === true || entry !== undefined);
+    const told = [
+      lifted?.entryRemoved && "Its entry is off the block list.",
+      lifted?.guardLifted && `${name.prefix}•••• is not blocked any more.`,
+    ].filter((sentence) => typeof sentence === "string");
+    const still = entry?.verdict === "block" ? [entrySentence(entry)] : [];
+    if (told.length === 0) throw new Unusable(["The guard does not block this prefix.", ...still].join("\n"));
+    say([...told, ...still].join("\n"));
   });
 }
 

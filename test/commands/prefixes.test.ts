@@ -135,3 +135,18 @@ test("destinations unblock lifts a block at once, is kept as a decision, and is 
   );
   expect(entries).toEqual([{ actor: "cli", action: "guard.lift", tenant: "default", subject: "+3161234" }]);
 });
+
+test("destinations unblock takes its own entry off the block list, and tells of a shorter one that stays", async () => {
+  for (const prefix of ["+31687", "+316871234"]) await otpd("destinations", "block", prefix);
+  const stays = /The entry \+31687 of the lists blocks it since \S+Z: nothing is sent\.\n$/;
+  const lifted = await otpd("destinations", "unblock", "+316871234");
+  expect(lifted).toMatchObject({ code: 0, errors: "" });
+  expect(lifted.output).toMatch(/^Its entry is off the block list\.\nThe entry/);
+  expect(lifted.output).toMatch(stays);
+  const again = await otpd("destinations", "unblock", "+316871234");
+  expect(again).toMatchObject({ code: 1, output: "" });
+  expect(again.errors).toMatch(stays);
+  expect((await call("SendOtp", { phone: "+31687123456" })).reason).toBe("DESTINATION_BLOCKED");
+  expect((await otpd("destinations", "unblock", "+31687")).output).toBe("Its entry is off the block list.\n");
+  expect((await call("SendOtp", { phone: "+31687123456" })).value).toMatchObject({ state: "STATE_PENDING" });
+});
