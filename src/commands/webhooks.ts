@@ -161,7 +161,8 @@ async function rotate(args: string[]): Promise<void> {
     if (made === "full")
       throw new Unusable("Three secrets sign already: otpd webhooks expire-secret ends the old ones.");
     if (values.json) say(JSON.stringify({ id, secret: made.secret.reveal() }));
-    else say(`${shown(made)}\n\nEarlier ones sign until ${timeOf(store.now() + keepMs)}.`);
+    else
+      say(`${shown(made)}\n\nEarlier ones sign ${keepMs === 0 ? "no more" : `until ${timeOf(store.now() + keepMs)}`}.`);
   });
 }
 

@@ -45,7 +45,7 @@ export function masterKeyActs(engine: Engine): MasterKeys {
         );
         if (used.length > 0) {
           throw new MasterKeyMismatch(
-            "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until the retention is over, and wrong codes of 90 days",
+            "a master key that this database still needs is missing: keep old keys in the list, behind the current one, until requests under them are past their retention and wrong codes are 90 days old",
           );
         }
         yield* send(sql.delete, ...missing.map((kid) => [kid]));
