@@ -21,7 +21,9 @@ export function changeText({ before, after }: Pick<AuditEntry, "before" | "after
       return before === "" ? `${name}: ${now}` : `${name}: ${was.get(name) ?? none} → ${now}`;
     })
     .join("; ");
-  return said.length <= charsMax ? said : `${said.slice(0, charsMax - 1)}…`;
+  if (said.length <= charsMax) return said;
+  // The cut may go through a character of two halves, of which JSON takes none alone.
+  return `${said.slice(0, charsMax - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
 const none = "–";

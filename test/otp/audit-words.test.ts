@@ -31,3 +31,8 @@ test("is never longer than 200 characters", () => {
   const line = changeText({ before: "", after: JSON.stringify({ url: "x".repeat(5_000) }) });
   expect([line.length, line.endsWith("…")]).toEqual([200, true]);
 });
+
+test.each(["x", "xx"])("is cut between characters, not through one, behind %s", (before) => {
+  const line = changeText({ before: "", after: JSON.stringify({ [before]: "😀".repeat(150) }) });
+  expect([line.isWellFormed(), line.length > 197]).toEqual([true, true]);
+});

@@ -86,6 +86,21 @@ describe.skipIf(lacksOpenssl)("with a certificate", () => {
     socket.destroy();
   });
 
+  test("keys are agreed on in groups that take little time alone: a client has the choice", async () => {
+    await listen();
+    for (const [offered, agreed] of [
+      ["X25519", "X25519"],
+      ["P-521:P-384:P-256", "prime256v1"],
+    ] as const) {
+      const socket = await handshake(listener.port, { ecdhCurve: offered });
+      expect(socket.getEphemeralKeyInfo()).toMatchObject({ name: agreed });
+      socket.destroy();
+    }
+    for (const ecdhCurve of ["P-521", "P-384", "X448", "ffdhe3072"]) {
+      await expect(handshake(listener.port, { ecdhCurve })).rejects.toThrow(/alert handshake failure/);
+    }
+  });
+
   test.each([
     ["HTTP/1", callText(testKey)],
     ["HTTP/2", Buffer.concat([Buffer.from(preface), settings()])],

@@ -25,7 +25,8 @@ import { asText, emptyBody, streamedAsText, unwrap } from "../rpc/frames.ts";
 import type { Routed } from "../rpc/routes.ts";
 import type { Asker } from "./asker.ts";
 import type { AdminHandlers } from "./handlers.ts";
-import { adminError, refuseCall, type AdminRefusal, type AdminResult } from "./refusal.ts";
+import { findOddField } from "./odd-fields.ts";
+import { adminError, badField, refuseCall, type AdminRefusal, type AdminResult } from "./refusal.ts";
 import type { AdminRpc } from "./rpcs.ts";
 
 /** A call that was let in. */
@@ -69,11 +70,11 @@ export function createAdminRpcs(
   onFault: (rpc: string, error: unknown) => void,
 ): AdminRpcs {
   const implementations = Object.fromEntries(
-    AdminService.methods.flatMap(({ name, localName, methodKind, idempotency }) => {
+    AdminService.methods.flatMap(({ name, localName, methodKind, idempotency, input }) => {
       const given = handlers[localName as AdminRpc] as AnyHandler | undefined;
       if (given === undefined) return [];
       const isRead = idempotency === MethodOptions_IdempotencyLevel.NO_SIDE_EFFECTS;
-      const handler = faultsRefused(given, (error) => {
+      const handler = faultsRefused(oddRefused(input, given), (error) => {
         onFault(name, error);
         return refusalOfFault(error, isRead);
       });
@@ -104,6 +105,14 @@ export function createAdminRpcs(
       const answer = await routed.handler(asked(call, header, body, { call, message: undefined, reached: false }));
       return isGrpcWebText(routed.type) ? streamedAsText(answer) : answer;
     },
+  };
+}
+
+/** A handler that is handed nothing that no database takes. */
+function oddRefused(input: DescMessage, handler: AnyHandler): AnyHandler {
+  return async (request, asker, signal) => {
+    const odd = findOddField(input, request);
+    return odd === undefined ? handler(request, asker, signal) : badField(odd.field, odd.fault);
   };
 }
 

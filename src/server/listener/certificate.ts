@@ -11,7 +11,7 @@ export interface Certificate {
 
 export interface CertificateInUse {
   /** Reads it anew, as TLS takes it. Throws, and keeps what it had, where there is none in it. */
-  read(): { readonly cert: string; readonly key: string; readonly minVersion: "TLSv1.2" };
+  read(): Certificate & { readonly minVersion: "TLSv1.2"; readonly ecdhCurve: string };
   /** For how many records the first of a handshake counts. */
   readonly handshakeRecords: number;
 }
@@ -26,12 +26,23 @@ export function createCertificateInUse(readCertificate: () => Certificate): Cert
         throw Object.assign(new Error("the certificate or its key is not in PEM form"), { code: "ERR_NOT_PEM" });
       }
       handshakeRecords = handshakeRecordsOf(createPrivateKey(key).asymmetricKeyDetails?.modulusLength);
-      return { cert, key, minVersion: "TLSv1.2" };
+      return { cert, key, minVersion: "TLSv1.2", ecdhCurve: groups };
     },
     get handshakeRecords() {
       return handshakeRecords;
     },
   };
+}
+
+/**
+ * The groups that keys are agreed on in, of which a client chooses: TLS knows others, which take up to six times as long.
+ * Every client has P-256, since TLS 1.3 demands it. What OpenSSL does not know it leaves out from 3.5 on.
+ */
+const groups = opensslIsFrom(3, 5) ? "?X25519MLKEM768:X25519:P-256" : "X25519:P-256";
+
+function opensslIsFrom(major: number, minor: number): boolean {
+  const [itsMajor = 0, itsMinor = 0] = process.versions.openssl.split(".").map(Number);
+  return itsMajor > major || (itsMajor === major && itsMinor >= minor);
 }
 
 /** With a key of an elliptic curve it takes 1 ms, which is as much as so many records. */

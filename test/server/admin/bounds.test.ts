@@ -231,6 +231,23 @@ test("an audit is read a page at a time, the newest first", async () => {
   expect(await codeOf(operator.listAudit({ pageToken: "12" }))).toBe(Code.InvalidArgument);
 });
 
+test("no text with U+0000 and no time beyond the year 9999 reaches a database, which would fail at it", async () => {
+  const [odd, late] = ["a\0b", { seconds: 1n << 62n, nanos: 0 }];
+  for (const [field, call] of [
+    ["subject", () => operator.listAudit({ subject: odd })],
+    ["tenant", () => operator.getStats({ tenant: odd })],
+    ["to", () => operator.getOverview({ to: late })],
+    ["from", () => operator.listAudit({ from: { seconds: 0n, nanos: -1 } })],
+    ["id", () => operator.revokeApiKey({ id: odd })],
+    ["scopes", () => operator.createApiKey({ kind: "live", scopes: ["send", odd] })],
+    ["settings", () => operator.updateTenant({ id: "acme", settings: { [odd]: "x" } })],
+  ] as const) {
+    const { code, rawMessage } = await call().then(() => new ConnectError("taken"), ConnectError.from);
+    expect({ code, field: rawMessage.split(" ")[0] }).toEqual({ code: Code.InvalidArgument, field });
+  }
+  expect(await operator.listAudit({ to: { seconds: 253_402_300_799n, nanos: 999_999_999 } })).toBeDefined();
+});
+
 async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
   return call.then(
     () => undefined,
