@@ -59,7 +59,8 @@ async function run(args: string[]): Promise<void> {
     const { entries, next } = await readAudit(store, query);
     if (json) sayList(entries.map(toJson), true, "", {});
     else sayList(entries, false, "Nothing was done that matches.", columns());
-    if (next !== undefined) sayError(`There are more before ${timeOf(next.atMs)}: see --max and --until.`);
+    // Others may have been done at the same moment as the last.
+    if (next !== undefined) sayError(`There are more before ${timeOf(next.atMs + 1)}: see --max and --until.`);
   });
 }
 

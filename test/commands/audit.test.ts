@@ -4,6 +4,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
+import { inDatabase } from "../support/databases/rows.ts";
 import { makeDatabase } from "../support/databases/empty-database.ts";
 import { runHere } from "../support/service/command-line.ts";
 import { keyText } from "../support/service/environment.ts";
@@ -52,4 +53,15 @@ test("who changed what is shown, the latest first, by tenant, action and thing",
     expect((await runHere(["audit", ...odd])).code).toBe(2);
   }
   expect((await runHere(["audit", "--tenant", "nobody"])).errors).toContain("There is no tenant nobody");
+});
+
+test("what was done at one moment is found before the time that is told, though it is more than was shown", async () => {
+  inDatabase(join(folder, "otp.db"), (db) => {
+    const put = db.prepare("INSERT INTO audit VALUES (NULL, ?, 'cli', '', '', 'tenant.update', '', 'same', '', ?)");
+    for (const after of ["1", "2", "3"]) put.run(5_000, JSON.stringify({ after }));
+  });
+  const { errors } = await runHere(["audit", "--of", "same", "--max", "2"]);
+  const [until = ""] = /\S+Z/.exec(errors) ?? [];
+  const entries = JSON.parse(await succeed("audit", "--of", "same", "--until", until, "--json")) as object[];
+  expect(entries).toContainEqual(expect.objectContaining({ after: { after: "1" } }));
 });
