@@ -167,7 +167,8 @@ async function reportFindings({ providerSettings: settings, providers }: Config)
       {
         ok: false,
         isWarning: true,
-        sentence: "OTP_PUBLIC_URL is not set, so no delivery reports come, and a lost message is not sent again.",
+        sentence:
+          "OTP_PUBLIC_URL is not set, so providers are not told where to report; without reports a lost message is not sent again.",
       },
     ];
   }

@@ -270,7 +270,7 @@ describe.skipIf(lacks("doctor of MessageBird", "openssl"))("MessageBird", () => 
   test("without a way for its reports", async () => {
     const { OTP_PUBLIC_URL: _, ...rest } = env;
     expect((await found(rest)).bad).toEqual([
-      "OTP_PUBLIC_URL is not set, so no delivery reports come, and a lost message is not sent again.",
+      "OTP_PUBLIC_URL is not set, so providers are not told where to report; without reports a lost message is not sent again.",
     ]);
   });
 
