@@ -11,13 +11,15 @@ import { join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { openSqlite } from "../../../src/store/sqlite/open.ts";
 import { policy as defaults } from "../../support/data/examples.ts";
+import { sampled } from "../../support/extent.ts";
 import { createManualSystem } from "../../support/service/system.ts";
 import { temporaryFolder } from "../../support/service/world.ts";
 import { cellsOf, statedSprays, statedYears } from "./document.ts";
 import { chanceOf, oneIn } from "./figures.ts";
+import { ways, type WayName } from "./actors.ts";
 import { World, isOpened, startMs } from "./world.ts";
 import { Ledger } from "./ledger.ts";
-import { playScenario, scenarioCalled, scenarios } from "./scenarios.ts";
+import { fallback, playScenario, scenarioCalled, scenarios } from "./scenarios.ts";
 import { playSpray, sprayWays } from "./spray.ts";
 
 describe("a year of guessing at one phone", () => {
@@ -78,6 +80,24 @@ describe("a year of guessing at one phone", () => {
     expect(signIns.known).toBeLessThan(12);
   });
 
+  test.each(["idle owner", "owner who signs in every day"])(
+    "is no better where the same code goes out by other channels too: %s",
+    async (name) => {
+      const scenario = scenarioCalled(name);
+      const without = (await playScenario(scenario, "steadily", 60)).figures;
+      let fallbacks = 0;
+      for (const way of sampled(Object.keys(ways) as WayName[], 3)) {
+        const world = new World(scenario.policy, { fallback });
+        const { figures, signIns } = await playScenario(scenario, way, 60, world);
+        expect(figures.inAll).toBeLessThanOrEqual(without.inAll);
+        expect(figures.byDigits[6]).toBeLessThanOrEqual(24);
+        expect(signIns.all).toBe(scenario.isOwnerActive ? 60 : 0);
+        fallbacks += world.fallbacks;
+      }
+      expect(fallbacks).toBeGreaterThan(0);
+    },
+  );
+
   test("is stated by the README as by docs/security.md", () => {
     const readme = readFileSync(new URL("../../../README.md", import.meta.url), "utf8").replaceAll(/\s+/g, " ");
     const [idle, active] = statedYears().map(({ cells }) => cells.slice(-3));
@@ -92,7 +112,7 @@ describe("a year of guessing at one phone", () => {
     const store = await openSqlite({ path: join(folder, "otp.db"), system, exclusive: true });
     try {
       const scenario = scenarioCalled("owner who signs in every day");
-      const world = new World(scenario.policy, true, system, store);
+      const world = new World(scenario.policy, { system, store });
       const onSqlite = await playScenario(scenario, "steadily", 5, world);
       expect(onSqlite).toEqual(await playScenario(scenario, "steadily", 5));
     } finally {

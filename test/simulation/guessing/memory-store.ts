@@ -7,12 +7,13 @@ import { emptyHistory, type PhoneHistory } from "../../../src/otp/policy.ts";
 import { minuteOf, oldestMinute, type Guesses } from "../../../src/otp/spraying.ts";
 import { stateAt, type Verification } from "../../../src/otp/verification.ts";
 import type { PhoneView, Writes } from "../../../src/otp/writes.ts";
-import type { PhoneRef, Store } from "../../../src/store/store.ts";
+import type { Job, PhoneRef, Store } from "../../../src/store/store.ts";
 import type { System } from "../../../src/system.ts";
 
-type Kept = Pick<Store, "now" | "openVerification" | "updateVerification">;
+type Kept = Pick<Store, "now" | "openVerification" | "updateVerification" | "claimFallbacks" | "nextDue">;
 
 const keyOf = (index: Uint8Array = new Uint8Array()) => Buffer.from(index).toString("hex");
+const dueOf = ({ fallback }: Verification) => fallback?.dueMs;
 const laneOf = ({ indexes, knownUser }: PhoneRef) => `${keyOf(indexes[0])} ${knownUser}`;
 
 /** Makes one for a service with one master key. Every other act of the port is a mistake here. */
@@ -22,6 +23,8 @@ export function createMemoryStore(system: System): Store {
   const tats = new Map<string, readonly number[]>();
   const histories = new Map<string, PhoneHistory>();
   const minutes = new Map<string, Map<number, Guesses>>();
+  /** Verifications that owe a message by fallback. */
+  const owing = new Set<Verification>();
 
   function phoneAt(ref: PhoneRef): PhoneView {
     const key = keyOf(ref.indexes[0]);
@@ -51,7 +54,10 @@ export function createMemoryStore(system: System): Store {
   function apply(writes: Writes, ref: PhoneRef): void {
     const key = keyOf(ref.indexes[0]);
     if (writes.verification !== undefined) {
+      const before = verifications.get(writes.verification.id);
+      if (before !== undefined) owing.delete(before);
       verifications.set(writes.verification.id, writes.verification);
+      if (typeof dueOf(writes.verification) === "number") owing.add(writes.verification);
       live.set(key, (live.get(key) ?? new Set()).add(writes.verification.id));
     }
     if (writes.tats !== undefined) tats.set(laneOf(ref), writes.tats);
@@ -82,6 +88,21 @@ export function createMemoryStore(system: System): Store {
       const { writes, result } = decide({ now: system.now(), verification: found, phone: phoneAt(ref) });
       apply(writes, ref);
       return result;
+    },
+    async claimFallbacks(max, { phoneOf, decide }) {
+      const jobs: Job[] = [];
+      for (const verification of [...owing].filter((each) => (dueOf(each) ?? 0) <= system.now()).slice(0, max)) {
+        const ref = phoneOf(verification);
+        // Every message before it has arrived.
+        const view = { now: system.now(), verification, message: undefined, phone: phoneAt(ref) };
+        const { writes, result } = decide(view);
+        apply(writes, ref);
+        if (result !== undefined) jobs.push(result);
+      }
+      return jobs;
+    },
+    async nextDue() {
+      return owing.size === 0 ? undefined : Math.min(...[...owing].map((each) => dueOf(each) ?? 0));
     },
   };
   return kept as Store;

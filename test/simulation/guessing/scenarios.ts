@@ -1,6 +1,7 @@
 /**
  * The years that docs/security.md has a row for: who is attacked, under which rules, and the attacker's best way.
  */
+import type { FallbackPlan } from "../../../src/otp/fallback.ts";
 import type { Policy } from "../../../src/otp/policy.ts";
 import { policy as defaults } from "../../support/data/examples.ts";
 import { Attacker, Owner, type WayName } from "./actors.ts";
@@ -15,6 +16,9 @@ export interface Scenario {
   readonly isOwnerActive: boolean;
   readonly hasFirstFactor: boolean;
 }
+
+/** An operator's order of channels, as `OTP_FALLBACK=sms>whatsapp>voice@30s`: two more messages a request. */
+export const fallback: FallbackPlan = { channels: ["sms", "whatsapp", "voice"], afterMs: 30_000 };
 
 const phone = "+31612345678";
 const plain = { policy: defaults, tenants: 1, isOwnerActive: false, hasFirstFactor: false };

@@ -20,7 +20,7 @@ const requestsBelow = 39;
 
 /** Plays an hour of `sms` messages. `verifiedOwn` of them go to phones of the attacker's own, spread evenly among them. */
 export async function playSpray(policy: Policy, way: SprayWay, sms: number, verifiedOwn = 0): Promise<Figures> {
-  const world = new World(policy, false);
+  const world = new World(policy, { isTargeted: false });
   const endMs = world.now() + hourMs;
   const waiting: Opened[] = [];
   const isOwn = (i: number) => Math.floor(((i + 1) * verifiedOwn) / sms) > Math.floor((i * verifiedOwn) / sms);
@@ -31,7 +31,7 @@ export async function playSpray(policy: Policy, way: SprayWay, sms: number, veri
     const opened = await world.send("attacker", "default", phoneAt(i), false);
     if (!isOpened(opened)) throw new Error("each phone gets one SMS alone");
     if (isOwn(i)) {
-      hold((await world.typeRight(opened, phoneAt(i), false)) === "verified", "admitted", "his own phone verifies");
+      hold((await world.typeRight(opened)) === "verified", "admitted", "his own phone verifies");
     } else if (way === "sending first") waiting.push(opened);
     else await world.guess(opened, policy.attemptsMax);
     world.system.advance(way === "just below the rule" && i % requestsBelow === requestsBelow - 1 ? windowMs : stepMs);

@@ -2,13 +2,17 @@
  * Where attacker and owner meet: the real acts of the service on a clock that stands still until the next of them has
  * something to do, and the book of what was sent and guessed. Every SMS is held against its limits as it is spent.
  */
+import { claimFallbacks, type FallbackTools } from "../../../src/delivery/fallbacks.ts";
+import type { Channel } from "../../../src/otp/channel.ts";
 import { deriveCode } from "../../../src/otp/code.ts";
+import type { FallbackPlan } from "../../../src/otp/fallback.ts";
 import { createKeyRing } from "../../../src/otp/key-ring.ts";
 import type { Policy } from "../../../src/otp/policy.ts";
 import type { Reason } from "../../../src/otp/reason.ts";
 import { Secret } from "../../../src/otp/secret.ts";
 import type { Verification } from "../../../src/otp/verification.ts";
 import type { Caller } from "../../../src/service/calls.ts";
+import { phoneRefs } from "../../../src/service/phone-refs.ts";
 import { createVerifications, type Verifications } from "../../../src/service/verifications.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { masterKeyA } from "../../support/data/examples.ts";
@@ -44,39 +48,64 @@ export interface Guessed {
   guesses: number;
 }
 
+export interface WorldOptions {
+  /** False where the length of codes follows from more than the phone's own past. */
+  readonly isTargeted?: boolean;
+  readonly system?: ManualSystem;
+  /** On the clock of `system`; one in memory unless given. */
+  readonly store?: Store;
+  /** The operator's order of channels; none unless given. */
+  readonly fallback?: FallbackPlan | undefined;
+}
+
+/** Rounds of the worker's: with a fallback due, it takes all there are. */
+const fallbacksMax = 100;
+
 export class World {
   readonly policy: Policy;
   /** SMS by who had them sent. */
   readonly sends = { attacker: 0, owner: 0 };
+  /** Messages that went out by the next channel. */
+  fallbacks = 0;
   readonly guessed = new Map<string, Guessed>();
   readonly ledger = new Ledger();
-  /** False where the length of codes follows from more than the phone's own past. */
   readonly isTargeted: boolean;
   readonly #history = new History();
   readonly system: ManualSystem;
   readonly #service: Verifications;
   readonly #sms = new Map<string, Verification>();
+  /** By request: the lane that pays for its messages, and how many there were. */
+  readonly #paid = new Map<string, { readonly lane: string; messages: number }>();
   readonly #keys = createKeyRing([masterKeyA]);
+  readonly #worker: FallbackTools;
+  readonly #nextDue: () => Promise<number | undefined>;
 
-  /** On a store of its own in memory, unless given another, whose clock is `system`. */
   constructor(
     policy: Policy,
-    isTargeted = true,
-    system = createManualSystem(1, startMs),
-    store: Store = createMemoryStore(system),
+    {
+      isTargeted = true,
+      system = createManualSystem(1, startMs),
+      store = createMemoryStore(system),
+      fallback,
+    }: WorldOptions = {},
   ) {
     this.policy = policy;
     this.isTargeted = isTargeted;
     this.system = system;
+    const channelsOn: Channel[] = fallback === undefined ? ["sms"] : [...fallback.channels];
+    const tenantOf = ofOneMind(policy);
+    this.#nextDue = fallback === undefined ? async () => undefined : () => store.nextDue();
+    this.#worker = { store, keys: this.#keys, tenantOf, phoneOf: phoneRefs(this.#keys, tenantOf), channelsOn };
     this.#service = createVerifications({
       store,
       system,
       keys: this.#keys,
-      tenantOf: ofOneMind(policy),
+      tenantOf,
       // The phone network: what it is handed arrives.
       deliver: async ({ verification }) => void this.#sms.set(verification.id, verification),
       sendWaitMs: 0,
-      channelsOn: ["sms"],
+      channelsOn,
+      fallbackOrder: fallback,
       issuer: "otpd",
       onShares: () => {},
     });
@@ -98,7 +127,9 @@ export class World {
     const { result } = await this.#service.send(callerAt(tenant), { phone, knownUser, challengeToken, ...rest });
     if (!result.ok) return { reason: result.refusal.reason, retryAfterMs: result.refusal.retryAfterMs ?? 0 };
     this.sends[by] += 1;
-    this.ledger.note(laneOf(tenant, phone, knownUser), this.now(), 1);
+    const lane = laneOf(tenant, phone, knownUser);
+    this.ledger.note(lane, this.now(), 1);
+    this.#paid.set(result.value.id, { lane, messages: 1 });
     const verification = this.#sms.get(result.value.id);
     const code = verification === undefined ? undefined : deriveCode(this.#keys, verification)?.reveal();
     if (code === undefined) throw new Error("no SMS came");
@@ -107,6 +138,25 @@ export class World {
       hold(result.value.digits === expected, "length", `${result.value.digits} digits, not ${expected}`);
     this.#history.opened(result.value.id, `${tenant} ${phone}`, this.now());
     return { id: result.value.id, tenant, digits: result.value.digits, code };
+  }
+
+  /** Lets time pass until `ms`; whatever is due by fallback on the way goes out when it is due. */
+  async until(ms: number): Promise<void> {
+    for (;;) {
+      const dueMs = await this.#nextDue();
+      if (dueMs === undefined || dueMs >= ms) break;
+      this.system.advance(Math.max(0, dueMs - this.now()));
+      for (const { verification } of await claimFallbacks(this.#worker, fallbacksMax)) this.#fellBack(verification.id);
+    }
+    this.system.advance(Math.max(0, ms - this.now()));
+  }
+
+  #fellBack(id: string): void {
+    const paid = this.#paid.get(id);
+    if (paid === undefined) throw new Error("a message went out that nobody asked for");
+    paid.messages += 1;
+    this.fallbacks += 1;
+    this.ledger.note(paid.lane, this.now(), 1);
   }
 
   /** Asks for the same code again; what it comes to. */
@@ -136,10 +186,11 @@ export class World {
     return result.ok ? "verified" : result.refusal.reason;
   }
 
-  /** Types the code that the SMS says. A success gives the request's SMS back to its lane. */
-  async typeRight(opened: Opened, phone: string, knownUser: boolean): Promise<"verified" | Reason> {
+  /** Types the code that the SMS says. A success gives the request's messages back to its lane. */
+  async typeRight(opened: Opened): Promise<"verified" | Reason> {
     const result = await this.type(opened, opened.code);
-    if (result === "verified") this.ledger.note(laneOf(opened.tenant, phone, knownUser), this.now(), -1);
+    const { lane = "", messages = 0 } = (result === "verified" && this.#paid.get(opened.id)) || {};
+    for (let i = 0; i < messages; i++) this.ledger.note(lane, this.now(), -1);
     return result;
   }
 
@@ -185,7 +236,7 @@ export async function play(world: World, actors: readonly Actor[], days: number)
   for (;;) {
     const next = Math.min(...times);
     if (next >= endMs) return;
-    world.system.advance(Math.max(0, next - world.now()));
+    await world.until(next);
     const who = times.indexOf(next);
     times[who] = (await actors[who]?.act()) ?? Number.POSITIVE_INFINITY;
   }
