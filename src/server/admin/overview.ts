@@ -2,11 +2,11 @@
  * GetOverview: how the service fares, and what is wrong now.
  */
 import { Problem_Severity } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
-import { ok } from "../../otp/reason.ts";
+import { invalid, ok } from "../../otp/reason.ts";
 import { readOverview, type OverviewDependencies } from "../../service/overview.ts";
 import { tenantListed } from "./asker.ts";
 import { durationOf, instantOf, type HandlersOf } from "./handlers.ts";
-import { badField, notFound } from "./refusal.ts";
+import { notFound } from "./refusal.ts";
 import { countsOf } from "./statistics.ts";
 
 const dayMs = 86_400_000;
@@ -22,7 +22,7 @@ export function overviewHandlers(dependencies: OverviewDependencies): HandlersOf
       const fromMs = instantOf(from) ?? Math.max(0, toMs - dayMs);
       const scope = tenant.value === undefined ? "installation" : "tenant";
       const read = await readOverview(dependencies, { fromMs, toMs, tenant: tenant.value, scope });
-      if (!read.ok) return badField(read.field, `is refused: ${read.sentence}`);
+      if (!read.ok) return invalid(read.field, `${read.field} is refused: ${read.sentence}`);
       const { counts, caps, problems, outbox } = read.value;
       return ok({
         ...(counts === undefined ? {} : { counts: countsOf(counts) }),

@@ -3,7 +3,7 @@
  */
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { Dimension, Interval } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
-import { ok } from "../../otp/reason.ts";
+import { invalid, ok } from "../../otp/reason.ts";
 import type { dimensions, Count } from "../../otp/statistics.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../../service/statistics.ts";
 import type { Store } from "../../store/store.ts";
@@ -44,7 +44,9 @@ export function statisticsHandlers({ store }: StatisticsDependencies): HandlersO
       const toMs = instantOf(to) ?? store.now();
       const fromMs = instantOf(from) ?? Math.max(0, toMs - dayMs);
       const read = await readStats(store, { fromMs, toMs, interval, groupBy, tenant: tenant.value });
-      return read.ok ? ok({ rows: read.rows.map(rowOf) }) : badField(read.field, `is refused: ${read.sentence}`);
+      return read.ok
+        ? ok({ rows: read.rows.map(rowOf) })
+        : invalid(read.field, `${read.field} is refused: ${read.sentence}`);
     },
   };
 }

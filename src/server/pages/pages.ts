@@ -115,8 +115,11 @@ async function inItsTurn(
 ): Promise<void> {
   const given = await door.enter(() => ({ isKnown: false, address: shareOf(request) }));
   if (given === undefined) return turnAway(request, response, refuseForNow("STORE_UNAVAILABLE"));
-  write();
-  given();
+  try {
+    write();
+  } finally {
+    given();
+  }
 }
 
 /** Reads a body within the budget of them, and lets it in once it is whole. */
