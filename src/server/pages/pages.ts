@@ -46,7 +46,8 @@ const reportBodies = { max: 64, perAddressMax: 8 };
  * client may ask for 100 at once.
  */
 const bigBytes = 16_384;
-const bigAnswers = { perTurn: 4, looksMax: 4, knownLooksMax: 4, waitingMax: 1_024 };
+// Few wait: each keeps its request, and 1,024 held 13 MiB.
+const bigAnswers = { perTurn: 4, looksMax: 4, knownLooksMax: 4, waitingMax: 256 };
 
 const empty = new Uint8Array();
 
