@@ -199,6 +199,8 @@ export function settle(message: Message, { outcome, provider, providers }: Ended
       ...usedUp,
       provider,
       providerMessageId: providerName(outcome.providerMessageId),
+      // What an earlier provider said is over. A report that came before this answer is not.
+      detail: message.delivery === "SENDING" ? null : message.detail,
     };
     // The provider's report can come before its answer.
     return accepted.delivery === "UNDELIVERED" ? failOver(accepted, providers, now) : accepted;
@@ -234,7 +236,9 @@ export function report(
   if (said.delivery !== "DELIVERED" && !said.isFromHolder) return message;
   const delivery = forward(message.delivery, said.delivery);
   if (delivery === message.delivery) return message;
-  const detail = providerReason(said.detail) ?? message.detail;
+  // What did not go through before has arrived now.
+  const before = delivery === "DELIVERED" ? null : message.detail;
+  const detail = providerReason(said.detail) ?? before;
   const reported: Message = { ...message, delivery, detail, maybeSent: true };
   if (delivery === "DELIVERED") return { ...reported, dueMs: null };
   // While a call is under way its own end decides.

@@ -235,6 +235,31 @@ describe("what is noted of an answer", () => {
     });
   });
 
+  test("on acceptance, nothing of what an earlier provider said", () => {
+    const taken = settle(
+      afterFailure(outcomes.recipient, 2),
+      { outcome: outcomes.accepted, provider: "two", providers: 2 },
+      now,
+    );
+    expect(taken).toMatchObject({ provider: "two", detail: null });
+  });
+
+  test("on acceptance, what was reported before it", () => {
+    const said = { delivery: "UNDELIVERED", detail: "absent", isFromHolder: true, providers: 1 } as const;
+    const reported = report(messageOf(), said, now);
+    const taken = settle(reported, { outcome: outcomes.accepted, provider: "one", providers: 1 }, now);
+    expect(taken).toMatchObject({ delivery: "UNDELIVERED", detail: "absent" });
+  });
+
+  test("on delivery, nothing of why it had not come before", () => {
+    const holder = { isFromHolder: true, providers: 1 } as const;
+    const failed = settle(messageOf(), { outcome: outcomes.ambiguous, provider: "one", providers: 1 }, now);
+    const arrived = report(failed, { delivery: "DELIVERED", detail: undefined, ...holder }, now);
+    expect([failed.detail, arrived.detail]).toEqual(["timeout", null]);
+    const told = report(failed, { delivery: "DELIVERED", detail: "to a landline", ...holder }, now);
+    expect(told.detail).toBe("to a landline");
+  });
+
   test("on failure, the provider's words, cut to 200 characters", () => {
     const wordy: SendOutcome = { kind: "unavailable", detail: "x".repeat(5_000) };
     expect(settle(messageOf(), { outcome: wordy, provider: "one", providers: 1 }, now)).toMatchObject({
