@@ -42,13 +42,17 @@ export function createWatching(system: System): { readonly activities: Activitie
   return { activities, ends };
 }
 
-/** Wraps a store. While nobody watches, its acts are those of the store itself. */
+/** Wraps a store. While nobody watches, its acts decide as they are handed. */
 function tellingChanges(
   store: Store,
   activities: Pick<Activities, "watchers">,
   tellers: Pick<ActivityTellers, "guessed" | "ended">,
 ): Store {
-  async function told<R>(act: (noting: Noting) => Promise<R>): Promise<R> {
+  /** Has an act decide as it would, and tells what came of it. */
+  const told = <R>(act: (noting: Noting) => Promise<R>): Promise<R> =>
+    activities.watchers > 0 ? noted(act) : act((decide) => decide);
+
+  async function noted<R>(act: (noting: Noting) => Promise<R>): Promise<R> {
     const changes = new Map<string, Change>();
     const result = await act((decide) => (view) => {
       const decided = decide(view);
@@ -71,21 +75,11 @@ function tellingChanges(
 
   return {
     ...store,
-    updateVerification: (scope, decide) =>
-      activities.watchers > 0
-        ? told((noting) => store.updateVerification(scope, noting(decide)))
-        : store.updateVerification(scope, decide),
-    settleMessage: (name, phoneOf, decide) =>
-      activities.watchers > 0
-        ? told((noting) => store.settleMessage(name, phoneOf, noting(decide)))
-        : store.settleMessage(name, phoneOf, decide),
+    updateVerification: (scope, decide) => told((noting) => store.updateVerification(scope, noting(decide))),
+    settleMessage: (name, phoneOf, decide) => told((noting) => store.settleMessage(name, phoneOf, noting(decide))),
     claimMessages: (max, phoneOf, decideLate, billOf) =>
-      activities.watchers > 0
-        ? told((noting) => store.claimMessages(max, phoneOf, noting(decideLate), billOf))
-        : store.claimMessages(max, phoneOf, decideLate, billOf),
+      told((noting) => store.claimMessages(max, phoneOf, noting(decideLate), billOf)),
     claimFallbacks: (max, rules) =>
-      activities.watchers > 0
-        ? told((noting) => store.claimFallbacks(max, { ...rules, decide: noting(rules.decide) }))
-        : store.claimFallbacks(max, rules),
+      told((noting) => store.claimFallbacks(max, { ...rules, decide: noting(rules.decide) })),
   };
 }
