@@ -4,7 +4,7 @@
  */
 import { afterEach, beforeEach, expect, inject, test } from "vitest";
 import { createConnections, type Connections, type Transaction } from "../../src/store/postgres/connections.ts";
-import { lotMax, runSteps } from "../../src/store/postgres/steps.ts";
+import { portionMax, runSteps } from "../../src/store/postgres/steps.ts";
 import { queryEach, send } from "../../src/store/statement.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { select } from "../support/databases/rows.ts";
@@ -131,7 +131,7 @@ test("an act in steps never has thousands of statements under way, however it as
       transaction.send(...asked);
     },
   });
-  const ids = Array.from({ length: 3 * lotMax + 1 }, (_, i) => [i]);
+  const ids = Array.from({ length: 3 * portionMax + 1 }, (_, i) => [i]);
   const rows = await connections.transact((transaction) =>
     runSteps(
       counted(transaction),
@@ -144,7 +144,7 @@ test("an act in steps never has thousands of statements under way, however it as
   );
   expect(rows).toEqual(ids.map(([id]) => ({ id })));
   expect(await notes()).toHaveLength(2 * ids.length);
-  expect(most).toBeLessThan(2 * lotMax);
+  expect(most).toBeLessThan(2 * portionMax);
 });
 
 test("where BEGIN fails nothing is written: outside a transaction each write would be kept by itself", async () => {

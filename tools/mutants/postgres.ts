@@ -54,8 +54,8 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "an act's writes are all made ready in one turn",
     breaks: "PostgreSQL hears nothing meanwhile, and ends the transaction of an act that writes thousands of rows",
-    place: "src/store/postgres/steps.ts#Lots.run",
-    text: `isAwaited || this.#sent >= lotMax`,
+    place: "src/store/postgres/steps.ts#Portions.run",
+    text: `isAwaited || this.#sent >= portionMax`,
     replacement: `isAwaited`,
     suites: suite("connections"),
   },

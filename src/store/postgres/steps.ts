@@ -9,13 +9,13 @@ import type { Statement, Transaction, Value } from "./connections.ts";
 import { statements as sql } from "./statements.ts";
 
 export async function runSteps<T>(transaction: Transaction, steps: Steps<T>): Promise<T> {
-  const lots = new Lots(transaction);
+  const portions = new Portions(transaction);
   let next = steps.next();
-  while (next.done !== true) next = steps.next(await run(transaction, lots, next.value));
+  while (next.done !== true) next = steps.next(await run(transaction, portions, next.value));
   return next.value;
 }
 
-async function run(transaction: Transaction, lots: Lots, step: Step): Promise<unknown[][]> {
+async function run(transaction: Transaction, portions: Portions, step: Step): Promise<unknown[][]> {
   if ("lock" in step) {
     const text = `LOCK TABLE ${step.lock} IN SHARE ROW EXCLUSIVE MODE`;
     transaction.send({ name: `lock-${step.lock}`, text }, []);
@@ -36,19 +36,19 @@ async function run(transaction: Transaction, lots: Lots, step: Step): Promise<un
     return [];
   }
   const { name, text, locksRows } = step.statement;
-  return lots.run({ name, text: locksRows === true ? `${text} FOR UPDATE` : text }, step);
+  return portions.run({ name, text: locksRows === true ? `${text} FOR UPDATE` : text }, step);
 }
 
 /**
- * Statements are made ready in one turn up to so many; then one lot is waited for. While thousands were made ready,
+ * Statements are made ready in one turn up to so many; then one portion is waited for. While thousands were made ready,
  * PostgreSQL heard nothing, and took the transaction for a forgotten one.
  */
-export const lotMax = 200;
+export const portionMax = 200;
 
-/** Runs a statement for many lists of values, in lots. */
-class Lots {
+/** Runs a statement for many lists of values, in portions. */
+class Portions {
   readonly #transaction: Transaction;
-  /** Sent since a lot was waited for. */
+  /** Sent since a portion was waited for. */
   #sent = 0;
 
   constructor(transaction: Transaction) {
@@ -58,13 +58,13 @@ class Lots {
   /** Gives the rows of each list, if they are waited for. */
   async run(statement: Statement, { lists, isAwaited }: Lists): Promise<unknown[][]> {
     const rows: unknown[][] = [];
-    for (let from = 0; from < lists.length; from += lotMax) {
-      const lot = lists.slice(from, from + lotMax);
-      this.#sent += lot.length;
-      if (isAwaited || this.#sent >= lotMax) {
-        rows.push(...(await Promise.all(lot.map((values) => this.#transaction.query(statement, values)))));
+    for (let from = 0; from < lists.length; from += portionMax) {
+      const portion = lists.slice(from, from + portionMax);
+      this.#sent += portion.length;
+      if (isAwaited || this.#sent >= portionMax) {
+        rows.push(...(await Promise.all(portion.map((values) => this.#transaction.query(statement, values)))));
         this.#sent = 0;
-      } else for (const values of lot) this.#transaction.send(statement, values);
+      } else for (const values of portion) this.#transaction.send(statement, values);
     }
     return rows;
   }
