@@ -6,7 +6,7 @@ import { dimensions, type Count, type Dimension, type Interval } from "../otp/st
 import { moneyText } from "../otp/prices.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../service/statistics.ts";
 import { timeOf } from "../system.ts";
-import { flag, Misused, sayList, withStore, type Command, type Commands } from "./command.ts";
+import { flag, Misused, say, sayList, withStore, type Command, type Commands } from "./command.ts";
 import { chargesAtHand, instantOf, tenantName } from "./setup.ts";
 
 const dayMs = 86_400_000;
@@ -51,7 +51,7 @@ async function run(args: string[]): Promise<void> {
     const fromMs = instantOf("--from", values.from) ?? Math.max(0, Math.min(toMs, now) - dayMs);
     const read = await readStats(store, { fromMs, toMs, interval, groupBy, tenant });
     if (!read.ok) throw new Misused(`--${read.field === "group_by" ? "group" : read.field}: ${read.sentence}`);
-    if (values.json) sayList(read.rows.map(toJson), true, "", {});
+    if (values.json) say(JSON.stringify(read.rows.map(toJson)));
     else sayList(read.rows, false, "Nothing was asked for in that time.", columnsOf(interval, groupBy));
   }, charges);
 }

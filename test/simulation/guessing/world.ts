@@ -189,7 +189,8 @@ export class World {
   /** Types the code that the SMS says. A success gives the request's messages back to its lane. */
   async typeRight(opened: Opened): Promise<"verified" | Reason> {
     const result = await this.type(opened, opened.code);
-    const { lane = "", messages = 0 } = (result === "verified" && this.#paid.get(opened.id)) || {};
+    if (result !== "verified") return result;
+    const { lane = "", messages = 0 } = this.#paid.get(opened.id) ?? {};
     for (let i = 0; i < messages; i++) this.ledger.note(lane, this.now(), -1);
     return result;
   }
