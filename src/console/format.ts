@@ -30,6 +30,11 @@ export function time(at: Timestamp | undefined): string {
   return at === undefined ? dash : dateTime.format(timestampDate(at));
 }
 
+/** Words of the service, with the times in them as people read them. */
+export function told(text: string): string {
+  return text.replaceAll(/\b\d{4}-\d\d-\d\dT[\d:.]+Z/g, (iso) => dateTime.format(new Date(iso)));
+}
+
 export function timeOfDay(at: Timestamp | undefined): string {
   return at === undefined ? dash : clock.format(timestampDate(at));
 }

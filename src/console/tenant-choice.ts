@@ -1,19 +1,22 @@
 /**
- * The tenants to choose from.
+ * The field that chooses a tenant.
  */
 import { TenantView } from "../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "./api.ts";
 import type { PageContext } from "./page.ts";
+import type { Field } from "./parts.ts";
 
 /** As many as a list to choose from can hold; the rest are found by their names in the address. */
 const choicesMax = 1_000;
 
-/** All, and each by its name; the admin's own alone where it is bound to one. */
-export async function tenantOptions(
+/** A field with all and each tenant by its name, as one of a form's; none for an admin who is bound to one. */
+export async function tenantField(
   { client, session }: PageContext,
+  chosen: string | null | undefined,
   signal: AbortSignal,
-): Promise<readonly (readonly [value: string, text: string])[]> {
-  if (session.tenant !== "") return [[session.tenant, session.tenant]];
+): Promise<readonly Field[]> {
+  if (session.tenant !== "") return [];
   const { tenants } = await client.listTenants({ view: TenantView.BASIC, pageSize: choicesMax }, calling(signal));
-  return [["", "All"], ...tenants.map(({ id }) => [id, id] as const)];
+  const options = [["", "All"], ...tenants.map(({ id }) => [id, id] as const)] as const;
+  return [{ name: "tenant", label: "Tenant", options, value: chosen ?? "" }];
 }

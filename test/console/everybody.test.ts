@@ -70,7 +70,7 @@ interface Shown {
 }
 
 const pages: readonly Shown[] = [
-  { name: "overview", shows: ["1 of 3", "What is wrong now", "By country"], action: "Show" },
+  { name: "overview", shows: ["1 of 3", "What is wrong now", "Show the keys", "By country"], action: "Show" },
   { name: "live", happens: watched, shows: ["Watching.", "+31•••••••04"], action: "Pause" },
   { name: "verification", shows: ["verified", "pending", "failed"], action: "Search" },
   { name: "fraud", shows: ["+31655", "blocked", "pumped"], action: "Block" },
@@ -112,6 +112,8 @@ describe.skipIf(lacks("the console", "chromium"))("the console, for everybody,",
       await goTo(page, name);
       await happens?.();
       await expectShown(page, shows);
+      const isoTimes = (await page.locator("main").innerText()).match(/\d{4}-\d\d-\d\dT\S+/g);
+      if (isoTimes !== null) wrong.push(`${name} shows ${isoTimes.join(", ")}`);
       wrong.push(...(await lookAt(page, name)));
     }
     await goTo(page, `verification?ref=${undelivered}`);

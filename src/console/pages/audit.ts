@@ -7,7 +7,7 @@ import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
 import { filters, load, pager, section, table } from "../parts.ts";
-import { tenantOptions } from "../tenant-choice.ts";
+import { tenantField } from "../tenant-choice.ts";
 
 /** What the page is asked by, in its address and of ListAudit. */
 const asks = ["tenant", "actor", "action", "subject"] as const;
@@ -16,7 +16,7 @@ export const audit: Page = {
   name: "audit",
   title: "Audit",
   show(into, context) {
-    const { query, go, session } = context;
+    const { query, go } = context;
     const { part, body } = section("What was done, the latest first");
     const place = make("div", {});
     const value = (name: string) => query.get(name) ?? "";
@@ -24,12 +24,12 @@ export const audit: Page = {
     void load(
       place,
       context,
-      (signal) => tenantOptions(context, signal),
-      (options) =>
+      (signal) => tenantField(context, query.get("tenant"), signal),
+      (tenant) =>
         filters(
           "What to show",
           [
-            ...(session.tenant === "" ? [{ name: "tenant", label: "Tenant", options, value: value("tenant") }] : []),
+            ...tenant,
             { name: "actor", label: "Who", value: value("actor"), hint: "Such as user:ann, key:… or cli." },
             { name: "action", label: "What", value: value("action"), hint: "Such as tenant.update." },
             { name: "subject", label: "Of", value: value("subject"), hint: "Such as a key's id or a prefix." },
@@ -73,7 +73,7 @@ function changed({ before, after, change }: AuditEntry): Child {
   return make(
     "details",
     {},
-    make("summary", {}, change === "" ? "Before and after" : change),
+    make("summary", {}, change === "" ? "Before and after" : format.told(change)),
     side("Before", before),
     side("After", after),
   );

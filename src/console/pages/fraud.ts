@@ -16,7 +16,7 @@ import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
 import { attempt, badge, button, facts, filters, load, pager, section, table } from "../parts.ts";
-import { tenantOptions } from "../tenant-choice.ts";
+import { tenantField } from "../tenant-choice.ts";
 
 /** The page with its parts, each of which can be shown anew. */
 interface View {
@@ -115,9 +115,9 @@ function choice(context: PageContext, tenant: string): HTMLElement {
   void load(
     place,
     context,
-    (signal) => tenantOptions(context, signal),
-    (options) =>
-      filters("What to show", [{ name: "tenant", label: "Tenant", options, value: tenant }], "Show", (values) =>
+    (signal) => tenantField(context, tenant, signal),
+    (fields) =>
+      filters("What to show", fields, "Show", (values) =>
         context.go(`fraud?${new URLSearchParams(values).toString()}`),
       ),
   );

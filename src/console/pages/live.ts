@@ -7,7 +7,7 @@ import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
 import { badge, button, filters, load, section } from "../parts.ts";
-import { tenantOptions } from "../tenant-choice.ts";
+import { tenantField } from "../tenant-choice.ts";
 
 const rowsMax = 200;
 const againMs = 3_000;
@@ -101,19 +101,17 @@ function rowOf({ time, kind, outcome, phone, country, tenant, provider, requestR
 
 function choice(context: PageContext): HTMLElement {
   const place = make("div", {});
-  const { query, session } = context;
+  const { query } = context;
   const any = [["", "All"], ...kinds.map((kind) => [kind, kind] as const)] as const;
   void load(
     place,
     context,
-    (signal) => tenantOptions(context, signal),
-    (options) =>
+    (signal) => tenantField(context, query.get("tenant"), signal),
+    (tenant) =>
       filters(
         "What to watch",
         [
-          ...(session.tenant === ""
-            ? [{ name: "tenant", label: "Tenant", options, value: query.get("tenant") ?? "" }]
-            : []),
+          ...tenant,
           { name: "kind", label: "Kind", options: any, value: query.get("kind") ?? "" },
           { name: "country", label: "Country", value: query.get("country") ?? "", hint: "Two letters, such as NL." },
         ],

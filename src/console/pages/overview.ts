@@ -16,7 +16,7 @@ import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
 import { facts, filters, load, section, table } from "../parts.ts";
 import { linesMax, plot, type Line } from "../plot.ts";
-import { tenantOptions } from "../tenant-choice.ts";
+import { tenantField } from "../tenant-choice.ts";
 import { capTable, problemList } from "./problems.ts";
 
 const hourMs = 3_600_000;
@@ -114,14 +114,12 @@ function choice(context: PageContext, { period, group, tenant }: View): HTMLElem
   void load(
     place,
     context,
-    (signal) => tenantOptions(context, signal),
+    (signal) => tenantField(context, tenant, signal),
     (tenants) =>
       filters(
         "What to show",
         [
-          ...(context.session.tenant === ""
-            ? [{ name: "tenant", label: "Tenant", options: tenants, value: tenant }]
-            : []),
+          ...tenants,
           { name: "period", label: "Period", options: named(periods), value: period.name },
           { name: "by", label: "Group by", options: named(groups), value: group.name },
         ],

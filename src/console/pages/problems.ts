@@ -16,11 +16,28 @@ export function problemList(problems: readonly Problem[]): HTMLElement {
         "li",
         {},
         severity === Problem_Severity.CRITICAL ? badge("critical", "bad") : badge("warning", "warn"),
-        ` ${sentence} `,
-        make("a", { attributes: { href: `#/${link}`, "aria-label": `Show more: ${sentence}` } }, "Show more"),
+        ` ${format.told(sentence)} `,
+        make(
+          "a",
+          { attributes: { href: `#/${link}`, "aria-label": `${shows(link)}: ${format.told(sentence)}` } },
+          shows(link),
+        ),
       ),
     ),
   );
+}
+
+/** What is behind a link, by its page. */
+const behind: ReadonlyMap<string, string> = new Map([
+  ["overview", "Show this tenant"],
+  ["fraud", "Show this prefix"],
+  ["providers", "Show the providers"],
+  ["tenants", "Show the keys"],
+  ["webhooks", "Show the endpoints"],
+]);
+
+function shows(link: string): string {
+  return behind.get(link.split("?")[0] ?? "") ?? "Show more";
 }
 
 const kinds: ReadonlyMap<string, string> = new Map([

@@ -9,7 +9,7 @@ import { make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import { may, type Page, type PageContext } from "../page.ts";
 import { badge, filters, load, pager, section, table } from "../parts.ts";
-import { tenantOptions } from "../tenant-choice.ts";
+import { tenantField } from "../tenant-choice.ts";
 import { stateBadge } from "./state-badge.ts";
 import { showStory } from "./story.ts";
 
@@ -43,8 +43,8 @@ export const verification: Page = {
     void load(
       choice,
       context,
-      (signal) => tenantOptions(context, signal),
-      (tenants) =>
+      (signal) => tenantField(context, latest["tenant"], signal),
+      (tenant) =>
         filters(
           "What to look for",
           [
@@ -55,9 +55,7 @@ export const verification: Page = {
               value: latest["what"] ?? "",
               hint: "+31612345678, a request_id or its first 12 characters, or +31612 with a tenant. Empty for all.",
             },
-            ...(context.session.tenant === ""
-              ? [{ name: "tenant", label: "Tenant", options: tenants, value: latest["tenant"] ?? "" }]
-              : []),
+            ...tenant,
             { name: "state", label: "State", options: states, value: latest["state"] ?? "" },
             { name: "from", label: "From", type: "datetime-local", value: latest["from"] ?? "" },
             { name: "to", label: "Before", type: "datetime-local", value: latest["to"] ?? "" },

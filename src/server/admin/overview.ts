@@ -2,14 +2,12 @@
  * GetOverview: how the service fares, and what is wrong now.
  */
 import { Problem_Severity } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
-import { invalid, ok } from "../../otp/reason.ts";
+import { ok } from "../../otp/reason.ts";
 import { readOverview, type OverviewDependencies } from "../../service/overview.ts";
 import { tenantListed } from "./asker.ts";
-import { durationOf, instantOf, type HandlersOf } from "./handlers.ts";
+import { durationOf, type HandlersOf } from "./handlers.ts";
 import { notFound } from "./refusal.ts";
-import { countsOf } from "./statistics.ts";
-
-const dayMs = 86_400_000;
+import { countsOf, periodOf, refusedStats } from "./statistics.ts";
 
 export function overviewHandlers(dependencies: OverviewDependencies): HandlersOf<"getOverview"> {
   const { store } = dependencies;
@@ -18,11 +16,9 @@ export function overviewHandlers(dependencies: OverviewDependencies): HandlersOf
       const tenant = tenantListed(asker, asked);
       if (!tenant.ok) return tenant;
       if (tenant.value !== undefined && (await store.registry.findTenant(tenant.value)) === undefined) return notFound;
-      const toMs = instantOf(to) ?? store.now();
-      const fromMs = instantOf(from) ?? Math.max(0, toMs - dayMs);
       const scope = tenant.value === undefined ? "installation" : "tenant";
-      const read = await readOverview(dependencies, { fromMs, toMs, tenant: tenant.value, scope });
-      if (!read.ok) return invalid(read.field, `${read.field} is refused: ${read.sentence}`);
+      const read = await readOverview(dependencies, { ...periodOf({ from, to }, store), tenant: tenant.value, scope });
+      if (!read.ok) return refusedStats(read);
       const { counts, caps, problems, outbox } = read.value;
       return ok({
         ...(counts === undefined ? {} : { counts: countsOf(counts) }),

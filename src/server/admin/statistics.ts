@@ -1,11 +1,11 @@
 /**
  * GetStats: sums of what verifications came to.
  */
-import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { Dimension, Interval } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { invalid, ok } from "../../otp/reason.ts";
 import type { dimensions, Count } from "../../otp/statistics.ts";
-import { moneyOf, readStats, verifyTimesOf, type Stats } from "../../service/statistics.ts";
+import { moneyOf, readStats, verifyTimesOf, type Stats, type StatsRead } from "../../service/statistics.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantListed } from "./asker.ts";
 import { durationOf, instantOf, timeField, type HandlersOf } from "./handlers.ts";
@@ -41,14 +41,29 @@ export function statisticsHandlers({ store }: StatisticsDependencies): HandlersO
       if (!groupBy.every((each) => each !== undefined)) {
         return badField("group_by", "must be of tenant, country, provider and channel");
       }
-      const toMs = instantOf(to) ?? store.now();
-      const fromMs = instantOf(from) ?? Math.max(0, toMs - dayMs);
-      const read = await readStats(store, { fromMs, toMs, interval, groupBy, tenant: tenant.value });
-      return read.ok
-        ? ok({ rows: read.rows.map(rowOf) })
-        : invalid(read.field, `${read.field} is refused: ${read.sentence}`);
+      const read = await readStats(store, {
+        ...periodOf({ from, to }, store),
+        interval,
+        groupBy,
+        tenant: tenant.value,
+      });
+      return read.ok ? ok({ rows: read.rows.map(rowOf) }) : refusedStats(read);
     },
   };
+}
+
+/** What is asked about: the last 24 hours unless it is said. */
+export function periodOf(
+  { from, to }: { readonly from?: Timestamp | undefined; readonly to?: Timestamp | undefined },
+  store: Pick<Store, "now">,
+) {
+  const toMs = instantOf(to) ?? store.now();
+  return { fromMs: instantOf(from) ?? Math.max(0, toMs - dayMs), toMs };
+}
+
+/** Why there are no statistics of what was asked. */
+export function refusedStats({ field, sentence }: Extract<StatsRead, { ok: false }>) {
+  return invalid(field, `${field} is refused: ${sentence}`);
 }
 
 function rowOf(row: Stats) {
