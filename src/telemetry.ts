@@ -29,6 +29,8 @@ export interface AnsweredCall {
 export interface CalledFor {
   readonly channel: Channel;
   readonly tenant: string;
+  /** The call that handed it over; undefined where it came from the outbox. */
+  readonly callId: string | undefined;
   readonly requestRef: string;
 }
 
@@ -186,13 +188,14 @@ function whose(caller: AnsweredCall["caller"], refusal: AnsweredCall["refusal"])
 /** What a provider's call came to, and for whom it was. */
 function callFields(
   outcome: SendOutcome,
-  { channel, tenant, requestRef }: CalledFor,
+  { channel, tenant, callId, requestRef }: CalledFor,
 ): Record<string, string | undefined> {
   const named = outcome.kind === "accepted" ? providerName(outcome.providerMessageId) : null;
   return {
     channel,
     outcome: outcome.kind,
     tenant,
+    call_id: callId,
     request_ref: requestRef,
     provider_message_id: named ?? undefined,
   };

@@ -86,6 +86,9 @@ test("all lines about a verification are found by the first 12 characters of its
   expect(linesOf(otpd, "provider call")).toMatchObject([
     { provider: "webhook", tenant: "default", request_ref: ref, provider_message_id: "m-1", http_status: 200 },
   ]);
+  const [{ call_id: sendId } = {}] = linesOf(otpd, "call");
+  expect(sendId).toMatch(/^[A-Za-z0-9_-]{12}$/);
+  expect(linesOf(otpd, "provider call").map(({ call_id }) => call_id)).toEqual([sendId]);
   expect(otpd.errors()).not.toContain(id);
   expect(otpd.errors()).not.toContain("stranger");
 });

@@ -77,7 +77,7 @@ export function createWorker(options: WorkerOptions): Worker {
     for (const job of owed) options.onFallback?.(job);
     for (const job of [...jobs, ...owed]) {
       options.onShares(job.verification.tenant, job);
-      take(job);
+      take({ ...job, callId: listeners.callOf(job) });
     }
   }
 
@@ -168,14 +168,22 @@ function createJobQueue({ runningMax, run, runLate, begin }: JobQueueOptions) {
   };
 }
 
+interface Listener {
+  readonly resolve: (settled?: Settled) => void;
+  readonly cancel: () => void;
+  readonly callId: string | undefined;
+}
+
 /** Those who wait to hear of a message. */
 function createListeners(system: Pick<System, "after">) {
-  const listeners = new Map<string, { readonly resolve: (settled?: Settled) => void; readonly cancel: () => void }>();
+  const listeners = new Map<string, Listener>();
   const nobody = Promise.resolve(undefined);
   let isClosed = false;
 
-  function tell({ message: { verificationId, copy } }: Job, settled: Settled | undefined): void {
-    const name = `${verificationId}/${copy}`;
+  const nameOf = ({ message: { verificationId, copy } }: Job) => `${verificationId}/${copy}`;
+
+  function tell(job: Job, settled: Settled | undefined): void {
+    const name = nameOf(job);
     const listener = listeners.get(name);
     if (listener === undefined) return;
     listeners.delete(name);
@@ -190,9 +198,11 @@ function createListeners(system: Pick<System, "after">) {
       if (waitMs <= 0 || isClosed) return nobody;
       const { promise, resolve } = Promise.withResolvers<Settled | undefined>();
       const cancel = system.after(waitMs, () => tell(job, undefined));
-      listeners.set(`${job.message.verificationId}/${job.message.copy}`, { resolve, cancel });
+      listeners.set(nameOf(job), { resolve, cancel, callId: job.callId });
       return promise;
     },
+    /** The call that waits to hear of a message, by its id. */
+    callOf: (job: Job) => listeners.get(nameOf(job))?.callId,
     /** Nobody waits any more. */
     close: (): void => {
       isClosed = true;

@@ -48,7 +48,7 @@ export function workerObservers(base: Base): Required<Pick<WorkerOptions, "onCal
     onCall({ provider, outcome, httpStatus, durationMs, job, startMs }) {
       const { id, tenant } = job.verification;
       const { channel, providerIndex } = job.message;
-      const calledFor = { channel, tenant, requestRef: requestRef(id) };
+      const calledFor = { channel, tenant, callId: job.callId, requestRef: requestRef(id) };
       telemetry.providerCall(provider, outcome, { durationMs, httpStatus }, calledFor);
       metrics?.providerCall(provider, outcome, durationMs, job, startMs);
       if (activities.watchers > 0) tellers.called(provider, outcome, job);

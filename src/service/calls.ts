@@ -15,6 +15,8 @@ import type { Permit } from "./call-limits.ts";
 export interface Caller {
   readonly tenant: string;
   readonly keyId: string;
+  /** Names the call in logs; absent where it is nobody's. */
+  readonly callId?: string;
   /** The call's Idempotency-Key, if it has one. */
   readonly idempotencyKey: string | undefined;
   /** True if the key is one that anybody may hold, such as a web page's. */

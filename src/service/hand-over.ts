@@ -35,6 +35,8 @@ export interface HandOverOptions {
 
 /** The call that a message is handed over for. */
 export interface OwingCall {
+  /** Its id in logs. */
+  readonly callId: string | undefined;
   readonly claim: IdempotencyClaim | undefined;
   /** True for a send whose retry the bot check asks once more. */
   readonly isAskedAnew?: boolean;
@@ -58,10 +60,10 @@ export function createHandOver({ store, tenantOf, onOwed, deliver, sendWaitMs }:
     return store.openVerification(scope, (view) => decidePassBack(view, claim, id, passUntilMs));
   }
 
-  return async (job, { claim, isAskedAnew = false }) => {
+  return async (job, { callId, claim, isAskedAnew = false }) => {
     const { verification } = job;
     onOwed?.(job);
-    const settled = await deliver(job, sendWaitMs);
+    const settled = await deliver({ ...job, callId }, sendWaitMs);
     // By another channel the code may be on its way yet.
     const isNextOwed = (settled?.verification.fallback?.dueMs ?? null) !== null;
     if (settled !== undefined && isProvenUnsent(settled.message) && !isNextOwed) {

@@ -39,5 +39,5 @@ export async function resend(tools: ActTools, caller: Caller, { id, channel }: R
   if (decided.kind === "replay") return replaySent(tools, decided);
   tools.onShares(tenant, decided);
   if (decided.kind === "refused") return answer({ ok: false, refusal: decided.refusal });
-  return tools.handOver(decided, { claim });
+  return tools.handOver(decided, { callId: caller.callId, claim });
 }

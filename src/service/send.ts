@@ -79,7 +79,7 @@ export async function send(tools: SendTools, caller: Caller, command: SendComman
     return answer({ ok: false, refusal });
   }
   const isAskedAnew = botGate !== undefined && claim === undefined;
-  return tools.handOver(decided, { claim, isAskedAnew });
+  return tools.handOver(decided, { callId: caller.callId, claim, isAskedAnew });
 }
 
 /** The caps that its message may be counted under. Where its channel does not suit the number, the next one is the first. */

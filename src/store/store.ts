@@ -157,6 +157,8 @@ export interface Job extends Shares {
   readonly verification: Verification;
   /** When it was claimed. */
   readonly now: Instant;
+  /** The call that hands it over, by its id; absent where it comes from the outbox. */
+  readonly callId?: string | undefined;
 }
 
 /** The messages that are still to be handed to a provider. */

@@ -31,6 +31,8 @@ export interface Carriage {
   readonly worker: Worker;
   /** What providers were called and what it came to, in order: "one accepted". */
   readonly calls: string[];
+  /** Which calls of ours those were made for, in the same order. */
+  readonly callIds: (string | undefined)[];
   readonly faults: unknown[];
   /** Sets off the timers that are due, and does not wait for what follows from them. */
   beginTimers(): void;
@@ -99,6 +101,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
   const acts = createActs(store, system);
   const networks = [createPhoneNetwork("one"), createPhoneNetwork("two")] as const;
   const calls: string[] = [];
+  const callIds: (string | undefined)[] = [];
   const faults: unknown[] = [];
 
   function hire(from: Store, providers: readonly Provider[]): Worker {
@@ -112,7 +115,10 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
       providersOf: (channel) => (channel === "sms" ? providers : []),
       callsMax: placesMax,
       phoneOf: acts.phoneOf,
-      onCall: ({ provider, outcome }) => void calls.push(`${provider} ${outcome.kind}`),
+      onCall: ({ provider, outcome, job }) => {
+        calls.push(`${provider} ${outcome.kind}`);
+        callIds.push(job.callId);
+      },
       onShares: () => {},
       onFault: (error) => void faults.push(error),
     });
@@ -144,6 +150,7 @@ export async function createCarriage(ways: 1 | 2 = 1): Promise<Carriage> {
     acts,
     networks,
     calls,
+    callIds,
     faults,
     settled,
     timers: () => timers.size,

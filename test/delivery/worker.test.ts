@@ -89,6 +89,17 @@ describe("with one provider", () => {
     expect(c.calls).toEqual(["one unavailable", "one unavailable"]);
   });
 
+  test("a call that waits is named in each try, and none once it has its answer", async () => {
+    const wait = { kind: "throttled", retryAfterMs: 7_000, detail: "HTTP 429" } as const;
+    c.networks[0].script.push(wait, wait);
+    const job = await c.acts.send(ann);
+    const heard = c.worker.deliver({ ...job, callId: "the send" }, 8_000);
+    await c.pass(60_000);
+    expect(await heard).toBeUndefined();
+    expect(c.calls).toEqual(["one throttled", "one throttled", "one accepted"]);
+    expect(c.callIds).toEqual(["the send", "the send", undefined]);
+  });
+
   test("the second call takes the same code", async () => {
     c.networks[0].script.push(unavailable);
     await c.worker.deliver(await c.acts.send(ann), 0);

@@ -302,6 +302,7 @@ export function createPerform({ verifications, byMessage, onFault }: PerformOpti
     const caller = {
       tenant: tenantOfKey(key),
       keyId: key.id,
+      callId: call.id,
       idempotencyKey,
       isPublishable: isPublishable(key.kind),
       channels: channelsNamed(key),
