@@ -1,10 +1,10 @@
 /**
- * Requests over HTTP/2 that break off, at moments at which Node forgets them or ends the process.
+ * Requests that break off, at moments at which Node forgets them or ends the process.
  */
 import { once } from "node:events";
 import { rmSync, writeFileSync } from "node:fs";
 import { constants, createServer, type Http2ServerRequest } from "node:http2";
-import type { AddressInfo } from "node:net";
+import { connect, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { connect as connectTls } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -84,6 +84,22 @@ describe.each(["cleartext", ...(lacks("requests that break off over TLS", "opens
       });
       expect(new Set(streams)).toEqual(new Set([3, 5]));
       destroy();
+    });
+
+    test("a client that asks for a tunnel, and resets its connection when it is refused, ends that connection alone", async () => {
+      const port = Number(new URL(otpd.url).port);
+      for (let i = 0; i < 5; i += 1) {
+        const socket = connect(port, "127.0.0.1");
+        const { write, until } = await openRaw(
+          port,
+          by === "TLS" ? connectTls({ socket, rejectUnauthorized: false }) : socket,
+        );
+        write("CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\nhello");
+        await until((bytes) => (bytes.includes("METHOD_NOT_ALLOWED") ? true : undefined));
+        socket.resetAndDestroy();
+      }
+      expect(otpd.errors()).not.toContain("Unhandled");
+      expect(otpd.process.exitCode).toBeNull();
     });
   },
 );

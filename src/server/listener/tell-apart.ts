@@ -21,7 +21,8 @@ export function tellApart(
     if (!connections.opened(socket)) return;
     socket.setNoDelay(true);
     const onGone = () => socket.destroy();
-    socket.once("error", onGone);
+    // For good: node takes its own listener off a socket on which a client asks for a tunnel, and who resets that ends the process.
+    socket.on("error", onGone);
     socket.once("end", onGone);
     let seen: Buffer = Buffer.alloc(0);
     const onReadable = () => {
@@ -32,7 +33,6 @@ export function tellApart(
       const isHttp2 = seen.subarray(0, compared).equals(preface.subarray(0, compared));
       if (isHttp2 && compared < preface.length) return;
       socket.off("readable", onReadable);
-      socket.off("error", onGone);
       socket.off("end", onGone);
       socket.unshift(seen);
       if (isHttp2) {
