@@ -210,6 +210,16 @@ test("a body in 5,000 pieces of a byte costs a stranger his connection", async (
   expect(listener.connections.count).toBe(0);
 });
 
+test.each(["/v1/otp/send", "/nowhere"])("and so it does in 5,000 chunks over HTTP/1, to %s", async (path) => {
+  await listenWith();
+  const [connection] = await holdMany(1);
+  const type = `content-type: application/json\r\nauthorization: Bearer ${pageKey}\r\n`;
+  const head = `POST ${path} HTTP/1.1\r\nhost: otpd\r\n${type}transfer-encoding: chunked\r\n\r\n`;
+  connection?.write(head, "1\r\n \r\n".repeat(5_000));
+  await connection?.closed;
+  expect(listener.connections.count).toBe(0);
+});
+
 test("600 records of a byte on each of 20 connections at once: TLS makes no long turn of them", async () => {
   const certificate = makeCertificate("pace");
   await listenWith({ readCertificate: () => certificate });

@@ -60,6 +60,26 @@ test("of a body in chunks, each of which may be small, 4 KiB are parsed in a tur
   expect(Math.max(...turns.map((pieces) => pieces.reduce((sum, bytes) => sum + bytes, 0)))).toBe(4_096);
 });
 
+test("each of them is told of, whichever way they are cut, and the rest waits until its turn is given", async () => {
+  const socket = new PassThrough();
+  const turns: (() => void)[] = [];
+  let chunks = 0;
+  let bytes = 0;
+  socket.on("data", (piece: Buffer) => void (bytes += piece.length));
+  const brought = (_: Socket, count = 0) => void (chunks += count);
+  const pipelines = createPipelines(16, { brought, goOn: (_, run) => void turns.push(run) });
+  pipelines.take(socket as unknown as Socket);
+  pipelines.began(requestOn(socket));
+  socket.write("1\r\nx\r\n".repeat(1_000));
+  await endOfTurn();
+  vi.runOnlyPendingTimers();
+  await endOfTurn();
+  expect(bytes).toBe(4_096);
+  for (const run of turns) run();
+  await endOfTurn();
+  expect([bytes, chunks]).toEqual([6_000, 1_000]);
+});
+
 test("a request that breaks off when nobody listens to it any more ends nothing else", () => {
   const socket = new PassThrough();
   socket.on("data", () => {});

@@ -36,7 +36,7 @@ export interface Connection {
   /** What it may still cost without asking for anything, in bytes, and what of its cost was charged so far. */
   credit: number;
   charged: number;
-  /** How often HTTP/1 was handed something in cleartext. */
+  /** How often HTTP/1 was handed something in cleartext, and the chunks of its bodies. */
   pieces: number;
   /** Whose it is among what strangers have us hold. */
   readonly holder: string;
@@ -106,7 +106,7 @@ const pieceBytes = 512;
 
 /** What a connection has cost so far, in bytes: those on the wire, and more for each piece in which they came. */
 function costOf({ socket, wire, pieces }: Connection): number {
-  return wire === undefined ? socket.bytesRead + pieces * pieceBytes : wire.bytesRead + wire.records * pieceBytes;
+  return (wire ?? socket).bytesRead + (pieces + (wire?.records ?? 0)) * pieceBytes;
 }
 
 /** Charges a connection for what it has sent since it was charged last, and tells how much that was. */

@@ -78,8 +78,8 @@ export interface Connections {
   opened(socket: Socket, wire?: Wire): boolean;
   /** Notes that a connection goes on by TLS, or destroys what nobody knows of. */
   secured(socket: Socket | undefined, secure: Socket): void;
-  /** Notes that a connection has brought something, of any size. Cuts it where that was too much. */
-  brought(socket: Socket): void;
+  /** Notes that a connection has brought something, of any size, or so many chunks within that. Cuts it where that was too much. */
+  brought(socket: Socket, chunks?: number): void;
   /** Notes that a connection speaks HTTP/2. */
   upgraded(socket: Socket, session: ServerHttp2Session): void;
   /**
@@ -159,10 +159,10 @@ export function createConnections(limits: ConnectionsOptions): Connections {
     secured(socket, secure) {
       secured(book, socket, secure);
     },
-    brought(socket) {
+    brought(socket, chunks) {
       const connection = bySocket.get(socket);
       if (connection === undefined || connection.hasBroughtKey) return;
-      if (connection.wire === undefined) connection.pieces += 1;
+      connection.pieces += chunks ?? (connection.wire === undefined ? 1 : 0);
       book.pace.cost(connection, charge(connection));
       if (isNoise(book, connection)) cut(connection);
     },

@@ -202,8 +202,8 @@ export function createPace(clock: Clock = realClock): Pace {
     cost: spend,
     goOn(connection, run) {
       setImmediate(() => {
-        if (costLater >= turnCostMax && lineOf(connection) === undefined && !connection.socket.destroyed)
-          wait(connection);
+        const isStranger = !connection.hasBroughtKey && !connection.socket.destroyed;
+        if (isStranger && costLater >= turnCostMax && lineOf(connection) === undefined) wait(connection);
         const line = lineOf(connection);
         if (line === undefined) goOnNow(run);
         else line.keep(connection, run);

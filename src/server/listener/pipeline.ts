@@ -19,6 +19,7 @@ function isHeldByNode(socket: Socket & { _paused?: boolean }): boolean {
 
 /** What ends a head. The same bytes in a body only make for a smaller piece. */
 const headEnd = Buffer.from("\r\n\r\n", "latin1");
+const lineEnd = "\n".charCodeAt(0);
 /** Pieces of a connection that are parsed in a turn of the event loop: 64 KiB of blank lines are 16,000, some 4 µs each. */
 const piecesPerTurn = 64;
 /** A body in chunks counts as a piece for so many of its bytes, since each chunk may hold a single one. */
@@ -98,20 +99,22 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
       }
       const end = endOfPiece(chunk, at, bodyBytes);
       bodyBytesSeen += end - at;
-      pieces += bodyBytes === Number.POSITIVE_INFINITY ? 1 + (end - at) / chunkedPieceBytes : 1;
+      pieces += 1;
+      if (bodyBytes === Number.POSITIVE_INFINITY) {
+        pieces += (end - at) / chunkedPieceBytes;
+        book.brought(socket, chunksIn(chunk, at, end));
+        if (socket.destroyed) return;
+      }
       feed?.call(socket, at === 0 && end === chunk.length ? chunk : chunk.subarray(at, end));
       at = end;
     }
   }
 
-  /** Leaves the rest for the next turn. Who reads a body resumes the socket before. */
+  /** Leaves the rest for another turn. Who reads a body resumes the socket before. */
   function rest(): void {
     if (isResting) return;
     isResting = true;
-    setImmediate(() => {
-      isResting = false;
-      goOn();
-    });
+    book.goOn(socket, goOn);
   }
 
   function runIfLast(): void {
@@ -121,6 +124,7 @@ function createPipeline(socket: Socket, requestsMax: number, book: Book): Pipeli
   }
 
   function goOn(): void {
+    isResting = false;
     if (!socket.destroyed && !isHeldByNode(socket)) socket.resume();
   }
 
@@ -154,6 +158,13 @@ function endOfPiece(chunk: Buffer, at: number, bodyBytes: number): number {
   const isChunked = bodyBytes === Number.POSITIVE_INFINITY;
   const bytesMax = isChunked ? piecesPerTurn * chunkedPieceBytes : bodyBytes === 0 ? chunk.length : bodyBytes;
   return Math.min(cut < 0 ? chunk.length : cut + headEnd.length, at + bytesMax, chunk.length);
+}
+
+/** How many chunks a piece of a body has, as far as they are not empty: each has a line for its length and one for itself. */
+function chunksIn(chunk: Buffer, from: number, to: number): number {
+  let lines = 0;
+  for (let at = chunk.indexOf(lineEnd, from); at >= 0 && at < to; at = chunk.indexOf(lineEnd, at + 1)) lines += 1;
+  return lines / 2;
 }
 
 /** What is to come of a request's body: 0 for nothing, and no bound where it comes in chunks, which end as a head does. */

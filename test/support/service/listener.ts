@@ -190,9 +190,9 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
       connections.asked(request);
       changed();
     },
-    brought(socket) {
+    brought(...what) {
       brought += 1;
-      connections.brought(socket);
+      connections.brought(...what);
     },
     callBegan(...call) {
       const { ended, lasts } = connections.callBegan(...call);
