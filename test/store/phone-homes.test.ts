@@ -131,6 +131,12 @@ test("it is read as it was written, and refused from a newer version", () => {
       ]),
       history: { wrongCodes: [[20_000, 300] as const], refunds: [1, 1_700_000_000_000] },
     },
+    // Numbers on both sides of where one byte, four, five and eight are enough; and more of them than there is room for at first.
+    {
+      tats: new Map(),
+      history: { wrongCodes: [], refunds: [7, 28, 35, 49].flatMap((bits) => [2 ** bits - 1, 2 ** bits]) },
+    },
+    { tats: new Map(), history: { wrongCodes: [], refunds: Array<number>(200).fill(1_700_000_000_123) } },
   ];
   for (const state of states) expect(toPhoneState(phoneStateBytes(state))).toEqual(state);
   expect(() => toPhoneState(Buffer.of(2))).toThrow("newer version");

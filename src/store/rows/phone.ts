@@ -4,7 +4,7 @@
  */
 import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
 import { type Instant } from "../../system.ts";
-import { numberReader, pushNumber } from "./values.ts";
+import { numberReader, Packing } from "./values.ts";
 
 export interface PhoneRow {
   phone_index: Uint8Array;
@@ -79,15 +79,16 @@ const layout = 1;
  *     1 | buckets | each: last byte of its key, TAT | days | each: day, wrong codes | refunds | each: when
  */
 export function phoneStateBytes({ tats, history = emptyHistory }: PhoneState): Buffer {
-  const bytes: number[] = [layout];
-  pushNumber(bytes, tats.size);
-  for (const bucket of tats) for (const value of bucket) pushNumber(bytes, value);
+  const packing = new Packing();
+  packing.number(layout);
+  packing.number(tats.size);
+  for (const bucket of tats) for (const value of bucket) packing.number(value);
   const { wrongCodes, refunds } = history;
-  pushNumber(bytes, wrongCodes.length);
-  for (const day of wrongCodes) for (const value of day) pushNumber(bytes, value);
-  pushNumber(bytes, refunds.length);
-  for (const atMs of refunds) pushNumber(bytes, atMs);
-  return Buffer.from(bytes);
+  packing.number(wrongCodes.length);
+  for (const day of wrongCodes) for (const value of day) packing.number(value);
+  packing.number(refunds.length);
+  for (const atMs of refunds) packing.number(atMs);
+  return packing.bytes();
 }
 
 /** Throws where a newer version wrote it. */

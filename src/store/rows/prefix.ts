@@ -2,7 +2,7 @@
  * Between the rows of the pumping guard and its records: prefixes, and the decisions about them.
  */
 import type { DecisionKind, PrefixDecision, PrefixRecord } from "../../otp/pumping-guard.ts";
-import { at, namesAndTypes, pushNumber, type Columns, type RowOf } from "./values.ts";
+import { at, namesAndTypes, Packing, type Columns, type RowOf } from "./values.ts";
 import type { PrefixName } from "../store.ts";
 
 /** Stored by position: append only. */
@@ -96,24 +96,21 @@ export interface NamedPrefix {
   readonly record: PrefixRecord;
 }
 
-const noText = Buffer.alloc(0);
-
 /**
  * Several prefixes in a few bytes each: `prefixColumns` in their order. Texts follow their length. Numbers are 7 bits a
  * byte, the lowest first, the eighth bit set in all but the last: twice the thousands where they are whole, as of most
  * times, and else twice the number and one.
  */
 export function prefixesBytes(prefixes: Iterable<NamedPrefix>): Buffer {
-  const bytes: number[] = [];
+  const packing = new Packing();
   for (const { name, record } of prefixes) {
     for (const value of prefixValues(name, record)) {
-      const text = typeof value === "number" ? noText : Buffer.from(value);
-      const number = typeof value === "number" ? value : text.length;
-      pushNumber(bytes, number % 1_000 === 0 ? number / 500 : 2 * number + 1);
-      bytes.push(...text);
+      const number = typeof value === "number" ? value : Buffer.byteLength(value);
+      packing.number(number % 1_000 === 0 ? number / 500 : 2 * number + 1);
+      if (typeof value !== "number") packing.text(value);
     }
   }
-  return Buffer.from(bytes);
+  return packing.bytes();
 }
 
 export function toPrefixes(bytes: Uint8Array): NamedPrefix[] {

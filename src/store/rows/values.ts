@@ -61,12 +61,44 @@ export function at<T>(list: readonly T[], position: number): T {
   return value;
 }
 
-/** Puts a number at the end of some bytes. Throws unless it is whole, and 0 or more. */
-export function pushNumber(bytes: number[], value: number): void {
-  if (!Number.isSafeInteger(value) || value < 0) throw new Error("not a whole number");
-  let rest = value;
-  for (; rest > 127; rest = Math.floor(rest / 128)) bytes.push((rest % 128) | 128);
-  bytes.push(rest);
+/** Seven bits of each of four bytes: below it whole numbers are what the machine counts in. */
+const fourBytes = 2 ** 28;
+
+/** Numbers and texts, put one after the other. */
+export class Packing {
+  #bytes = Buffer.allocUnsafe(128);
+  #end = 0;
+
+  /** Throws unless it is whole, and 0 or more. */
+  number(value: number): void {
+    if (!Number.isSafeInteger(value) || value < 0) throw new Error("not a whole number");
+    const bytes = this.#withRoom(8);
+    let rest = value;
+    for (; rest >= fourBytes; rest = Math.floor(rest / fourBytes)) {
+      for (let bits = rest % fourBytes, i = 0; i < 4; i += 1, bits >>>= 7) bytes[this.#end++] = (bits & 127) | 128;
+    }
+    for (; rest > 127; rest >>>= 7) bytes[this.#end++] = (rest & 127) | 128;
+    bytes[this.#end++] = rest;
+  }
+
+  /** Without its length. */
+  text(value: string): void {
+    this.#end += this.#withRoom(Buffer.byteLength(value)).write(value, this.#end);
+  }
+
+  /** All that was put. */
+  bytes(): Buffer {
+    return this.#bytes.subarray(0, this.#end);
+  }
+
+  #withRoom(bytes: number): Buffer {
+    if (this.#end + bytes > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(2 * (this.#end + bytes));
+      larger.set(this.#bytes.subarray(0, this.#end));
+      this.#bytes = larger;
+    }
+    return this.#bytes;
+  }
 }
 
 /** Makes what reads one number after the other. It gives 0 beyond the end. */
