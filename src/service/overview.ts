@@ -23,7 +23,7 @@ import {
   type CapUse,
   type Problem,
 } from "./problems.ts";
-import { readStats, type Stats, type StatsRead } from "./statistics.ts";
+import { readWhole, type Stats, type StatsRead } from "./statistics.ts";
 
 export interface Overview {
   readonly counts: Stats | undefined;
@@ -62,11 +62,7 @@ export async function readOverview(
   const { store, tenants } = dependencies;
   const { fromMs, toMs, tenant } = asked;
   await tenants.refresh();
-  const period = { fromMs, toMs, interval: "all", tenant } as const;
-  const [read, byProvider] = await Promise.all([
-    readStats(store, { ...period, groupBy: [] }),
-    readStats(store, { ...period, groupBy: ["provider"] }),
-  ]);
+  const read = await readWhole(store, { fromMs, toMs, tenant });
   if (!read.ok) return read;
   const used = await store.statistics.readDay(dayOf(store.now()), tenant, countsMax);
   const caps = await capsOf(used, tenants.tenantOf);
@@ -76,14 +72,14 @@ export async function readOverview(
     ...(outbox === undefined ? [] : queueProblems(outbox)),
     ...capProblems(caps),
     ...(await suspected(dependencies, asked)),
-    ...(byProvider.ok ? reportProblems(byProvider.rows.map(reportsOf)) : []),
+    ...reportProblems(read.byProvider.map(reportsOf)),
     ...(await ofTenants(store, asked)),
   ];
   const order = (problem: Problem) => (problem.severity === "critical" ? 0 : 1);
   return {
     ok: true,
     value: {
-      counts: read.rows[0],
+      counts: read.whole,
       caps: caps.slice(0, capsMax),
       problems: problems.toSorted((a, b) => order(a) - order(b)).slice(0, problemsMax),
       outbox,

@@ -31,9 +31,8 @@ export function createUsual(store: Pick<Store, "statistics" | "now">): (tenant: 
     knownHour = hour;
     const before = known.get(tenant);
     if (before !== undefined) return before;
-    const wrong = (await store.statistics.readRefusals({ fromHour: hour - 7 * 24, toHour: hour, tenant })).filter(
-      ({ reason }) => reason === "CODE_MISMATCH",
-    );
+    const refused = await store.statistics.readRefusals({ fromHour: hour - 7 * 24, toHour: hour, tenant });
+    const wrong = (refused ?? []).filter(({ reason }) => reason === "CODE_MISMATCH");
     const days = Array.from(
       { length: 7 },
       (_, i) => wrong.find((each) => each.hour === hour - 24 * (i + 1))?.count ?? 0,

@@ -2,6 +2,7 @@
  * The act that reads statistics, as the admin service and `otpd stats` ask for them.
  */
 import {
+  added,
   hourMs,
   hourOf,
   sumsKeptHours,
@@ -9,6 +10,7 @@ import {
   type Dimension,
   type Interval,
   type StatsRow,
+  type Sums,
   type SumsQuery,
 } from "../otp/statistics.ts";
 import type { Refusals } from "../store/statistics.ts";
@@ -56,8 +58,46 @@ export async function readStats(store: StatsStore, asked: StatsAsked): Promise<S
   const tooMany = () =>
     refuse("group_by", `There would be more than ${statsRowsMax} rows: ask for a shorter time, or less.`);
   if (rows === undefined) return tooMany();
-  const told = withRefusals(rows, await store.statistics.readRefusals(query), query);
+  const refusals = await readRefusals(store, query);
+  if (refusals === undefined) return tooMany();
+  const told = withRefusals(rows, refusals, query);
   return told.length > statsRowsMax ? tooMany() : { ok: true, rows: told };
+}
+
+/** What was refused; of rows that have none, nothing. */
+async function readRefusals({ statistics }: StatsStore, query: SumsQuery): Promise<readonly Refusals[] | undefined> {
+  return hasRefusals(query) ? await statistics.readRefusals(query) : [];
+}
+
+const hasRefusals = ({ groupBy }: SumsQuery) => groupBy.every((dimension) => dimension === "tenant");
+
+/**
+ * Reads the sums of a whole period by provider, and all of them as one, with what was refused: each row is read once. What was
+ * asked in vain is told as `readStats` does.
+ */
+export async function readWhole(
+  store: StatsStore,
+  asked: Pick<StatsAsked, "fromMs" | "toMs" | "tenant">,
+): Promise<
+  | { readonly ok: true; readonly whole: Stats | undefined; readonly byProvider: readonly Stats[] }
+  | Extract<StatsRead, { ok: false }>
+> {
+  const read = await readStats(store, { ...asked, interval: "all", groupBy: ["provider"] });
+  if (!read.ok) return read;
+  const hours = { fromHour: hourOf(asked.fromMs), toHour: hourOf(asked.toMs) + 1, tenant: asked.tenant };
+  const query: SumsQuery = { ...hours, interval: "all", groupBy: [] };
+  const [whole] = withRefusals(inOne(read.rows), (await readRefusals(store, query)) ?? [], query);
+  return { ok: true, whole, byProvider: read.rows };
+}
+
+/** Rows of several groups as one; none of none. Pure. */
+function inOne(rows: readonly StatsRow[]): StatsRow[] {
+  if (rows.length === 0) return [];
+  const costs = new Map<string, number>();
+  for (const row of rows) {
+    for (const [currency, micros] of row.costs) costs.set(currency, (costs.get(currency) ?? 0) + micros);
+  }
+  return [{ ...emptyRow, hour: 0, tenant: "", costs, sums: rows.reduce<Sums>((sum, row) => added(sum, row.sums), {}) }];
 }
 
 const emptyRow: Omit<StatsRow, "hour" | "tenant"> = {
@@ -72,7 +112,7 @@ const emptyRow: Omit<StatsRow, "hour" | "tenant"> = {
 function withRefusals(rows: readonly StatsRow[], refusals: readonly Refusals[], query: SumsQuery): Stats[] {
   const { interval, groupBy, fromHour } = query;
   const startOf = ({ hour }: StatsRow) => (interval === "all" ? undefined : Math.max(hour, fromHour) * hourMs);
-  if (groupBy.some((dimension) => dimension !== "tenant")) {
+  if (!hasRefusals(query)) {
     return rows.map((row) => ({ ...row, startMs: startOf(row), refused: undefined }));
   }
   const found = new Map<string, StatsRow & { readonly refused: Map<string, number> }>();
@@ -84,9 +124,8 @@ function withRefusals(rows: readonly StatsRow[], refusals: readonly Refusals[], 
   };
   if (interval === "all" && groupBy.length === 0) rowOf({ ...emptyRow, hour: 0, tenant: "", ...rows[0] });
   for (const row of rows) rowOf(row);
-  for (const { hour: of, tenant, reason, count } of refusals) {
-    const hour = interval === "all" ? 0 : interval === "day" ? of - (of % 24) : of;
-    const { refused } = rowOf({ ...emptyRow, hour, tenant: groupBy.length === 0 ? "" : tenant });
+  for (const { hour, tenant, reason, count } of refusals) {
+    const { refused } = rowOf({ ...emptyRow, hour, tenant });
     refused.set(reason, (refused.get(reason) ?? 0) + count);
   }
   return [...found.values()]

@@ -15,6 +15,9 @@ export interface Refusals {
   readonly count: number;
 }
 
+export type RefusalsQuery = Pick<SumsQuery, "fromHour" | "toHour" | "tenant"> &
+  Partial<Pick<SumsQuery, "interval" | "groupBy">>;
+
 /** What is counted of a tenant's day. */
 export interface DayUsed {
   readonly tenant: string;
@@ -35,6 +38,10 @@ export interface Statistics {
   readDay(day: number, tenant: string | undefined, max: number): Promise<readonly DayUsed[]>;
   /** Adds refusals that were counted elsewhere. */
   addRefusals(refusals: readonly Refusals[]): Promise<void>;
-  /** Reads refusals of whole hours, from one until before another; of one tenant unless undefined. */
-  readRefusals(hours: Pick<SumsQuery, "fromHour" | "toHour" | "tenant">): Promise<readonly Refusals[]>;
+  /**
+   * Reads refusals of whole hours, from one until before another; of one tenant unless undefined. By the hour and the tenant,
+   * unless asked for otherwise: `hour` is then the step's first, 0 of the whole period, and `tenant` is empty. Undefined where
+   * there would be more than 40,000.
+   */
+  readRefusals(asked: RefusalsQuery): Promise<readonly Refusals[] | undefined>;
 }

@@ -29,3 +29,13 @@ test("reports that wait are bounded", async () => {
   expect(all.filter(({ status }) => status === "rejected")).toHaveLength(5);
   await reports.close();
 });
+
+test("reports that wait for others longer than a connection may take to come are read all the same", async () => {
+  const url = await newDatabase();
+  if (url === undefined) throw new Error(`no PostgreSQL: ${inject("postgres")}`);
+  const reports = createReports(url, 600_000);
+  const slow = { name: "slow", text: "SELECT 1 AS one FROM pg_sleep(1.2)" };
+  const all = await Promise.all(Array.from({ length: 4 }, () => reports.read(slow, [])));
+  expect(all.flat()).toEqual([1, 1, 1, 1].map((one) => ({ one })));
+  await reports.close();
+});

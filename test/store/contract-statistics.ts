@@ -227,6 +227,22 @@ export function statisticsCases(withStore: WithStore): void {
           { ...refusal, count: 5 },
         ]);
         expect(await later.statistics.readRefusals(hours)).toHaveLength(2);
+        const day = hour - (hour % 24);
+        const [ofDay, ofAll] = await Promise.all([
+          later.statistics.readRefusals({ ...hours, interval: "day", groupBy: [] }),
+          later.statistics.readRefusals({
+            ...hours,
+            fromHour: 0,
+            interval: "all",
+            groupBy: ["tenant"],
+            tenant: "shop",
+          }),
+        ]);
+        expect(ofDay?.toSorted((a, b) => a.count - b.count)).toEqual([
+          { hour: day, tenant: "", reason: "CODE_MISMATCH", count: 2 },
+          { hour: day, tenant: "", reason: "PHONE_RATE_LIMITED", count: 5 },
+        ]);
+        expect(ofAll).toEqual([{ hour: 0, tenant: "shop", reason: "CODE_MISMATCH", count: 2 }]);
         expect((await readAll(later)).length).toBeGreaterThan(0);
         system.advance(2 * dayMs);
         while ((await later.sweep(100, retentionMs)).more);

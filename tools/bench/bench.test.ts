@@ -16,6 +16,7 @@ import { driveClosed, driveOpen, openClient, openCodeBox } from "./drive/load.ts
 import { fromClone } from "./drive/installed.ts";
 import { startServer, threadsOf } from "./drive/processes.ts";
 import { counts } from "./sections/counts.ts";
+import { operators } from "./sections/operators.ts";
 import { look } from "./sections/rest.ts";
 import { measureRound, ratioOf, type Round } from "./drive/measure.ts";
 import { pendingPhone, userPhone } from "./drive/phones.ts";
@@ -139,6 +140,16 @@ test("what a cycle asks of its database is counted, in statements, commits and p
   expect(figures.loneFrames).toBeGreaterThan(commits);
   expect(figures.loneStatements).toBeGreaterThan(2 * commits);
   expect(figures.statements).toBeGreaterThan(1);
+});
+
+test("an operator goes through every page of a console over months of rows, beside callers", async () => {
+  const { tables, figures } = await operators(place, efforts.smoke, { postgres: true });
+  const [pages, , rows] = tables;
+  const failed = pages?.head.indexOf("failed") ?? -1;
+  expect(pages?.rows.map((row) => [row[0], row[failed]])).toEqual(pages?.rows.map(([page]) => [page, "0"]));
+  expect(pages?.rows.length).toBeGreaterThan(20);
+  expect(rows?.rows.map(([, count]) => count)).not.toContain("0");
+  expect(figures.page).toBeGreaterThan(0);
 });
 
 test("a server at rest is watched, before and after its load", async () => {

@@ -27,6 +27,7 @@ import { latency } from "./sections/latency.ts";
 import { openCodeBox } from "./drive/load.ts";
 import { memory } from "./sections/memory.ts";
 import { network } from "./sections/network.ts";
+import { operators } from "./sections/operators.ts";
 import { rest } from "./sections/rest.ts";
 import { canPin, pinLoad } from "./drive/processes.ts";
 import { tally } from "./drive/measure.ts";
@@ -34,7 +35,17 @@ import type { Place } from "./drive/prepared.ts";
 
 type Section = (place: Place, effort: Effort, without: Without) => Promise<Findings>;
 
-const sections: Readonly<Record<string, Section>> = { compare, bare, counts, latency, growth, memory, network, rest };
+const sections: Readonly<Record<string, Section>> = {
+  compare,
+  bare,
+  counts,
+  latency,
+  growth,
+  memory,
+  network,
+  rest,
+  operators,
+};
 const runMaxMs = 45 * 60_000;
 const root = new URL("../../", import.meta.url).pathname;
 const marks = ["<!-- what follows is written by npm run bench -->", "<!-- up to here -->"] as const;

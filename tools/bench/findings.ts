@@ -96,6 +96,21 @@ const demands = {
     unit: "s",
     decimals: 2,
   },
+  page: {
+    what: "the slowest page of the console at p95, beside the most rows and 100 cycles/s",
+    better: "less",
+    must: 300,
+    unit: "ms",
+    decimals: 0,
+  },
+  pagePostgres: { what: "the same on PostgreSQL", better: "less", must: 300, unit: "ms", decimals: 0 },
+  callsBeside: {
+    what: "send p99 at 100 cycles/s beside an operator ÷ alone",
+    better: "less",
+    must: 2,
+    decimals: 2,
+  },
+  callsBesidePostgres: { what: "the same on PostgreSQL", better: "less", must: 2, decimals: 2 },
 } as const satisfies Record<string, Demand>;
 
 export type FigureName = keyof typeof demands;

@@ -20,6 +20,7 @@ import {
   type ChargeOf,
   type Dimension,
   type GroupedRow,
+  type Interval,
   type SumRow,
   type SumsQuery,
 } from "../../otp/statistics.ts";
@@ -74,10 +75,6 @@ const sql = {
     name: "day-used",
     text: `SELECT tenant, kind, count FROM counters WHERE day = $1 AND ($2 = '' OR tenant = $2)
       ORDER BY count DESC, tenant, kind LIMIT $3`,
-  },
-  refusals: {
-    name: "refusals",
-    text: `SELECT hour, tenant, reason, count FROM refusal_sums WHERE hour >= $1 AND hour < $2`,
   },
 } as const;
 
@@ -205,9 +202,10 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
       });
     },
 
-    async readRefusals({ fromHour, toHour, tenant }) {
-      const rows = await engine.report<Refusals>(sql.refusals, [fromHour, toHour]);
-      return tenant === undefined ? rows : rows.filter((row) => row.tenant === tenant);
+    async readRefusals({ fromHour, toHour, tenant, interval = "hour", groupBy = ["tenant"] }) {
+      const read = refusalsRead(interval, groupBy);
+      const rows = await engine.report<Refusals>(read, [fromHour, toHour, tenant ?? "", storedRowsMax + 1]);
+      return rows.length > storedRowsMax ? undefined : rows;
     },
   };
 }
@@ -231,9 +229,24 @@ function ofGroup(row: SumRow, { interval, groupBy }: SumsQuery): GroupedRow {
 const readName = ({ interval, groupBy, tenant }: SumsQuery) =>
   `read-sums-${interval}-${dimensions.filter((each) => groupBy.includes(each)).join("-")}-${tenant === undefined ? "all" : "one"}`;
 
+/** Refusals, added up by the database: an installation of many tenants has more rows of a month than a report may have. */
+function refusalsRead(interval: Interval, groupBy: readonly Dimension[]): Statement {
+  const hour = stepOf(interval);
+  const tenants = groupBy.includes("tenant") ? ["tenant"] : [];
+  const by = [...(interval === "all" ? [] : [hour]), ...tenants, "reason"];
+  return {
+    name: `read-refusals-${interval}-${tenants.join()}`,
+    text: `SELECT ${hour} AS hour, ${tenants[0] ?? "'' AS tenant"}, reason, CAST(sum(count) AS bigint) AS count
+      FROM refusal_sums WHERE hour >= $1 AND hour < $2 AND ($3 = '' OR tenant = $3) GROUP BY ${list(by)} LIMIT $4`,
+  };
+}
+
+/** The first hour of a row's step of time. */
+const stepOf = (interval: Interval) => (interval === "all" ? "0" : interval === "day" ? `hour - (hour % 24)` : "hour");
+
 /** What is stored, grouped by the database, and what is not summed yet: one statement, so of one moment. */
 function readText({ interval, groupBy, tenant }: SumsQuery, join: string): string {
-  const hour = interval === "all" ? "0" : interval === "day" ? `hour - (hour % 24)` : "hour";
+  const hour = stepOf(interval);
   const groups = dimensions.filter((each) => groupBy.includes(each));
   const columns = sumKeys.map((key) => {
     if (key === "hour") return `${hour} AS hour`;

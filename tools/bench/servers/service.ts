@@ -6,7 +6,7 @@
  *
  * The configuration is in the environment. Told "hold" over IPC the provider answers nobody until "release"; "settle" has
  * the garbage collected (under --expose-gc), and answers with what is left on the heap; "count" counts statements from then
- * on, and "counted" answers with them.
+ * on, and "counted" answers with them; "admin" answers with the operators' port.
  */
 import { parseConfig } from "../../../src/config/config.ts";
 import type { Provider } from "../../../src/delivery/provider.ts";
@@ -54,6 +54,7 @@ process.on("message", (said) => {
     for (const resolve of held ?? []) resolve({ kind: "accepted" });
     held = undefined;
   }
+  if (said === "admin") process.send?.(service.admin?.port);
   if (said === "count") beginCounting();
   if (said === "counted") process.send?.(counted());
   if (said === "settle") {
