@@ -6,6 +6,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "pg";
 import { expect, test } from "vitest";
+import { auditFound } from "../../src/store/acts/audit.ts";
 import { ofId, ofPhone } from "../../src/store/acts/finding.ts";
 import { suspectsText } from "../../src/store/acts/prefixes.ts";
 import { preparePostgres } from "../../src/store/postgres/open.ts";
@@ -46,6 +47,15 @@ test("on SQLite no search goes through a table", async () => {
   expect(planOf({ text: suspectsText })).toEqual([
     expect.stringContaining("SCAN prefix_decisions USING INDEX prefix_decisions_suspect"),
   ]);
+  for (const column of ["tenant", "actor", "action", "subject"] as const) {
+    expect(planOf(auditFound([column]))).toEqual([
+      expect.stringContaining(`USING INDEX audit_of_${column} (${column}=?`),
+    ]);
+  }
+  expect(planOf(auditFound(["subject", "actor", "tenant", "action", "actor_tenant"]))).toEqual([
+    expect.stringContaining("USING INDEX audit_of_subject (subject=? AND at_ms>? AND at_ms<?)"),
+  ]);
+  expect(planOf(auditFound([]))).toEqual([expect.stringContaining("USING INDEX audit_at (at_ms>? AND at_ms<?)")]);
   expect(db).toBeInstanceOf(Sqlite);
   db.close();
   rmSync(folder, { recursive: true, force: true });
@@ -61,6 +71,9 @@ test("on PostgreSQL no search goes through a table", async () => {
       delivery, digits, attempts, attempts_max, resends, next_resend_ms, create_ms, expire_ms, end_ms)
     SELECT decode(md5(n::text), 'hex'), 'default', 'k', 1, decode(md5((n % 20000)::text), 'hex'), '\\x00', 'NL', 0, 0, 1,
       3, 6, 1, 5, 0, n, n, n + 600000, n + 5 FROM generate_series(1, 100000) AS n`);
+  await client.query(`INSERT INTO audit (at_ms, actor, actor_tenant, address, action, tenant, subject, before, after)
+    SELECT n, 'user:' || n % 20, '', '', 'act.' || n % 20, 'tenant-' || n % 50, 'subject-' || n % 500, '', '{}'
+    FROM generate_series(1, 20000) AS n`);
   await client.query("ANALYZE");
   const planOf = async ({ text }: { readonly text: string }, values: readonly unknown[]) =>
     (await client.query<{ "QUERY PLAN": string }>(`EXPLAIN ${text}`, [...values])).rows
@@ -75,6 +88,11 @@ test("on PostgreSQL no search goes through a table", async () => {
   for (const line of await planOf(ofPhone, valuesOf.phone))
     expect(line).toMatch(/verifications_phone|Bitmap Heap Scan/);
   expect(await planOf(ofId, valuesOf.id)).toEqual(["Index Scan using verifications_pkey"]);
+  for (const column of ["tenant", "actor", "action", "subject"] as const) {
+    // Of nobody: without an index of its own, all there is would be looked at.
+    const plan = await planOf(auditFound([column]), ["nobody", 0, 9e15, 9e15, 9e15, 51]);
+    expect(plan.at(-1)).toMatch(`audit_of_${column}`);
+  }
   await client.end();
   await server.stop();
 });

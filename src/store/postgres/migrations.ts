@@ -31,6 +31,7 @@ import { sums } from "./migrations/0014-sums.ts";
 import { consoleSignIns } from "./migrations/0015-console.ts";
 import { lastRefused } from "./migrations/0016-last-refused.ts";
 import { suspects } from "./migrations/0017-suspects.ts";
+import { auditFilters } from "./migrations/0018-audit-filters.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -50,4 +51,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   consoleSignIns,
   lastRefused,
   suspects,
+  auditFilters,
 ];

@@ -33,6 +33,7 @@ import { sums } from "./migrations/0023-sums.ts";
 import { consoleSignIns } from "./migrations/0024-console.ts";
 import { lastRefused } from "./migrations/0025-last-refused.ts";
 import { suspects } from "./migrations/0026-suspects.ts";
+import { auditFilters } from "./migrations/0027-audit-filters.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -61,4 +62,5 @@ export const migrations: readonly Migration[] = [
   consoleSignIns,
   lastRefused,
   suspects,
+  auditFilters,
 ];
