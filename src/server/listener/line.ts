@@ -1,5 +1,6 @@
 /**
- * Connections that wait to be read from, addresses in turn. Within an address three kinds take turns: the latest that
+ * Connections that wait to be read from, addresses in turn. The address that last used up a turn is passed over three times of
+ * four while others wait: behind one of its connections nobody else is read from in a turn. Within an address three kinds take turns: the latest that
  * was never read from, the one of those that waits longest, and the one that waits longest of those that were read from
  * before. If the latest always came first, whoever was not read from at once would wait for as long as others come. One
  * that leaves is forgotten, at the latest when as many have left as wait.
@@ -17,7 +18,7 @@ export interface Line {
   remove(connection: Connection): (() => void) | undefined;
   /** Finds whose turn it is, who has to be removed then. */
   next(): Connection | undefined;
-  /** Puts a connection's address behind all others. */
+  /** Puts a connection's address, which has used up a turn, behind all others. */
   putLast(connection: Connection): void;
   readonly size: number;
 }
@@ -32,9 +33,15 @@ interface Group {
   turn: number;
 }
 
+/** How often in a row the address that last used up a turn is passed over. */
+const passesMax = 3;
+
 export function createLine(): Line {
   const byAddress = new Map<string, Group>();
   const waiting = new Map<Connection, (() => void) | undefined>();
+  /** The address that last used up a turn, and how often it was passed over since its own. */
+  let greedy: string | undefined;
+  let passes = 0;
 
   function groupOf({ holder }: Connection): Group {
     let its = byAddress.get(holder);
@@ -87,12 +94,18 @@ export function createLine(): Line {
       const run = waiting.get(connection);
       const its = byAddress.get(connection.holder);
       if (!waiting.delete(connection) || its === undefined) return undefined;
+      if (waiting.size === 0) greedy = undefined;
       leave(its, connection);
       if (its.fresh.length - its.gone + its.others.size === 0) byAddress.delete(connection.holder);
       return run;
     },
     next() {
       for (const [address, its] of byAddress) {
+        if (address === greedy && byAddress.size > 1 && passes < passesMax) {
+          passes += 1;
+          continue;
+        }
+        if (address === greedy) passes = 0;
         const next = choose(its);
         byAddress.delete(address);
         byAddress.set(address, its);
@@ -101,6 +114,7 @@ export function createLine(): Line {
       return undefined;
     },
     putLast({ holder }) {
+      greedy = holder;
       const its = byAddress.get(holder);
       if (its === undefined) return;
       byAddress.delete(holder);
