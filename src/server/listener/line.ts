@@ -1,9 +1,10 @@
 /**
- * Connections that wait to be read from, addresses in turn. The address that last used up a turn is passed over three times of
- * four while others wait: behind one of its connections nobody else is read from in a turn. Within an address three kinds take turns: the latest that
- * was never read from, the one of those that waits longest, and the one that waits longest of those that were read from
- * before. If the latest always came first, whoever was not read from at once would wait for as long as others come. One
- * that leaves is forgotten, at the latest when as many have left as wait.
+ * Connections that wait to be read from, addresses in turn: of IPv6 the first 48 bits, since whoever has one such network
+ * has 65,536 of what is an address elsewhere. The address that last used up a turn is passed over three times of four
+ * while others wait: behind one of its connections nobody else is read from in a turn. Within an address three kinds take
+ * turns: the latest that was never read from, the one of those that waits longest, and the one that waits longest of
+ * those that were read from before. If the latest always came first, whoever was not read from at once would wait for as
+ * long as others come. One that leaves is forgotten, at the latest when as many have left as wait.
  */
 import type { Connection } from "./connection.ts";
 
@@ -36,6 +37,7 @@ interface Group {
 /** How often in a row the address that last used up a turn is passed over. */
 const passesMax = 3;
 
+// Longer than 80 lines: short acts on the same two maps, which two functions would only hand to each other.
 export function createLine(): Line {
   const byAddress = new Map<string, Group>();
   const waiting = new Map<Connection, (() => void) | undefined>();
@@ -43,9 +45,10 @@ export function createLine(): Line {
   let greedy: string | undefined;
   let passes = 0;
 
-  function groupOf({ holder }: Connection): Group {
-    let its = byAddress.get(holder);
-    if (its === undefined) byAddress.set(holder, (its = { fresh: [], gone: 0, left: 0, others: new Set(), turn: 0 }));
+  function groupOf(connection: Connection): Group {
+    const address = addressOf(connection);
+    let its = byAddress.get(address);
+    if (its === undefined) byAddress.set(address, (its = { fresh: [], gone: 0, left: 0, others: new Set(), turn: 0 }));
     return its;
   }
 
@@ -92,11 +95,12 @@ export function createLine(): Line {
     },
     remove(connection) {
       const run = waiting.get(connection);
-      const its = byAddress.get(connection.holder);
+      const address = addressOf(connection);
+      const its = byAddress.get(address);
       if (!waiting.delete(connection) || its === undefined) return undefined;
       if (waiting.size === 0) greedy = undefined;
       leave(its, connection);
-      if (its.fresh.length - its.gone + its.others.size === 0) byAddress.delete(connection.holder);
+      if (its.fresh.length - its.gone + its.others.size === 0) byAddress.delete(address);
       return run;
     },
     next() {
@@ -113,17 +117,21 @@ export function createLine(): Line {
       }
       return undefined;
     },
-    putLast({ holder }) {
-      greedy = holder;
-      const its = byAddress.get(holder);
+    putLast(connection) {
+      greedy = addressOf(connection);
+      const its = byAddress.get(greedy);
       if (its === undefined) return;
-      byAddress.delete(holder);
-      byAddress.set(holder, its);
+      byAddress.delete(greedy);
+      byAddress.set(greedy, its);
     },
     get size() {
       return waiting.size;
     },
   };
+}
+
+function addressOf({ holder }: Connection): string {
+  return holder.replace(/^((?:[\da-f]{1,4}:){3})[\da-f]{1,4}::\/64$/, "$1");
 }
 
 function freshCount({ fresh, gone, left }: Group): number {
