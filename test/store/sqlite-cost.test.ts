@@ -5,7 +5,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
 import { openFile, openSqlite } from "../../src/store/sqlite/open.ts";
-import { dueEvents, dueFallbacks, dueMessages, prepare } from "../../src/store/sqlite/statements.ts";
+import { dueEvents, dueFallbacks, dueMessages, messagesOf, prepare } from "../../src/store/sqlite/statements.ts";
 import { bindable } from "../../src/store/statement.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { beginCounting, counted } from "../../tools/bench/servers/counting.ts";
@@ -66,12 +66,12 @@ test("a batch writes each count once, asks for its guesses and lists once, and n
   }
 });
 
-test("what acts and polls ask for is planned once, not at each run", async () => {
+test("what calls and polls ask for is planned once, not at each run", async () => {
   const folder = temporaryFolder();
   const db = await openFile(join(folder, "otp.db"), () => {});
   try {
     const { phoneRows } = prepare(db) as unknown as { readonly phoneRows: { readonly source: string } };
-    const texts = [dueMessages, dueFallbacks, dueEvents].map((statement) => bindable(statement).text);
+    const texts = [messagesOf, dueMessages, dueFallbacks, dueEvents].map((statement) => bindable(statement).text);
     for (const text of [phoneRows.source, ...texts]) {
       const statement = db.prepare(text);
       const values = Array<string>((text.match(/\?/g) ?? []).length).fill("1");

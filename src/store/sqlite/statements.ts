@@ -30,7 +30,7 @@ export type Statements = ReturnType<typeof prepare>;
 
 /** Whether a message is of the verification with an id, found by when that was opened. */
 const isOf = (id: string) =>
-  `opened_ms = (SELECT create_ms FROM verifications WHERE id = ${id}) AND verification_id = ${id}`;
+  `opened_ms = (SELECT create_ms FROM verifications WHERE id = ${id}) AND verification_id ${equalTo(id)}`;
 
 export const messagesOf = {
   name: "messages-of",
