@@ -21,7 +21,7 @@ import { createVerifications, type Verifications } from "../service/verification
 import { isDevelopment, type Base } from "./base.ts";
 import type { SitePages } from "./pages.ts";
 import { actObservers, createCallLog, createFaultLines } from "./observers.ts";
-import { connectionsWithinFiles } from "./open-files.ts";
+import { roomForConnections } from "./room-for-connections.ts";
 
 const bodyBytesMax = 16_384;
 const callsMax = 1_024;
@@ -39,10 +39,11 @@ export function createShares({ config }: Base): ShareOf {
 
 export function createBoundConnections(base: Base, shareOf: ShareOf): Connections {
   const { config, telemetry } = base;
-  const connectionsMax = Math.min(config.connectionsMax, connectionsWithinFiles() ?? config.connectionsMax);
+  const room = roomForConnections(config.tls === undefined ? "cleartext" : "tls");
+  const connectionsMax = Math.min(config.connectionsMax, room.connectionsMax);
   if (connectionsMax < config.connectionsMax) {
     telemetry.warning(
-      `OTP_MAX_CONNECTIONS is ${config.connectionsMax}, but this process may open so few files (ulimit -n) that it takes ${connectionsMax} connections`,
+      `OTP_MAX_CONNECTIONS is ${config.connectionsMax}, but this process ${room.cause} that it takes ${connectionsMax} connections`,
     );
   }
   // All callers of a proxy come from its address.

@@ -1,6 +1,7 @@
 /** What strangers ask for at once is done a little in each turn of the event loop, and everybody else has turns in between. */
 import { connect, type ClientHttp2Session } from "node:http2";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, expect, onTestFinished, test } from "vitest";
+import { createPace } from "../../src/server/listener/pace.ts";
 import type { Page } from "../../src/server/pages/pages.ts";
 import { openRecords } from "../support/clients/records.ts";
 import { callText, flag, frame, frameType, headerBlock, openRaw, type RawConnection } from "../support/clients/raw.ts";
@@ -10,6 +11,7 @@ import { pageKey, startListener, testKey, type Listener, type ListenerOptions } 
 import { connect as connectTcp } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { sampled } from "../support/extent.ts";
+import { holdTicks, passTicks, releaseTicks } from "../support/service/ticks.ts";
 
 /** A turn's bound, once for what is read and once for what was read before, and what one connection may bring on top. */
 const inTurnMax = 2 * 64 + 100;
@@ -272,4 +274,19 @@ test("handshakes with a key of RSA with 3,072 bits make no long turn, and are an
     caller.write(callText(testKey));
     await caller.until((bytes) => (bytes.includes("HTTP/1.1 200") ? true : undefined));
   }
+});
+
+test("no time counts against a connection while it waits to be read", async () => {
+  holdTicks();
+  onTestFinished(releaseTicks);
+  let isWaiting = false;
+  await listenWith({ limits: { halfOpenMs: 100 }, pace: { ...createPace(), isWaiting: () => isWaiting } });
+  const connection = await openRaw(listener.port);
+  opened.push(connection);
+  await listener.open(1);
+  isWaiting = true;
+  passTicks(1_000);
+  isWaiting = false;
+  connection.write(callText("wrong key"));
+  expect(await connection.until((bytes) => /^HTTP\/1\.1 (\d+)/.exec(bytes.toString())?.[1])).toBe("401");
 });

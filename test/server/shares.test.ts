@@ -38,6 +38,15 @@ const start = async (env: Record<string, string>, node = process.execPath) => {
   otpd = await startOtpd(folder, env, ["serve"], { node });
   key = await firstKey(otpd);
 };
+/** Makes a certificate, and the settings to serve by it. */
+function writeCertificate(): Record<string, string> {
+  const { cert, key: pem } = makeCertificate("first");
+  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
+  writeFileSync(certFile, cert);
+  writeFileSync(keyFile, pem);
+  return { OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile };
+}
+
 const holdMore = async (from: string, count: number, ...first: readonly (string | Uint8Array)[]) => {
   const more = await hold(portOf(), from, count, ...first);
   held.push(...more);
@@ -111,6 +120,20 @@ test("where files end before connections do, an address that opens more than the
   );
 });
 
+test.skipIf(lacks("memory that connections over TLS have room in", "openssl")).each([
+  ["10,000 in cleartext", () => ({}), undefined],
+  ["2,048 over TLS", writeCertificate, "2048"],
+])("512 MiB have room for %s", async (_, settingsFor, connections) => {
+  const node = join(folder, "node-with-little-memory");
+  const preload = join(folder, "little-memory.mjs");
+  writeFileSync(preload, "process.constrainedMemory = () => 512 * 1_048_576;");
+  writeFileSync(node, `#!/bin/sh\nexec "${process.execPath}" --import "${preload}" "$@"\n`, { mode: 0o755 });
+  await start(settingsFor(), node);
+  await otpd.end();
+  const [, taken] = /may take so little memory that it takes (\d+) connections/.exec(otpd.errors()) ?? [];
+  expect(taken).toBe(connections);
+});
+
 test("200 callers behind one address come back at once, while another holds all the rest", async () => {
   await start({ OTP_MAX_CONNECTIONS: "900" });
   for (let round = 0; round < extent(1, 3); round += 1) {
@@ -174,11 +197,7 @@ test("headers from OTP_SHARED_NETWORKS are not believed", async () => {
 
 const lacksOpenssl = lacks("handshakes that are never ended", "openssl");
 test.skipIf(lacksOpenssl)("handshakes that are never ended count as connections, and make room like them", async () => {
-  const { cert, key: pem } = makeCertificate("first");
-  const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
-  writeFileSync(certFile, cert);
-  writeFileSync(keyFile, pem);
-  await start({ OTP_MAX_CONNECTIONS: "100", OTP_TLS_CERT_FILE: certFile, OTP_TLS_KEY_FILE: keyFile });
+  await start({ OTP_MAX_CONNECTIONS: "100", ...writeCertificate() });
   const handshakes = await holdMore(stranger, 100, Buffer.from([22, 3, 1, 2, 0]));
   let closed = 0;
   const some = new Promise<void>((resolve) => {

@@ -212,12 +212,14 @@ export function createConnections(limits: ConnectionsOptions): Connections {
 const inTicks = ({ tickMs }: ConnectionLimits, ms: number) => Math.ceil(ms / tickMs);
 
 function onTick(book: Book): void {
-  const { limits, bySocket, held } = book;
+  const { limits, bySocket, held, pace } = book;
   book.tick += 1;
   for (const [request, connection] of book.callTicks.end()) cutCall(connection, request);
   const quietTicks = inTicks(limits, quietMs);
   for (const connection of bySocket.values()) {
     held.note(connection);
+    // What it has asked for may wait for us.
+    if (pace.isWaiting(connection)) connection.activeTick = book.tick;
     const { callsUnderWay, activeTick, lastTick } = connection;
     charge(connection);
     if (isNoise(book, connection)) cut(connection);

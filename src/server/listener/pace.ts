@@ -29,6 +29,8 @@ export interface Pace {
   cost(connection: Connection, bytes: number): void;
   /** Runs what goes on with what a connection has sent, in a turn of its own. */
   goOn(connection: Connection, run: () => void): void;
+  /** Whether a connection is not read from until its turn comes. */
+  isWaiting(connection: Connection): boolean;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
   /** So many calls of callers with a key began, or were found to have one. */
@@ -209,6 +211,7 @@ export function createPace(clock: Clock = realClock): Pace {
         else line.keep(connection, run);
       });
     },
+    isWaiting: (connection) => lineOf(connection) !== undefined,
     letGo(connection) {
       const line = lineOf(connection);
       if (line !== undefined) resume(connection, line);

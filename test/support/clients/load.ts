@@ -233,11 +233,13 @@ async function run(plan: LoadPlan): Promise<LoadReport> {
       const isHttp2 = name === "grpc" || name === "connect-h2";
       if (!isHttp2) loops.push(loop(name, () => overHttp1(plan, name)));
       else if (i % streams === 0) {
-        let shared: Promise<ClientHttp2Session> | undefined;
+        let session: ClientHttp2Session | undefined;
+        let opening: Promise<ClientHttp2Session> | undefined;
         const sharedSession = async () => {
-          const known = await shared?.catch(() => undefined);
-          if (known === undefined || known.closed || known.destroyed) shared = openSession(plan.port);
-          return (await shared) as ClientHttp2Session;
+          if (session !== undefined && !session.closed && !session.destroyed) return session;
+          opening ??= openSession(plan.port).finally(() => (opening = undefined));
+          session = await opening;
+          return session;
         };
         for (let s = 0; s < Math.min(streams, count - i); s += 1) {
           loops.push(loop(name, async () => overHttp2(await sharedSession(), plan, name)));

@@ -88,9 +88,10 @@ export async function startOtpd(
   const [, port] = await waitFor(/"port":(\d+),"msg":"listening"/, "errors");
   // Printed before, but on a pipe of its own, which may be read later.
   if (env["OTP_ENV"] !== "production") await waitFor(/^otpd listens on /m);
+  const scheme = env["OTP_TLS_CERT_FILE"] === undefined ? "http" : "https";
   return {
     process: child,
-    url: `http://127.0.0.1:${port}`,
+    url: `${scheme}://127.0.0.1:${port}`,
     output: () => text.output,
     errors: () => text.errors,
     waitFor,

@@ -2,6 +2,7 @@
  * The listener in a test's own process: the real server, gateway and RPC adapters, in front of acts that answer at once
  * or hang until they are told to go on. Its limits can be made short; nothing else differs from the shipped one.
  */
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { AddressRange } from "../../../src/delivery/public-address.ts";
 import type { ApiKey } from "../../../src/otp/api-key.ts";
@@ -14,7 +15,8 @@ import {
   type ConnectionLimits,
   type Connections,
 } from "../../../src/server/listener/connections.ts";
-import { createPace } from "../../../src/server/listener/pace.ts";
+import type { Connection } from "../../../src/server/listener/connection.ts";
+import { createPace, type Pace } from "../../../src/server/listener/pace.ts";
 import { createGateway, type Gateway } from "../../../src/server/rpc/gateway.ts";
 import { createHealth } from "../../../src/server/rpc/health.ts";
 import { createOpenRpcs, openRpcBudgets, type OpenRpcBudgets } from "../../../src/server/rpc/open-rpcs.ts";
@@ -35,6 +37,7 @@ import { createManualSystem, testEpochMs } from "./system.ts";
 
 export interface ListenerOptions {
   readonly limits?: Partial<ConnectionLimits & typeof serverLimits>;
+  readonly pace?: Pace;
   readonly deadlineMs?: number;
   readonly callsMax?: number;
   readonly openRpcs?: Partial<OpenRpcBudgets>;
@@ -75,7 +78,7 @@ export interface Listener {
   answered(count: number): Promise<void>;
   /** Resolves once so many requests have come. */
   came(count: number): Promise<void>;
-  /** Resolves once so many connections are open. */
+  /** Resolves once so many connections are open and had their first turn. */
   open(count: number): Promise<void>;
   /** Stops. Rejects if anything went wrong that callers were told nothing about. Acts that hang are let go before. */
   stop(graceMs?: number): Promise<void>;
@@ -169,8 +172,23 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
   } as const;
 
   const shareOf = createShareOf(options.shared ?? []);
+  const pace = options.pace ?? createPace();
+  const unread = new Set<Connection>();
+  /** Resolves once those that have come had their first turn. */
+  async function whenRead(): Promise<void> {
+    for (const connection of unread) {
+      while (pace.isWaiting(connection)) await nextTurn();
+      unread.delete(connection);
+    }
+  }
   const connections = createConnections({
-    pace: createPace(),
+    pace: {
+      ...pace,
+      opened(connection) {
+        unread.add(connection);
+        pace.opened(connection);
+      },
+    },
     ...connectionLimits,
     idleMs: 1_800_000,
     maxAgeMs: 0,
@@ -311,7 +329,10 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     hanging: (count) => until(() => hangingNow >= count),
     answered: (count) => until(() => answered >= count),
     came: (count) => until(() => asked >= count),
-    open: (count) => until(() => connections.count === count),
+    async open(count) {
+      await until(() => connections.count === count);
+      await whenRead();
+    },
     stop(graceMs = 2_000) {
       holding?.resolve();
       return stop(graceMs);

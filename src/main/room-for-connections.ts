@@ -1,0 +1,50 @@
+/**
+ * How many connections a process has room for. One that has all its files open takes no connection, and reaches neither its
+ * providers nor its database. One that outgrows its memory is ended.
+ */
+import { readFileSync } from "node:fs";
+import { totalmem } from "node:os";
+
+/** The part of all files for connections. The rest is for the database and for calls of providers, which may be many. */
+const connectionsPart = 3 / 4;
+/** What the process takes under load beside connections at rest, what strangers may have it hold among it. */
+const restBytes = 224 * 1_048_576;
+/**
+ * What a connection at rest takes at most: 27 and 132 KB were measured with 10,000 (docs/operate.md). Most of what TLS takes is
+ * outside of V8's heap, so collecting does not help.
+ */
+const connectionBytes = { cleartext: 28 * 1_024, tls: 144 * 1_024 } as const;
+
+/** Where memory is smaller than that, some connections have to be there all the same. */
+const connectionsMin = 256;
+
+/** A bound on connections, and what it comes from. */
+export interface Room {
+  readonly connectionsMax: number;
+  readonly cause: string;
+}
+
+/** The least room that files and memory leave, 1 or more connections. */
+export function roomForConnections(kind: keyof typeof connectionBytes): Room {
+  const files = { connectionsMax: withinFiles(), cause: "may open so few files (ulimit -n)" };
+  const memory = { connectionsMax: withinMemory(kind), cause: "may take so little memory" };
+  return files.connectionsMax < memory.connectionsMax ? files : memory;
+}
+
+/** Without a limit, or where it cannot be told, there is room for any number. */
+function withinFiles(): number {
+  try {
+    // Node has made the soft limit as large as the hard one by now.
+    const [, files] = /^Max open files +(\d+) /m.exec(readFileSync("/proc/self/limits", "latin1")) ?? [];
+    return files === undefined ? Number.POSITIVE_INFINITY : Math.floor(Number(files) * connectionsPart);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+function withinMemory(kind: keyof typeof connectionBytes): number {
+  // That of its container; 0, or more than there is, where it has none.
+  const limit = process.constrainedMemory();
+  const bytes = limit > 0 ? Math.min(limit, totalmem()) : totalmem();
+  return Math.max(connectionsMin, Math.floor((bytes - restBytes) / connectionBytes[kind]));
+}
