@@ -30,6 +30,8 @@ export async function startTarget(): Promise<Target> {
   const folder = mkdtempSync(join(tmpdir(), "otpd-fuzz-"));
   const env = cleanEnv({
     OTP_PORT: "0",
+    // With it "/" is a page, which anybody may read whatever else is asked of it.
+    OTP_DEMO: "off",
     OTP_PHONE_LIMITS: "1000@1s",
     OTP_KEY_LIMIT: "none",
     OTP_AUTH_FAILURE_LIMIT: "9999@1s",
