@@ -74,6 +74,7 @@ export function sentenceOf(failure: unknown): string {
   if (error.code === Code.Unauthenticated) throw new SignedOut();
   if (error.cause instanceof TypeError) return "The server cannot be reached. Is it running?";
   if (error.code === Code.DeadlineExceeded) return "The server did not answer in time. Try a shorter period.";
+  if (error.code === Code.Unavailable) return "The server could not do it now. Try again, or ask for a shorter period.";
   if (error.code === Code.PermissionDenied) return `You may not do this. ${error.rawMessage}`;
   return error.rawMessage === "" ? "The server could not do it. Its log says why." : error.rawMessage;
 }

@@ -1,6 +1,7 @@
 /**
  * What operators read, on PostgreSQL: the same answers from the statements of reports.
  */
+import { Client } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { adminClient, type AdminClient } from "../support/clients/admin.ts";
 import { callUntilReached, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";
@@ -59,4 +60,38 @@ test("an overview has the sums, what is used of caps, and what is wrong", async 
   expect(problems.map(({ kind }) => kind)).toEqual(
     expect.arrayContaining(["cap_near", "prefix_suspected", "no_reports"]),
   );
+});
+
+test("look-ups that strangers cause at the operators' port never take all connections of the calls", async () => {
+  const { database } = world;
+  if (database.kind !== "postgres") throw new Error("not PostgreSQL");
+  const own = new Client(database.url);
+  await own.connect();
+  await own.query("BEGIN");
+  // Whoever is looked up now waits until this is over.
+  await own.query("LOCK TABLE console_sessions, admin_keys");
+  const waiting = async () => {
+    const { rows } = await own.query<{ count: number }>(
+      "SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted AND relation IN ('console_sessions'::regclass, 'admin_keys'::regclass)",
+    );
+    return rows[0]?.count;
+  };
+  const strangers = Array.from({ length: 40 }, (_, i) =>
+    fetch(`${world.adminUrl}/otp.admin.v1.AdminService/GetSession`, {
+      method: "POST",
+      headers: {
+        "content-type": "application/json",
+        cookie: `otpd-console=${Buffer.alloc(32, i).toString("base64url")}`,
+      },
+      body: "{}",
+    }),
+  );
+  const answered = Promise.allSettled(strangers);
+  await expect.poll(waiting).toBe(4);
+  // Beside them a call is answered, before any of theirs is.
+  expect((await call("SendOtp", { phone: "+31612345670" })).reason).toBeUndefined();
+  expect(await waiting()).toBe(4);
+  await own.query("ROLLBACK");
+  await answered;
+  await own.end();
 });

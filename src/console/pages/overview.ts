@@ -64,7 +64,16 @@ export const overview: Page = {
     void load(
       wrong.body,
       context,
-      (signal) => context.client.getOverview(range, calling(signal)),
+      async (signal) => {
+        try {
+          return await context.client.getOverview(range, calling(signal));
+        } catch (failure) {
+          // Why is said once, above: these have the same answer.
+          for (const { body } of [sums, caps])
+            body.replaceChildren(make("p", { class: "empty" }, "It could not be read."));
+          throw failure;
+        }
+      },
       (answer) => {
         const { counts, caps: used, problems } = answer;
         sums.body.replaceChildren();

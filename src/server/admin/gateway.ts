@@ -80,8 +80,11 @@ const watchMs = 300_000;
 const lookAgainMs = 5_000;
 const callsMax = 64;
 const watches = { max: 64, perAddressMax: 32 };
-/** Calls begun in a turn, keys looked up at once, and calls that wait for that. */
-const doorLimits = { perTurn: 8, looksMax: 8, knownLooksMax: callsMax, waitingMax: callsMax };
+/**
+ * Calls begun in a turn, keys looked up at once, and calls that wait for that. On PostgreSQL calls have 8 connections: what
+ * anybody can have looked up here takes half of them at most.
+ */
+const doorLimits = { perTurn: 8, looksMax: 4, knownLooksMax: callsMax, waitingMax: callsMax };
 
 interface Way {
   readonly options: AdminGatewayOptions;

@@ -32,13 +32,16 @@ export const ofId = {
   text: `SELECT ${columns} FROM verifications AS v WHERE v.id >= $1 AND v.id <= $2 ORDER BY v.id LIMIT ${byIdMax}`,
 };
 
-/** Statements that find by time, on one engine: its `openedOf` gives the keys, a bounded number of them. */
-export function findingStatements(openedOf: string) {
+/**
+ * Statements that find by time, on one engine: its `openedOf` gives the keys `s`, a bounded number of them, and `rowOf` joins each
+ * with its row `v`.
+ */
+export function findingStatements(openedOf: string, rowOf = "JOIN verifications AS v ON v.id = s.id") {
   return {
     found: {
       name: "find-by-time",
-      text: `SELECT ${columns} FROM (${openedOf}) AS s JOIN verifications AS v ON v.id = s.id
-        WHERE ${isSought(5)} ${newestFirst} LIMIT $9`,
+      text: `SELECT ${columns} FROM (${openedOf}) AS s ${rowOf}
+        WHERE ${isSought(5)} ORDER BY s.create_ms DESC, s.id DESC LIMIT $9`,
     },
     /** The last row that was looked at; none where those are fewer than were asked for. */
     last: { name: "find-by-time-last", text: `SELECT s.create_ms, s.id FROM (${openedOf}) AS s LIMIT 1 OFFSET $4 - 1` },

@@ -21,11 +21,24 @@ const shots = process.env["CONSOLE_SCREENSHOTS"] ?? temporaryFolder();
 const wide = { width: 1280, height: 900 };
 const narrow = { width: 360, height: 740 };
 
+/** A way to look at a page. */
+interface Look {
+  readonly as: string;
+  readonly colorScheme: "light" | "dark";
+  readonly size: { readonly width: number; readonly height: number };
+}
+
 /** How a page is looked at. */
-const looks = [
+const looks: readonly Look[] = [
   { as: "light", colorScheme: "light", size: wide },
   { as: "dark-360", colorScheme: "dark", size: narrow },
-] as const;
+];
+/** Every way, for a long run. */
+export const everyLook: readonly Look[] = [
+  ...looks,
+  { as: "dark", colorScheme: "dark", size: wide },
+  { as: "light-360", colorScheme: "light", size: narrow },
+];
 
 /** Signs in by a fresh link, as `otpd console` prints it. */
 export async function signIn(
@@ -69,10 +82,10 @@ export async function expectShown(page: Page, shows: readonly string[]): Promise
 }
 
 /** What is wrong with a page however it is looked at: what axe finds, and a page that is wider than its screen. */
-export async function lookAt(page: Page, name: string): Promise<string[]> {
+export async function lookAt(page: Page, name: string, ways: readonly Look[] = looks): Promise<string[]> {
   mkdirSync(shots, { recursive: true });
   const wrong: string[] = [];
-  for (const { as, colorScheme, size } of looks) {
+  for (const { as, colorScheme, size } of ways) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize(size);
     await page.screenshot({ path: join(shots, `${name}-${as}.png`), fullPage: true });

@@ -32,15 +32,12 @@ export async function operators(place: Place, effort: Effort, without: Pick<With
   let postgres: PostgresServer | undefined;
   try {
     const sqlite = await liveIn(await prepareSqlite(place, "operators"), count);
-    const all = [await manned(place, effort, { name: "SQLite", lived: sqlite })];
+    const measured = [await measureOne(place, effort, { name: "SQLite", lived: sqlite })];
     if (!without.postgres) {
       postgres = await startDatabase();
       const lived = await liveIn(await prepare(await postgres.createDatabase()), count);
-      all.push(await manned(place, effort, { name: "PostgreSQL", lived, postgres }));
+      measured.push(await measureOne(place, effort, { name: "PostgreSQL", lived, postgres }));
     }
-    const measured: Measured[] = [];
-    for (const each of all) measured.push(await measure(each, effort));
-    for (const each of all) await each.close();
     return {
       tables: [
         ...measured.map((each) => pageTable(each)),
@@ -54,11 +51,22 @@ export async function operators(place: Place, effort: Effort, without: Pick<With
   }
 }
 
-async function manned(
-  place: Place,
-  { rates }: Effort,
-  { name, lived, postgres }: { readonly name: string; readonly lived: LivedIn; readonly postgres?: PostgresServer },
-): Promise<Manned> {
+/** A database that was filled, and where it is. */
+interface Filled {
+  readonly name: string;
+  readonly lived: LivedIn;
+  readonly postgres?: PostgresServer;
+}
+
+/** Measures one, with nothing of the other beside it. */
+async function measureOne(place: Place, effort: Effort, filled: Filled): Promise<Measured> {
+  const each = await manned(place, effort, filled);
+  const found = await measure(each, effort);
+  await each.close();
+  return found;
+}
+
+async function manned(place: Place, { rates }: Effort, { name, lived, postgres }: Filled): Promise<Manned> {
   const server = await startService(place, lived, {}, { OTP_ADMIN: "loopback", OTP_ADMIN_PORT: "0" });
   const port = await server.ask<number>("admin");
   const { url: _url, key: _key, rows: _rows, ...asked } = lived;
