@@ -124,6 +124,14 @@ export const boundsMutants: readonly Mutant[] = [
     suites: ["test/server/pace.test.ts"],
   },
   {
+    name: "chunks of a body for nothing",
+    breaks: "twenty connections that send bodies in chunks of a byte keep new connections waiting for seconds",
+    place: "src/server/listener/pipeline.ts#onData",
+    text: `book.brought(socket, chunksIn(chunk, at, end));`,
+    replacement: ``,
+    suites: ["test/server/pipeline.test.ts"],
+  },
+  {
     name: "whoever waits for us pays as everybody does",
     breaks: "an honest caller's first calls are cut off because of what strangers hold",
     place: "src/server/listener/holdings.ts#makeRoom",
