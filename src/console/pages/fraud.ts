@@ -65,7 +65,7 @@ export const fraud: Page = {
         lists.body,
         context,
         (signal) => client.listDestinations({ tenant }, calling(signal)),
-        ({ destinations }) => listTable(destinations, view),
+        ({ destinations }) => listTable("Entries of the lists", destinations, view),
       );
     }
     function showSuspects(pageToken: string): void {
@@ -200,10 +200,10 @@ function explained({ suspect, entry, longer, sentence }: ExplainDestinationRespo
   return make(
     "div",
     { class: "stack" },
-    make("p", {}, sentence),
+    make("p", {}, format.told(sentence)),
     suspect !== undefined && suspectPart(suspect, view),
-    entry !== undefined && [make("h3", {}, "The entry that decides"), listTable([entry], view)],
-    longer.length > 0 && [make("h3", {}, "Longer entries, for some of its numbers"), listTable(longer, view)],
+    entry !== undefined && [make("h3", {}, deciding), listTable(deciding, [entry], view)],
+    longer.length > 0 && [make("h3", {}, ofSome), listTable(ofSome, longer, view)],
   );
 }
 
@@ -300,9 +300,12 @@ function put(verdict: "block" | "allow", prefix: string, { context, tenant, agai
   });
 }
 
-function listTable(destinations: readonly Destination[], view: View): HTMLElement {
+const deciding = "The entry that decides";
+const ofSome = "Longer entries, for some of its numbers";
+
+function listTable(caption: string, destinations: readonly Destination[], view: View): HTMLElement {
   return table(
-    "Entries of the lists",
+    caption,
     destinations,
     [
       { head: "Prefix", cell: ({ prefix }) => make("code", {}, prefix) },

@@ -281,7 +281,8 @@ function groupParts(
   const keyOf = (row: StatsRow) => row[group.name];
   const nameOf = (key: string) => (key === "" ? "none" : group.name === "country" ? format.country(key) : key);
   const rows = whole.rows.toSorted((a, b) => Number((b.counts?.asked ?? 0n) - (a.counts?.asked ?? 0n)));
-  const shown = rows.slice(0, linesMax).map(keyOf);
+  const isAsked = ({ counts }: StatsRow) => counts !== undefined && counts.asked > 0n;
+  const shown = rows.filter(isAsked).slice(0, linesMax).map(keyOf);
   const asked = new Map(steps.rows.map((row) => [`${startOf(row)} ${keyOf(row)}`, Number(row.counts?.asked ?? 0n)]));
   const lines = shown.map((key) => ({ label: nameOf(key), values: grid.map((at) => asked.get(`${at} ${key}`) ?? 0) }));
   const number = (valueOf: (counts: Counts) => Child) => ({
@@ -289,7 +290,7 @@ function groupParts(
     cell: ({ counts }: StatsRow) => (counts === undefined ? format.dash : valueOf(counts)),
   });
   return [
-    rows.length > 0 &&
+    shown.length > 0 &&
       plot(
         {
           title: `Sends by ${group.text.toLowerCase()}`,
