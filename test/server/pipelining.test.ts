@@ -83,6 +83,7 @@ test.each([
   ["nonsense", "\0\0\r\n\r\n", 400],
   ["a CONNECT", "CONNECT otpd:443 HTTP/1.1\r\nhost: otpd\r\n\r\n", 405],
   ["a request without a Host", "GET /livez HTTP/1.1\r\n\r\n", 400],
+  ["a request with two", "GET /livez HTTP/1.1\r\nHost: otpd\r\nhost: elsewhere\r\n\r\n", 400],
   ["a head that is too large", `GET / HTTP/1.1\r\nx-bomb: ${"x".repeat(20_000)}\r\n\r\n`, 431],
   [
     "a call whose body is no chunk",

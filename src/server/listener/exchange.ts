@@ -13,8 +13,8 @@ export function isOver(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
 }
 
-/** An Expect that asks for anything but 100-continue, a CONNECT, or HTTP/1.1 without a Host. */
-export type Unserved = "expectation" | "tunnel" | "no host";
+/** An Expect that asks for anything but 100-continue, a CONNECT, or HTTP/1.1 without a Host or with several. */
+export type Unserved = "expectation" | "tunnel" | "not one host";
 
 /** As the code of an error, which node has none for. */
 export const tunnelCode = "OTPD_TUNNEL";

@@ -211,13 +211,13 @@ function listenersOf(
   const refuse = (what: Unserved): OnRequest =>
     take.bind(undefined, (request, response) => handler.refuseUnserved(request, response, what));
   const onHosted: OnRequest = take.bind(undefined, handler.handle);
-  const onHostless = refuse("no host");
+  const onOddlyHosted = refuse("not one host");
   const onTunnel = refuse("tunnel");
   return {
     onRequest(request, response) {
-      if (!lacksHost(request)) return onHosted(request, response);
+      if (namesOneHost(request)) return onHosted(request, response);
       response.setHeader("connection", "close");
-      onHostless(request, response);
+      onOddlyHosted(request, response);
     },
     onExpectation: refuse("expectation"),
     onConnect(request, it) {
@@ -227,9 +227,20 @@ function listenersOf(
   };
 }
 
-/** Node would refuse it with nothing in the answer, and past every count. */
-function lacksHost(request: Request): boolean {
-  return request.httpVersion === "1.1" && request.headers.host === undefined;
+const hostName = "host";
+
+/**
+ * HTTP/1.1 takes one Host (RFC 9112, 3.2). Node would refuse none with nothing in the answer and past every count, and of
+ * several it believes the first, where a proxy may believe the last.
+ */
+function namesOneHost({ httpVersion, rawHeaders }: Request): boolean {
+  if (httpVersion !== "1.1") return true;
+  let hosts = 0;
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i] as string;
+    if (name.length === hostName.length && name.toLowerCase() === hostName) hosts += 1;
+  }
+  return hosts === 1;
 }
 
 /** Tells a client to go on. On HTTP/2 Node's own way throws, and ends the process, where the client has gone by then. */

@@ -8,14 +8,14 @@ import type { More, TurnAway } from "./turn-away.ts";
 import { methodNotAllowed } from "./routes.ts";
 
 const expectation = invalid(undefined, "Of what Expect may ask, 100-continue alone is served.");
-const noHost = invalid(undefined, "A request by HTTP/1.1 needs a Host header.");
+const notOneHost = invalid(undefined, "A request by HTTP/1.1 needs one Host header, and no more.");
 const { allow } = methodNotAllowed(["GET", "HEAD", "POST"]);
 export const tunnel = { ...refuse("METHOD_NOT_ALLOWED", { message: "No tunnel is opened here." }), headers: { allow } };
 
-const answers: Readonly<Record<Unserved, More & Pick<typeof noHost, "refusal">>> = {
+const answers: Readonly<Record<Unserved, More & Pick<typeof notOneHost, "refusal">>> = {
   expectation: { ...expectation, status: 417 },
   tunnel,
-  "no host": noHost,
+  "not one host": notOneHost,
 };
 
 export function createRefuseUnserved(turnAway: TurnAway): RequestHandler["refuseUnserved"] {
