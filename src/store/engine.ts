@@ -72,7 +72,7 @@ export interface Engine {
   readonly dueFallbacks: Statement;
   /** Finds the messages of the verification `$1`, in the order of their copies. */
   readonly messagesOf: Statement;
-  /** How messages `m` are joined to their verifications `v`: a condition. */
+  /** What joins their messages `m` to verifications `v`, few of many: a table and its condition. */
   readonly messagesJoin: string;
 
   /**

@@ -2,8 +2,8 @@
  * The acts on sums. The sweep sums what has ended in slices of time: a verification is summed if it ended at or before the
  * note of how far summing has come, which is written with the sums. So no row is marked, and calls pay nothing.
  *
- * What ends now must not end before that note, and what changes now must be seen as summed or not. So summing stays two
- * minutes behind the store's clock, and before every verification that is still pending: it will end at its expiry at the
+ * What ends now must not end before that note, and what changes now must be seen as summed or not. So summing stays a
+ * minute behind the store's clock, and before every verification that is still pending: it will end at its expiry at the
  * earliest. A transaction on a database lasts some seconds at most (postgres/pool.ts).
  */
 import { isSandbox } from "../../otp/sandbox.ts";
@@ -34,9 +34,9 @@ import { list, query, send, type Statement, type Steps, type Value } from "../st
 import type { DayUsed, Refusals, Statistics } from "../statistics.ts";
 
 /** How far behind the store's clock summing stays, */
-export const behindMs = 120_000;
+export const behindMs = 60_000;
 /** and from when on a report may be late. Between the two, either is right. */
-const lateFromMs = 60_000;
+const lateFromMs = 30_000;
 /** Of one group there is a row for each currency, and one of what has no cost. */
 const rowsPerGroup = 4;
 /** Below what a report may have (engine.ts), with room for what is not summed yet. */
@@ -49,6 +49,7 @@ export const summing = {
     name: "oldest-pending",
     text: `SELECT min(expire_ms) AS expire_ms FROM verifications WHERE end_ms IS NULL`,
   },
+  note: { name: "summing-note", text: `SELECT end_ms FROM summing WHERE id = 1` },
   advance: { name: "advance-summing", text: `UPDATE summing SET end_ms = $1 WHERE id = 1` },
   addRefusals: {
     name: "add-refusals",
@@ -183,7 +184,9 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
     async readSums(asked, max) {
       const { fromHour, toHour, tenant } = asked;
       const rowsMax = Math.min((max + 1) * rowsPerGroup, storedRowsMax);
-      const values: Value[] = [fromHour, toHour, fromHour * hourMs, toHour * hourMs, rowsMax];
+      // The note as a value tells PostgreSQL how few rows are behind it. It only advances, so none is missed.
+      const [note] = await engine.report<{ end_ms: number }>(sql.note, []);
+      const values: Value[] = [fromHour, toHour, fromHour * hourMs, toHour * hourMs, rowsMax, note?.end_ms ?? 0];
       if (tenant !== undefined) values.push(tenant);
       const rows = await engine.report<StoredRow>(readOf(asked), values);
       if (rows.filter(({ isStored }) => isStored === 1).length >= rowsMax) return undefined;
@@ -255,10 +258,13 @@ function readText({ interval, groupBy, tenant }: SumsQuery, join: string): strin
   });
   const by = [...(interval === "all" ? [] : [hour]), ...groups, "currency"];
   const sums = measures.map((each) => `CAST(sum(${each}) AS bigint) AS ${each}`);
-  const ofTenant = tenant === undefined ? "" : "AND tenant = $6";
+  const ofTenant = tenant === undefined ? "" : "AND tenant = $7";
   const when = `create_ms >= $3 AND create_ms < $4 ${ofTenant}`;
   const unsummed = tallyText({
-    where: [`end_ms > (SELECT end_ms FROM summing WHERE id = 1) AND ${when}`, `end_ms IS NULL AND ${when}`],
+    where: [
+      `end_ms > $6 AND end_ms > (SELECT end_ms FROM summing WHERE id = 1) AND ${when}`,
+      `end_ms IS NULL AND ${when}`,
+    ],
     join,
   });
   return `SELECT stored.*, NULL AS locale, NULL AS purpose, NULL AS web_origin, NULL AS app_hash, 0 AS digits, 1 AS "isStored"

@@ -98,7 +98,7 @@ const verificationFields = list(["id", "tenant", "region", "channel", "state", "
 /** What rows are summed of: a condition on verifications, or several of which no row meets two. */
 export interface Tallied {
   readonly where: readonly string[];
-  /** How an engine finds the messages of a verification: a condition on `m` and `v`. */
+  /** How an engine joins the messages `m` of verifications `v`: a table, and a condition that more may be added to. */
   readonly join: string;
 }
 
@@ -113,11 +113,11 @@ export function tallyText({ where, join }: Tallied): string {
   const first = `CASE WHEN ${taken("m")} THEN coalesce(m.provider, '') ELSE '' END`;
   return `SELECT ${hour} AS hour, v.tenant AS tenant, v.region AS country, ${first} AS provider, v.channel AS channel,
       '' AS currency, ${list(measured(ofVerifications))}, ${list(facts.map((fact) => (fact === "digits" ? "0 AS digits" : `NULL AS ${fact}`)))}
-    FROM ${from} LEFT JOIN messages AS m ON ${join} AND m.copy = 0
+    FROM ${from} LEFT JOIN ${join} AND m.copy = 0
     GROUP BY ${hour}, v.tenant, v.region, ${first}, v.channel
     UNION ALL
     SELECT ${hour}, v.tenant, v.region, coalesce(m.provider, ''), m.channel, '', ${list(measured(ofMessages))}, ${factColumns}
-    FROM ${from} JOIN messages AS m ON ${join}
+    FROM ${from} JOIN ${join}
     GROUP BY ${hour}, v.tenant, v.region, coalesce(m.provider, ''), m.channel, ${factColumns}`;
 }
 

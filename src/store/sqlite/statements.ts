@@ -37,7 +37,7 @@ export const messagesOf = {
   text: `SELECT ${list(messageColumns)} FROM messages WHERE ${isOf("$1")} ORDER BY copy`,
 };
 
-export const messagesJoin = "m.opened_ms = v.create_ms AND m.verification_id = v.id";
+export const messagesJoin = "messages AS m ON m.opened_ms = v.create_ms AND m.verification_id = v.id";
 
 export const dueMessages = {
   name: "due-messages",
