@@ -34,6 +34,15 @@ describe.skipIf(lacks("the console over 100,000 verifications", "chromium"))(
       visitor = await signIn(browser, world, { user: "ann" }, { clock: "machine" });
       return visitor.page;
     };
+    /** Looks at what a page shows by then, and keeps what is wrong with it. */
+    const lookingAt = (page: Page) => {
+      const wrong: string[] = [];
+      const look = async (name: string, shows: readonly string[]) => {
+        await expectShown(page, shows);
+        wrong.push(...(await lookAt(page, name, everyLook)));
+      };
+      return { wrong, look };
+    };
     const search = async (page: Page, what: string) => {
       await goTo(page, "verification");
       await page.getByLabel("Number, request or first digits").fill(what);
@@ -42,11 +51,7 @@ describe.skipIf(lacks("the console over 100,000 verifications", "chromium"))(
 
     test("looks well on every page, however it is looked at", async () => {
       const page = await open();
-      const wrong: string[] = [];
-      const look = async (name: string, shows: readonly string[]) => {
-        await expectShown(page, shows);
-        wrong.push(...(await lookAt(page, name, everyLook)));
-      };
+      const { wrong, look } = lookingAt(page);
       const visit = async (link: string, name: string, shows: readonly string[]) => {
         await goTo(page, link);
         await look(name, shows);
@@ -72,11 +77,7 @@ describe.skipIf(lacks("the console over 100,000 verifications", "chromium"))(
 
     test("looks well where there is nothing, and where nobody answers", async () => {
       const page = await open();
-      const wrong: string[] = [];
-      const look = async (name: string, shows: readonly string[]) => {
-        await expectShown(page, shows);
-        wrong.push(...(await lookAt(page, name, everyLook)));
-      };
+      const { wrong, look } = lookingAt(page);
       await search(page, "+31699999999");
       await look("nothing-found", ["Nothing matches."]);
       await goTo(page, "verification?ref=AAAAAAAAAAAA");
