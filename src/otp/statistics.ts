@@ -68,7 +68,7 @@ export interface SumRow extends SumKey {
 }
 
 /** The count that a verification of a state is in besides `asked`. */
-export const countOfState: Readonly<Record<State, Count | undefined>> = {
+const countOfState: Readonly<Record<State, Count | undefined>> = {
   PENDING: undefined,
   VERIFIED: "verified",
   EXPIRED: "expired",
@@ -110,33 +110,48 @@ function isUndelivered(message: Told): boolean {
   return delivery === "UNDELIVERED" || delivery === "REJECTED" || (delivery === "EXPIRED" && !isTaken(message));
 }
 
-/** The sums of one message; with a verification's first, those of the verification too. Pure. */
-export function tally(verification: Verification, message: Message, chargeOf: ChargeOf): SumRow[] {
+/** What is counted of a verification, */
+export type TalliedVerification = Omit<Sent, "channel" | "provider"> &
+  Pick<Verification, "channel" | "state" | "createMs" | "endMs">;
+/** and of a message. */
+export type TalliedMessage = Told & Pick<Message, "copy" | "channel">;
+
+/**
+ * The sums of one message; with a verification's first, those of the verification too. Of so many `times` that are counted
+ * alike. Pure.
+ */
+export function tally(
+  verification: TalliedVerification,
+  message: TalliedMessage,
+  chargeOf: ChargeOf,
+  times = 1,
+): SumRow[] {
   const { tenant, region: country } = verification;
   if (isSandbox(tenant)) return [];
-  const of = { hour: Math.floor(verification.createMs / hourMs), tenant, country };
+  const of = { hour: hourOf(verification.createMs), tenant, country };
   const provider = message.provider ?? "";
   const sums: Sums = {
-    messages: isTaken(message) ? 1 : 0,
-    delivered: message.delivery === "DELIVERED" ? 1 : 0,
-    undelivered: isUndelivered(message) ? 1 : 0,
+    messages: isTaken(message) ? times : 0,
+    delivered: message.delivery === "DELIVERED" ? times : 0,
+    undelivered: isUndelivered(message) ? times : 0,
   };
   const own = charged({ ...of, provider, channel: message.channel, currency: "", sums }, () =>
     chargeOf({ ...verification, channel: message.channel, provider }),
   );
   if (message.copy > 0) return [own];
   const first = isTaken(message) ? provider : "";
-  return [{ ...of, provider: first, channel: verification.channel, currency: "", sums: endOf(verification) }, own];
+  const { channel } = verification;
+  return [{ ...of, provider: first, channel, currency: "", sums: endOf(verification, times) }, own];
 }
 
 /** What a verification itself is counted as. */
-function endOf({ state, createMs, endMs }: Verification): Sums {
+function endOf({ state, createMs, endMs }: TalliedVerification, times: number): Sums {
   const count = countOfState[state];
   const isVerified = state === "VERIFIED" && endMs !== null;
   return {
-    asked: 1,
-    ...(count === undefined ? {} : { [count]: 1 }),
-    ...(isVerified ? { [stepOf(endMs - createMs)]: 1 } : {}),
+    asked: times,
+    ...(count === undefined ? {} : { [count]: times }),
+    ...(isVerified ? { [stepOf(endMs - createMs)]: times } : {}),
   };
 }
 
@@ -146,7 +161,7 @@ function stepOf(ms: number): Step {
 }
 
 /** Sums of messages that are charged alike, with what they take. Pure. */
-export function charged(row: SumRow, charge: () => Charge): SumRow {
+function charged(row: SumRow, charge: () => Charge): SumRow {
   const messages = row.sums.messages ?? 0;
   if (messages === 0) return row;
   const { segments, cost } = charge();

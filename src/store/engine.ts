@@ -74,6 +74,8 @@ export interface Engine {
   readonly messagesOf: Statement;
   /** What joins their messages `m` to verifications `v`, few of many: a table and its condition. */
   readonly messagesJoin: string;
+  /** The function that makes a JSON array of its arguments. */
+  readonly jsonArray: string;
 
   /**
    * Find by time. Of keys before (`$1`, `$2`) and from `$3` on, `$4` are looked at; then see acts/finding.ts, which makes

@@ -5,7 +5,7 @@
 import { merge, noCharge } from "../../otp/statistics.ts";
 import type { Engine } from "../engine.ts";
 import { auditColumns, auditValues } from "../rows/audit.ts";
-import { addSums, sumValues, tallyText, toSums, type TallyRow } from "../rows/sums.ts";
+import { addSums, sumsOf, sumValues, tallyText, type TallyRow } from "../rows/sums.ts";
 import type { Sample, Sampled, Samples } from "../sample.ts";
 import { list, query, queryEach, send, valuesOf, type Statement } from "../statement.ts";
 import { behindMs, summing } from "./sums.ts";
@@ -48,7 +48,7 @@ export function sampleActs(engine: Engine): Samples {
       if (fromMs > endMs || (pending?.expire_ms ?? Number.POSITIVE_INFINITY) <= endMs) return "busy";
       // What the console has printed meanwhile is summed here, since from now on all that ended by then counts as summed.
       const own = yield* query<TallyRow>(slice, [fromMs, endMs]);
-      const all = merge([...own.map((row) => toSums(row, noCharge)), ...sums]);
+      const all = merge([...sumsOf(own, noCharge), ...sums]);
       yield* queryEach(addSums, all.map(sumValues));
       yield* send(sql.advance, [endMs]);
       yield* send(sql.addRefusals, ...refusals.map(({ hour, tenant, reason, count }) => [hour, tenant, reason, count]));

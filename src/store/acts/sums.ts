@@ -6,6 +6,7 @@
  * minute behind the store's clock, and before every verification that is still pending: it will end at its expiry at the
  * earliest. A transaction on a database lasts some seconds at most (postgres/pool.ts).
  */
+import { channels } from "../../otp/channel.ts";
 import { isSandbox } from "../../otp/sandbox.ts";
 import {
   difference,
@@ -28,8 +29,17 @@ import type { Message } from "../../otp/message.ts";
 import type { Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { Engine } from "../engine.ts";
-import { addSums, sumKeys, sumValues, tallyText, toSums, type TallyRow } from "../rows/sums.ts";
-import { idBytesOf } from "../rows/values.ts";
+import {
+  addSums,
+  sumKeys,
+  sumsOf,
+  sumValues,
+  tallyColumns,
+  tallyRowOf,
+  tallyText,
+  type TallyRow,
+} from "../rows/sums.ts";
+import { at, idBytesOf } from "../rows/values.ts";
 import { list, query, send, type Statement, type Steps, type Value } from "../statement.ts";
 import type { DayUsed, Refusals, Statistics } from "../statistics.ts";
 
@@ -112,7 +122,7 @@ export function createSumming(engine: Engine, chargeOf: ChargeOf): SumNext {
       // Another instance was here meanwhile, or something pending is in the way.
       if (toMs <= fromMs) return { summedMs: fromMs, more: false };
       const rows = yield* query<TallyRow>(slice, [fromMs, toMs]);
-      yield* add(merge(rows.map((row) => toSums(row, chargeOf))));
+      yield* add(merge(sumsOf(rows, chargeOf)));
       yield* send(sql.advance, [toMs]);
       return { summedMs: toMs, more: last !== undefined };
     });
@@ -133,12 +143,9 @@ export function createErasing(engine: Engine, chargeOf: ChargeOf): (ids: readonl
   };
   return function* sumErased(ids) {
     yield* query(sql.summed);
-    const found: SumRow[] = [];
-    for (const id of ids) {
-      const rows = yield* query<TallyRow>(one, [idBytesOf(id)]);
-      found.push(...rows.map((row) => toSums(row, chargeOf)));
-    }
-    yield* add(merge(found));
+    const found: TallyRow[] = [];
+    for (const id of ids) found.push(...(yield* query<TallyRow>(one, [idBytesOf(id)])));
+    yield* add(merge(sumsOf(found, chargeOf)));
   };
 }
 
@@ -169,14 +176,16 @@ export function lateChange(
 
 // ---- reading --------------------------------------------------------------------------------------------------------
 
-interface StoredRow extends TallyRow {
-  isStored: number;
+/** A row in JSON, which costs a thread and a connection less to hand over than 42 columns. */
+interface ToldRow {
+  readonly is_stored: number;
+  readonly told: string;
 }
 
 export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
   const reads = new Map<string, Statement>();
   const readOf = (asked: SumsQuery) => {
-    const read = reads.get(readName(asked)) ?? { name: readName(asked), text: readText(asked, engine.messagesJoin) };
+    const read = reads.get(readName(asked)) ?? { name: readName(asked), text: readText(asked, engine) };
     reads.set(read.name, read);
     return read;
   };
@@ -185,12 +194,20 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
       const { fromHour, toHour, tenant } = asked;
       const rowsMax = Math.min((max + 1) * rowsPerGroup, storedRowsMax);
       // The note as a value tells PostgreSQL how few rows are behind it. It only advances, so none is missed.
-      const [note] = await engine.report<{ end_ms: number }>(sql.note, []);
+      const [note] = await engine.query<{ end_ms: number }>(sql.note, []);
       const values: Value[] = [fromHour, toHour, fromHour * hourMs, toHour * hourMs, rowsMax, note?.end_ms ?? 0];
       if (tenant !== undefined) values.push(tenant);
-      const rows = await engine.report<StoredRow>(readOf(asked), values);
-      if (rows.filter(({ isStored }) => isStored === 1).length >= rowsMax) return undefined;
-      const found = grouped(rows.map((row) => toGroup(row, asked, chargeOf)));
+      const rows = await engine.report<ToldRow>(readOf(asked), values);
+      const stored = rows.filter(({ is_stored: isStored }) => isStored === 1);
+      if (stored.length >= rowsMax) return undefined;
+      const unsummed = rows.filter(({ is_stored: isStored }) => isStored === 0);
+      const found = grouped([
+        ...stored.map(({ told }) => storedRowOf(JSON.parse(told))),
+        ...sumsOf(
+          unsummed.map(({ told }) => tallyRowOf(JSON.parse(told))),
+          chargeOf,
+        ).map((row) => ofGroup(row, asked)),
+      ]);
       return found.length > max ? undefined : found;
     },
 
@@ -215,12 +232,13 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
 
 const orderOf = ({ hour, tenant, reason }: Refusals) => `${hour}|${tenant}|${reason}`;
 
-function toGroup(row: StoredRow, asked: SumsQuery, chargeOf: ChargeOf): GroupedRow {
-  if (row.isStored === 0) return ofGroup(toSums(row, chargeOf), asked);
-  const isByChannel = asked.groupBy.includes("channel");
-  const { channel, ...sums } = toSums({ ...row, channel: isByChannel ? row.channel : 0 }, chargeOf);
-  return { ...sums, channel: isByChannel ? channel : "" };
+/** What is stored of a group: its key, and its measures in their order. */
+function storedRowOf([hour, tenant, country, provider, channel, currency, ...values]: StoredValues): GroupedRow {
+  const sums = Object.fromEntries(measures.flatMap((each, i) => (values[i] === 0 ? [] : [[each, values[i]]])));
+  return { hour, tenant, country, provider, channel: channel < 0 ? "" : at(channels, channel), currency, sums };
 }
+
+type StoredValues = readonly [number, string, string, string, number, string, ...number[]];
 
 /** A row of its own hour, brought to the step of time and the groups that were asked for. Pure. */
 function ofGroup(row: SumRow, { interval, groupBy }: SumsQuery): GroupedRow {
@@ -248,7 +266,7 @@ function refusalsRead(interval: Interval, groupBy: readonly Dimension[]): Statem
 const stepOf = (interval: Interval) => (interval === "all" ? "0" : interval === "day" ? `hour - (hour % 24)` : "hour");
 
 /** What is stored, grouped by the database, and what is not summed yet: one statement, so of one moment. */
-function readText({ interval, groupBy, tenant }: SumsQuery, join: string): string {
+function readText({ interval, groupBy, tenant }: SumsQuery, { messagesJoin, jsonArray }: Engine): string {
   const hour = stepOf(interval);
   const groups = dimensions.filter((each) => groupBy.includes(each));
   const columns = sumKeys.map((key) => {
@@ -257,7 +275,7 @@ function readText({ interval, groupBy, tenant }: SumsQuery, join: string): strin
     return key === "channel" ? "-1 AS channel" : `'' AS ${key}`;
   });
   const by = [...(interval === "all" ? [] : [hour]), ...groups, "currency"];
-  const sums = measures.map((each) => `CAST(sum(${each}) AS bigint) AS ${each}`);
+  const sums = measures.map((each) => `sum(${each}) AS ${each}`);
   const ofTenant = tenant === undefined ? "" : "AND tenant = $7";
   const when = `create_ms >= $3 AND create_ms < $4 ${ofTenant}`;
   const unsummed = tallyText({
@@ -265,10 +283,11 @@ function readText({ interval, groupBy, tenant }: SumsQuery, join: string): strin
       `end_ms > $6 AND end_ms > (SELECT end_ms FROM summing WHERE id = 1) AND ${when}`,
       `end_ms IS NULL AND ${when}`,
     ],
-    join,
+    join: messagesJoin,
   });
-  return `SELECT stored.*, NULL AS locale, NULL AS purpose, NULL AS web_origin, NULL AS app_hash, 0 AS digits, 1 AS "isStored"
+  const told = (all: readonly string[]) => `CAST(${jsonArray}(${list(all)}) AS text) AS told`;
+  return `SELECT 1 AS is_stored, ${told([...sumKeys, ...measures])}
       FROM (SELECT ${list([...columns, ...sums])} FROM sums WHERE hour >= $1 AND hour < $2 ${ofTenant}
         GROUP BY ${list(by)} LIMIT $5) AS stored
-      UNION ALL SELECT unsummed.*, 0 FROM (${unsummed}) AS unsummed`;
+      UNION ALL SELECT 0, ${told(tallyColumns)} FROM (${unsummed}) AS unsummed`;
 }

@@ -52,6 +52,7 @@ export class PostgresEngine implements Engine {
   // OFFSET keeps it apart, so that its index is used: PostgreSQL would rather read all messages once.
   readonly messagesJoin =
     "LATERAL (SELECT * FROM messages AS its WHERE its.verification_id = v.id OFFSET 0) AS m ON true";
+  readonly jsonArray = "json_build_array";
   readonly #connections: Connections;
   readonly #clock: StoreClock;
   readonly #batches: Batches;

@@ -1,23 +1,23 @@
 /**
- * Between sums and their rows, and the SQL that makes sums of rows of verifications and messages. It is the same on
- * every database, and the same for a slice that is summed, for one row that is erased, and for what is not summed yet.
+ * Between sums and their rows, and the SQL that brings verifications and messages together that are counted alike: one
+ * row with how many they are, which the rule of one (otp/statistics.ts) counts. It is the same on every database, and the
+ * same for a slice that is summed, for one row that is erased, and for what is not summed yet.
  */
 import { channels } from "../../otp/channel.ts";
 import {
-  charged,
-  countOfState,
   hourMs,
   measures,
   stepEndsMs,
+  tally,
+  type Charge,
   type ChargeOf,
-  type Count,
-  type Measure,
+  type Sent,
   type SumRow,
 } from "../../otp/statistics.ts";
 import type { AndroidAppHash, WebOrigin } from "../../otp/template/last-line.ts";
 import { list, valuesOf } from "../statement.ts";
-import { deliveryNumber } from "./message.ts";
-import { at } from "./values.ts";
+import { deliveries } from "./message.ts";
+import { at, type Columns, type RowOf } from "./values.ts";
 import { states } from "./verification.ts";
 
 export const sumKeys = ["hour", "tenant", "country", "provider", "channel", "currency"] as const;
@@ -57,43 +57,43 @@ export const addLateSums = (lock: string) => ({
 
 // ---- from verifications and messages --------------------------------------------------------------------------------
 
-const ifs = (condition: string) => `sum(CASE WHEN ${condition} THEN 1 ELSE 0 END)`;
-const oneOf = (...deliveries: Parameters<typeof deliveryNumber>[0][]) =>
-  `(${list(deliveries.map((d) => `${deliveryNumber(d)}`))})`;
+/** What verifications and messages that are counted alike have in common, and how many they are. */
+const tallied = {
+  hour: "bigint",
+  tenant: "text",
+  region: "text",
+  channel: "bigint",
+  state: "bigint",
+  locale: "text or null",
+  purpose: "text or null",
+  web_origin: "text or null",
+  app_hash: "text or null",
+  digits: "bigint",
+  copy: "bigint or null",
+  provider: "text or null",
+  message_channel: "bigint or null",
+  delivery: "bigint or null",
+  has_id: "bigint",
+  /** The shortest time from send to end, in milliseconds; all are of one step. */
+  took: "bigint or null",
+  times: "bigint",
+} as const satisfies Columns;
+export type TallyRow = RowOf<typeof tallied>;
+export const tallyColumns = Object.keys(tallied) as readonly (keyof TallyRow)[];
 
-const taken = (m: string) =>
-  `(${m}.delivery IN ${oneOf("ACCEPTED", "DELIVERED", "UNDELIVERED")} OR ${m}.provider_message_id IS NOT NULL)`;
-
-/** Each measure of verifications `v`, and of messages `m`: what is not there is 0. */
-const ofVerifications: Partial<Record<Measure, string>> = {
-  asked: "count(*)",
-  ...Object.fromEntries(
-    states.flatMap((state, number): [Count, string][] => {
-      const count = countOfState[state];
-      return count === undefined ? [] : [[count, ifs(`v.state = ${number}`)]];
-    }),
-  ),
-  ...Object.fromEntries(
-    [...stepEndsMs, undefined].map((end, i) => {
-      const after = i === 0 ? "" : ` AND v.end_ms - v.create_ms > ${stepEndsMs[i - 1]}`;
-      const until = end === undefined ? "" : ` AND v.end_ms - v.create_ms <= ${end}`;
-      return [`step_${i}`, ifs(`v.state = ${states.indexOf("VERIFIED")}${after}${until}`)];
-    }),
-  ),
+/** What is selected as something else than its name of a verification `v`. */
+const expressions: Partial<Record<keyof TallyRow, string>> = {
+  hour: `v.create_ms / ${hourMs}`,
+  copy: "m.copy",
+  provider: "m.provider",
+  message_channel: "m.channel",
+  delivery: "m.delivery",
+  has_id: "CASE WHEN m.provider_message_id IS NULL THEN 0 ELSE 1 END",
+  took: "min(v.end_ms - v.create_ms)",
+  times: "count(*)",
 };
-const ofMessages: Partial<Record<Measure, string>> = {
-  messages: ifs(taken("m")),
-  delivered: ifs(`m.delivery = ${deliveryNumber("DELIVERED")}`),
-  undelivered: ifs(
-    `m.delivery IN ${oneOf("UNDELIVERED", "REJECTED")} OR (m.delivery = ${deliveryNumber("EXPIRED")} AND NOT ${taken("m")})`,
-  ),
-};
-const measured = (of: Partial<Record<Measure, string>>) => measures.map((each) => `${of[each] ?? "0"} AS ${each}`);
-
-/** What besides tenant, country, channel and provider decides what a message takes. */
-const facts = ["locale", "purpose", "web_origin", "app_hash", "digits"] as const;
-const factColumns = list(facts.map((fact) => `v.${fact}`));
-const verificationFields = list(["id", "tenant", "region", "channel", "state", "create_ms", "end_ms", ...facts]);
+const step = `CASE WHEN v.state <> ${states.indexOf("VERIFIED")} THEN -1
+  ${stepEndsMs.map((end, i) => `WHEN v.end_ms - v.create_ms <= ${end} THEN ${i}`).join(" ")} ELSE ${stepEndsMs.length} END`;
 
 /** What rows are summed of: a condition on verifications, or several of which no row meets two. */
 export interface Tallied {
@@ -102,58 +102,64 @@ export interface Tallied {
   readonly join: string;
 }
 
+const verificationFields = `id, tenant, region, channel, state, create_ms, end_ms,
+  locale, purpose, web_origin, app_hash, digits`;
 /** The sandbox is left out: nothing of it leaves. */
 const isReal = `tenant NOT LIKE '%+test'`;
 
-/** Verifications and messages as sums, in rows of `TallyRow`. */
+/** Verifications with their messages, in rows of `TallyRow`: each is read once. */
 export function tallyText({ where, join }: Tallied): string {
   const rows = where.map((each) => `SELECT ${verificationFields} FROM verifications WHERE ${isReal} AND ${each}`);
-  const from = `(${rows.join(" UNION ALL ")}) AS v`;
-  const hour = `v.create_ms / ${hourMs}`;
-  const first = `CASE WHEN ${taken("m")} THEN coalesce(m.provider, '') ELSE '' END`;
-  return `SELECT ${hour} AS hour, v.tenant AS tenant, v.region AS country, ${first} AS provider, v.channel AS channel,
-      '' AS currency, ${list(measured(ofVerifications))}, ${list(facts.map((fact) => (fact === "digits" ? "0 AS digits" : `NULL AS ${fact}`)))}
-    FROM ${from} LEFT JOIN ${join} AND m.copy = 0
-    GROUP BY ${hour}, v.tenant, v.region, ${first}, v.channel
-    UNION ALL
-    SELECT ${hour}, v.tenant, v.region, coalesce(m.provider, ''), m.channel, '', ${list(measured(ofMessages))}, ${factColumns}
-    FROM ${from} JOIN ${join}
-    GROUP BY ${hour}, v.tenant, v.region, coalesce(m.provider, ''), m.channel, ${factColumns}`;
+  const alike = tallyColumns.filter((column) => column !== "took" && column !== "times");
+  return `SELECT ${list(tallyColumns.map((column) => `${expressions[column] ?? `v.${column}`} AS ${column}`))}
+    FROM (${rows.join(" UNION ALL ")}) AS v LEFT JOIN ${join}
+    GROUP BY ${list(alike.map((_, i) => `${i + 1}`))}, ${step}`;
 }
 
-export interface TallyRow extends Record<Measure, number> {
-  hour: number;
-  tenant: string;
-  country: string;
-  provider: string;
-  channel: number;
-  currency: string;
-  locale: string | null;
-  purpose: string | null;
-  web_origin: string | null;
-  app_hash: string | null;
-  /** 0 for what is of no message, or is charged already. */
-  digits: number;
-}
+/** A row as an array of its values, in the order of `tallyColumns`. */
+export const tallyRowOf = (values: readonly (string | number | null)[]): TallyRow =>
+  Object.fromEntries(tallyColumns.map((column, i) => [column, values[i]])) as unknown as TallyRow;
 
-/** A row of sums; one of messages with what they take. */
-export function toSums(row: TallyRow, chargeOf: ChargeOf): SumRow {
-  const { hour, tenant, country, provider, currency, digits } = row;
-  const channel = at(channels, row.channel);
-  const sums = Object.fromEntries(measures.map((measure) => [measure, row[measure]]));
-  const summed: SumRow = { hour, tenant, country, provider, channel, currency, sums };
-  if (digits === 0) return summed;
-  return charged(summed, () =>
-    chargeOf({
-      tenant,
-      region: country,
-      channel,
+/** The sums of such rows. What a message takes is asked once for all that are alike. */
+export function sumsOf(rows: readonly TallyRow[], chargeOf: ChargeOf): SumRow[] {
+  const known = new Map<string, Charge>();
+  const chargeOnce: ChargeOf = (sent) => {
+    const key = keyOfCharge(sent);
+    const charge = known.get(key) ?? chargeOf(sent);
+    known.set(key, charge);
+    return charge;
+  };
+  return rows.flatMap((row) => {
+    const { copy, delivery, message_channel: channel, provider, times } = row;
+    const message = {
+      copy: copy ?? 0,
+      channel: at(channels, channel ?? row.channel),
       provider,
-      locale: row.locale ?? "",
-      purpose: row.purpose ?? "",
-      webOrigin: (row.web_origin ?? undefined) as WebOrigin | undefined,
-      appHash: (row.app_hash ?? undefined) as AndroidAppHash | undefined,
-      digits,
-    }),
-  );
+      // Of no message, none is counted.
+      delivery: delivery === null ? "QUEUED" : at(deliveries, delivery),
+      providerMessageId: row.has_id === 1 ? "" : null,
+    };
+    return tally(verificationOf(row), message, chargeOnce, times);
+  });
+}
+
+function verificationOf(row: TallyRow) {
+  const createMs = row.hour * hourMs;
+  return {
+    tenant: row.tenant,
+    region: row.region,
+    channel: at(channels, row.channel),
+    state: at(states, row.state),
+    createMs,
+    endMs: row.took === null ? null : createMs + row.took,
+    locale: row.locale ?? "",
+    purpose: row.purpose ?? "",
+    webOrigin: (row.web_origin ?? undefined) as WebOrigin | undefined,
+    appHash: (row.app_hash ?? undefined) as AndroidAppHash | undefined,
+    digits: row.digits,
+  };
+}
+
+function keyOfCharge({ tenant, region, channel, provider, locale, purpose, webOrigin, appHash, digits }: Sent): string {
+  return JSON.stringify([tenant, region, channel, provider, locale, purpose, webOrigin, appHash, digits]);
 }

@@ -55,6 +55,7 @@ export class SqliteEngine implements Engine {
   readonly dueFallbacks = dueFallbacks;
   readonly finding = finding;
   readonly messagesJoin = messagesJoin;
+  readonly jsonArray = "json_array";
 
   readonly #reports: Reports;
 
