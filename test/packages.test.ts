@@ -3,7 +3,7 @@
  * nothing of the repository beside it, and the client by the program of docs/integrate.md.
  */
 import { execFile, spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, normalize } from "node:path";
 import { promisify } from "node:util";
@@ -131,6 +131,7 @@ describe("the client's package", () => {
       "otp/v1/otp_service_pb.js",
       "package.json",
       "proto/otp/v1/otp_service.proto",
+      "react.d.ts",
     ]);
   });
 
@@ -145,6 +146,18 @@ form.reset();
     writeFileSync(join(folder, "form.ts"), program);
     const strict = ["--noEmit", "--strict", "--target", "es2024", "--lib", "es2024,dom", "--module", "nodenext"];
     await run(join(root, "node_modules/.bin/tsc"), [...strict, "--ignoreConfig", "form.ts"], { cwd: folder });
+    const { blocks } = readDocument("docs/browsers.md");
+    const component = blocks.find(({ text: said }) => said.startsWith("// proof.tsx"))?.text ?? "";
+    writeFileSync(join(folder, "proof.tsx"), component);
+    writeFileSync(join(folder, "wrong.tsx"), component.replace('purpose="login"', "purpose={1}"));
+    mkdirSync(join(folder, "node_modules/@types"), { recursive: true });
+    for (const name of ["@types/react", "csstype"]) {
+      symlinkSync(join(root, "node_modules", name), join(folder, "node_modules", name));
+    }
+    const jsx = [...strict, "--jsx", "react-jsx", "--ignoreConfig"];
+    await run(join(root, "node_modules/.bin/tsc"), [...jsx, "proof.tsx"], { cwd: folder });
+    const refused = run(join(root, "node_modules/.bin/tsc"), [...jsx, "wrong.tsx"], { cwd: folder });
+    await expect(refused).rejects.toMatchObject({ stdout: expect.stringContaining("wrong.tsx") as string });
     const imported = `import("@otpd/client/otp-form").then(({ OtpForm }) => console.log(typeof OtpForm))`;
     const { stdout } = await run(process.execPath, ["--eval", imported], { cwd: folder, env: cleanEnv() });
     expect(stdout).toBe("function\n");

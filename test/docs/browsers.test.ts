@@ -171,7 +171,7 @@ describe.skipIf(lacks("docs/browsers.md", "chromium"))("docs/browsers.md", () =>
     });
 
     /** Runs a component where `begin` puts it into the page. */
-    async function run(component: { contents: string; loader: "jsx" | "js" }, begin: string): Promise<void> {
+    async function run(component: { contents: string; loader: "tsx" | "js" }, begin: string): Promise<void> {
       const { outputFiles } = await build({
         stdin: { contents: begin, loader: "jsx", resolveDir: root },
         bundle: true,
@@ -202,7 +202,7 @@ describe.skipIf(lacks("docs/browsers.md", "chromium"))("docs/browsers.md", () =>
 
     test("React's, also mounted twice as in its strict mode", async () => {
       await run(
-        { contents: ours(doc.file("proof.jsx")), loader: "jsx" },
+        { contents: ours(doc.file("proof.tsx")), loader: "tsx" },
         `import { StrictMode } from "react";
          import { createRoot } from "react-dom/client";
          import { Proof } from "proof";

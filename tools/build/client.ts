@@ -26,7 +26,7 @@ export function buildClient(): void {
   cpSync(join(root, "tools/client/README.md"), join(folder, "README.md"));
   const { latest } = JSON.parse(readFileSync(join(root, "gen/elements/integrity.json"), "utf8")) as { latest: string };
   cpSync(join(root, "gen", latest), join(folder, "otp-form.js"));
-  cpSync(join(root, "tools/client/otp-form.d.ts"), join(folder, "otp-form.d.ts"));
+  for (const types of ["otp-form.d.ts", "react.d.ts"]) cpSync(join(root, "tools/client", types), join(folder, types));
   for (const name of ["index.js", "index.d.ts"]) writeFileSync(join(folder, name), entry);
   const manifest = {
     name: "@otpd/client",
@@ -38,6 +38,8 @@ export function buildClient(): void {
     exports: {
       ".": { types: "./index.d.ts", default: "./index.js" },
       "./otp-form": { types: "./otp-form.d.ts", default: "./otp-form.js" },
+      // Types alone.
+      "./react": { types: "./react.d.ts" },
       "./proto/*": "./proto/*",
     },
     dependencies: { "@bufbuild/protobuf": `^${dependencies["@bufbuild/protobuf"]}` },
