@@ -163,6 +163,31 @@ describe("calls that wait for their key to be looked at", () => {
     expect(letIn).toEqual(["crowd", "neighbour", ...Array.from({ length: 6 }, () => "crowd")]);
   });
 
+  test("of one address are sent away from the connection that has the most, and none that has as few as the newcomer", async () => {
+    const { enter, letIn, lookOne } = await openDoor();
+    const [crowd, caller] = [{}, {}];
+    const of = (connection: object) => (): Waiting => ({ isKnown: false, address: "a", connection });
+    for (let i = 0; i < 7; i += 1) enter("crowd", of(crowd));
+    for (const name of ["caller", "caller's second"]) enter(name, of(caller));
+    enter("one too many", of(crowd));
+    await turn();
+    expect(letIn.splice(0)).toEqual(["no room: crowd", "no room: one too many"]);
+    for (let i = 0; i < 8; i += 1) await lookOne();
+    expect(letIn).toEqual([...Array.from({ length: 6 }, () => "crowd"), "caller", "caller's second"]);
+    for (let i = 0; i < 8; i += 1) enter(`${i}`, of({}));
+    enter("newcomer", of({}));
+    await turn();
+    expect(letIn.at(-1)).toBe("no room: newcomer");
+  });
+
+  test("are none of an address whose last one was sent away", async () => {
+    const { enter, letIn, lookOne } = await openDoor();
+    for (let i = 0; i < 8; i += 1) enter(`${i}`, other(`address ${i}`));
+    enter("newcomer", other("another"));
+    for (let i = 0; i < 8; i += 1) await lookOne();
+    expect(letIn.toSorted()).toEqual(["1", "2", "3", "4", "5", "6", "7", "newcomer", "no room: 0"]);
+  });
+
   test("leave a quarter of each turn to others, however many are known", async () => {
     const door = createDoor({ ...limits, knownLooksMax: 100, waitingMax: 100 });
     const order: string[] = [];

@@ -203,6 +203,7 @@ describe("a watch", () => {
 });
 
 describe("a check", () => {
+  const checkHead = headersFrame("POST", "/grpc.health.v1.Health/Check", "application/grpc").subarray(9);
   let listener: Listener;
   afterEach(() => listener.stop());
 
@@ -226,9 +227,8 @@ describe("a check", () => {
     listener = await startListener();
     // As many on each connection as one may leave untaken.
     const streams = Array.from({ length: 16 }, (_, i) => 2 * i + 1);
-    const check = headersFrame("POST", "/grpc.health.v1.Health/Check", "application/grpc").subarray(9);
     const checks = streams.flatMap((stream) => [
-      frame(frameType.headers, flag.endHeaders, stream, check),
+      frame(frameType.headers, flag.endHeaders, stream, checkHead),
       frame(frameType.data, flag.endStream, stream, Buffer.alloc(5)),
     ]);
     const held = await hold(listener.port, "127.0.0.2", 7, preface, settings([4, 0]), ...checks);
@@ -238,6 +238,33 @@ describe("a check", () => {
       expect((await overGrpc(listener.url, { localAddress }).check({})).status).toBe(Status.SERVING);
     }
     for (const each of held) each.destroy();
+  });
+
+  test("is one of eight that are begun in a turn of the event loop", async () => {
+    let inThisTurn = 0;
+    const inTurns: number[] = [];
+    const check = () => ((inThisTurn += 1), { status: Status.SERVING });
+    listener = await startListener({ openRoutes: (router) => void router.service(Health, { check }) });
+    const checks = Array.from({ length: 90 }, (_, i) => [
+      frame(frameType.headers, flag.endHeaders, 2 * i + 1, checkHead),
+      frame(frameType.data, flag.endStream, 2 * i + 1, Buffer.alloc(5)),
+    ]).flat();
+    const crowd = await hold(listener.port, "127.0.0.2", 6, preface, settings(), ...checks);
+    const isAnswered = crowd.map((each) =>
+      each.until((bytes) =>
+        framesIn(bytes).filter(({ type }) => type === frameType.headers).length >= 90 ? 1 : undefined,
+      ),
+    );
+    let isOver = false;
+    void Promise.all(isAnswered).finally(() => (isOver = true));
+    while (!isOver) {
+      await new Promise((resolve) => setImmediate(resolve));
+      inTurns.push(inThisTurn);
+      inThisTurn = 0;
+    }
+    await Promise.all(isAnswered);
+    expect(Math.max(...inTurns)).toBeLessThanOrEqual(8);
+    for (const each of crowd) each.destroy();
   });
 });
 

@@ -13,6 +13,11 @@ export function isOver(stream: ServerHttp2Stream): boolean {
   return stream.closed || stream.destroyed;
 }
 
+/** The connection that a request came by; undefined for a stream that is closed, which no longer knows. */
+export function connectionOf(request: Request): object | undefined {
+  return "stream" in request ? request.stream.session : request.socket;
+}
+
 /** An Expect that asks for anything but 100-continue, a CONNECT, or HTTP/1.1 without a Host or with several. */
 export type Unserved = "expectation" | "tunnel" | "not one host";
 

@@ -24,8 +24,16 @@ export interface DoorLimits {
   readonly waitingMax: number;
 }
 
-/** Who waits: somebody whose secret key was valid lately, or an address; undefined for all whose address many have. */
-export type Waiting = { readonly isKnown: true } | { readonly isKnown: false; readonly address: string | undefined };
+/** Who waits: somebody whose secret key was valid lately, or somebody else. */
+export type Waiting = { readonly isKnown: true } | Other;
+
+interface Other {
+  readonly isKnown: false;
+  /** Undefined for all whose address many have. */
+  readonly address: string | undefined;
+  /** What it came by; undefined where nothing tells those of an address apart. */
+  readonly connection?: object | undefined;
+}
 
 /** Tells that a call was looked at. Safe to run once. */
 export type Looked = () => void;
@@ -40,21 +48,25 @@ export interface Door {
 
 type Answer = (looked: Looked | undefined) => void;
 
+/** One of an address's that wait. */
+interface Waiter {
+  readonly connection: object | undefined;
+  readonly answer: Answer;
+}
+
 /** What is left to others of a turn in which known callers wait: a quarter. */
 const othersPart = 1 / 4;
 
 export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: DoorLimits): Door {
   const known: Answer[] = [];
-  /** The next address's turn comes first. */
-  const others = new Map<string | undefined, Answer[]>();
-  let othersWaiting = 0;
+  const others = createOthers(waitingMax);
   let looks = 0;
   let knownLooks = 0;
   const turns = createTurns(perTurn, onTurn);
 
   const looked: Looked = () => {
     looks -= 1;
-    if (othersWaiting > 0) turns.schedule();
+    if (others.count > 0) turns.schedule();
   };
   const lookedAtKnown: Looked = () => {
     knownLooks -= 1;
@@ -62,13 +74,13 @@ export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: Doo
   };
 
   function onTurn(atMost: number): number {
-    const forOthers = Math.min(Math.ceil(atMost * othersPart), othersWaiting, looksMax - looks);
+    const forOthers = Math.min(Math.ceil(atMost * othersPart), others.count, looksMax - looks);
     const next = known.splice(0, Math.max(0, Math.min(atMost - forOthers, knownLooksMax - knownLooks)));
     knownLooks += next.length;
     for (const answer of next) answer(lookedAtKnown);
     let begun = next.length;
-    for (; othersWaiting > 0 && begun < atMost && looks < looksMax; begun += 1) {
-      const answer = takeOther();
+    for (; begun < atMost && looks < looksMax; begun += 1) {
+      const answer = others.take();
       if (answer === undefined) break;
       looks += 1;
       answer(looked);
@@ -76,47 +88,84 @@ export function createDoor({ perTurn, looksMax, knownLooksMax, waitingMax }: Doo
     return begun;
   }
 
-  /** The first one of the address whose turn it is, which is last from now on. */
-  function takeOther(): Answer | undefined {
-    const [first] = others;
-    if (first === undefined) return undefined;
-    const [address, queue] = first;
-    const answer = queue.shift();
-    others.delete(address);
-    if (queue.length > 0) others.set(address, queue);
-    othersWaiting -= 1;
-    return answer;
-  }
-
-  /** Sends the last one of the longest queue away, if it is longer than this. */
-  function makeRoom(length: number): boolean {
-    let longest: Answer[] = [];
-    for (const queue of others.values()) if (queue.length > longest.length) longest = queue;
-    if (longest.length <= length) return false;
-    othersWaiting -= 1;
-    longest.pop()?.(undefined);
-    return true;
-  }
-
   return {
     enter(waiting) {
-      if (looks < looksMax && known.length === 0 && othersWaiting === 0 && turns.take()) {
+      if (looks < looksMax && known.length === 0 && others.count === 0 && turns.take()) {
         looks += 1;
         return looked;
       }
       turns.schedule();
       const who = waiting();
-      if (who.isKnown) {
-        if (known.length >= waitingMax) return Promise.resolve(undefined);
-        return new Promise((resolve) => known.push(resolve));
-      }
-      const queue = others.get(who.address) ?? [];
-      if (othersWaiting >= waitingMax && !makeRoom(queue.length)) return Promise.resolve(undefined);
-      others.set(who.address, queue);
-      othersWaiting += 1;
-      return new Promise((resolve) => queue.push(resolve));
+      if (!who.isKnown) return others.add(who);
+      if (known.length >= waitingMax) return Promise.resolve(undefined);
+      return new Promise((resolve) => known.push(resolve));
     },
   };
+}
+
+/** Those who wait and are not known, by their addresses. */
+function createOthers(waitingMax: number) {
+  /** The next address's turn comes first. */
+  const byAddress = new Map<string | undefined, Waiter[]>();
+  let count = 0;
+
+  /**
+   * Sends one away of the address that has the most, and of these the last of the connection that has the most. False
+   * where that would be the newcomer.
+   */
+  function makeRoom({ address, connection }: Other): boolean {
+    const own = byAddress.get(address) ?? [];
+    let of = address;
+    let longest = own;
+    for (const [each, queue] of byAddress) if (queue.length > longest.length) [of, longest] = [each, queue];
+    const leaver = longest === own ? largerThan(own, connection) : lastOfLargest(longest);
+    if (leaver === undefined) return false;
+    longest.splice(longest.lastIndexOf(leaver), 1);
+    if (longest.length === 0) byAddress.delete(of);
+    count -= 1;
+    leaver.answer(undefined);
+    return true;
+  }
+
+  return {
+    get count() {
+      return count;
+    },
+    /** Resolves when its turn comes; with undefined for one that is sent away. */
+    add(who: Other): Promise<Looked | undefined> {
+      if (count >= waitingMax && !makeRoom(who)) return Promise.resolve(undefined);
+      const queue = byAddress.get(who.address) ?? [];
+      byAddress.set(who.address, queue);
+      count += 1;
+      return new Promise((answer) => queue.push({ connection: who.connection, answer }));
+    },
+    /** Takes the first one of the address whose turn it is, which is last from now on. */
+    take(): Answer | undefined {
+      const [first] = byAddress;
+      if (first === undefined) return undefined;
+      const [address, queue] = first;
+      const waiter = queue.shift();
+      byAddress.delete(address);
+      if (queue.length > 0) byAddress.set(address, queue);
+      count -= 1;
+      return waiter?.answer;
+    },
+  };
+}
+
+/** The last one of the connection that has the most of a queue. */
+function lastOfLargest(queue: readonly Waiter[], atLeast = 1): Waiter | undefined {
+  const last = new Map<object | undefined, { waiter: Waiter; count: number }>();
+  for (const waiter of queue)
+    last.set(waiter.connection, { waiter, count: (last.get(waiter.connection)?.count ?? 0) + 1 });
+  let largest: { readonly waiter?: Waiter; readonly count: number } = { count: atLeast - 1 };
+  for (const each of last.values()) if (each.count > largest.count) largest = each;
+  return largest.waiter;
+}
+
+/** The same, if that connection would have more than a newcomer's. */
+function largerThan(queue: readonly Waiter[], newcomer: object | undefined): Waiter | undefined {
+  return lastOfLargest(queue, queue.filter(({ connection }) => connection === newcomer).length + 2);
 }
 
 // ---- places ---------------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ import type { ClientAddress } from "../http/client-address.ts";
 import { createDeadlines, type Deadlines } from "../http/deadlines.ts";
 import { isGrpcWebText, timeoutMsOf } from "../http/headers.ts";
 import { write, type Sendable } from "../http/response.ts";
-import type { Request, RequestHandler, Response } from "../listener/exchange.ts";
+import { connectionOf, type Request, type RequestHandler, type Response } from "../listener/exchange.ts";
 import type { Authorize } from "./authorize.ts";
 import { newCallId, type Call, type Late } from "./call.ts";
 import { createBudget, reasonOf, type Budget, type Share } from "./budget.ts";
@@ -219,7 +219,7 @@ async function serveCall(way: Way, request: Request, response: Response, routed:
   try {
     const entered = way.door.enter(() => {
       const isKnown = wasValid(request.headers.authorization);
-      return isKnown ? { isKnown } : { isKnown, address: way.shareOf(request) };
+      return isKnown ? { isKnown } : { isKnown, address: way.shareOf(request), connection: connectionOf(request) };
     });
     const looked = typeof entered === "function" ? entered : await entered;
     if (looked === undefined) return refuseForWantOfRoom(way, request, response, routed);

@@ -2,6 +2,7 @@
  * The listener in a test's own process: the real server, gateway and RPC adapters, in front of acts that answer at once
  * or hang until they are told to go on. Its limits can be made short; nothing else differs from the shipped one.
  */
+import type { ConnectRouter } from "@connectrpc/connect";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { AddressRange } from "../../../src/delivery/public-address.ts";
@@ -41,6 +42,8 @@ export interface ListenerOptions {
   readonly deadlineMs?: number;
   readonly callsMax?: number;
   readonly openRpcs?: Partial<OpenRpcBudgets>;
+  /** What anybody may call, instead of health. */
+  readonly openRoutes?: (router: ConnectRouter) => void;
   /** Addresses that many callers share. */
   readonly shared?: readonly AddressRange[];
   /** Whether every connection is a proxy's. */
@@ -253,7 +256,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     onFault: (_, error) => faults.push(error),
   });
   const openRpcs = {
-    routes: health.routes,
+    routes: options.openRoutes ?? health.routes,
     messageBytesMax: 4_096,
     deadlineMs: options.deadlineMs ?? 15_000,
     watchMs: 1_800_000,
