@@ -25,7 +25,7 @@ export interface PlotData {
   readonly step: number;
 }
 
-export const linesMax = 8;
+const linesMax = 8;
 const heightPx = 240;
 const widthPxMin = 200;
 const lastLabelPx = 28;

@@ -99,9 +99,12 @@ export const noCharge: ChargeOf = () => ({ segments: 0 });
 
 type Told = Pick<Message, "delivery" | "provider" | "providerMessageId">;
 
-/** Whether a provider has taken a message. Pure. */
+/** What is known of messages that a provider has taken, */
+export const takenDeliveries: readonly Message["delivery"][] = ["ACCEPTED", "DELIVERED", "UNDELIVERED"];
+
+/** beside those that it has given an id. Pure. */
 export function isTaken({ delivery, providerMessageId }: Told): boolean {
-  return ["ACCEPTED", "DELIVERED", "UNDELIVERED"].includes(delivery) || providerMessageId !== null;
+  return takenDeliveries.includes(delivery) || providerMessageId !== null;
 }
 
 /** Whether a message did not arrive, as far as that is known. Pure. */

@@ -9,7 +9,6 @@ import { isSpraying } from "../otp/spraying.ts";
 import type { TenantOf } from "../otp/tenant.ts";
 import type { DayUsed } from "../store/statistics.ts";
 import type { Outbox, Store } from "../store/store.ts";
-import type { Instant } from "../system.ts";
 import { findSuspects } from "./prefixes.ts";
 import {
   capProblems,
@@ -23,10 +22,10 @@ import {
   type CapUse,
   type Problem,
 } from "./problems.ts";
-import { readWhole, type Stats, type StatsRead } from "./statistics.ts";
+import { readPeriod, type PeriodAsked, type PeriodRead, type Stats, type StatsRead } from "./statistics.ts";
 
 export interface Overview {
-  readonly counts: Stats | undefined;
+  readonly period: PeriodRead;
   readonly caps: readonly CapUse[];
   readonly problems: readonly Problem[];
   /** Undefined for one tenant: all tenants' messages wait in one queue. */
@@ -39,11 +38,7 @@ export interface OverviewDependencies {
   readonly providers: readonly { readonly name: string; readonly channel: string; readonly isOpen: () => boolean }[];
 }
 
-export interface OverviewAsked {
-  readonly fromMs: Instant;
-  readonly toMs: Instant;
-  /** Undefined for all. */
-  readonly tenant: string | undefined;
+export interface OverviewAsked extends PeriodAsked {
   /** Whether what all tenants share is told of: providers and the queue, and keys of no tenant. */
   readonly scope: "installation" | "tenant";
 }
@@ -60,9 +55,9 @@ export async function readOverview(
   asked: OverviewAsked,
 ): Promise<{ readonly ok: true; readonly value: Overview } | Extract<StatsRead, { ok: false }>> {
   const { store, tenants } = dependencies;
-  const { fromMs, toMs, tenant } = asked;
+  const { tenant } = asked;
   await tenants.refresh();
-  const read = await readWhole(store, { fromMs, toMs, tenant });
+  const read = await readPeriod(store, asked);
   if (!read.ok) return read;
   const used = await store.statistics.readDay(dayOf(store.now()), tenant, countsMax);
   const caps = await capsOf(used, tenants.tenantOf);
@@ -72,14 +67,14 @@ export async function readOverview(
     ...(outbox === undefined ? [] : queueProblems(outbox)),
     ...capProblems(caps),
     ...(await suspected(dependencies, asked)),
-    ...reportProblems(read.byProvider.map(reportsOf)),
+    ...reportProblems(read.value.byProvider.map(reportsOf)),
     ...(await ofTenants(store, asked)),
   ];
   const order = (problem: Problem) => (problem.severity === "critical" ? 0 : 1);
   return {
     ok: true,
     value: {
-      counts: read.whole,
+      period: read.value,
       caps: caps.slice(0, capsMax),
       problems: problems.toSorted((a, b) => order(a) - order(b)).slice(0, problemsMax),
       outbox,

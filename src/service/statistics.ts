@@ -49,45 +49,77 @@ type StatsStore = Pick<Store, "statistics" | "now">;
 /** Reads statistics; what was asked in vain is told in a sentence. */
 export async function readStats(store: StatsStore, asked: StatsAsked): Promise<StatsRead> {
   const { fromMs, toMs, interval, groupBy, tenant } = asked;
-  const refuse = (field: string, sentence: string) => ({ ok: false, field, sentence }) as const;
-  if (fromMs > toMs) return refuse("to", "It must not be before `from`.");
-  if (hourOf(fromMs) < hourOf(store.now()) - sumsKeptHours) return refuse("from", "Sums are kept for 400 days.");
+  const fault = faultOf(store, asked);
+  if (fault !== undefined) return fault;
   if (new Set(groupBy).size < groupBy.length) return refuse("group_by", "Each may be given once.");
   const query: SumsQuery = { fromHour: hourOf(fromMs), toHour: hourOf(toMs) + 1, interval, groupBy, tenant };
   const rows = await store.statistics.readSums(query, statsRowsMax);
-  const tooMany = () =>
-    refuse("group_by", `There would be more than ${statsRowsMax} rows: ask for a shorter time, or less.`);
-  if (rows === undefined) return tooMany();
-  const refusals = await readRefusals(store, query);
-  if (refusals === undefined) return tooMany();
+  if (rows === undefined) return refuse("group_by", tooMany);
+  const refusals = hasRefusals(query) ? await store.statistics.readRefusals(query) : [];
+  if (refusals === undefined) return refuse("group_by", tooMany);
   const told = withRefusals(rows, refusals, query);
-  return told.length > statsRowsMax ? tooMany() : { ok: true, rows: told };
+  return told.length > statsRowsMax ? refuse("group_by", tooMany) : { ok: true, rows: told };
 }
 
-/** What was refused; of rows that have none, nothing. */
-async function readRefusals({ statistics }: StatsStore, query: SumsQuery): Promise<readonly Refusals[] | undefined> {
-  return hasRefusals(query) ? await statistics.readRefusals(query) : [];
+const tooMany = `There would be more than ${statsRowsMax} rows: ask for a shorter time, or less.`;
+const refuse = (field: string, sentence: string) => ({ ok: false, field, sentence }) as const;
+
+function faultOf(store: Pick<Store, "now">, { fromMs, toMs }: Pick<StatsAsked, "fromMs" | "toMs">) {
+  if (fromMs > toMs) return refuse("to", "It must not be before `from`.");
+  if (hourOf(fromMs) < hourOf(store.now()) - sumsKeptHours) return refuse("from", "Sums are kept for 400 days.");
+  return undefined;
 }
 
 const hasRefusals = ({ groupBy }: SumsQuery) => groupBy.every((dimension) => dimension === "tenant");
 
-/**
- * Reads the sums of a whole period by provider, and all of them as one, with what was refused: each row is read once. What was
- * asked in vain is told as `readStats` does.
- */
-export async function readWhole(
+/** Asks for a period as one looks at it. */
+export interface PeriodAsked extends Pick<StatsAsked, "fromMs" | "toMs" | "tenant"> {
+  /** The step of time; none where it is all. */
+  readonly interval: Interval;
+  /** Undefined for no groups. */
+  readonly groupBy: Dimension | undefined;
+}
+
+/** A period: whole, and as it was asked for. What was refused is told of all of it alone. */
+export interface PeriodRead {
+  readonly whole: Stats | undefined;
+  readonly byTime: readonly Stats[];
+  readonly byGroup: readonly Stats[];
+  readonly byProvider: readonly Stats[];
+  /** The groups with the most verifications by time: `asked` alone. */
+  readonly lines: readonly Stats[];
+}
+
+/** Groups that are told of by time: as many as a plot shows. */
+const linesMax = 8;
+
+/** Reads a period; each of its rows is read once. What was asked in vain is told as `readStats` does. */
+export async function readPeriod(
   store: StatsStore,
-  asked: Pick<StatsAsked, "fromMs" | "toMs" | "tenant">,
-): Promise<
-  | { readonly ok: true; readonly whole: Stats | undefined; readonly byProvider: readonly Stats[] }
-  | Extract<StatsRead, { ok: false }>
-> {
-  const read = await readStats(store, { ...asked, interval: "all", groupBy: ["provider"] });
-  if (!read.ok) return read;
-  const hours = { fromHour: hourOf(asked.fromMs), toHour: hourOf(asked.toMs) + 1, tenant: asked.tenant };
-  const query: SumsQuery = { ...hours, interval: "all", groupBy: [] };
-  const [whole] = withRefusals(inOne(read.rows), (await readRefusals(store, query)) ?? [], query);
-  return { ok: true, whole, byProvider: read.rows };
+  asked: PeriodAsked,
+): Promise<{ readonly ok: true; readonly value: PeriodRead } | Extract<StatsRead, { ok: false }>> {
+  const { fromMs, toMs, interval, groupBy, tenant } = asked;
+  const fault = faultOf(store, asked);
+  if (fault !== undefined) return fault;
+  const hours = { fromHour: hourOf(fromMs), toHour: hourOf(toMs) + 1 };
+  const read = await store.statistics.readPeriod({ ...hours, tenant, interval, groupBy, linesMax });
+  if (read === undefined) return refuse("group_by", tooMany);
+  const { byTime, byGroup, byProvider, lines, refused } = read;
+  const told = (rows: readonly StatsRow[], of: Interval) =>
+    rows.map((row) => ({ ...row, startMs: startOf(row, { interval: of, ...hours }), refused: undefined }));
+  const [whole] = told(inOne(byProvider), "all");
+  const nothing = refused.size === 0 ? undefined : { ...emptyRow, hour: 0, tenant: "", startMs: undefined };
+  const of = whole ?? nothing;
+  return {
+    ok: true,
+    value: {
+      whole: of && { ...of, refused },
+      byTime: told(byTime, interval),
+      byGroup: told(byGroup, "all"),
+      byProvider: told(byProvider, "all"),
+      lines: told(lines, interval),
+    },
+  };
 }
 
 /** Rows of several groups as one; none of none. Pure. */
@@ -110,10 +142,9 @@ const emptyRow: Omit<StatsRow, "hour" | "tenant"> = {
 
 /** The rows with what was refused. A refused call has a tenant at most, so rows of anything else have none. Pure. */
 function withRefusals(rows: readonly StatsRow[], refusals: readonly Refusals[], query: SumsQuery): Stats[] {
-  const { interval, groupBy, fromHour } = query;
-  const startOf = ({ hour }: StatsRow) => (interval === "all" ? undefined : Math.max(hour, fromHour) * hourMs);
+  const { interval, groupBy } = query;
   if (!hasRefusals(query)) {
-    return rows.map((row) => ({ ...row, startMs: startOf(row), refused: undefined }));
+    return rows.map((row) => ({ ...row, startMs: startOf(row, query), refused: undefined }));
   }
   const found = new Map<string, StatsRow & { readonly refused: Map<string, number> }>();
   const rowOf = (row: StatsRow) => {
@@ -129,8 +160,12 @@ function withRefusals(rows: readonly StatsRow[], refusals: readonly Refusals[], 
     refused.set(reason, (refused.get(reason) ?? 0) + count);
   }
   return [...found.values()]
-    .map((row) => ({ ...row, startMs: startOf(row) }))
+    .map((row) => ({ ...row, startMs: startOf(row, query) }))
     .toSorted((a, b) => a.hour - b.hour || (a.tenant < b.tenant ? -1 : 1));
+}
+
+function startOf({ hour }: StatsRow, { interval, fromHour }: Pick<SumsQuery, "interval" | "fromHour">) {
+  return interval === "all" ? undefined : Math.max(hour, fromHour) * hourMs;
 }
 
 export interface Money {

@@ -4,7 +4,7 @@
  * the two, never in both and never in neither.
  */
 import type { CountKind } from "../otp/daily-cap.ts";
-import type { StatsRow, SumsQuery } from "../otp/statistics.ts";
+import type { Dimension, Interval, StatsRow, SumsQuery } from "../otp/statistics.ts";
 
 /** Calls of an hour that were refused for a reason. */
 export interface Refusals {
@@ -17,6 +17,27 @@ export interface Refusals {
 
 export type RefusalsQuery = Pick<SumsQuery, "fromHour" | "toHour" | "tenant"> &
   Partial<Pick<SumsQuery, "interval" | "groupBy">>;
+
+/** Asks for a period as one looks at it: whole, by time, and by groups. */
+export interface PeriodQuery extends Pick<SumsQuery, "fromHour" | "toHour" | "tenant"> {
+  /** The step of time; none where it is all. */
+  readonly interval: Interval;
+  /** Undefined for no groups. */
+  readonly groupBy: Dimension | undefined;
+  /** How many groups are told of by time: those with the most verifications. */
+  readonly linesMax: number;
+}
+
+/** Rows in the order of time and then of the groups, all as they are at one moment. */
+export interface Period {
+  readonly byTime: readonly StatsRow[];
+  readonly byGroup: readonly StatsRow[];
+  readonly byProvider: readonly StatsRow[];
+  /** Verifications by time and group, `asked` alone. */
+  readonly lines: readonly StatsRow[];
+  /** Calls by the reason for which they were refused. */
+  readonly refused: ReadonlyMap<string, number>;
+}
 
 /** What is counted of a tenant's day. */
 export interface DayUsed {
@@ -31,6 +52,8 @@ export interface Statistics {
    * are not summed yet are counted from the rows as they are at one moment.
    */
   readSums(query: SumsQuery, max: number): Promise<readonly StatsRow[] | undefined>;
+  /** Reads a period in one go; undefined where there would be 20,000 rows or more. */
+  readPeriod(query: PeriodQuery): Promise<Period | undefined>;
   /**
    * Reads what is counted of a UTC day, the highest counts first and `max` at most; of one tenant unless undefined. What an
    * instance has taken in advance (a lot, on PostgreSQL) is counted.

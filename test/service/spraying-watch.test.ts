@@ -123,6 +123,7 @@ test("what is usual is the median of the same hour on the last seven days, read 
     now: () => now,
     statistics: {
       readDay: async () => [],
+      readPeriod: async () => undefined,
       readSums: async () => [],
       addRefusals: async () => {},
       readRefusals: async ({ tenant = "" }) => {

@@ -12,6 +12,8 @@ import {
   measures,
   merge,
   tally,
+  type Dimension,
+  type Interval,
   type StatsRow,
   type SumRow,
   type SumsQuery,
@@ -40,6 +42,41 @@ function shown(rows: readonly StatsRow[]) {
 async function readAll(store: Store, query: SumsQuery = everyHour) {
   const rows = await store.statistics.readSums(query, 20_000);
   return shown(rows ?? []);
+}
+
+/** What a period says, and what the same sums say by themselves. */
+async function readPeriod(store: Store, asked: Pick<SumsQuery, "interval" | "tenant">, groupBy: Dimension) {
+  const hours = { fromHour: 0, toHour: 10_000_000, tenant: asked.tenant };
+  const query = { ...hours, interval: asked.interval, groupBy, linesMax: 2 };
+  const read = await store.statistics.readPeriod(query);
+  const sums = (interval: Interval, by: readonly Dimension[]) => readAll(store, { ...hours, interval, groupBy: by });
+  const lines = await sums(asked.interval, [groupBy]);
+  const byGroup = await sums("all", [groupBy]);
+  const most = byGroup
+    .toSorted((a, b) => (b.sums["asked"] ?? 0) - (a.sums["asked"] ?? 0) || (a[groupBy] < b[groupBy] ? -1 : 1))
+    .slice(0, 2);
+  const linesOf = (rows: readonly Pick<StatsRow, Dimension | "hour" | "sums">[]) =>
+    rows.map((row) => `${row.hour} ${row[groupBy]} ${row.sums.asked}`).toSorted();
+  return {
+    read: read && {
+      byTime: shown(read.byTime),
+      byGroup: shown(read.byGroup),
+      byProvider: shown(read.byProvider),
+      lines: linesOf(read.lines),
+      refused: [...read.refused].map(String).toSorted(),
+    },
+    sums: {
+      byTime: await sums(asked.interval, []),
+      byGroup,
+      byProvider: await sums("all", ["provider"]),
+      lines: linesOf(
+        lines.filter((row) => (row.sums["asked"] ?? 0) > 0 && most.some((each) => each[groupBy] === row[groupBy])),
+      ),
+      refused: ((await store.statistics.readRefusals({ ...hours, interval: "all", groupBy: [] })) ?? [])
+        .map(({ reason, count }) => `${reason},${count}`)
+        .toSorted(),
+    },
+  };
 }
 
 /** Verifications, and what a scan says of them; of those that are deleted, what the last scan before said. */
@@ -201,6 +238,18 @@ export function statisticsCases(withStore: WithStore): void {
           ["sms", 14],
           ["voice", 2],
         ]);
+        await store.statistics.addRefusals([
+          { hour: hourOf(system.now()), tenant: "shop", reason: "OTP_LOCKED", count: 2 },
+        ]);
+        for (const [interval, dimension, tenant] of [
+          ["hour", "country", undefined],
+          ["day", "channel", "shop"],
+          ["hour", "provider", undefined],
+          ["day", "tenant", undefined],
+        ] as const) {
+          const { read, sums } = await readPeriod(store, { interval, tenant }, dimension);
+          expect(read).toEqual(sums);
+        }
         const now = hourOf(system.now());
         expect(await readAll(store, { ...whole, fromHour: now, toHour: now + 1 })).toMatchObject([
           { sums: { asked: 8 } },

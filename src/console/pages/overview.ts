@@ -7,7 +7,6 @@ import {
   Interval,
   type Counts,
   type GetOverviewResponse,
-  type GetStatsResponse,
   type StatsRow,
 } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { calling } from "../api.ts";
@@ -15,7 +14,7 @@ import { append, make, type Child } from "../dom.ts";
 import * as format from "../format.ts";
 import type { Page, PageContext } from "../page.ts";
 import { facts, filters, load, section, table } from "../parts.ts";
-import { linesMax, plot, type Line } from "../plot.ts";
+import { plot, type Line } from "../plot.ts";
 import { tenantField } from "../tenant-choice.ts";
 import { capTable, problemList } from "./problems.ts";
 
@@ -61,49 +60,33 @@ export const overview: Page = {
     const { from, to } = rangeOf(period, context.now());
     const range = { tenant: view.tenant, from: timestampFromMs(from), to: timestampFromMs(to) };
     const grid = gridOf(period, from, to);
+    const { interval } = period;
     void load(
       wrong.body,
       context,
       async (signal) => {
         try {
-          return await context.client.getOverview(range, calling(signal));
+          const asked = { ...range, interval, groupBy: group.dimension };
+          return await context.client.getOverview(asked, calling(signal));
         } catch (failure) {
           // Why is said once, above: these have the same answer.
-          for (const { body } of [sums, caps])
+          for (const { body } of [sums, caps, course, parts])
             body.replaceChildren(make("p", { class: "empty" }, "It could not be read."));
           throw failure;
         }
       },
       (answer) => {
         const { counts, caps: used, problems } = answer;
-        sums.body.replaceChildren();
+        for (const { body } of [sums, course, parts]) body.replaceChildren();
         append(sums.body, [
           tiles(counts?.asked === 0n && counts.messages === 0n ? undefined : counts),
           queueOf(answer),
         ]);
         caps.body.replaceChildren(capTable(used));
+        append(course.body, [coursePlots(answer, grid, context)]);
+        append(parts.body, [groupParts(group, answer, grid, context)]);
         return problemList(problems);
       },
-    );
-    const stats = { ...range, interval: period.interval };
-    void load(
-      course.body,
-      context,
-      (signal) => context.client.getStats(stats, calling(signal)),
-      (answer) => coursePlots(answer, grid, context),
-    );
-    void load(
-      parts.body,
-      context,
-      async (signal) => {
-        const groupBy = [group.dimension];
-        const [steps, whole] = await Promise.all([
-          context.client.getStats({ ...stats, groupBy }, calling(signal)),
-          context.client.getStats({ ...range, groupBy }, calling(signal)),
-        ]);
-        return { steps, whole };
-      },
-      (answer) => groupParts(group, answer, grid, context),
     );
   },
 };
@@ -197,7 +180,7 @@ function refusals({ refused }: Counts): Child {
   );
 }
 
-function coursePlots({ rows }: GetStatsResponse, grid: readonly number[], { left }: PageContext): Child {
+function coursePlots({ byTime: rows }: GetOverviewResponse, grid: readonly number[], { left }: PageContext): Child {
   const byTime = new Map(rows.map((row) => [startOf(row), row.counts]));
   const times = grid.map((at) => at / 1_000);
   const line = (label: string, valueOf: (counts: Counts) => number | null, none: number | null): Line => ({
@@ -274,16 +257,16 @@ function costPlot(rows: readonly StatsRow[], grid: readonly number[], left: Abor
 
 function groupParts(
   group: Group,
-  { steps, whole }: { readonly steps: GetStatsResponse; readonly whole: GetStatsResponse },
+  { byGroup, lines: told }: GetOverviewResponse,
   grid: readonly number[],
   { left }: PageContext,
 ): Child {
   const keyOf = (row: StatsRow) => row[group.name];
   const nameOf = (key: string) => (key === "" ? "none" : group.name === "country" ? format.country(key) : key);
-  const rows = whole.rows.toSorted((a, b) => Number((b.counts?.asked ?? 0n) - (a.counts?.asked ?? 0n)));
-  const isAsked = ({ counts }: StatsRow) => counts !== undefined && counts.asked > 0n;
-  const shown = rows.filter(isAsked).slice(0, linesMax).map(keyOf);
-  const asked = new Map(steps.rows.map((row) => [`${startOf(row)} ${keyOf(row)}`, Number(row.counts?.asked ?? 0n)]));
+  const rows = byGroup.toSorted((a, b) => Number((b.counts?.asked ?? 0n) - (a.counts?.asked ?? 0n)));
+  const asked = new Map(told.map((row) => [`${startOf(row)} ${keyOf(row)}`, Number(row.counts?.asked ?? 0n)]));
+  const ofLines = new Set(told.map(keyOf));
+  const shown = rows.map(keyOf).filter((key) => ofLines.has(key));
   const lines = shown.map((key) => ({ label: nameOf(key), values: grid.map((at) => asked.get(`${at} ${key}`) ?? 0) }));
   const number = (valueOf: (counts: Counts) => Child) => ({
     kind: "number" as const,

@@ -17,13 +17,13 @@ export interface StatisticsDependencies {
 
 const dayMs = 86_400_000;
 
-const intervals = new Map<Interval, "all" | "hour" | "day">([
+export const intervals = new Map<Interval, "all" | "hour" | "day">([
   [Interval.UNSPECIFIED, "all"],
   [Interval.HOUR, "hour"],
   [Interval.DAY, "day"],
 ]);
 
-const dimensionOf = new Map<Dimension, (typeof dimensions)[number]>([
+export const dimensionOf = new Map<Dimension, (typeof dimensions)[number]>([
   [Dimension.TENANT, "tenant"],
   [Dimension.COUNTRY, "country"],
   [Dimension.PROVIDER, "provider"],
@@ -36,7 +36,7 @@ export function statisticsHandlers({ store }: StatisticsDependencies): HandlersO
       const tenant = tenantListed(asker, asked);
       if (!tenant.ok) return tenant;
       const interval = intervals.get(step);
-      if (interval === undefined) return badField("interval", "must be one that this server knows");
+      if (interval === undefined) return badInterval;
       const groupBy = groups.map((each) => dimensionOf.get(each));
       if (!groupBy.every((each) => each !== undefined)) {
         return badField("group_by", "must be of tenant, country, provider and channel");
@@ -52,6 +52,8 @@ export function statisticsHandlers({ store }: StatisticsDependencies): HandlersO
   };
 }
 
+export const badInterval = badField("interval", "must be one that this server knows");
+
 /** What is asked about: the last 24 hours unless it is said. */
 export function periodOf(
   { from, to }: { readonly from?: Timestamp | undefined; readonly to?: Timestamp | undefined },
@@ -66,7 +68,8 @@ export function refusedStats({ field, sentence }: Extract<StatsRead, { ok: false
   return invalid(field, `${field} is refused: ${sentence}`);
 }
 
-function rowOf(row: Stats) {
+/** A row as it is told. */
+export function rowOf(row: Stats) {
   const { startMs, tenant, country, provider, channel } = row;
   return { ...timeField("startTime", startMs), tenant, country, provider, channel, counts: countsOf(row) };
 }

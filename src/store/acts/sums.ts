@@ -1,57 +1,25 @@
 /**
- * The acts on sums. The sweep sums what has ended in slices of time: a verification is summed if it ended at or before the
+ * The acts that write sums. The sweep sums what has ended in slices of time: a verification is summed if it ended at or before the
  * note of how far summing has come, which is written with the sums. So no row is marked, and calls pay nothing.
  *
  * What ends now must not end before that note, and what changes now must be seen as summed or not. So summing stays a
  * minute behind the store's clock, and before every verification that is still pending: it will end at its expiry at the
  * earliest. A transaction on a database lasts some seconds at most (postgres/pool.ts).
  */
-import { channels } from "../../otp/channel.ts";
 import { isSandbox } from "../../otp/sandbox.ts";
-import {
-  difference,
-  dimensions,
-  grouped,
-  hourMs,
-  hourOf,
-  measures,
-  merge,
-  sumsKeptHours,
-  tally,
-  type ChargeOf,
-  type Dimension,
-  type GroupedRow,
-  type Interval,
-  type SumRow,
-  type SumsQuery,
-} from "../../otp/statistics.ts";
+import { difference, hourOf, merge, sumsKeptHours, tally, type ChargeOf, type SumRow } from "../../otp/statistics.ts";
 import type { Message } from "../../otp/message.ts";
 import type { Verification } from "../../otp/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { Engine } from "../engine.ts";
-import {
-  addSums,
-  sumKeys,
-  sumsOf,
-  sumValues,
-  tallyColumns,
-  tallyRowOf,
-  tallyText,
-  type TallyRow,
-} from "../rows/sums.ts";
-import { at, idBytesOf } from "../rows/values.ts";
-import { list, query, send, type Statement, type Steps, type Value } from "../statement.ts";
-import type { DayUsed, Refusals, Statistics } from "../statistics.ts";
+import { addSums, sumsOf, sumValues, tallyText, type TallyRow } from "../rows/sums.ts";
+import { idBytesOf } from "../rows/values.ts";
+import { query, send, type Statement, type Steps } from "../statement.ts";
 
 /** How far behind the store's clock summing stays, */
 export const behindMs = 60_000;
 /** and from when on a report may be late. Between the two, either is right. */
 const lateFromMs = 30_000;
-/** Of one group there is a row for each currency, and one of what has no cost. */
-const rowsPerGroup = 4;
-/** Below what a report may have (engine.ts), with room for what is not summed yet. */
-const storedRowsMax = 40_000;
-
 /** What a sample month (sample.ts) does to the sums, too. */
 export const summing = {
   summed: { name: "summed", text: `SELECT end_ms FROM summing WHERE id = 1`, locksRows: true },
@@ -82,11 +50,6 @@ const sql = {
   anyOld: { name: "any-old-sums", text: `SELECT 1 FROM sums WHERE hour < $1 LIMIT 1` },
   deleteOld: { name: "delete-old-sums", text: `DELETE FROM sums WHERE hour < $1` },
   deleteOldRefusals: { name: "delete-old-refusals", text: `DELETE FROM refusal_sums WHERE hour < $1` },
-  day: {
-    name: "day-used",
-    text: `SELECT tenant, kind, count FROM counters WHERE day = $1 AND ($2 = '' OR tenant = $2)
-      ORDER BY count DESC, tenant, kind LIMIT $3`,
-  },
 } as const;
 
 /** How far summing has come, and whether there is more to do at once. */
@@ -172,122 +135,4 @@ export function lateChange(
   const { verification, message } = before;
   // Called for what changes, which is seldom.
   return difference(tally(verification, message, chargeOf), tally(after.verification, after.message, chargeOf));
-}
-
-// ---- reading --------------------------------------------------------------------------------------------------------
-
-/** A row in JSON, which costs a thread and a connection less to hand over than 42 columns. */
-interface ToldRow {
-  readonly is_stored: number;
-  readonly told: string;
-}
-
-export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
-  const reads = new Map<string, Statement>();
-  const readOf = (asked: SumsQuery) => {
-    const read = reads.get(readName(asked)) ?? { name: readName(asked), text: readText(asked, engine) };
-    reads.set(read.name, read);
-    return read;
-  };
-  return {
-    async readSums(asked, max) {
-      const { fromHour, toHour, tenant } = asked;
-      const rowsMax = Math.min((max + 1) * rowsPerGroup, storedRowsMax);
-      // The note as a value tells PostgreSQL how few rows are behind it. It only advances, so none is missed.
-      const [note] = await engine.query<{ end_ms: number }>(sql.note, []);
-      const values: Value[] = [fromHour, toHour, fromHour * hourMs, toHour * hourMs, rowsMax, note?.end_ms ?? 0];
-      if (tenant !== undefined) values.push(tenant);
-      const rows = await engine.report<ToldRow>(readOf(asked), values);
-      const stored = rows.filter(({ is_stored: isStored }) => isStored === 1);
-      if (stored.length >= rowsMax) return undefined;
-      const unsummed = rows.filter(({ is_stored: isStored }) => isStored === 0);
-      const found = grouped([
-        ...stored.map(({ told }) => storedRowOf(JSON.parse(told))),
-        ...sumsOf(
-          unsummed.map(({ told }) => tallyRowOf(JSON.parse(told))),
-          chargeOf,
-        ).map((row) => ofGroup(row, asked)),
-      ]);
-      return found.length > max ? undefined : found;
-    },
-
-    readDay: (day, tenant = "", max) => engine.report<DayUsed>(sql.day, [day, tenant, max]),
-
-    async addRefusals(refusals) {
-      if (refusals.length === 0) return;
-      await engine.transact(function* () {
-        // In one order, so that instances that add at the same moment queue up.
-        const sorted = refusals.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
-        yield* send(sql.addRefusals, ...sorted.map(({ hour, tenant, reason, count }) => [hour, tenant, reason, count]));
-      });
-    },
-
-    async readRefusals({ fromHour, toHour, tenant, interval = "hour", groupBy = ["tenant"] }) {
-      const read = refusalsRead(interval, groupBy);
-      const rows = await engine.report<Refusals>(read, [fromHour, toHour, tenant ?? "", storedRowsMax + 1]);
-      return rows.length > storedRowsMax ? undefined : rows;
-    },
-  };
-}
-
-const orderOf = ({ hour, tenant, reason }: Refusals) => `${hour}|${tenant}|${reason}`;
-
-/** What is stored of a group: its key, and its measures in their order. */
-function storedRowOf([hour, tenant, country, provider, channel, currency, ...values]: StoredValues): GroupedRow {
-  const sums = Object.fromEntries(measures.flatMap((each, i) => (values[i] === 0 ? [] : [[each, values[i]]])));
-  return { hour, tenant, country, provider, channel: channel < 0 ? "" : at(channels, channel), currency, sums };
-}
-
-type StoredValues = readonly [number, string, string, string, number, string, ...number[]];
-
-/** A row of its own hour, brought to the step of time and the groups that were asked for. Pure. */
-function ofGroup(row: SumRow, { interval, groupBy }: SumsQuery): GroupedRow {
-  const hour = interval === "all" ? 0 : interval === "day" ? row.hour - (row.hour % 24) : row.hour;
-  const of = Object.fromEntries(dimensions.map((each) => [each, groupBy.includes(each) ? row[each] : ""]));
-  return { ...(of as Record<Dimension, string>), hour, currency: row.currency, sums: row.sums };
-}
-
-const readName = ({ interval, groupBy, tenant }: SumsQuery) =>
-  `read-sums-${interval}-${dimensions.filter((each) => groupBy.includes(each)).join("-")}-${tenant === undefined ? "all" : "one"}`;
-
-/** Refusals, added up by the database: an installation of many tenants has more rows of a month than a report may have. */
-function refusalsRead(interval: Interval, groupBy: readonly Dimension[]): Statement {
-  const hour = stepOf(interval);
-  const tenants = groupBy.includes("tenant") ? ["tenant"] : [];
-  const by = [...(interval === "all" ? [] : [hour]), ...tenants, "reason"];
-  return {
-    name: `read-refusals-${interval}-${tenants.join()}`,
-    text: `SELECT ${hour} AS hour, ${tenants[0] ?? "'' AS tenant"}, reason, CAST(sum(count) AS bigint) AS count
-      FROM refusal_sums WHERE hour >= $1 AND hour < $2 AND ($3 = '' OR tenant = $3) GROUP BY ${list(by)} LIMIT $4`,
-  };
-}
-
-/** The first hour of a row's step of time. */
-const stepOf = (interval: Interval) => (interval === "all" ? "0" : interval === "day" ? `hour - (hour % 24)` : "hour");
-
-/** What is stored, grouped by the database, and what is not summed yet: one statement, so of one moment. */
-function readText({ interval, groupBy, tenant }: SumsQuery, { messagesJoin, jsonArray }: Engine): string {
-  const hour = stepOf(interval);
-  const groups = dimensions.filter((each) => groupBy.includes(each));
-  const columns = sumKeys.map((key) => {
-    if (key === "hour") return `${hour} AS hour`;
-    if (key === "currency" || groups.includes(key)) return key;
-    return key === "channel" ? "-1 AS channel" : `'' AS ${key}`;
-  });
-  const by = [...(interval === "all" ? [] : [hour]), ...groups, "currency"];
-  const sums = measures.map((each) => `sum(${each}) AS ${each}`);
-  const ofTenant = tenant === undefined ? "" : "AND tenant = $7";
-  const when = `create_ms >= $3 AND create_ms < $4 ${ofTenant}`;
-  const unsummed = tallyText({
-    where: [
-      `end_ms > $6 AND end_ms > (SELECT end_ms FROM summing WHERE id = 1) AND ${when}`,
-      `end_ms IS NULL AND ${when}`,
-    ],
-    join: messagesJoin,
-  });
-  const told = (all: readonly string[]) => `CAST(${jsonArray}(${list(all)}) AS text) AS told`;
-  return `SELECT 1 AS is_stored, ${told([...sumKeys, ...measures])}
-      FROM (SELECT ${list([...columns, ...sums])} FROM sums WHERE hour >= $1 AND hour < $2 ${ofTenant}
-        GROUP BY ${list(by)} LIMIT $5) AS stored
-      UNION ALL SELECT 0, ${told(tallyColumns)} FROM (${unsummed}) AS unsummed`;
 }

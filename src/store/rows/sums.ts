@@ -8,6 +8,7 @@ import {
   hourMs,
   measures,
   stepEndsMs,
+  takenDeliveries,
   tally,
   type Charge,
   type ChargeOf,
@@ -16,7 +17,7 @@ import {
 } from "../../otp/statistics.ts";
 import type { AndroidAppHash, WebOrigin } from "../../otp/template/last-line.ts";
 import { list, valuesOf } from "../statement.ts";
-import { deliveries } from "./message.ts";
+import { deliveries, deliveryNumber } from "./message.ts";
 import { at, type Columns, type RowOf } from "./values.ts";
 import { states } from "./verification.ts";
 
@@ -94,6 +95,11 @@ const expressions: Partial<Record<keyof TallyRow, string>> = {
 };
 const step = `CASE WHEN v.state <> ${states.indexOf("VERIFIED")} THEN -1
   ${stepEndsMs.map((end, i) => `WHEN v.end_ms - v.create_ms <= ${end} THEN ${i}`).join(" ")} ELSE ${stepEndsMs.length} END`;
+
+/** Of such rows: those in which verifications are counted, and the provider that they count at. */
+export const asked = "(copy IS NULL OR copy = 0)";
+export const firstProvider = `CASE WHEN delivery IN (${list(takenDeliveries.map((each) => `${deliveryNumber(each)}`))}) OR has_id = 1
+  THEN coalesce(provider, '') ELSE '' END`;
 
 /** What rows are summed of: a condition on verifications, or several of which no row meets two. */
 export interface Tallied {

@@ -3,7 +3,12 @@
  */
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Problem_Severity, type GetOverviewResponse } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
+import {
+  Dimension,
+  Interval,
+  Problem_Severity,
+  type GetOverviewResponse,
+} from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { adminClient, type AdminClient } from "../../support/clients/admin.ts";
 import { surfaces, type Message, type Rpc } from "../../support/clients/surfaces.ts";
 import { startWorld, type World } from "../../support/service/world.ts";
@@ -57,6 +62,21 @@ test("sums, caps and what is wrong come together, the worst first", async () => 
   expect(reports).toMatchObject({ severity: Problem_Severity.WARNING, link: "providers" });
   expect(reports?.sentence).toMatch(/^The provider test took 40 messages in this period and reported on none: /);
   expect(key?.sentence).toContain(id);
+});
+
+test("an overview has what GetStats says of its period, by time and by group, and the course of the largest groups", async () => {
+  const [interval, country] = [Interval.HOUR, Dimension.COUNTRY];
+  const { byTime, byGroup, lines, counts } = await client.getOverview({ interval, groupBy: country });
+  const bare = ({ rows }: Awaited<ReturnType<AdminClient["getStats"]>>) =>
+    rows.map((row) => ({ ...row, counts: row.counts && { ...row.counts, refused: {} } }));
+  expect(byTime).toEqual(bare(await client.getStats({ interval })));
+  expect(byGroup).toEqual(bare(await client.getStats({ groupBy: [country] })));
+  expect(lines.map((row) => [row.startTime, row.country, row.counts?.asked])).toEqual(
+    byGroup.map((row) => [byTime[0]?.startTime, row.country, row.counts?.asked]),
+  );
+  expect(await client.getOverview({})).toMatchObject({ counts, byTime: [], byGroup: [], lines: [] });
+  const odd = await client.getOverview({ groupBy: 77 as Dimension }).catch(ConnectError.from);
+  expect(odd).toMatchObject({ code: Code.InvalidArgument, rawMessage: expect.stringMatching(/^group_by /) });
 });
 
 test("a breaker that is open is told of, and what it means", async () => {

@@ -1,0 +1,161 @@
+/**
+ * The SQL that reads sums. What is stored is grouped by the database; what is not summed yet comes as rows of `TallyRow`,
+ * since the rule of one verification counts it (otp/statistics.ts).
+ */
+import { dimensions, hourMs, measures, type Dimension, type Interval, type SumsQuery } from "../../otp/statistics.ts";
+import type { Engine } from "../engine.ts";
+import { list, type Statement, type Value } from "../statement.ts";
+import type { PeriodQuery } from "../statistics.ts";
+import { asked, firstProvider, sumKeys, tallyColumns, tallyText } from "./sums.ts";
+
+/** A statement, and the values that it is run with. */
+export interface Read {
+  readonly statement: Statement;
+  readonly values: readonly Value[];
+}
+
+/** A row of a part of what is read: its values as an array in JSON. */
+export interface ToldRow {
+  readonly part: "stored" | "unsummed" | "by time" | "by group" | "by provider" | "lines" | "refused";
+  readonly told: string;
+}
+
+export interface Bounds {
+  /** How far summing has come, at least. */
+  readonly note: number;
+  readonly rowsMax: number;
+}
+
+type Told = Pick<Engine, "messagesJoin" | "jsonArray">;
+
+/** Takes the values of a statement, and gives what stands for each in its text. */
+function valuesTaken() {
+  const values: Value[] = [];
+  const take = (value: Value) => `$${values.push(value)}`;
+  return { values, take };
+}
+type Take = ReturnType<typeof valuesTaken>["take"];
+
+const nameOf = (...parts: readonly (string | undefined)[]) => parts.map((part) => part ?? "all").join("-");
+
+/** The first hour of a row's step of time. */
+const stepOf = (interval: Interval, hour = "hour") =>
+  interval === "all" ? "0" : interval === "day" ? `${hour} - (${hour} % 24)` : hour;
+
+const summed = measures.map((each) => `sum(${each}) AS ${each}`);
+
+/** A part of a read: the values of each of its rows. */
+const part = ({ jsonArray }: Told, name: ToldRow["part"], values: readonly string[], from: string) =>
+  `SELECT '${name}' AS part, CAST(${jsonArray}(${list(values)}) AS text) AS told FROM ${from}`;
+
+/** Which rows of sums are asked for. */
+function hoursOf({ fromHour, toHour, tenant }: Pick<SumsQuery, "fromHour" | "toHour" | "tenant">, take: Take): string {
+  const ofTenant = tenant === undefined ? "" : `AND tenant = ${take(tenant)}`;
+  return `hour >= ${take(fromHour)} AND hour < ${take(toHour)} ${ofTenant}`;
+}
+
+/** What is not summed yet of the hours asked for. */
+function unsummedText(
+  { fromHour, toHour, tenant }: Pick<SumsQuery, "fromHour" | "toHour" | "tenant">,
+  { messagesJoin }: Told,
+  { note, take }: { readonly note: number; readonly take: Take },
+): string {
+  const ofTenant = tenant === undefined ? "" : `AND tenant = ${take(tenant)}`;
+  const when = `create_ms >= ${take(fromHour * hourMs)} AND create_ms < ${take(toHour * hourMs)} ${ofTenant}`;
+  return tallyText({
+    where: [
+      `end_ms > ${take(note)} AND end_ms > (SELECT end_ms FROM summing WHERE id = 1) AND ${when}`,
+      `end_ms IS NULL AND ${when}`,
+    ],
+    join: messagesJoin,
+  });
+}
+
+/** Reads sums by a step of time and groups: "stored" with the key and the measures, and "unsummed". */
+export function sumsRead(query: SumsQuery, told: Told, { note, rowsMax }: Bounds): Read {
+  const { interval, groupBy, tenant } = query;
+  const { values, take } = valuesTaken();
+  const groups = dimensions.filter((each) => groupBy.includes(each));
+  const columns = keyColumns(interval, groups);
+  const by = [...(interval === "all" ? [] : [stepOf(interval)]), ...groups, "currency"];
+  const stored = `(SELECT ${list([...columns, ...summed])} FROM sums WHERE ${hoursOf(query, take)}
+    GROUP BY ${list(by)} LIMIT ${take(rowsMax)}) AS stored`;
+  const text = `${part(told, "stored", [...sumKeys, ...measures], stored)}
+    UNION ALL ${part(told, "unsummed", tallyColumns, `(${unsummedText(query, told, { note, take })}) AS unsummed`)}`;
+  return { statement: { name: nameOf("read-sums", interval, groups.join(), tenant && "one"), text }, values };
+}
+
+/** The key of rows that are grouped by some of it; the rest is empty. */
+function keyColumns(interval: Interval, groups: readonly Dimension[]): string[] {
+  return sumKeys.map((key) => {
+    if (key === "hour") return `${stepOf(interval)} AS hour`;
+    if (key === "currency" || groups.includes(key)) return key;
+    return key === "channel" ? "-1 AS channel" : `'' AS ${key}`;
+  });
+}
+
+/** What a group of verifications is by, in rows of `TallyRow`. */
+const groupOf: Readonly<Record<Dimension, string>> = {
+  tenant: "tenant",
+  country: "region",
+  provider: firstProvider,
+  channel: "channel",
+};
+
+/**
+ * Reads a period by time, by group and by provider, each with the key and the measures; the steps of the groups with the most
+ * verifications; what is not summed yet; and refusals by their reason. Rows of sums and rows that are not summed are read once.
+ */
+export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bounds): Read {
+  const { interval, groupBy, tenant, linesMax } = query;
+  const { values, take } = valuesTaken();
+  const groups = [...new Set<Dimension>([...(groupBy === undefined ? [] : [groupBy]), "provider"])];
+  const hour = stepOf(interval);
+  const by = [...(interval === "all" ? [] : [hour]), ...groups, "currency"];
+  const regrouped = (of: Interval, dimension?: Dimension) => {
+    const kept = dimension === undefined ? [] : [dimension];
+    const key = keyColumns(of === "all" ? "all" : "hour", kept);
+    const along = [...(of === "all" ? [] : ["hour"]), ...kept, "currency"];
+    return `(SELECT ${list([...key, ...summed])} FROM stored GROUP BY ${list(along)} LIMIT ${take(rowsMax)}) AS grouped`;
+  };
+  const all = [...sumKeys, ...measures];
+  const parts = [
+    ...(interval === "all" ? [] : [part(told, "by time", all, regrouped(interval))]),
+    part(told, "by provider", all, regrouped("all", "provider")),
+    part(told, "unsummed", tallyColumns, "unsummed"),
+  ];
+  const ctes = [
+    `unsummed AS MATERIALIZED (${unsummedText(query, told, { note, take })})`,
+    `stored AS MATERIALIZED (SELECT ${list([`${hour} AS hour`, ...groups, "currency", ...summed])} FROM sums
+      WHERE ${hoursOf(query, take)} GROUP BY ${list(by)})`,
+  ];
+  if (groupBy !== undefined) {
+    parts.push(part(told, "by group", all, regrouped("all", groupBy)));
+    ctes.push(
+      `counted AS (SELECT hour, ${groupBy} AS grp, asked FROM stored UNION ALL
+        SELECT ${stepOf(interval)}, ${groupOf[groupBy]}, times FROM unsummed WHERE ${asked})`,
+      `shown AS (SELECT grp FROM counted GROUP BY grp HAVING sum(asked) > 0 ORDER BY sum(asked) DESC, grp
+        LIMIT ${take(linesMax)})`,
+    );
+    const steps = `(SELECT hour, grp, sum(asked) AS asked FROM counted WHERE grp IN (SELECT grp FROM shown)
+      GROUP BY hour, grp LIMIT ${take(rowsMax)}) AS steps`;
+    parts.push(part(told, "lines", ["hour", "grp", "asked"], steps));
+  }
+  const refused = `(SELECT reason, sum(count) AS count FROM refusal_sums WHERE ${hoursOf(query, take)}
+    GROUP BY reason) AS refused`;
+  parts.push(part(told, "refused", ["reason", "count"], refused));
+  const text = `WITH ${list(ctes)} ${parts.join(" UNION ALL ")}`;
+  return { statement: { name: nameOf("read-period", interval, groupBy, tenant && "one"), text }, values };
+}
+
+/** Refusals, added up by the database: an installation of many tenants has more rows of a month than a report may have. */
+export function refusalsRead(query: SumsQuery, rowsMax: number): Read {
+  const { interval, groupBy, tenant } = query;
+  const { values, take } = valuesTaken();
+  const hour = stepOf(interval);
+  const tenants = groupBy.includes("tenant") ? ["tenant"] : [];
+  const by = [...(interval === "all" ? [] : [hour]), ...tenants, "reason"];
+  const text = `SELECT ${hour} AS hour, ${tenants[0] ?? "'' AS tenant"}, reason, CAST(sum(count) AS bigint) AS count
+    FROM refusal_sums WHERE ${hoursOf(query, take)} GROUP BY ${list(by)} LIMIT ${take(rowsMax)}`;
+  return { statement: { name: nameOf("read-refusals", interval, tenants.join(), tenant && "one"), text }, values };
+}
