@@ -19,6 +19,8 @@ export interface Line {
   remove(connection: Connection): (() => void) | undefined;
   /** Finds whose turn it is, who has to be removed then. */
   next(): Connection | undefined;
+  /** The same among other addresses than the one that last used up a turn; undefined where there is no such address. */
+  nextBesideGreedy(): Connection | undefined;
   /** Puts a connection's address, which has used up a turn, behind all others. */
   putLast(connection: Connection): void;
   readonly size: number;
@@ -80,6 +82,13 @@ export function createLine(): Line {
     return earliest(its) ?? oldest(its.others);
   }
 
+  /** Chooses one of an address, which is last from now on. */
+  function turnOf(address: string, its: Group): Connection | undefined {
+    byAddress.delete(address);
+    byAddress.set(address, its);
+    return choose(its);
+  }
+
   return {
     add(connection) {
       waiting.set(connection, undefined);
@@ -110,11 +119,13 @@ export function createLine(): Line {
           continue;
         }
         if (address === greedy) passes = 0;
-        const next = choose(its);
-        byAddress.delete(address);
-        byAddress.set(address, its);
-        return next;
+        return turnOf(address, its);
       }
+      return undefined;
+    },
+    nextBesideGreedy() {
+      if (greedy === undefined) return undefined;
+      for (const [address, its] of byAddress) if (address !== greedy) return turnOf(address, its);
       return undefined;
     },
     putLast(connection) {

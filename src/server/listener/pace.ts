@@ -49,6 +49,11 @@ const takingTurnCostMax = turnCostMax / 8;
 /** How many are read from again in a turn: at first, and in any case this part of those that wait. */
 const resumedMin = 4;
 const resumedPart = 1 / 16;
+/**
+ * And before these, where an address has used up a turn, so many of all others: a turn that it uses up is long, and a caller who opens
+ * connections as he needs them opens several in that time.
+ */
+const resumedBesideGreedy = 16;
 /** In so many turns a newcomer may have sent something. A handshake takes two or three, and a first request as many. */
 const newcomerTurnsMax = 8;
 
@@ -136,9 +141,14 @@ export function createPace(clock: Clock = realClock): Pace {
     const next = whose === others ? newcomers : others;
     if (next.line.size > 0 && queues.includes(next)) whose = next;
     const { line, resumed } = whose;
-    let left = areMoreToTake ? resumedMin : Math.max(resumed, Math.ceil(line.size * resumedPart));
-    for (; left > 0 && costLater < turnCostMax; left -= 1) {
-      const connection = line.next();
+    const most = areMoreToTake ? resumedMin : Math.max(resumed, Math.ceil(line.size * resumedPart));
+    resumeUpTo(resumedBesideGreedy, line, line.nextBesideGreedy);
+    resumeUpTo(most, line, line.next);
+  }
+
+  function resumeUpTo(count: number, line: Line, next: Line["next"]): void {
+    for (let left = count; left > 0 && costLater < turnCostMax; left -= 1) {
+      const connection = next();
       if (connection === undefined) return;
       resume(connection, line);
     }
