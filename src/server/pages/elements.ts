@@ -1,7 +1,8 @@
 /**
  * The form to embed, for web pages of any site and without a key: /elements/otp-form.<hash>.js, which never changes and is kept
  * for five builds; /elements/otp-form.js, the latest; and /elements/integrity.json, by which hashes a browser is told to know
- * them. All are in memory once, also as gzip: what a stranger asks for costs the writing of it, and nothing is looked up.
+ * them. All are in memory once, and as gzip since the first who asked: what a stranger asks for costs the writing of it, and
+ * nothing is looked up.
  */
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
@@ -46,14 +47,16 @@ function pageOf(type: string, body: Buffer, caching: string): Page {
   const etag = `W/"${createHash("sha256").update(body).digest("base64url").slice(0, 22)}"`;
   const headers = { ...forAll, etag, "cache-control": caching, vary: "Accept-Encoding" };
   const plain: PageAnswer = { type, body, headers };
-  const zipped: PageAnswer = { type, body: gzipSync(body), headers: { ...headers, "content-encoding": "gzip" } };
+  // For the first who asks: all of them would be a hundredth of a start.
+  let zipped: PageAnswer | undefined;
+  const zip = () => (zipped ??= { type, body: gzipSync(body), headers: { ...headers, "content-encoding": "gzip" } });
   return {
     methods: ["GET", "HEAD"],
     answer({ headers: asked }) {
       if (knows(asked["if-none-match"], etag)) return Promise.resolve(ok({ ...plain, unchanged: true }));
       // Every browser names it as a word; who refuses it in words of quality gets it plain.
       const takesGzip = /(?:^|, ?)gzip(?:,|$)/.test(String(asked["accept-encoding"] ?? ""));
-      return Promise.resolve(ok(takesGzip ? zipped : plain));
+      return Promise.resolve(ok(takesGzip ? zip() : plain));
     },
   };
 }
