@@ -8,7 +8,13 @@ import { once } from "node:events";
 import { copyFileSync, existsSync, mkdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
-import { copiedTables, postgresOnly, sqliteOnly, sqliteOnlyColumns } from "../../src/store/move/copy.ts";
+import {
+  copiedTables,
+  followingTables,
+  postgresOnly,
+  sqliteOnly,
+  sqliteOnlyColumns,
+} from "../../src/store/move/copy.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";
 import { migrations } from "../../src/store/sqlite/migrations.ts";
 import type { Database } from "../../src/store/open.ts";
@@ -105,7 +111,9 @@ describe("the copy knows", () => {
         .toSorted();
     expect(of(there, postgresOnly)).toEqual(of(here, [...sqliteOnly, ...sqliteOnlyColumns]));
     const tables = new Set(here.map(({ name }) => String(name).split(".")[0] ?? ""));
-    expect(tables).toEqual(new Set([...copiedTables, ...sqliteOnly.filter((table) => table !== "moved")]));
+    expect(tables).toEqual(
+      new Set([...copiedTables, ...followingTables, ...sqliteOnly.filter((table) => table !== "moved")]),
+    );
   });
 
   test.each([

@@ -94,8 +94,8 @@ test("what a version that knows no channels writes goes by SMS, before the migra
   expect((await store.readMessages(verification.id)).map(({ channel }) => channel)).toEqual(["voice", "sms"]);
   // As the version before left it: without what came later, and with a message in the outbox.
   await read(`DROP INDEX idempotency_bare`);
-  await read(`DROP TABLE counters, counter_lots, sums, summing, refusal_sums`);
-  await read(`DROP FUNCTION follow_counters, follow_daily_messages CASCADE`);
+  await read(`DROP TABLE counters, counter_lots, sums, summing, refusal_sums, day_sums, refusal_day_sums`);
+  await read(`DROP FUNCTION follow_counters, follow_daily_messages, follow_sums, follow_refusals CASCADE`);
   await read(
     `ALTER TABLE messages DROP COLUMN channel, DROP COLUMN country_day, DROP COLUMN reserved_day, DROP COLUMN reserved`,
   );

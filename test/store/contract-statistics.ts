@@ -39,9 +39,18 @@ function shown(rows: readonly StatsRow[]) {
     .filter(({ sums }) => Object.keys(sums).length > 0);
 }
 
-async function readAll(store: Store, query: SumsQuery = everyHour) {
-  const rows = await store.statistics.readSums(query, 20_000);
-  return shown(rows ?? []);
+async function readBy(store: Store, query: SumsQuery) {
+  return shown((await store.statistics.readSums(query, 20_000)) ?? []);
+}
+
+/** All by the hour; by the day it is the same, with days made of the hours here. */
+async function readAll(store: Store) {
+  const rows = (await store.statistics.readSums(everyHour, 20_000)) ?? [];
+  const days = (await store.statistics.readSums({ ...everyHour, interval: "day" }, 20_000)) ?? [];
+  const made = rows.map((row) => ({ ...row, hour: row.hour - (row.hour % 24), currency: "" }));
+  const bare = (all: readonly StatsRow[]) => shown(all).map(({ costs: _costs, ...row }) => row);
+  expect(bare(days)).toEqual(bare(grouped(made)));
+  return shown(rows);
 }
 
 /** What a period says, and what the same sums say by themselves. */
@@ -49,7 +58,7 @@ async function readPeriod(store: Store, asked: Pick<SumsQuery, "interval" | "ten
   const hours = { fromHour: 0, toHour: 10_000_000, tenant: asked.tenant };
   const query = { ...hours, interval: asked.interval, groupBy, linesMax: 2 };
   const read = await store.statistics.readPeriod(query);
-  const sums = (interval: Interval, by: readonly Dimension[]) => readAll(store, { ...hours, interval, groupBy: by });
+  const sums = (interval: Interval, by: readonly Dimension[]) => readBy(store, { ...hours, interval, groupBy: by });
   const lines = await sums(asked.interval, [groupBy]);
   const byGroup = await sums("all", [groupBy]);
   const most = byGroup
@@ -222,8 +231,8 @@ export function statisticsCases(withStore: WithStore): void {
         while ((await store.sweep(100, retentionMs)).more);
         await someOfAll(fixture, scan, 1);
         const whole = { ...everyHour, interval: "all", groupBy: [] } as const;
-        expect(await readAll(store, whole)).toMatchObject([{ hour: 0, tenant: "", sums: { asked: 16, verified: 6 } }]);
-        const byDay = await readAll(store, { ...everyHour, interval: "day", groupBy: ["tenant"] });
+        expect(await readBy(store, whole)).toMatchObject([{ hour: 0, tenant: "", sums: { asked: 16, verified: 6 } }]);
+        const byDay = await readBy(store, { ...everyHour, interval: "day", groupBy: ["tenant"] });
         expect(byDay.map(({ tenant, sums }) => [tenant, sums["asked"]])).toEqual([
           ["default", 7],
           ["shop", 1],
@@ -231,9 +240,9 @@ export function statisticsCases(withStore: WithStore): void {
           ["shop", 1],
         ]);
         expect(byDay.every(({ hour }) => hour % 24 === 0)).toBe(true);
-        const ofShop = await readAll(store, { ...whole, tenant: "shop", groupBy: ["channel", "country"] });
+        const ofShop = await readBy(store, { ...whole, tenant: "shop", groupBy: ["channel", "country"] });
         expect(ofShop).toMatchObject([{ channel: "sms", country: "NL", sums: { asked: 2, delivered: 2 } }]);
-        const byChannel = await readAll(store, { ...whole, groupBy: ["channel"] });
+        const byChannel = await readBy(store, { ...whole, groupBy: ["channel"] });
         expect(byChannel.map(({ channel, sums }) => [channel, sums["asked"]])).toEqual([
           ["sms", 14],
           ["voice", 2],
@@ -251,7 +260,7 @@ export function statisticsCases(withStore: WithStore): void {
           expect(read).toEqual(sums);
         }
         const now = hourOf(system.now());
-        expect(await readAll(store, { ...whole, fromHour: now, toHour: now + 1 })).toMatchObject([
+        expect(await readBy(store, { ...whole, fromHour: now, toHour: now + 1 })).toMatchObject([
           { sums: { asked: 8 } },
         ]);
         expect(await store.statistics.readSums({ ...whole, groupBy: ["tenant"] }, 1)).toBeUndefined();
@@ -292,6 +301,8 @@ export function statisticsCases(withStore: WithStore): void {
           { hour: day, tenant: "", reason: "PHONE_RATE_LIMITED", count: 5 },
         ]);
         expect(ofAll).toEqual([{ hour: 0, tenant: "shop", reason: "CODE_MISMATCH", count: 2 }]);
+        const wholeDay = { fromHour: day, toHour: day + 24, interval: "all", tenant: "default" } as const;
+        expect(await later.statistics.readRefusals(wholeDay)).toEqual([{ ...refusal, hour: 0, count: 5 }]);
         expect((await readAll(later)).length).toBeGreaterThan(0);
         system.advance(2 * dayMs);
         while ((await later.sweep(100, retentionMs)).more);

@@ -18,11 +18,12 @@ import { createActs, testCharge } from "./acts.ts";
 const program = fileURLToPath(new URL("program.ts", import.meta.url));
 const dayMs = 86_400_000;
 
-/** What is told of each hour, country and the like, by what was asked for alone. */
+/** What is told of each hour and each day, country and the like, by what was asked for alone. */
 async function told(store: Store) {
-  const whole = { fromHour: 0, toHour: 10_000_000, interval: "hour", groupBy: dimensions } as const;
-  const rows = (await store.statistics.readSums(whole, 1_000)) ?? [];
-  return rows.map(({ sums, costs, ...of }) => [of, measures.map((each) => sums[each] ?? 0), ...costs]);
+  const whole = { fromHour: 0, toHour: 10_000_000, groupBy: dimensions } as const;
+  const hours = (await store.statistics.readSums({ ...whole, interval: "hour" }, 1_000)) ?? [];
+  const days = (await store.statistics.readSums({ ...whole, interval: "day" }, 1_000)) ?? [];
+  return [...hours, ...days].map(({ sums, costs, ...of }) => [of, measures.map((each) => sums[each] ?? 0), ...costs]);
 }
 
 test("sums are the same after kills in the middle of a slice, before its commit and between two of them", async () => {

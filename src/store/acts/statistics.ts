@@ -20,7 +20,7 @@ import type { Engine } from "../engine.ts";
 import { periodRead, refusalsRead, sumsRead, type Read, type ToldRow } from "../rows/sum-reads.ts";
 import { sumsOf, tallyRowOf } from "../rows/sums.ts";
 import { at } from "../rows/values.ts";
-import { send } from "../statement.ts";
+import { query, send } from "../statement.ts";
 import type { DayUsed, Period, PeriodQuery, Refusals, Statistics } from "../statistics.ts";
 import { summing } from "./sums.ts";
 
@@ -65,9 +65,9 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
     async addRefusals(refusals) {
       if (refusals.length === 0) return;
       await engine.transact(function* () {
-        // In one order, so that instances that add at the same moment queue up.
-        const sorted = refusals.toSorted((a, b) => (orderOf(a) < orderOf(b) ? -1 : 1));
-        const lists = sorted.map(({ hour, tenant, reason, count }) => [hour, tenant, reason, count]);
+        // Instances that add at the same moment queue up: their hours may differ where the day is one.
+        yield* query(summing.summed);
+        const lists = refusals.map(({ hour, tenant, reason, count }) => [hour, tenant, reason, count]);
         yield* send(summing.addRefusals, ...lists);
       });
     },
@@ -79,8 +79,6 @@ export function statisticsActs(engine: Engine, chargeOf: ChargeOf): Statistics {
     },
   };
 }
-
-const orderOf = ({ hour, tenant, reason }: Refusals) => `${hour}|${tenant}|${reason}`;
 
 /** The rows of a part of what was read, each as an array of its values. */
 const toldOf = (rows: readonly ToldRow[], part: ToldRow["part"]) =>

@@ -48,8 +48,6 @@ const sql = {
     text: `SELECT end_ms FROM verifications WHERE end_ms > $1 AND end_ms <= $2 ORDER BY end_ms LIMIT 1 OFFSET $3`,
   },
   anyOld: { name: "any-old-sums", text: `SELECT 1 FROM sums WHERE hour < $1 LIMIT 1` },
-  deleteOld: { name: "delete-old-sums", text: `DELETE FROM sums WHERE hour < $1` },
-  deleteOldRefusals: { name: "delete-old-refusals", text: `DELETE FROM refusal_sums WHERE hour < $1` },
 } as const;
 
 /** How far summing has come, and whether there is more to do at once. */
@@ -116,11 +114,21 @@ function* add(rows: readonly SumRow[]): Steps<void> {
   if (rows.length > 0) yield* send(addSums, ...rows.map(sumValues));
 }
 
+/** What has sums by the hour, and by the day, which the database keeps by itself: by the first hour. */
+const summedTables = ["sums", "day_sums", "refusal_sums", "refusal_day_sums"];
+const deleteOld = summedTables.map((table) => ({
+  name: `delete-old-${table}`,
+  text: `DELETE FROM ${table} WHERE hour < $1`,
+}));
+
 /** Forgets sums that are too old. */
 export async function forgetSums(engine: Engine): Promise<void> {
   const hour = hourOf(engine.now()) - sumsKeptHours;
-  if ((await engine.query(sql.anyOld, [hour])).length > 0) await engine.write(sql.deleteOld, [hour]);
-  await engine.write(sql.deleteOldRefusals, [hour]);
+  const [hours, days, ...refusals] = deleteOld as [Statement, Statement, Statement, Statement];
+  if ((await engine.query(sql.anyOld, [hour])).length > 0) {
+    for (const each of [hours, days]) await engine.write(each, [hour]);
+  }
+  for (const each of refusals) await engine.write(each, [hour]);
 }
 
 /** What is to be added for a message that changes after its verification's end, should that be summed already. Pure. */

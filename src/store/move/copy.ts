@@ -48,6 +48,8 @@ export const copiedTables = [
   "console_links",
   "console_sessions",
 ] as const;
+/** Follow the sums by the hour by themselves, here and there. */
+export const followingTables = ["day_sums", "refusal_day_sums"] as const;
 /** Those whose ids the database makes. */
 const numberedTables = ["prefix_decisions", "audit"] as const;
 /** PostgreSQL has a clock of its own, the journal is folded into the prefixes before, and the mark of a copy (moved.ts) belongs to the file. */
@@ -187,8 +189,8 @@ async function copy(
       await copyRows(db, transaction, plans, onProgress);
       counts = await compare(transaction, plans);
       // Or the first queries would be planned for tables of unknown content.
-      await transaction.query(once(`ANALYZE ${copiedTables.join(", ")}`), []);
-      markMoved(db, { target, at_ms: now }, [...copiedTables, "clock", "prefix_journal"]);
+      await transaction.query(once(`ANALYZE ${[...copiedTables, ...followingTables].join(", ")}`), []);
+      markMoved(db, { target, at_ms: now }, [...copiedTables, ...followingTables, "clock", "prefix_journal"]);
       isComplete = true;
     });
   } catch (error) {
@@ -284,7 +286,8 @@ function* batches(db: Database, sql: string): Generator<Cell[][]> {
 /** What is to be copied. Throws where the two schemas differ: no table and no column is to be left behind unnoticed. */
 function plan(db: Database, target: ReadonlyMap<string, readonly Column[]>): Plan[] {
   const source = sourceColumns(db);
-  const unknown = [...source.keys()].filter((table) => !sqliteOnly.includes(table) && !isCopied(table));
+  const known = new Set<string>([...copiedTables, ...followingTables, ...sqliteOnly]);
+  const unknown = [...source.keys()].filter((table) => !known.has(table));
   if (unknown.length > 0) throw new Error(`the copy does not know the table ${unknown.join(", ")}`);
   return copiedTables.map((table) => {
     const [found, columns] = [source.get(table) ?? [], target.get(table) ?? []];
@@ -299,8 +302,6 @@ function plan(db: Database, target: ReadonlyMap<string, readonly Column[]>): Pla
     return { table, columns, rows };
   });
 }
-
-const isCopied = (table: string) => (copiedTables as readonly string[]).includes(table);
 
 /** The columns of every table in SQLite. */
 function sourceColumns(db: Database): Map<string, string[]> {
@@ -345,7 +346,7 @@ async function occupiedTable(target: Asked): Promise<string | undefined> {
       `SELECT table_name AS name FROM information_schema.tables
        WHERE table_schema = current_schema() AND table_name = ANY($1::text[])`,
     ),
-    [[...copiedTables, ...postgresOnly]],
+    [[...copiedTables, ...followingTables, ...postgresOnly]],
   );
   const names = new Set(there.map(({ name }) => name));
   for (const table of copiedTables.filter((each) => names.has(each))) {

@@ -32,6 +32,7 @@ import { consoleSignIns } from "./migrations/0015-console.ts";
 import { lastRefused } from "./migrations/0016-last-refused.ts";
 import { suspects } from "./migrations/0017-suspects.ts";
 import { auditFilters } from "./migrations/0018-audit-filters.ts";
+import { daySums } from "./migrations/0019-day-sums.ts";
 
 export const postgresMigrations: readonly PostgresMigration[] = [
   first,
@@ -52,4 +53,5 @@ export const postgresMigrations: readonly PostgresMigration[] = [
   lastRefused,
   suspects,
   auditFilters,
+  daySums,
 ];

@@ -42,21 +42,46 @@ const nameOf = (...parts: readonly (string | undefined)[]) => parts.map((part) =
 const stepOf = (interval: Interval, hour = "hour") =>
   interval === "all" ? "0" : interval === "day" ? `${hour} - (${hour} % 24)` : hour;
 
-const summed = measures.map((each) => `sum(${each}) AS ${each}`);
+const summed = measures.map((each) => `CAST(sum(${each}) AS bigint) AS ${each}`);
 
 /** A part of a read: the values of each of its rows. */
 const part = ({ jsonArray }: Told, name: ToldRow["part"], values: readonly string[], from: string) =>
   `SELECT '${name}' AS part, CAST(${jsonArray}(${list(values)}) AS text) AS told FROM ${from}`;
 
-/** Which rows of sums are asked for. */
-function hoursOf({ fromHour, toHour, tenant }: Pick<SumsQuery, "fromHour" | "toHour" | "tenant">, take: Take): string {
+type Hours = Pick<SumsQuery, "fromHour" | "toHour" | "tenant">;
+
+/** Sums as they are stored, by the hour and by the day. */
+const stored = { hours: "sums", days: "day_sums" } as const;
+const refusals = { hours: "refusal_sums", days: "refusal_day_sums" } as const;
+
+/** The rows asked for, of whole days by the day where no hours are asked for: `SELECT … FROM` each of them. */
+function rowsOf(
+  { fromHour, toHour, tenant }: Hours,
+  interval: Interval,
+  {
+    tables,
+    select,
+    take,
+  }: { readonly tables: typeof stored | typeof refusals; readonly select: Select; readonly take: Take },
+): string {
   const ofTenant = tenant === undefined ? "" : `AND tenant = ${take(tenant)}`;
-  return `hour >= ${take(fromHour)} AND hour < ${take(toHour)} ${ofTenant}`;
+  const rows = (table: string, from: number, to: number) =>
+    select(`${table} WHERE hour >= ${take(from)} AND hour < ${take(to)} ${ofTenant}`);
+  if (interval === "hour") return rows(tables.hours, fromHour, toHour);
+  // A statement has one text, so days are none where no day is whole.
+  const firstDay = Math.min(Math.ceil(fromHour / 24) * 24, toHour);
+  const lastDay = Math.max(Math.floor(toHour / 24) * 24, firstDay);
+  return [
+    rows(tables.days, firstDay, lastDay),
+    rows(tables.hours, fromHour, firstDay),
+    rows(tables.hours, lastDay, toHour),
+  ].join(" UNION ALL ");
 }
+type Select = (from: string) => string;
 
 /** What is not summed yet of the hours asked for. */
 function unsummedText(
-  { fromHour, toHour, tenant }: Pick<SumsQuery, "fromHour" | "toHour" | "tenant">,
+  { fromHour, toHour, tenant }: Hours,
   { messagesJoin }: Told,
   { note, take }: { readonly note: number; readonly take: Take },
 ): string {
@@ -78,9 +103,9 @@ export function sumsRead(query: SumsQuery, told: Told, { note, rowsMax }: Bounds
   const groups = dimensions.filter((each) => groupBy.includes(each));
   const columns = keyColumns(interval, groups);
   const by = [...(interval === "all" ? [] : [stepOf(interval)]), ...groups, "currency"];
-  const stored = `(SELECT ${list([...columns, ...summed])} FROM sums WHERE ${hoursOf(query, take)}
-    GROUP BY ${list(by)} LIMIT ${take(rowsMax)}) AS stored`;
-  const text = `${part(told, "stored", [...sumKeys, ...measures], stored)}
+  const select: Select = (from) => `SELECT ${list([...columns, ...summed])} FROM ${from} GROUP BY ${list(by)}`;
+  const rows = rowsOf(query, interval, { tables: stored, select, take });
+  const text = `${part(told, "stored", [...sumKeys, ...measures], `(${rows} LIMIT ${take(rowsMax)}) AS stored`)}
     UNION ALL ${part(told, "unsummed", tallyColumns, `(${unsummedText(query, told, { note, take })}) AS unsummed`)}`;
   return { statement: { name: nameOf("read-sums", interval, groups.join(), tenant && "one"), text }, values };
 }
@@ -124,10 +149,11 @@ export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bo
     part(told, "by provider", all, regrouped("all", "provider")),
     part(told, "unsummed", tallyColumns, "unsummed"),
   ];
+  const select: Select = (from) =>
+    `SELECT ${list([`${hour} AS hour`, ...groups, "currency", ...summed])} FROM ${from} GROUP BY ${list(by)}`;
   const ctes = [
     `unsummed AS MATERIALIZED (${unsummedText(query, told, { note, take })})`,
-    `stored AS MATERIALIZED (SELECT ${list([`${hour} AS hour`, ...groups, "currency", ...summed])} FROM sums
-      WHERE ${hoursOf(query, take)} GROUP BY ${list(by)})`,
+    `stored AS MATERIALIZED (${rowsOf(query, interval, { tables: stored, select, take })})`,
   ];
   if (groupBy !== undefined) {
     parts.push(part(told, "by group", all, regrouped("all", groupBy)));
@@ -141,8 +167,9 @@ export function periodRead(query: PeriodQuery, told: Told, { note, rowsMax }: Bo
       GROUP BY hour, grp LIMIT ${take(rowsMax)}) AS steps`;
     parts.push(part(told, "lines", ["hour", "grp", "asked"], steps));
   }
-  const refused = `(SELECT reason, sum(count) AS count FROM refusal_sums WHERE ${hoursOf(query, take)}
-    GROUP BY reason) AS refused`;
+  const selectRefused: Select = (from) => `SELECT reason, sum(count) AS count FROM ${from} GROUP BY reason`;
+  const refused = `(SELECT reason, sum(count) AS count
+    FROM (${rowsOf(query, interval, { tables: refusals, select: selectRefused, take })}) AS all_of_it GROUP BY reason) AS refused`;
   parts.push(part(told, "refused", ["reason", "count"], refused));
   const text = `WITH ${list(ctes)} ${parts.join(" UNION ALL ")}`;
   return { statement: { name: nameOf("read-period", interval, groupBy, tenant && "one"), text }, values };
@@ -155,7 +182,10 @@ export function refusalsRead(query: SumsQuery, rowsMax: number): Read {
   const hour = stepOf(interval);
   const tenants = groupBy.includes("tenant") ? ["tenant"] : [];
   const by = [...(interval === "all" ? [] : [hour]), ...tenants, "reason"];
-  const text = `SELECT ${hour} AS hour, ${tenants[0] ?? "'' AS tenant"}, reason, CAST(sum(count) AS bigint) AS count
-    FROM refusal_sums WHERE ${hoursOf(query, take)} GROUP BY ${list(by)} LIMIT ${take(rowsMax)}`;
+  const columns = `${hour} AS hour, ${tenants[0] ?? "'' AS tenant"}, reason`;
+  const select: Select = (from) => `SELECT ${columns}, sum(count) AS count FROM ${from} GROUP BY ${list(by)}`;
+  const text = `SELECT hour, tenant, reason, CAST(sum(count) AS bigint) AS count
+    FROM (${rowsOf(query, interval, { tables: refusals, select, take })}) AS all_of_it
+    GROUP BY hour, tenant, reason LIMIT ${take(rowsMax)}`;
   return { statement: { name: nameOf("read-refusals", interval, tenants.join(), tenant && "one"), text }, values };
 }

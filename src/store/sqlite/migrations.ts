@@ -34,6 +34,7 @@ import { consoleSignIns } from "./migrations/0024-console.ts";
 import { lastRefused } from "./migrations/0025-last-refused.ts";
 import { suspects } from "./migrations/0026-suspects.ts";
 import { auditFilters } from "./migrations/0027-audit-filters.ts";
+import { daySums } from "./migrations/0028-day-sums.ts";
 
 export const migrations: readonly Migration[] = [
   first,
@@ -63,4 +64,5 @@ export const migrations: readonly Migration[] = [
   lastRefused,
   suspects,
   auditFilters,
+  daySums,
 ];

@@ -33,7 +33,7 @@ const ends: readonly { readonly table: string; readonly column: string }[] = [
 ];
 /** Tables whose rows are of a tenant, a day, an hour, a minute or 10,000 numbers, and not of a verification. */
 const bounded =
-  /^(api_keys|clock|counters|destinations|guesses|key_origins|master_keys|prefix\w*|refusal_sums|sqlite_\w+|summing|sums|tenants)$/;
+  /^(api_keys|clock|counters|day_sums|destinations|guesses|key_origins|master_keys|prefix\w*|refusal_\w+|sqlite_\w+|summing|sums|tenants)$/;
 const dayMs = 86_400_000;
 
 /** Rows of each table, and bytes of each table with its indexes, in whole pages. */
