@@ -2,6 +2,8 @@
  * Reports on SQLite: reads over many rows in a thread of their own.
  */
 import Sqlite from "better-sqlite3";
+import { readdirSync, readFileSync } from "node:fs";
+import { getPriority } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createStore } from "../../src/store/acts.ts";
@@ -44,6 +46,14 @@ test("a report sees what is committed, and its thread ends when none is asked fo
   await expect(engine.report(count, [8])).resolves.toEqual([{ count: 2, asked: 8 }]);
   await expect.poll(() => reports.isAwake).toBe(false);
   await expect(engine.report(count, [9])).resolves.toEqual([{ count: 2, asked: 9 }]);
+});
+
+test("the thread of reports leaves a busy core to the calls", async () => {
+  await engine.report(count, [7]);
+  const tasks = process.platform === "linux" ? readdirSync("/proc/self/task") : [];
+  const niceOf = (task: string) => readFileSync(`/proc/self/task/${task}/stat`, "utf8").split(") ")[1]?.split(" ")[16];
+  const yielding = tasks.filter((task) => Number(niceOf(task)) === Math.min(getPriority() + 10, 19));
+  expect(yielding).toHaveLength(Math.min(tasks.length, 1));
 });
 
 test("a report that runs long holds no send up, is ended, and the next one works", async () => {

@@ -7,7 +7,7 @@ import { readOverview, type OverviewDependencies } from "../../service/overview.
 import { tenantListed } from "./asker.ts";
 import { durationOf, type HandlersOf } from "./handlers.ts";
 import { badField, notFound } from "./refusal.ts";
-import { badInterval, countsOf, dimensionOf, intervals, periodOf, refusedStats, rowOf } from "./statistics.ts";
+import { badInterval, countsOf, dimensionOf, intervals, lineOf, periodOf, refusedStats, rowOf } from "./statistics.ts";
 
 export function overviewHandlers(dependencies: OverviewDependencies): HandlersOf<"getOverview"> {
   const { store } = dependencies;
@@ -32,7 +32,7 @@ export function overviewHandlers(dependencies: OverviewDependencies): HandlersOf
         ...(whole === undefined ? {} : { counts: countsOf(whole) }),
         byTime: byTime.map(rowOf),
         byGroup: byGroup.map(rowOf),
-        lines: lines.map(rowOf),
+        lines: lines.map(lineOf),
         caps: caps.map((cap) => ({ ...cap, used: BigInt(cap.used), max: BigInt(cap.max) })),
         problems: problems.map(({ severity, ...problem }) => ({
           ...problem,

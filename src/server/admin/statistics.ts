@@ -74,6 +74,12 @@ export function rowOf(row: Stats) {
   return { ...timeField("startTime", startMs), tenant, country, provider, channel, counts: countsOf(row) };
 }
 
+/** A row of which verifications are told alone. */
+export function lineOf({ startMs, tenant, country, provider, channel, sums }: Stats) {
+  const counts = { asked: BigInt(sums.asked ?? 0) };
+  return { ...timeField("startTime", startMs), tenant, country, provider, channel, counts };
+}
+
 /** Sums as they are told. */
 export function countsOf(row: Stats) {
   const count = (name: Count) => BigInt(row.sums[name] ?? 0);
