@@ -12,7 +12,7 @@ import { answerAtOnce } from "../../src/server/http/body.ts";
 import { flag, frame, framesIn, frameType, headerBlock, openRaw, preface, settings } from "../support/clients/raw.ts";
 import { lacks } from "../support/machine.ts";
 import { makeCertificate } from "../support/network/certificate.ts";
-import { startOtpd, type Otpd } from "../support/processes/process.ts";
+import { collecting, heldMiB, startOtpd, type Otpd } from "../support/processes/process.ts";
 import { temporaryFolder } from "../support/service/world.ts";
 
 const requests: Http2ServerRequest[] = [];
@@ -40,6 +40,9 @@ test("a stream is not told to close before its answer is taken: Node would forge
   destroy();
 });
 
+/** It is collected often, and when it is asked to. */
+const smallHeap = { NODE_OPTIONS: `${collecting.NODE_OPTIONS} --max-semi-space-size=1` };
+
 function certificateIn(folder: string): Record<string, string> {
   const { cert, key } = makeCertificate("broken-off");
   const [certFile, keyFile] = [join(folder, "cert.pem"), join(folder, "key.pem")];
@@ -54,7 +57,7 @@ describe.each(["cleartext", ...(lacks("requests that break off over TLS", "opens
     const folder = temporaryFolder();
     let otpd: Otpd;
     beforeAll(async () => {
-      otpd = await startOtpd(folder, by === "TLS" ? certificateIn(folder) : {});
+      otpd = await startOtpd(folder, { ...smallHeap, ...(by === "TLS" ? certificateIn(folder) : {}) });
     });
     afterAll(async () => {
       await otpd.end();
@@ -84,6 +87,34 @@ describe.each(["cleartext", ...(lacks("requests that break off over TLS", "opens
       });
       expect(new Set(streams)).toEqual(new Set([3, 5]));
       destroy();
+    });
+
+    test("a client that leaves in the midst of its trailers ends its connection alone, when that is collected too", async () => {
+      const port = Number(new URL(otpd.url).port);
+      const post = headerBlock({ ":method": "POST", ":scheme": "http", ":path": "/livez", ":authority": "otpd" });
+      const fields = Array.from({ length: 60 }, (_, i) => [`x-${i}`, "v".repeat(200)] as const);
+      const trailers = frame(
+        frameType.headers,
+        flag.endHeaders | flag.endStream,
+        1,
+        headerBlock(Object.fromEntries(fields)),
+      );
+      const half = trailers.subarray(0, trailers.length / 2);
+      const leave = async () => {
+        const options = { port, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["h2"] };
+        const socket = by === "TLS" ? connectTls(options) : connect(options);
+        const { closed } = await openRaw(port, socket);
+        await once(socket, by === "TLS" ? "secureConnect" : "connect");
+        socket.write(Buffer.concat([Buffer.from(preface), settings()]));
+        // Its answer finds nobody.
+        const head = frame(frameType.headers, flag.endHeaders, 1, post);
+        socket.write(Buffer.concat([head, half]), () => socket.destroy());
+        await closed;
+      };
+      for (let i = 0; i < 5; i += 1) {
+        await Promise.all(Array.from({ length: 10 }, leave));
+        expect(await heldMiB(otpd)).toBeGreaterThan(0);
+      }
     });
 
     test("a client that asks for a tunnel, and resets its connection when it is refused, ends that connection alone", async () => {

@@ -6,19 +6,13 @@
  * By hand, because the library for it loses the slow-loris timeouts, the peer's address on HTTP/2 and a clean close.
  */
 import { createServer as createHttp1Server, setMaxIdleHTTPParsers, type Server as Http1Server } from "node:http";
-import {
-  constants,
-  createSecureServer,
-  createServer as createHttp2Server,
-  type Http2SecureServer,
-  type Http2Server,
-  type ServerHttp2Session,
-} from "node:http2";
+import { constants, createSecureServer, createServer as createHttp2Server, type Http2SecureServer } from "node:http2";
 import { Server as NetServer, type AddressInfo, type Socket } from "node:net";
 import { createCertificateInUse, type Certificate, type CertificateInUse } from "./certificate.ts";
 import { isOver, tunnelCode, type Request, type RequestHandler, type Response, type Unserved } from "./exchange.ts";
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createPipelines } from "./pipeline.ts";
+import { watchSessions } from "./sessions.ts";
 import { afterSteps, createUntilQuiet } from "./stop-steps.ts";
 import { tellApart } from "./tell-apart.ts";
 import { whyNotBound } from "./why-not-bound.ts";
@@ -353,13 +347,6 @@ function secure(
 function allowHalfClosed(server: Http1Server | Http2SecureServer): void {
   // Documented nowhere; without it node ends our side as well, and no answer that is not out yet is ever sent.
   Object.assign(server, { httpAllowHalfOpen: true });
-}
-
-function watchSessions(server: Http2Server | Http2SecureServer): void {
-  server.on("session", (session: ServerHttp2Session) => {
-    session.on("error", () => session.destroy());
-  });
-  server.on("sessionError", () => {});
 }
 
 async function listen(
