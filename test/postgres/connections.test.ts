@@ -2,7 +2,8 @@
  * The pool and its transactions where something goes wrong: what is lost is known to be lost, what the database took back
  * is run again or told, and the pool is as good as before without a restart.
  */
-import { afterEach, beforeEach, expect, inject, test } from "vitest";
+import { afterEach, beforeEach, expect, inject, onTestFinished, test } from "vitest";
+import { ClientPool, discard } from "../../src/store/postgres/pool.ts";
 import { createConnections, type Connections, type Transaction } from "../../src/store/postgres/connections.ts";
 import { portionMax, runSteps } from "../../src/store/postgres/steps.ts";
 import { queryEach, send } from "../../src/store/statement.ts";
@@ -50,6 +51,32 @@ test("has limits on statements, on locks and on a transaction that does nothing"
   const names = ["statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"];
   const settings = { name: "settings", text: "SELECT current_setting(name) AS value FROM unnest($1::text[]) AS name" };
   expect(await connections.query(settings, [names])).toEqual([{ value: "5s" }, { value: "4s" }, { value: "2s" }]);
+});
+
+test("a batch of which only half arrives holds its locks for no longer than a transaction may last", async () => {
+  await write(1);
+  const pool = new ClientPool({ url, connectionsMax: 1 });
+  const client = await pool.connect();
+  onTestFinished(() => {
+    discard(client);
+    return pool.close();
+  });
+  await pool.ask(client, "BEGIN");
+  // It is run, while what ends the batch (Sync) is lost: the database waits for that as long as there is a connection.
+  const { connection } = client;
+  connection.parse({ name: "", text: "SELECT FROM notes WHERE id = 1 FOR UPDATE", types: [] }, true);
+  connection.bind({}, true);
+  connection.execute({}, true);
+  connection.flush();
+  const free = () => connections.query({ name: "free", text: "SELECT FROM notes FOR UPDATE SKIP LOCKED" }, []);
+  await expect.poll(free).toEqual([]);
+  await expect.poll(free, { timeout: 60_000 }).toEqual([{}]);
+});
+
+test("has the database ask after ten seconds whether a process that says nothing is still there", async () => {
+  const names = ["tcp_keepalives_idle", "tcp_keepalives_interval", "tcp_keepalives_count"];
+  const settings = { name: "settings", text: "SELECT current_setting(name) AS value FROM unnest($1::text[]) AS name" };
+  expect(await connections.query(settings, [names])).toEqual([{ value: "10" }, { value: "2" }, { value: "3" }]);
 });
 
 test("a statement that takes too long is StoreUnavailable, and its connection is used again", async () => {

@@ -30,11 +30,11 @@ function messageOf(error: unknown): string {
 
 /**
  * The SQLSTATE of an error that leaves the connection as good as it was. Not so a database that is going (57P) or gone
- * (08), or one that only reads (25006): behind the same name there may be another by now.
+ * (08), one that ends what lasted too long (25P03, 25P04), or one that only reads (25006): behind the same name there may be another by now.
  */
 export function sqlStateOf(error: unknown): string | undefined {
   if (!(error instanceof DatabaseError) || error.code === undefined) return undefined;
-  return /^(57P|08|25006)/.test(error.code) ? undefined : error.code;
+  return /^(57P|08|25P03|25P04|25006)/.test(error.code) ? undefined : error.code;
 }
 
 /** True for an error of the data itself (a value out of range, an id taken twice): a bug of ours, not an outage. */

@@ -37,6 +37,15 @@ const answerTimeoutMs = 6_000;
  * every send under a cap waits for. A healthy transaction never waits more than a few ms for its process.
  */
 const idleTransactionTimeoutMs = 2_000;
+/**
+ * Nor does a transaction with half of a batch last longer, whose rest was lost on its way: the database waits for the rest, and
+ * takes such a transaction for a busy one. Its connection ends with it.
+ */
+const transactionTimeoutMs = 10_000;
+/** So soon the database asks whether a silent process is still there, and again; by default after two hours. */
+const aliveAfterSeconds = 10;
+const aliveEachSeconds = 2;
+const aliveTries = 3;
 /** A connection that nobody uses is asked for a sign of life after this, and each second from then on. */
 const keepAliveMs = 10_000;
 const idleMs = 60_000;
@@ -52,6 +61,7 @@ export function connectionSettings(url: string): ClientConfig {
 
 export class ClientPool {
   readonly #settings: PoolConfig;
+  readonly #firstText: string;
   readonly #clients = new Set<PoolClient>();
   /** Those who wait for a connection. */
   readonly #waiting = new Set<PromiseWithResolvers<PoolClient>>();
@@ -63,6 +73,7 @@ export class ClientPool {
 
   constructor(options: ConnectionsOptions) {
     this.#settings = settingsOf(options);
+    this.#firstText = firstTextOf(options);
     this.#pool = this.#createPool();
   }
 
@@ -72,6 +83,7 @@ export class ClientPool {
     made.on("error", () => {});
     made.on("connect", (client) => {
       this.#clients.add(client);
+      client.query(this.#firstText).catch(() => {});
       // One that is lost while it is used fails its statements. Unheard, the event would end the process.
       client.on("error", () => {});
     });
@@ -152,6 +164,22 @@ function settingsOf(options: ConnectionsOptions): PoolConfig {
     idleTimeoutMillis: idleMs,
     pipeline: true,
   };
+}
+
+/**
+ * Sets what a connection begins with, ahead of its first statement: what the server knows of it, since servers before 17 have no
+ * limit on a transaction. It is not named at the start of the connection, where a pooler refuses what it does not know.
+ */
+function firstTextOf({ isPatient = false }: ConnectionsOptions): string {
+  const values = {
+    tcp_keepalives_idle: aliveAfterSeconds,
+    tcp_keepalives_interval: aliveEachSeconds,
+    tcp_keepalives_count: aliveTries,
+    ...(isPatient ? {} : { transaction_timeout: transactionTimeoutMs }),
+  };
+  const list = Object.entries(values).map(([name, value]) => `('${name}', '${value}')`);
+  return `SELECT set_config(name, value, false) FROM (VALUES ${list.join(", ")}) AS wanted (name, value)
+    WHERE current_setting(name, true) IS NOT NULL`;
 }
 
 /** Ends a connection at once: an orderly end would wait for the other side. */
