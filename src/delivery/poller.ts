@@ -5,7 +5,7 @@
 import { inTime, type Instant, type System } from "../system.ts";
 
 export interface PollerOptions {
-  readonly system: Pick<System, "after" | "monotonicMs">;
+  readonly system: Pick<System, "after">;
   /** The store's clock. */
   readonly now: () => Instant;
   /** When the next job is due; undefined when there is none. */
@@ -40,7 +40,6 @@ export interface Poller {
 
 /** The longest pause between two polls. A nudge comes earlier where this process knows of something due. */
 const pollMs = 1_000;
-const timerSlackMs = 1;
 
 export function createPoller(options: PollerOptions): Poller {
   const { system, now, onFault } = options;
@@ -73,23 +72,16 @@ export function createPoller(options: PollerOptions): Poller {
 
   async function poll(): Promise<void> {
     pollAtMs = Number.POSITIVE_INFINITY;
-    let dueInMs = Number.POSITIVE_INFINITY;
+    let nextMs = pollMs;
     try {
       const due = await options.nextDue();
-      if (due !== undefined) dueInMs = Math.max(0, due - now());
-      if (dueInMs === 0 && !poller.isStopping && options.hasRoom()) await options.claim();
+      if (due !== undefined) nextMs = Math.max(0, Math.min(pollMs, due - now()));
+      if (nextMs === 0 && !poller.isStopping && options.hasRoom()) await options.claim();
     } catch (error) {
       onFault(error);
-      dueInMs = Number.POSITIVE_INFINITY;
+      nextMs = pollMs;
     }
-    pollIn(dueInMs === 0 ? options.nextPollMs() : Math.min(dueInMs, untilNextPollMs()));
-  }
-
-  /** All pollers of a process look at the same moments, so that they wake it together and share a read. */
-  function untilNextPollMs(): number {
-    const nowMs = system.monotonicMs();
-    // A timer may fire a little early: its moment does not come again.
-    return Math.ceil((nowMs + timerSlackMs) / pollMs) * pollMs - nowMs;
+    pollIn(nextMs === 0 ? options.nextPollMs() : nextMs);
   }
 
   async function drain(): Promise<void> {

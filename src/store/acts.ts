@@ -8,7 +8,6 @@ import { auditActs } from "./acts/audit.ts";
 import { callActs } from "./acts/calls.ts";
 import { consoleActs } from "./acts/console.ts";
 import { destinationActs } from "./acts/destinations.ts";
-import { dueActs } from "./acts/due.ts";
 import { endpointActs } from "./acts/endpoints.ts";
 import { erasureActs } from "./acts/erasure.ts";
 import { eventActs } from "./acts/events.ts";
@@ -32,12 +31,10 @@ export function createStore(
   engine: Engine,
   { chargeOf = noCharge, onExpired }: Pick<StoreWatchers, "chargeOf" | "onExpired"> = {},
 ): Store {
-  const { nextDue, nextEventDue } = dueActs(engine);
   return {
     ...callActs(engine),
     ...messageActs(engine, chargeOf),
     ...fallbackActs(engine),
-    nextDue,
     ...recordActs(engine),
     ...phoneActs(engine),
     ...prefixActs(engine),
@@ -52,7 +49,7 @@ export function createStore(
     },
     finding: findingActs(engine),
     erasure: erasureActs(engine, chargeOf),
-    events: { ...endpointActs(engine), ...eventActs(engine), nextEventDue },
+    events: { ...endpointActs(engine), ...eventActs(engine) },
     statistics: statisticsActs(engine, chargeOf),
     samples: sampleActs(engine),
     sweep: createSweep(engine, createSumming(engine, chargeOf), onExpired),

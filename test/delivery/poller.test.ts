@@ -4,8 +4,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { beforeEach, expect, test } from "vitest";
 import { createPoller, type Poller } from "../../src/delivery/poller.ts";
-import { dueActs } from "../../src/store/acts/due.ts";
-import type { Engine } from "../../src/store/engine.ts";
 
 let now: number;
 let timers: Set<{ readonly atMs: number; readonly act: () => void }>;
@@ -23,7 +21,6 @@ beforeEach(() => {
   nextDue = async () => dueMs;
   poller = createPoller({
     system: {
-      monotonicMs: () => now,
       after(ms, act) {
         const timer = { atMs: now + ms, act };
         timers.add(timer);
@@ -72,22 +69,6 @@ test("it looks once a second, when something is due, and when it is nudged", asy
   poller.pollIn(200);
   await pass(30);
   expect(looks.at(-1)).toBe(3_320);
-});
-
-test("a look at another time does not move those that come once a second, and what two look for at once is one read", async () => {
-  poller.pollIn(0);
-  await pass(1_300);
-  poller.pollIn(0);
-  await pass(1_000);
-  expect(looks).toEqual([0, 1_000, 1_300, 2_000]);
-  let reads = 0;
-  const query = async () => {
-    reads += 1;
-    return [{ message: null, event: reads }];
-  };
-  const { nextDue: message, nextEventDue: event } = dueActs({ query } as unknown as Engine);
-  expect(await Promise.all([message(), event(), event()])).toEqual([undefined, 1, 1]);
-  expect([await event(), reads]).toEqual([2, 2]);
 });
 
 test("without room it claims nothing, and looks again", async () => {

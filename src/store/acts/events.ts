@@ -32,6 +32,7 @@ const sql = {
     text: `UPDATE events SET due_ms = $4 WHERE endpoint_id = $1 AND id = $2 AND due_ms = $3`,
   },
   delete: { name: "delete-event", text: `DELETE FROM events WHERE endpoint_id = $1 AND id = $2` },
+  nextDue: { name: "next-event-due", text: `SELECT min(due_ms) AS due FROM events` },
   count: {
     name: "count-events",
     text: `SELECT count(*) AS count FROM (SELECT 1 FROM events LIMIT $1) AS waiting`,
@@ -47,7 +48,7 @@ const sql = {
   },
 } as const;
 
-export function eventActs(engine: Engine): Omit<Events, "nextEventDue"> {
+export function eventActs(engine: Engine): Events {
   return {
     claimEvents: ({ max, perEndpointMax, busy }) =>
       engine.transact(function* () {
@@ -98,6 +99,10 @@ export function eventActs(engine: Engine): Omit<Events, "nextEventDue"> {
         const now = engine.now();
         return send(sql.release, ...jobs.map(({ endpoint, event, dueMs }) => [endpoint.id, event.id, dueMs, now]));
       }),
+    async nextEventDue() {
+      const [row] = await engine.query<{ due: number | null }>(sql.nextDue, []);
+      return row?.due ?? undefined;
+    },
     async countEvents(max) {
       const [row] = await engine.query<{ count: number }>(sql.count, [max]);
       return row?.count ?? 0;

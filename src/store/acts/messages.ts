@@ -23,6 +23,13 @@ const claimLooksMax = 32;
 const atDailyCap = "the daily cap on messages was reached";
 
 const sql = {
+  nextDue: {
+    name: "next-due",
+    text: `SELECT min(due) AS due FROM (
+        SELECT min(due_ms) AS due FROM messages WHERE due_ms IS NOT NULL
+        UNION ALL SELECT min(fallback_ms) FROM verifications WHERE fallback_ms IS NOT NULL
+      ) AS soonest`,
+  },
   /** What only waits for its provider's report is due at its deadline. */
   outbox: {
     name: "outbox",
@@ -88,6 +95,10 @@ export function messageActs(engine: Engine, chargeOf: ChargeOf) {
     async readMessages(id) {
       const bytes = idBytes(id);
       return bytes === undefined ? [] : (await engine.query<MessageRow>(engine.messagesOf, [bytes])).map(toMessage);
+    },
+    async nextDue() {
+      const [row] = await engine.query<{ due: number | null }>(sql.nextDue, []);
+      return row?.due ?? undefined;
     },
     async readOutbox() {
       const [row] = await engine.query<OutboxRow>(sql.outbox, [outboxCountMax]);
