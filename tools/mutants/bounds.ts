@@ -172,18 +172,18 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "first come, first looked at",
     breaks: "one address's crowd stands before everybody else's first call",
-    place: "src/server/rpc/door.ts#takeOther",
-    text: `    others.delete(address);
-    if (queue.length > 0) others.set(address, queue);`,
-    replacement: `    if (queue.length === 0) others.delete(address);`,
+    place: "src/server/rpc/door.ts#createOthers",
+    text: `      byAddress.delete(address);
+      if (queue.length > 0) byAddress.set(address, queue);`,
+    replacement: `      if (queue.length === 0) byAddress.delete(address);`,
     suites: ["test/server/door.test.ts"],
   },
   {
     name: "a full door sends newcomers away",
     breaks: "one address's crowd has every newcomer refused",
-    place: "src/server/rpc/door.ts#createDoor",
-    text: `othersWaiting >= waitingMax && !makeRoom(queue.length)`,
-    replacement: `othersWaiting >= waitingMax`,
+    place: "src/server/rpc/door.ts#createOthers",
+    text: `count >= waitingMax && !makeRoom(who)`,
+    replacement: `count >= waitingMax`,
     suites: ["test/server/door.test.ts"],
   },
   {

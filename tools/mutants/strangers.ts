@@ -308,7 +308,7 @@ export const strangerMutants: readonly Mutant[] = [
     name: "watches without shares",
     breaks: "one address holds every health watch, and gRPC clients of the others take us for ill",
     place: "src/server/rpc/open-rpcs.ts#serve",
-    text: `.take(shareOf(peerOf(request)))`,
+    text: `.take(who.address)`,
     replacement: `.take(undefined)`,
     suites: ["test/server/health.test.ts"],
   },
