@@ -4,7 +4,7 @@
  */
 import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { masterKeyBytes } from "./otp/key-ring.ts";
+import { masterKeyBytes } from "./otp/keys/key-ring.ts";
 
 /** Reads the key in a folder, and makes both first where there is none. Servers that start together get one key. */
 export function ownMasterKey(folder: string, randomBytes: (count: number) => Uint8Array): Uint8Array {

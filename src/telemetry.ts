@@ -4,12 +4,12 @@
  */
 import { pino, type Logger } from "pino";
 import { createLogLines } from "./log-lines.ts";
-import type { SpendWarning } from "./otp/daily-cap.ts";
+import type { SpendWarning } from "./otp/verification/daily-cap.ts";
 import type { Channel } from "./otp/channel.ts";
-import type { SendOutcome } from "./otp/message.ts";
-import { moneyText } from "./otp/prices.ts";
-import { providerName } from "./otp/provider-text.ts";
-import type { PrefixDecision } from "./otp/pumping-guard.ts";
+import type { SendOutcome } from "./otp/message/message.ts";
+import { moneyText } from "./otp/message/prices.ts";
+import { providerName } from "./otp/message/provider-text.ts";
+import type { PrefixDecision } from "./otp/limits/pumping-guard.ts";
 
 export const logLevels = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof logLevels)[number];
@@ -25,7 +25,7 @@ export interface AnsweredCall {
   readonly requestRef?: string | undefined;
 }
 
-/** Whose message a provider was called for: the verification by the reference that logs have (otp/verification.ts). */
+/** Whose message a provider was called for: the verification by the reference that logs have (otp/verification/verification.ts). */
 export interface CalledFor {
   readonly channel: Channel;
   readonly tenant: string;

@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { rmSync } from "node:fs";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { keyKinds, parseKey } from "../src/otp/api-key.ts";
+import { keyKinds, parseKey } from "../src/otp/keys/api-key.ts";
 import { createTelemetry, type AnsweredCall, type LogLevel } from "../src/telemetry.ts";
 import { webhookSecret } from "./support/service/environment.ts";
 import { startFarEnd } from "./support/fakes/far-end.ts";

@@ -2,9 +2,9 @@
  * `otpd audit`: who changed what, and when.
  */
 import { parseArgs } from "node:util";
-import { auditActions, type AuditEntry } from "../otp/audit.ts";
-import { changeText } from "../otp/audit-words.ts";
-import { readAudit } from "../service/audit.ts";
+import { auditActions, type AuditEntry } from "../otp/operators/audit.ts";
+import { changeText } from "../otp/operators/audit-words.ts";
+import { readAudit } from "../service/operators/audit.ts";
 import { timeOf } from "../system.ts";
 import { flag, Misused, say, sayError, sayList, withStore, type Command, type Commands } from "./command.ts";
 import { findTenant, instantOf } from "./setup.ts";

@@ -4,9 +4,9 @@
 import { userInfo } from "node:os";
 import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
-import { adminScopes, type AdminScope } from "../otp/admin-key.ts";
-import { isUserName, linkMs } from "../otp/console-session.ts";
-import { addConsoleLink } from "../service/console-sessions.ts";
+import { adminScopes, type AdminScope } from "../otp/keys/admin-key.ts";
+import { isUserName, linkMs } from "../otp/keys/console-session.ts";
+import { addConsoleLink } from "../service/operators/console-sessions.ts";
 import { flag, Misused, say, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, findTenant } from "./setup.ts";
 

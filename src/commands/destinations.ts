@@ -2,9 +2,9 @@
  * `otpd destinations`: the operator's lists of numbers: those that never get a message, and those that always may.
  */
 import { parseArgs } from "node:util";
-import { commandLine } from "../otp/audit.ts";
-import type { Destination, Verdict } from "../otp/destination.ts";
-import { noteCharsMax, putDestination, readPrefix, removeDestination } from "../service/destinations.ts";
+import { commandLine } from "../otp/operators/audit.ts";
+import type { Destination, Verdict } from "../otp/verification/destination.ts";
+import { noteCharsMax, putDestination, readPrefix, removeDestination } from "../service/operators/destinations.ts";
 import { timeOf } from "../system.ts";
 import {
   flag,

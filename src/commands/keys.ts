@@ -12,14 +12,14 @@ import {
   type ApiKey,
   type KeyKind,
   type Scope,
-} from "../otp/api-key.ts";
+} from "../otp/keys/api-key.ts";
 import { channelName, channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
-import { nullOrigin, originShape, originsMax, parseOrigin } from "../otp/origin.ts";
-import { adminScopes, usualAdminScopes } from "../otp/admin-key.ts";
-import { commandLine } from "../otp/audit.ts";
-import { defaultTenant } from "../otp/tenant.ts";
-import { issueKey } from "../service/api-keys.ts";
-import { issueAdminKey, listAnyKeys, revokeAnyKey } from "../service/operator-keys.ts";
+import { nullOrigin, originShape, originsMax, parseOrigin } from "../otp/keys/origin.ts";
+import { adminScopes, usualAdminScopes } from "../otp/keys/admin-key.ts";
+import { commandLine } from "../otp/operators/audit.ts";
+import { defaultTenant } from "../otp/operators/tenant.ts";
+import { issueKey } from "../service/callers/api-keys.ts";
+import { issueAdminKey, listAnyKeys, revokeAnyKey } from "../service/operators/keys.ts";
 import { timeOf, createSystem, type Instant } from "../system.ts";
 import {
   flag,

@@ -3,8 +3,8 @@
  * that. Of a number, only its prefix is printed.
  */
 import { parseArgs } from "node:util";
-import { commandLine } from "../otp/audit.ts";
-import type { Destination } from "../otp/destination.ts";
+import { commandLine } from "../otp/operators/audit.ts";
+import type { Destination } from "../otp/verification/destination.ts";
 import { channels } from "../otp/channel.ts";
 import { maskPhone, objectionTo, parsePhoneNumber } from "../otp/phone-number.ts";
 import {
@@ -17,11 +17,11 @@ import {
   unverifiedSendsMax,
   type DecisionKind,
   type GuardMode,
-} from "../otp/pumping-guard.ts";
+} from "../otp/limits/pumping-guard.ts";
 import { sentenceOf } from "../otp/reason.ts";
-import { isWholeNumber } from "../service/destinations.ts";
+import { isWholeNumber } from "../service/operators/destinations.ts";
 import { prefixName } from "../service/phone-refs.ts";
-import { entrySentence, guardSentence } from "../service/prefix-words.ts";
+import { entrySentence, guardSentence } from "../service/operators/prefix-words.ts";
 import {
   entriesFor,
   explainPrefix,
@@ -29,7 +29,7 @@ import {
   liftBlock,
   withoutPunctuation,
   type PrefixReport,
-} from "../service/prefixes.ts";
+} from "../service/operators/prefixes.ts";
 import type { PrefixName, Store } from "../store/store.ts";
 import { timeOf } from "../system.ts";
 import { flag, say, single, table, tenantOption, Unusable, withStore, type Commands } from "./command.ts";

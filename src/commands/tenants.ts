@@ -5,9 +5,9 @@
 import { parseArgs } from "node:util";
 import { changeSettings, type ChangedSettings } from "../config/tenant-changes.ts";
 import { settingNames, settingsOf, type SettingName, type TenantSettings } from "../config/tenant-settings.ts";
-import { commandLine } from "../otp/audit.ts";
-import { tenantsMax, type TenantRecord } from "../otp/tenant.ts";
-import { createTenant, turnTenant, updateTenant, type Prepared } from "../service/operator-tenants.ts";
+import { commandLine } from "../otp/operators/audit.ts";
+import { tenantsMax, type TenantRecord } from "../otp/operators/tenant.ts";
+import { createTenant, turnTenant, updateTenant, type Prepared } from "../service/operators/tenants.ts";
 import { timeOf } from "../system.ts";
 import {
   flag,

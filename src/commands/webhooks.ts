@@ -7,8 +7,8 @@ import { checkEndpointUrl } from "../delivery/endpoint-url.ts";
 import { createPost, type Posted } from "../delivery/post.ts";
 import { eventAddresses } from "../delivery/public-address.ts";
 import { tryEndpoint } from "../delivery/try-endpoint.ts";
-import { commandLine } from "../otp/audit.ts";
-import { endpointsMax, isSigning, overlapMs, type Endpoint } from "../otp/endpoint.ts";
+import { commandLine } from "../otp/operators/audit.ts";
+import { endpointsMax, isSigning, overlapMs, type Endpoint } from "../otp/operators/endpoint.ts";
 import { eventTypes, type EventType } from "../otp/event-type.ts";
 import {
   addEndpoint,
@@ -18,7 +18,7 @@ import {
   removeEndpoint,
   rotateSecret,
   type IssuedSecret,
-} from "../service/endpoints.ts";
+} from "../service/operators/endpoints.ts";
 import type { Store } from "../store/store.ts";
 import { timeOf } from "../system.ts";
 import {

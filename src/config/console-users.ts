@@ -1,9 +1,9 @@
 /**
  * Users of the console whom a reverse proxy names, as the operator maps them to what they may.
  */
-import { adminScopes, type AdminScope } from "../otp/admin-key.ts";
-import { isUserName, type ConsoleUser } from "../otp/console-session.ts";
-import { isTenantName } from "../otp/tenant.ts";
+import { adminScopes, type AdminScope } from "../otp/keys/admin-key.ts";
+import { isUserName, type ConsoleUser } from "../otp/keys/console-session.ts";
+import { isTenantName } from "../otp/operators/tenant.ts";
 
 /** Reads `alice@example.com=admin.read+admin.write`, with `/acme` at its end for one who is bound to a tenant. Pure. */
 export function parseConsoleUser(text: string): ConsoleUser | undefined {

@@ -2,7 +2,7 @@
  * Who may sign in to the console beside those with a link: users whom a reverse proxy names.
  */
 import type { AddressRange } from "../delivery/public-address.ts";
-import type { ConsoleUser } from "../otp/console-session.ts";
+import type { ConsoleUser } from "../otp/keys/console-session.ts";
 import type { Given } from "./variables.ts";
 
 export interface ConsoleConfig {

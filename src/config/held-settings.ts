@@ -1,7 +1,7 @@
 /**
  * What holds for a tenant, setting by setting, and where each comes from.
  */
-import type { TenantRecord } from "../otp/tenant.ts";
+import type { TenantRecord } from "../otp/operators/tenant.ts";
 import type { Config } from "./config.ts";
 import {
   readTenant,

@@ -2,7 +2,7 @@
  * OTP_PRICES_FILE, and what a cap on money needs of it: a price for all that may be sent.
  */
 import { channels, type Channel } from "../otp/channel.ts";
-import { missingPrices, readPrices, type Prices } from "../otp/prices.ts";
+import { missingPrices, readPrices, type Prices } from "../otp/message/prices.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import type { Environment } from "./names.ts";
 

@@ -7,10 +7,10 @@ import { isIP } from "node:net";
 import * as v from "valibot";
 import { parseOriginator } from "../delivery/providers/shapes.ts";
 import type { AddressRange } from "../delivery/public-address.ts";
-import { parseFallback, type FallbackPlan } from "../otp/fallback.ts";
-import { masterKeyBytes } from "../otp/key-ring.ts";
-import { parseMoney } from "../otp/prices.ts";
-import type { Limit } from "../otp/rate-limit.ts";
+import { parseFallback, type FallbackPlan } from "../otp/message/fallback.ts";
+import { masterKeyBytes } from "../otp/keys/key-ring.ts";
+import { parseMoney } from "../otp/message/prices.ts";
+import type { Limit } from "../otp/limits/rate-limit.ts";
 import type { Database } from "../store/open.ts";
 
 export const integer = (min: number, max: number, unit = "") =>

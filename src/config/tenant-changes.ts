@@ -2,7 +2,7 @@
  * A change to a tenant's settings: what comes of it, and all that is wrong with it, before anything is stored.
  */
 import { parseTemplates } from "../otp/template/file.ts";
-import type { Tenant } from "../otp/tenant.ts";
+import type { Tenant } from "../otp/operators/tenant.ts";
 import type { Config } from "./config.ts";
 import { changedEntries } from "./named-entries.ts";
 import {

@@ -4,16 +4,16 @@
  * again by each server that reads it: what does not parse there is reported, and the operator's value holds.
  */
 import * as v from "valibot";
-import { isLimitName, limitNamesMax, limitsOfNameMax, type NamedLimits } from "../otp/named-limit.ts";
-import { parseOrigin } from "../otp/origin.ts";
+import { isLimitName, limitNamesMax, limitsOfNameMax, type NamedLimits } from "../otp/limits/named-limit.ts";
+import { parseOrigin } from "../otp/keys/origin.ts";
 import type { Templates } from "../otp/template/choice.ts";
 import { parseTemplates } from "../otp/template/file.ts";
 import { parseWebOrigin } from "../otp/template/last-line.ts";
 import { warningsOfBrand } from "../otp/template/lint.ts";
-import type { GuardMode } from "../otp/pumping-guard.ts";
-import type { Policy } from "../otp/policy.ts";
-import type { Prices } from "../otp/prices.ts";
-import type { Tenant, TenantRecord } from "../otp/tenant.ts";
+import type { GuardMode } from "../otp/limits/pumping-guard.ts";
+import type { Policy } from "../otp/verification/policy.ts";
+import type { Prices } from "../otp/message/prices.ts";
+import type { Tenant, TenantRecord } from "../otp/operators/tenant.ts";
 import { entriesOf } from "./named-entries.ts";
 import { unpriced, type ChannelProviders } from "./prices-file.ts";
 import { listOf, parseCountryCap, parseLimit } from "./shapes.ts";

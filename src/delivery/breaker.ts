@@ -9,8 +9,8 @@
  * long as another one comes within 9 s more.
  */
 import { BrokenCircuitError, circuitBreaker, CircuitState, handleWhenResult, type IBreaker } from "cockatiel";
-import { digest } from "../otp/key-ring.ts";
-import type { SendOutcome } from "../otp/message.ts";
+import { digest } from "../otp/keys/key-ring.ts";
+import type { SendOutcome } from "../otp/message/message.ts";
 import type { Provider } from "./provider.ts";
 
 /** A provider with its breaker. */

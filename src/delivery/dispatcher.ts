@@ -2,12 +2,12 @@
  * The dispatcher takes one claimed message to its provider, outside any transaction, and then records the outcome.
  */
 import type { Channel } from "../otp/channel.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
-import { isInHand, type EndedCall, type SendOutcome } from "../otp/message.ts";
-import { isSandbox, sandboxSend } from "../otp/sandbox.ts";
-import { decideSettle, type Settled } from "../otp/settlement.ts";
-import type { TenantOf } from "../otp/tenant.ts";
-import { stateAt } from "../otp/verification.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
+import { isInHand, type EndedCall, type SendOutcome } from "../otp/message/message.ts";
+import { isSandbox, sandboxSend } from "../otp/message/sandbox.ts";
+import { decideSettle, type Settled } from "../otp/decisions/settlement.ts";
+import type { TenantOf } from "../otp/operators/tenant.ts";
+import { stateAt } from "../otp/verification/verification.ts";
 import type { Job, PhoneOf, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 import { outgoingOf } from "./outgoing.ts";

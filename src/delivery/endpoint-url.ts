@@ -3,7 +3,7 @@
  * checked whenever something is posted.
  */
 import { isIP } from "node:net";
-import { parseEndpointUrl } from "../otp/endpoint.ts";
+import { parseEndpointUrl } from "../otp/operators/endpoint.ts";
 
 export function checkEndpointUrl(
   text: string,

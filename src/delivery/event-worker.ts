@@ -11,9 +11,9 @@ import {
   signingSecrets,
   type Endpoint,
   type TryOutcome,
-} from "../otp/endpoint.ts";
-import { bodyOf, type OwedEvent } from "../otp/event.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
+} from "../otp/operators/endpoint.ts";
+import { bodyOf, type OwedEvent } from "../otp/decisions/event.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
 import { readPhone } from "../otp/phone-number.ts";
 import type { EventJob } from "../store/events.ts";
 import type { Store } from "../store/store.ts";

@@ -2,12 +2,12 @@
  * Fallbacks: takes the verifications whose next channel's turn has come, and claims the message of each that owes one.
  */
 import type { Channel } from "../otp/channel.ts";
-import { listedNumber } from "../otp/destination.ts";
-import { decideFallback } from "../otp/falling-back.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
+import { listedNumber } from "../otp/verification/destination.ts";
+import { decideFallback } from "../otp/decisions/falling-back.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
 import { openPhone } from "../otp/phone-number.ts";
-import { capsOf, type PriceOf } from "../otp/spending.ts";
-import type { TenantOf } from "../otp/tenant.ts";
+import { capsOf, type PriceOf } from "../otp/decisions/spending.ts";
+import type { TenantOf } from "../otp/operators/tenant.ts";
 import type { Job, PhoneOf, Store } from "../store/store.ts";
 
 export interface FallbackTools {

@@ -2,14 +2,14 @@
  * What a provider is handed of a message: the number, the code and the words of the channel. It is derived anew for each
  * call, and kept nowhere.
  */
-import { deriveCode } from "../otp/code.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
-import type { SendOutcome } from "../otp/message.ts";
+import { deriveCode } from "../otp/message/code.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
+import type { SendOutcome } from "../otp/message/message.ts";
 import { openPhone } from "../otp/phone-number.ts";
-import { referenceFor } from "../otp/provider-text.ts";
+import { referenceFor } from "../otp/message/provider-text.ts";
 import { spokenFor } from "../otp/template/spoken.ts";
 import { renderText } from "../otp/template/template.ts";
-import type { Tenant } from "../otp/tenant.ts";
+import type { Tenant } from "../otp/operators/tenant.ts";
 import type { Job } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 import type { OutgoingMessage } from "./provider.ts";

@@ -3,7 +3,7 @@
  * keeps no state. Retries, failover and deadlines are the worker's, the circuit breaker is in breaker.ts.
  */
 import type { Channel } from "../otp/channel.ts";
-import type { Report, SendOutcome } from "../otp/message.ts";
+import type { Report, SendOutcome } from "../otp/message/message.ts";
 import type { E164 } from "../otp/phone-number.ts";
 
 /** A message to be sent. */

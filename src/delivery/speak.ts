@@ -3,11 +3,11 @@
  * it, by a request that it has signed.
  */
 import type { Channel } from "../otp/channel.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
-import { readReference } from "../otp/provider-text.ts";
-import type { TenantOf } from "../otp/tenant.ts";
-import { stateAt } from "../otp/verification.ts";
-import { nothing } from "../otp/writes.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
+import { readReference } from "../otp/message/provider-text.ts";
+import type { TenantOf } from "../otp/operators/tenant.ts";
+import { stateAt } from "../otp/verification/verification.ts";
+import { nothing } from "../otp/decisions/writes.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
 import { outgoingOf } from "./outgoing.ts";
 import type { OutgoingMessage } from "./provider.ts";

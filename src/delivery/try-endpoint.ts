@@ -2,10 +2,10 @@
  * A test event, posted to an endpoint once and at once, and what became of it. The audit has its entry before it is
  * posted.
  */
-import { noteOf, type Author } from "../otp/audit.ts";
-import type { Endpoint } from "../otp/endpoint.ts";
-import { testEvent } from "../otp/event.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
+import { noteOf, type Author } from "../otp/operators/audit.ts";
+import type { Endpoint } from "../otp/operators/endpoint.ts";
+import { testEvent } from "../otp/decisions/event.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { outcomeOfTry, postEvent, postTimeoutMs } from "./event-worker.ts";

@@ -1,13 +1,13 @@
 /**
  * The worker takes messages from the outbox to a provider: claim with a lease → call, outside any transaction → settle. A
  * send hands its own message over, already claimed. What a crash or a pause left behind, the worker finds by polling. At
- * least once: see otp/message.ts.
+ * least once: see otp/message/message.ts.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
-import { isDone, type Message } from "../otp/message.ts";
-import { decideGiveUp, type Settled, type SettleView } from "../otp/settlement.ts";
-import { capsOf, type PriceOf, type Shares } from "../otp/spending.ts";
-import type { Verification } from "../otp/verification.ts";
+import { isDone, type Message } from "../otp/message/message.ts";
+import { decideGiveUp, type Settled, type SettleView } from "../otp/decisions/settlement.ts";
+import { capsOf, type PriceOf, type Shares } from "../otp/decisions/spending.ts";
+import type { Verification } from "../otp/verification/verification.ts";
 import type { Job } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { claimFallbacks, type FallbackTools } from "./fallbacks.ts";

@@ -1,13 +1,13 @@
 /**
- * Which of the service's doings whoever watches is told (service/activity.ts).
+ * Which of the service's doings whoever watches is told (service/operators/activity.ts).
  */
 import { readPhone } from "../otp/phone-number.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
 import { countryOfPrefix } from "../otp/phone-number.ts";
-import type { SpendWarning } from "../otp/daily-cap.ts";
-import type { SendOutcome } from "../otp/message.ts";
-import type { Verification } from "../otp/verification.ts";
-import type { Activities, Happened } from "../service/activity.ts";
+import type { SpendWarning } from "../otp/verification/daily-cap.ts";
+import type { SendOutcome } from "../otp/message/message.ts";
+import type { Verification } from "../otp/verification/verification.ts";
+import type { Activities, Happened } from "../service/operators/activity.ts";
 import type { Job, NamedDecision } from "../store/store.ts";
 
 /** The part of a call that is told. */

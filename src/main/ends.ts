@@ -2,10 +2,10 @@
  * A store that tells, for whoever watches, what its acts did to verifications: wrong codes, and ends. The act that made
  * a change tells of it once it is committed, whoever called the act. The sweep tells what has expired.
  */
-import type { KeyRing } from "../otp/key-ring.ts";
-import type { Verification } from "../otp/verification.ts";
-import type { Decided } from "../otp/writes.ts";
-import { createActivities, type Activities } from "../service/activity.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
+import type { Verification } from "../otp/verification/verification.ts";
+import type { Decided } from "../otp/decisions/writes.ts";
+import { createActivities, type Activities } from "../service/operators/activity.ts";
 import type { Store } from "../store/store.ts";
 import type { System } from "../system.ts";
 import { activityTellers, type ActivityTellers } from "./activity.ts";

@@ -3,13 +3,13 @@
  * that happens one function tells all of them.
  */
 import { createTurnedAwayLog, type TurnedAwayLog } from "../observe/turned-away.ts";
-import { isPublishable, isTest } from "../otp/api-key.ts";
-import { isSandbox } from "../otp/sandbox.ts";
-import type { Shares } from "../otp/spending.ts";
-import { requestRef } from "../otp/verification.ts";
+import { isPublishable, isTest } from "../otp/keys/api-key.ts";
+import { isSandbox } from "../otp/message/sandbox.ts";
+import type { Shares } from "../otp/decisions/spending.ts";
+import { requestRef } from "../otp/verification/verification.ts";
 import type { WorkerOptions } from "../delivery/worker.ts";
 import type { GatewayOptions } from "../server/rpc/gateway.ts";
-import type { RefusalCounts } from "../service/refusal-counts.ts";
+import type { RefusalCounts } from "../service/operators/refusal-counts.ts";
 import type { VerificationsOptions } from "../service/verifications.ts";
 import { activityTellers } from "./activity.ts";
 import type { Base } from "./base.ts";

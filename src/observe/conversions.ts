@@ -4,7 +4,7 @@
  * instance sent it, or this one was restarted) is read after the answer.
  */
 import type { Channel } from "../otp/channel.ts";
-import type { Message } from "../otp/message.ts";
+import type { Message } from "../otp/message/message.ts";
 
 /** Verifications in each of the two maps: 5 MB at most. */
 const mapMax = 16_384;

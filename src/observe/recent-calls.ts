@@ -4,7 +4,7 @@
  * left out.
  */
 import type { Channel } from "../otp/channel.ts";
-import type { SendOutcome } from "../otp/message.ts";
+import type { SendOutcome } from "../otp/message/message.ts";
 import type { Instant } from "../system.ts";
 
 /** A call as it ended. */

@@ -8,7 +8,7 @@
 import { createCipheriv, createDecipheriv, createHmac, createSecretKey, type KeyObject } from "node:crypto";
 import { AsYouType, parsePhoneNumberFromString } from "libphonenumber-js/max";
 import type { Channel } from "./channel.ts";
-import { hmac, type KeyRing, type MasterKey } from "./key-ring.ts";
+import { hmac, type KeyRing, type MasterKey } from "./keys/key-ring.ts";
 import { ok, refuse, type Refusal, type Result } from "./reason.ts";
 
 /** A number in E.164, such as `+31612345678`. */
@@ -85,7 +85,7 @@ export function readNumber(e164: E164): PhoneNumber {
   return parsed.ok ? parsed.value : { e164, region: noCountry, kind: "unknown" };
 }
 
-/** The country of a prefix (otp/pumping-guard.ts), or its calling code where that is several countries'. Pure. */
+/** The country of a prefix (otp/limits/pumping-guard.ts), or its calling code where that is several countries'. Pure. */
 export function countryOfPrefix(prefix: string): string {
   const number = parsePhoneNumber(`${prefix}0000`);
   if (number.ok && number.value.kind !== "unknown") return number.value.region;

@@ -1,15 +1,20 @@
 /**
  * What the acts of the service share: their dependencies, and how a repeated call is recognised and answered.
  */
-import { idempotencyClaim, type IdempotencyClaim, type MutatingRpc, type StoredAnswer } from "../otp/idempotency.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
+import {
+  idempotencyClaim,
+  type IdempotencyClaim,
+  type MutatingRpc,
+  type StoredAnswer,
+} from "../otp/verification/idempotency.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
 import type { Channel } from "../otp/channel.ts";
-import { resendsLeft } from "../otp/policy.ts";
+import { resendsLeft } from "../otp/verification/policy.ts";
 import { ok, type Refusal, type Result } from "../otp/reason.ts";
-import type { PriceOf, Shares } from "../otp/spending.ts";
-import type { TenantOf } from "../otp/tenant.ts";
-import type { Replay } from "../otp/standing.ts";
-import type { Verification } from "../otp/verification.ts";
+import type { PriceOf, Shares } from "../otp/decisions/spending.ts";
+import type { TenantOf } from "../otp/operators/tenant.ts";
+import type { Replay } from "../otp/decisions/standing.ts";
+import type { Verification } from "../otp/verification/verification.ts";
 import type { PhoneOf, Store, UpdateScope } from "../store/store.ts";
 import type { System } from "../system.ts";
 import type { Answer, Caller, Sent } from "./calls.ts";

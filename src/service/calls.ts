@@ -2,14 +2,14 @@
  * What a caller brings to the acts of the service, and what it is answered.
  */
 import type { Channel } from "../otp/channel.ts";
-import type { Delivery, Message } from "../otp/message.ts";
+import type { Delivery, Message } from "../otp/message/message.ts";
 import type { E164 } from "../otp/phone-number.ts";
 import type { Reason, Result } from "../otp/reason.ts";
-import type { Secret } from "../otp/secret.ts";
+import type { Secret } from "../otp/keys/secret.ts";
 import type { AndroidAppHash, WebOrigin } from "../otp/template/last-line.ts";
 import type { State } from "../otp/state.ts";
 import type { Instant } from "../system.ts";
-import type { Permit } from "./call-limits.ts";
+import type { Permit } from "./callers/call-limits.ts";
 
 /** Who is asking: an authenticated API key. */
 export interface Caller {

@@ -1,11 +1,11 @@
 /**
  * Cancel: a code is to work no more.
  */
-import type { Noted } from "../otp/audit.ts";
-import { decideCancel, type CancelResult } from "../otp/decisions.ts";
+import type { Noted } from "../otp/operators/audit.ts";
+import { decideCancel, type CancelResult } from "../otp/decisions/decisions.ts";
 import { ok } from "../otp/reason.ts";
-import type { Verification } from "../otp/verification.ts";
-import { audited } from "../otp/writes.ts";
+import type { Verification } from "../otp/verification/verification.ts";
+import { audited } from "../otp/decisions/writes.ts";
 import { answer, claimOf, scopeOf, type ActTools } from "./act.ts";
 import type { Answer, Caller, Canceled } from "./calls.ts";
 

@@ -2,14 +2,14 @@
  * From a message that is owed to the answer of its call: the message is handed over, its provider gets a little time,
  * and the answer is recorded under the call's Idempotency-Key.
  */
-import { decidePassBack } from "../otp/bot-pass.ts";
-import type { IdempotencyClaim } from "../otp/idempotency.ts";
-import { isProvenUnsent } from "../otp/message.ts";
-import { resendsLeft, type Policy } from "../otp/policy.ts";
+import { decidePassBack } from "../otp/decisions/bot-pass.ts";
+import type { IdempotencyClaim } from "../otp/verification/idempotency.ts";
+import { isProvenUnsent } from "../otp/message/message.ts";
+import { resendsLeft, type Policy } from "../otp/verification/policy.ts";
 import { ok, refuse, type Refusal } from "../otp/reason.ts";
-import type { Settled } from "../otp/settlement.ts";
-import type { TenantOf } from "../otp/tenant.ts";
-import { stateAt, type Verification } from "../otp/verification.ts";
+import type { Settled } from "../otp/decisions/settlement.ts";
+import type { TenantOf } from "../otp/operators/tenant.ts";
+import { stateAt, type Verification } from "../otp/verification/verification.ts";
 import type { Job, Store } from "../store/store.ts";
 import type { Instant } from "../system.ts";
 import type { Answer, Sent } from "./calls.ts";

@@ -1,13 +1,13 @@
 /**
  * Where the store keeps what it knows of a phone and of its prefix.
  */
-import type { KeyRing } from "../otp/key-ring.ts";
-import type { NamedLimits, SpentLimit } from "../otp/named-limit.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
+import type { NamedLimits, SpentLimit } from "../otp/limits/named-limit.ts";
 import { phoneIndex, readPhone, type E164 } from "../otp/phone-number.ts";
-import type { Policy } from "../otp/policy.ts";
-import { prefixOf } from "../otp/pumping-guard.ts";
-import { isSandbox } from "../otp/sandbox.ts";
-import type { TenantOf } from "../otp/tenant.ts";
+import type { Policy } from "../otp/verification/policy.ts";
+import { prefixOf } from "../otp/limits/pumping-guard.ts";
+import { isSandbox } from "../otp/message/sandbox.ts";
+import type { TenantOf } from "../otp/operators/tenant.ts";
 import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "../store/store.ts";
 
 /**

@@ -2,10 +2,10 @@
  * Settles a message by a provider's report: finds it by the report's reference, and calls the next provider when it is
  * known not to have arrived.
  */
-import type { KeyRing } from "../otp/key-ring.ts";
-import type { Report } from "../otp/message.ts";
-import { readReference } from "../otp/provider-text.ts";
-import { decideReport, type ReportFacts } from "../otp/settlement.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
+import type { Report } from "../otp/message/message.ts";
+import { readReference } from "../otp/message/provider-text.ts";
+import { decideReport, type ReportFacts } from "../otp/decisions/settlement.ts";
 import type { PhoneOf, Store } from "../store/store.ts";
 
 export interface ReportsOptions {

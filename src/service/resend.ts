@@ -2,15 +2,15 @@
  * Resend: the same code is owed once more.
  */
 import { channelName, channels, channelsFor, findChannel } from "../otp/channel.ts";
-import { listedNumber } from "../otp/destination.ts";
+import { listedNumber } from "../otp/verification/destination.ts";
 import { openPhone, readNumber, type E164 } from "../otp/phone-number.ts";
-import { decideResend } from "../otp/resending.ts";
-import { capsOf } from "../otp/spending.ts";
-import type { Verification } from "../otp/verification.ts";
+import { decideResend } from "../otp/decisions/resending.ts";
+import { capsOf } from "../otp/decisions/spending.ts";
+import type { Verification } from "../otp/verification/verification.ts";
 import type { UpdateScope } from "../store/store.ts";
 import { answer, claimOf, replaySent, scopeOf, type ActTools } from "./act.ts";
 import type { Answer, Caller, ResendCommand, Sent } from "./calls.ts";
-import { keptIfSpent } from "./call-limits.ts";
+import { keptIfSpent } from "./callers/call-limits.ts";
 
 export async function resend(tools: ActTools, caller: Caller, { id, channel }: ResendCommand): Promise<Answer<Sent>> {
   const { store, keys, tenantOf, channelsOn, channelsUncapped = [], priceOf } = tools;

@@ -2,25 +2,25 @@
  * Send: a code is owed to a phone.
  */
 import { channelName, channelRefused, channelsFor, findChannel, type Channel } from "../otp/channel.ts";
-import { saltBytes } from "../otp/code.ts";
-import { decideSend, type SendFacts } from "../otp/decisions.ts";
-import { admitNumber, listedNumber } from "../otp/destination.ts";
-import { channelsAfter, fallbackMsDefault, type FallbackPlan } from "../otp/fallback.ts";
-import type { KeyRing } from "../otp/key-ring.ts";
-import { limitKeysOf, type LimitKey } from "../otp/named-limit.ts";
+import { saltBytes } from "../otp/message/code.ts";
+import { decideSend, type SendFacts } from "../otp/decisions/decisions.ts";
+import { admitNumber, listedNumber } from "../otp/verification/destination.ts";
+import { channelsAfter, fallbackMsDefault, type FallbackPlan } from "../otp/message/fallback.ts";
+import type { KeyRing } from "../otp/keys/key-ring.ts";
+import { limitKeysOf, type LimitKey } from "../otp/limits/named-limit.ts";
 import { parsePhoneNumber, phoneIndex, sealPhone, type E164 } from "../otp/phone-number.ts";
-import type { Policy } from "../otp/policy.ts";
+import type { Policy } from "../otp/verification/policy.ts";
 import { ok, refuse, type Result } from "../otp/reason.ts";
-import { isSandbox } from "../otp/sandbox.ts";
-import type { SendView } from "../otp/standing.ts";
-import { capsOf, type Cap } from "../otp/spending.ts";
-import { canonicalBind } from "../otp/verification.ts";
+import { isSandbox } from "../otp/message/sandbox.ts";
+import type { SendView } from "../otp/decisions/standing.ts";
+import { capsOf, type Cap } from "../otp/decisions/spending.ts";
+import { canonicalBind } from "../otp/verification/verification.ts";
 import type { OpenScope, PhoneRef } from "../store/store.ts";
 import { answer, claimOf, replaySent, type ActTools } from "./act.ts";
-import type { BotGate } from "./bot-gate.ts";
+import type { BotGate } from "./callers/bot-gate.ts";
 import type { Answer, Caller, FallbackAsked, SendCommand, Sent } from "./calls.ts";
 import { bucketsOf, prefixRef } from "./phone-refs.ts";
-import { keptIfSpent } from "./call-limits.ts";
+import { keptIfSpent } from "./callers/call-limits.ts";
 
 export interface SendTools extends ActTools {
   /** For the sends of pages; absent without a bot check. */

@@ -1,11 +1,11 @@
 /**
  * The acts of the service: send, verify, resend, cancel, get, a file each. An act draws and derives what takes randomness or
- * a key, runs one decision in the store, and makes an answer of its result. The rules are in otp/decisions.ts, the store
+ * a key, runs one decision in the store, and makes an answer of its result. The rules are in otp/decisions/decisions.ts, the store
  * makes acts atomic; here is the order of events.
  */
 import type { ActTools } from "./act.ts";
-import type { BotCheck } from "./bot-check.ts";
-import { createBotGate } from "./bot-gate.ts";
+import type { BotCheck } from "./callers/bot-check.ts";
+import { createBotGate } from "./callers/bot-gate.ts";
 import type {
   Answer,
   Caller,

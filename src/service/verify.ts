@@ -1,12 +1,12 @@
 /**
  * Verify: the code that was typed is compared.
  */
-import { decideVerify, type VerifyResult } from "../otp/decisions.ts";
+import { decideVerify, type VerifyResult } from "../otp/decisions/decisions.ts";
 import { openPhone } from "../otp/phone-number.ts";
 import { ok } from "../otp/reason.ts";
-import { receiptOf } from "../otp/receipt.ts";
-import { realTenantOf } from "../otp/sandbox.ts";
-import { canonicalBind } from "../otp/verification.ts";
+import { receiptOf } from "../otp/verification/receipt.ts";
+import { realTenantOf } from "../otp/message/sandbox.ts";
+import { canonicalBind } from "../otp/verification/verification.ts";
 import { answer, claimOf, replay, scopeOf, storedRefusal, type ActTools } from "./act.ts";
 import type { Answer, Caller, Verified, VerifyCommand } from "./calls.ts";
 

@@ -22,7 +22,7 @@ import { sampleActs } from "./acts/sample.ts";
 import { statisticsActs } from "./acts/statistics.ts";
 import { createSumming } from "./acts/sums.ts";
 import { tenantActs } from "./acts/tenants.ts";
-import { noCharge } from "../otp/statistics.ts";
+import { noCharge } from "../otp/operators/statistics.ts";
 import type { Engine } from "./engine.ts";
 import type { Store, StoreWatchers } from "./store.ts";
 import { createSweep } from "./sweep.ts";

@@ -1,11 +1,11 @@
 /**
  * The one place where a decision becomes changes, for every database.
  */
-import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/event.ts";
-import { dayOf } from "../otp/policy.ts";
-import { recordOutcome, type PrefixChange } from "../otp/pumping-guard.ts";
-import type { Verification } from "../otp/verification.ts";
-import type { Decided, Writes } from "../otp/writes.ts";
+import { eventsOf, fraudEvent, spendEvent, type Loaded } from "../otp/decisions/event.ts";
+import { dayOf } from "../otp/verification/policy.ts";
+import { recordOutcome, type PrefixChange } from "../otp/limits/pumping-guard.ts";
+import type { Verification } from "../otp/verification/verification.ts";
+import type { Decided, Writes } from "../otp/decisions/writes.ts";
 import { putPhone } from "./phone-rows.ts";
 import type { PhoneOf, PhoneRef, PrefixName, PrefixRef } from "./store.ts";
 import type { UnitOfWork } from "./unit-of-work.ts";

@@ -2,9 +2,9 @@
  * What a database has to do for the store: run acts in transactions, and read what is committed. Everything that the port
  * (store.ts) promises beyond that is done once, in acts.ts and sweep.ts. docs/databases.md says how to add one.
  */
-import type { Destination } from "../otp/destination.ts";
-import type { PrefixRecord } from "../otp/pumping-guard.ts";
-import type { PhoneView } from "../otp/writes.ts";
+import type { Destination } from "../otp/verification/destination.ts";
+import type { PrefixRecord } from "../otp/limits/pumping-guard.ts";
+import type { PhoneView } from "../otp/decisions/writes.ts";
 import type { Instant } from "../system.ts";
 import type { BucketRow, PhoneRow } from "./rows/phone.ts";
 import type { PrefixRow } from "./rows/prefix.ts";

@@ -1,7 +1,7 @@
 /**
  * The part of the store port that erases verifications before their time.
  */
-import type { Verification } from "../otp/verification.ts";
+import type { Verification } from "../otp/verification/verification.ts";
 
 export interface Erased {
   readonly verifications: number;

@@ -3,9 +3,9 @@
  * writes it, in the same transaction, once for each of its tenant's endpoints that ask for its type and are not
  * disabled. The promises of store.ts hold here too. Order is not kept.
  */
-import type { AuditNote } from "../otp/audit.ts";
-import type { AfterTry, Endpoint } from "../otp/endpoint.ts";
-import type { OwedEvent } from "../otp/event.ts";
+import type { AuditNote } from "../otp/operators/audit.ts";
+import type { AfterTry, Endpoint } from "../otp/operators/endpoint.ts";
+import type { OwedEvent } from "../otp/decisions/event.ts";
 import type { Instant } from "../system.ts";
 
 /** An event in hand: claimed for one endpoint, and its try to be recorded before its lease (`dueMs`) ends. */

@@ -4,7 +4,7 @@
  * Rejects with ReportEnded where even that takes too long.
  */
 import type { State } from "../otp/state.ts";
-import type { Verification } from "../otp/verification.ts";
+import type { Verification } from "../otp/verification/verification.ts";
 import type { Instant } from "../system.ts";
 
 /** The key of a row: a search goes on behind it. */

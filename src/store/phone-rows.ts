@@ -2,8 +2,8 @@
  * What is kept of a phone, which may be under any of the master keys: its rows are read as one, written under the
  * current key, and forgotten.
  */
-import { emptyHistory, type PhoneHistory } from "../otp/policy.ts";
-import type { PhoneView, Writes } from "../otp/writes.ts";
+import { emptyHistory, type PhoneHistory } from "../otp/verification/policy.ts";
+import type { PhoneView, Writes } from "../otp/decisions/writes.ts";
 import type { Instant } from "../system.ts";
 import { lanes, mergeHistories } from "./rows/phone.ts";
 import type { PhoneRef } from "./store.ts";

@@ -3,12 +3,12 @@
  * a start. What one process writes, another sees at its next call. The promises of store.ts hold here too. An act that
  * is given a note writes its entry of the audit in the same transaction, if it changes anything.
  */
-import type { AdminKey } from "../otp/admin-key.ts";
-import type { ApiKey } from "../otp/api-key.ts";
-import type { Audited, AuditEntry, AuditNote } from "../otp/audit.ts";
-import type { ConsoleLink, ConsoleSession, ConsoleUser } from "../otp/console-session.ts";
-import type { Destination, Verdict } from "../otp/destination.ts";
-import type { TenantRecord } from "../otp/tenant.ts";
+import type { AdminKey } from "../otp/keys/admin-key.ts";
+import type { ApiKey } from "../otp/keys/api-key.ts";
+import type { Audited, AuditEntry, AuditNote } from "../otp/operators/audit.ts";
+import type { ConsoleLink, ConsoleSession, ConsoleUser } from "../otp/keys/console-session.ts";
+import type { Destination, Verdict } from "../otp/verification/destination.ts";
+import type { TenantRecord } from "../otp/operators/tenant.ts";
 import type { Instant } from "../system.ts";
 
 /** The configured master keys are not those the database was written with. */
@@ -159,7 +159,7 @@ export interface MasterKeys {
   admitMasterKeys(keys: readonly MasterKeyCheck[]): Promise<void>;
 }
 
-/** Sign-ins to the console (otp/console-session.ts). */
+/** Sign-ins to the console (otp/keys/console-session.ts). */
 export interface Consoles {
   addConsoleLink(link: ConsoleLink): Promise<void>;
   /**

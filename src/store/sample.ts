@@ -1,11 +1,11 @@
 /**
  * The part of the store port that fills a development database with a sample. Its verifications have all ended.
  */
-import type { AuditEntry } from "../otp/audit.ts";
-import type { Message } from "../otp/message.ts";
-import type { PrefixChange } from "../otp/pumping-guard.ts";
-import type { SumRow } from "../otp/statistics.ts";
-import type { Verification } from "../otp/verification.ts";
+import type { AuditEntry } from "../otp/operators/audit.ts";
+import type { Message } from "../otp/message/message.ts";
+import type { PrefixChange } from "../otp/limits/pumping-guard.ts";
+import type { SumRow } from "../otp/operators/statistics.ts";
+import type { Verification } from "../otp/verification/verification.ts";
 import type { Instant } from "../system.ts";
 import type { Refusals } from "./statistics.ts";
 

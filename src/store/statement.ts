@@ -4,7 +4,7 @@
  * an act may read, decide and write as it goes, and is written once.
  */
 
-import type { Verification } from "../otp/verification.ts";
+import type { Verification } from "../otp/verification/verification.ts";
 
 /** Values are `$1`, `$2`, … in the text. A write that is asked for rows says RETURNING. */
 export interface Statement {

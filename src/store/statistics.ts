@@ -1,10 +1,10 @@
 /**
- * The part of the store port that keeps statistics (otp/statistics.ts). Sums are written by the sweep, from verifications
+ * The part of the store port that keeps statistics (otp/operators/statistics.ts). Sums are written by the sweep, from verifications
  * that have ended and before it deletes any; what is not summed yet is counted from the rows. A verification is in one of
  * the two, never in both and never in neither.
  */
-import type { CountKind } from "../otp/daily-cap.ts";
-import type { Dimension, Interval, StatsRow, SumsQuery } from "../otp/statistics.ts";
+import type { CountKind } from "../otp/verification/daily-cap.ts";
+import type { Dimension, Interval, StatsRow, SumsQuery } from "../otp/operators/statistics.ts";
 
 /** Calls of an hour that were refused for a reason. */
 export interface Refusals {

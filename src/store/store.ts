@@ -16,25 +16,25 @@
  *   never handed out, and the error says so (`mayBeDone`).
  * - Rows are locked in one order: slot, verification, phone, prefix, day.
  * - When a verification comes to its end, by whatever act, its outcome is counted at its prefix (`recordOutcome`, in
- *   otp/pumping-guard.ts) in the same transaction, and so exactly once.
- * - What a tenant's endpoints are to be told of (otp/event.ts) is written in the same transaction, and so exactly once.
+ *   otp/limits/pumping-guard.ts) in the same transaction, and so exactly once.
+ * - What a tenant's endpoints are to be told of (otp/decisions/event.ts) is written in the same transaction, and so exactly once.
  *
  * Everything belongs to a tenant; an id of another tenant is an id that does not exist.
  */
-import type { AuditNote, Noted } from "../otp/audit.ts";
-import type { FallbackView } from "../otp/falling-back.ts";
-import type { Slot, SlotOf, StoredAnswer } from "../otp/idempotency.ts";
-import type { Message } from "../otp/message.ts";
-import type { Bill, Cap, Owed, Shares } from "../otp/spending.ts";
-import type { SettleView } from "../otp/settlement.ts";
-import type { SendView } from "../otp/standing.ts";
-import type { Guesses } from "../otp/spraying.ts";
-import type { ChargeOf } from "../otp/statistics.ts";
-import type { UpdateView } from "../otp/standing.ts";
-import type { GuardMode, PrefixChange, PrefixDecision, PrefixRecord } from "../otp/pumping-guard.ts";
-import type { Limit } from "../otp/rate-limit.ts";
-import type { Verification } from "../otp/verification.ts";
-import type { Decided, PhoneView } from "../otp/writes.ts";
+import type { AuditNote, Noted } from "../otp/operators/audit.ts";
+import type { FallbackView } from "../otp/decisions/falling-back.ts";
+import type { Slot, SlotOf, StoredAnswer } from "../otp/verification/idempotency.ts";
+import type { Message } from "../otp/message/message.ts";
+import type { Bill, Cap, Owed, Shares } from "../otp/decisions/spending.ts";
+import type { SettleView } from "../otp/decisions/settlement.ts";
+import type { SendView } from "../otp/decisions/standing.ts";
+import type { Guesses } from "../otp/verification/spraying.ts";
+import type { ChargeOf } from "../otp/operators/statistics.ts";
+import type { UpdateView } from "../otp/decisions/standing.ts";
+import type { GuardMode, PrefixChange, PrefixDecision, PrefixRecord } from "../otp/limits/pumping-guard.ts";
+import type { Limit } from "../otp/limits/rate-limit.ts";
+import type { Verification } from "../otp/verification/verification.ts";
+import type { Decided, PhoneView } from "../otp/decisions/writes.ts";
 import type { Instant } from "../system.ts";
 import type { Erasure } from "./erasure.ts";
 import type { EventStore } from "./events.ts";
@@ -71,7 +71,7 @@ export interface PhoneRef {
   readonly knownUser: boolean;
   /** How many buckets there are: the number of phone limits in the policy. */
   readonly buckets: number;
-  /** The named limits (otp/named-limit.ts) that a send gives, or that may come back to a verification. */
+  /** The named limits (otp/limits/named-limit.ts) that a send gives, or that may come back to a verification. */
   readonly limits?: readonly LimitRef[] | undefined;
   /** The prefix that its sends are judged and counted by. Undefined where none is. */
   readonly prefix?: PrefixRef | undefined;
@@ -290,7 +290,7 @@ export interface Store {
   /**
    * Claims up to `max` messages that are due, each for one worker alone. `decideLate` decides instead about those past
    * their deadline, those whose verification is no longer pending, and those that find no room under their tenant's daily
-   * cap (otp/daily-cap.ts), whose detail says so. It must leave them not due. `billOf` tells what a message is
+   * cap (otp/verification/daily-cap.ts), whose detail says so. It must leave them not due. `billOf` tells what a message is
    * counted by. Both are pure.
    */
   claimMessages(

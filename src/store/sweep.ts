@@ -2,12 +2,12 @@
  * The sweep: what has lapsed is ended, and what no longer matters is deleted, a bounded number of rows at a time. What may
  * be forgotten is decided here, for every database.
  */
-import { auditMs } from "../otp/audit.ts";
-import { verificationEvents } from "../otp/event.ts";
-import { dayOf, isForgettable } from "../otp/policy.ts";
-import { isPrefixForgettable, prefixMemoryMs } from "../otp/pumping-guard.ts";
-import { oldestMinute } from "../otp/spraying.ts";
-import { expire, stateAt, type Verification } from "../otp/verification.ts";
+import { auditMs } from "../otp/operators/audit.ts";
+import { verificationEvents } from "../otp/decisions/event.ts";
+import { dayOf, isForgettable } from "../otp/verification/policy.ts";
+import { isPrefixForgettable, prefixMemoryMs } from "../otp/limits/pumping-guard.ts";
+import { oldestMinute } from "../otp/verification/spraying.ts";
+import { expire, stateAt, type Verification } from "../otp/verification/verification.ts";
 import type { Instant } from "../system.ts";
 import { forgetSums, type SumNext } from "./acts/sums.ts";
 import { countedPrefixOf, countOutcome } from "./apply.ts";

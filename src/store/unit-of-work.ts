@@ -2,16 +2,16 @@
  * What an act declares and what it works on. The acts of acts.ts are written once, against these two shapes; a database
  * (engine.ts) supplies the unit of work.
  */
-import type { AuditEntry } from "../otp/audit.ts";
-import type { DailyCount, CountKind } from "../otp/daily-cap.ts";
-import type { Verdict } from "../otp/destination.ts";
-import type { OwedEvent } from "../otp/event.ts";
-import type { IdempotencyRecord, Slot } from "../otp/idempotency.ts";
-import type { Message } from "../otp/message.ts";
-import type { PrefixChange, PrefixRecord } from "../otp/pumping-guard.ts";
-import type { Guesses } from "../otp/spraying.ts";
-import type { SumRow } from "../otp/statistics.ts";
-import type { Verification } from "../otp/verification.ts";
+import type { AuditEntry } from "../otp/operators/audit.ts";
+import type { DailyCount, CountKind } from "../otp/verification/daily-cap.ts";
+import type { Verdict } from "../otp/verification/destination.ts";
+import type { OwedEvent } from "../otp/decisions/event.ts";
+import type { IdempotencyRecord, Slot } from "../otp/verification/idempotency.ts";
+import type { Message } from "../otp/message/message.ts";
+import type { PrefixChange, PrefixRecord } from "../otp/limits/pumping-guard.ts";
+import type { Guesses } from "../otp/verification/spraying.ts";
+import type { SumRow } from "../otp/operators/statistics.ts";
+import type { Verification } from "../otp/verification/verification.ts";
 import type { Instant } from "../system.ts";
 import type { PhonesUnit } from "./phone-rows.ts";
 import type { PhoneRef, PrefixName } from "./store.ts";
@@ -36,7 +36,7 @@ export interface UnitOfWork extends PhonesUnit {
   putRecord(record: IdempotencyRecord): void;
   deleteRecord(name: Uint8Array): void;
 
-  /** The codes typed at a tenant in the window of otp/spraying.ts that are committed. */
+  /** The codes typed at a tenant in the window of otp/verification/spraying.ts that are committed. */
   guesses(tenant: string): Guesses;
   countGuess(guess: { readonly tenant: string; readonly isRight: boolean }): void;
 

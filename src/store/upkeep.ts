@@ -3,7 +3,7 @@
  * its retention is deleted. It works in small batches with pauses between them, so that a backlog of a million rows
  * costs the calls under way no more than one row does.
  */
-import type { SlotOf } from "../otp/idempotency.ts";
+import type { SlotOf } from "../otp/verification/idempotency.ts";
 import { recurring, sleep, type Recurring, type System } from "../system.ts";
 import type { PhoneOf, Store, Sweeping, Swept } from "./store.ts";
 

@@ -4,11 +4,11 @@
 import { chmodSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createKeyRing } from "../../src/otp/key-ring.ts";
-import { commandLine } from "../../src/otp/audit.ts";
+import { createKeyRing } from "../../src/otp/keys/key-ring.ts";
+import { commandLine } from "../../src/otp/operators/audit.ts";
 import { parsePhoneNumber } from "../../src/otp/phone-number.ts";
-import type { Policy } from "../../src/otp/policy.ts";
-import { actorTryLimit, spendTry, tryLimit } from "../../src/service/provider-tries.ts";
+import type { Policy } from "../../src/otp/verification/policy.ts";
+import { actorTryLimit, spendTry, tryLimit } from "../../src/service/operators/provider-tries.ts";
 import { addSums, sumValues } from "../../src/store/rows/sums.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { acme } from "../support/data/http-providers.ts";

@@ -6,7 +6,7 @@ import type { Browser } from "playwright-core";
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { createKeyRing } from "../../src/otp/key-ring.ts";
+import { createKeyRing } from "../../src/otp/keys/key-ring.ts";
 import { fillSample } from "../../src/service/sample/fill.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { createSystem } from "../../src/system.ts";

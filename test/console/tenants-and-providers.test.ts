@@ -3,7 +3,7 @@
  */
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { ConsoleUser } from "../../src/otp/console-session.ts";
+import type { ConsoleUser } from "../../src/otp/keys/console-session.ts";
 import { connectByFetch } from "../support/clients/surfaces.ts";
 import { lacks } from "../support/machine.ts";
 import { axeFindings } from "../support/pages/axe.ts";

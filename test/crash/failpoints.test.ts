@@ -8,7 +8,7 @@
  */
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { dueIn, readBook } from "../support/databases/book.ts";
 import {
   codeIn,

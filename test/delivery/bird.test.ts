@@ -4,7 +4,7 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createBirdProvider, type BirdOptions } from "../../src/delivery/providers/bird.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { deadOrigin, oddReplies, startFarEnd, type FarEnd, type Reply } from "../support/fakes/far-end.ts";
 import { sms } from "../support/data/messages.ts";
 

@@ -4,8 +4,8 @@
 import { expect, test } from "vitest";
 import { createSpeak } from "../../src/delivery/speak.ts";
 import type { Channel } from "../../src/otp/channel.ts";
-import { referenceOf } from "../../src/otp/provider-text.ts";
-import type { SettleView } from "../../src/otp/settlement.ts";
+import { referenceOf } from "../../src/otp/message/provider-text.ts";
+import type { SettleView } from "../../src/otp/decisions/settlement.ts";
 import type { Store } from "../../src/store/store.ts";
 import { freshPhone, keys, messageOf, policy, verificationOf } from "../support/data/examples.ts";
 import { ofOneMind } from "../support/service/tenants.ts";

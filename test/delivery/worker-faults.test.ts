@@ -3,7 +3,7 @@
  * owed is sent once, and what is not owed any more is not sent.
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { StoreUnavailable, type Job } from "../../src/store/store.ts";
 import { ann, ben } from "../store/acts.ts";
 import { createCarriage, placesMax, type Carriage } from "./worker-setup.ts";

@@ -2,8 +2,8 @@
  * The worker: who is called, how often, when, with what text, and what the verification and the phone's budget come to.
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
-import { decideReport } from "../../src/otp/settlement.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
+import { decideReport } from "../../src/otp/decisions/settlement.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { ann, ben } from "../store/acts.ts";
 import { createCarriage, type Carriage } from "./worker-setup.ts";

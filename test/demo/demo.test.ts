@@ -8,7 +8,7 @@ import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createInbox } from "../../src/delivery/inbox.ts";
-import { Secret } from "../../src/otp/secret.ts";
+import { Secret } from "../../src/otp/keys/secret.ts";
 import { createDemo } from "../../src/server/pages/demo.ts";
 import { startDemo, type DemoServer } from "../support/service/demo.ts";
 import { production } from "../support/service/environment.ts";

@@ -6,7 +6,7 @@ import { build, type Plugin } from "esbuild";
 import type { Browser, Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { compileScript, parse } from "vue/compiler-sfc";
-import { publishableScopes } from "../../src/otp/api-key.ts";
+import { publishableScopes } from "../../src/otp/keys/api-key.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { lacks } from "../support/machine.ts";
 import { startBrowser } from "../support/pages/browser.ts";

@@ -12,7 +12,7 @@ import { text } from "node:stream/consumers";
 import { build } from "esbuild";
 import { decodeJwt } from "jose";
 import { afterAll, beforeAll, describe, expect, test, type TestContext } from "vitest";
-import { publishableScopes } from "../../src/otp/api-key.ts";
+import { publishableScopes } from "../../src/otp/keys/api-key.ts";
 import { startBrowser } from "../support/pages/browser.ts";
 import { goCompiler, lacks, python } from "../support/machine.ts";
 import { converse } from "../support/processes/conversation.ts";

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { expect, type TestContext } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { deadOrigin } from "../support/fakes/far-end.ts";
 import { layLine, type Line } from "../support/network/line.ts";

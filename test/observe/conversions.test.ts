@@ -3,7 +3,7 @@
  */
 import { expect, test } from "vitest";
 import { createConversions } from "../../src/observe/conversions.ts";
-import { newMessage, type Message } from "../../src/otp/message.ts";
+import { newMessage, type Message } from "../../src/otp/message/message.ts";
 
 const message = (provider: string | null): Message => ({
   ...newMessage({ verificationId: "id", copy: 0, channel: "sms", now: 0, deadlineMs: 1, countedDay: null }),

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
 import { createMetrics } from "../../src/observe/metrics.ts";
 import { callOutcomeOf } from "../../src/observe/outcome.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { codeOf, reasons, type Reason } from "../../src/otp/reason.ts";
 import type { Job } from "../../src/store/store.ts";
 import { parseExposition, scrape, type Exposition } from "../support/readers/exposition.ts";

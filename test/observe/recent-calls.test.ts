@@ -3,7 +3,7 @@
  */
 import { expect, test } from "vitest";
 import { createRecentCalls, type RecentCall } from "../../src/observe/recent-calls.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { createManualSystem } from "../support/service/system.ts";
 
 const accepted: SendOutcome = { kind: "accepted" };

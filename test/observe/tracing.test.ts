@@ -14,7 +14,7 @@ import { createRequire } from "node:module";
 import { dirname } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createTracing } from "../../src/observe/tracing.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createSystem } from "../../src/system.ts";
 import { createManualSystem } from "../support/service/system.ts";

@@ -7,10 +7,17 @@ import {
   findChannel,
   type Channel,
 } from "../../src/otp/channel.ts";
-import { verificationEvents } from "../../src/otp/event.ts";
-import { channelsUsed, emptyLog, entriesMax, withEntry, withNote, type LogEntry } from "../../src/otp/verification.ts";
+import { verificationEvents } from "../../src/otp/decisions/event.ts";
+import {
+  channelsUsed,
+  emptyLog,
+  entriesMax,
+  withEntry,
+  withNote,
+  type LogEntry,
+} from "../../src/otp/verification/verification.ts";
 import { objectionTo, readNumber, type E164 } from "../../src/otp/phone-number.ts";
-import { decideResend } from "../../src/otp/resending.ts";
+import { decideResend } from "../../src/otp/decisions/resending.ts";
 import {
   freshPhone,
   messageOf,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { createKeyRing } from "../../src/otp/key-ring.ts";
+import { createKeyRing } from "../../src/otp/keys/key-ring.ts";
 import {
   mainCountries,
   maskPhone,

@@ -3,7 +3,7 @@
  */
 import { Client } from "pg";
 import { expect, test } from "vitest";
-import { decideReport, decideSettle } from "../../src/otp/settlement.ts";
+import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs, testCharge } from "../store/acts.ts";
 import { newDatabase } from "../support/databases/project-database.ts";

@@ -5,8 +5,8 @@
 import { hash } from "node:crypto";
 import { Client } from "pg";
 import { expect, test } from "vitest";
-import { idempotencyClaim } from "../../src/otp/idempotency.ts";
-import { lengthPrefixed } from "../../src/otp/key-ring.ts";
+import { idempotencyClaim } from "../../src/otp/verification/idempotency.ts";
+import { lengthPrefixed } from "../../src/otp/keys/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { ann, createActs, ringOf, testPolicy, type Acts } from "../store/acts.ts";

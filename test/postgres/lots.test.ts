@@ -4,9 +4,9 @@
  */
 import { Client } from "pg";
 import { expect, inject, test } from "vitest";
-import { digest } from "../../src/otp/key-ring.ts";
+import { digest } from "../../src/otp/keys/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { decideSettle } from "../../src/otp/settlement.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { createActs, ringOf, shareOf, testPolicy, type Acts } from "../store/acts.ts";

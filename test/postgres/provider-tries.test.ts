@@ -2,9 +2,9 @@
  * Tries of a provider on PostgreSQL: ten for a database, however many instances it has, each under the daily cap.
  */
 import { expect, test } from "vitest";
-import { createKeyRing } from "../../src/otp/key-ring.ts";
+import { createKeyRing } from "../../src/otp/keys/key-ring.ts";
 import { parsePhoneNumber } from "../../src/otp/phone-number.ts";
-import { spendTry, tryLimit } from "../../src/service/provider-tries.ts";
+import { spendTry, tryLimit } from "../../src/service/operators/provider-tries.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { newDatabase } from "../support/databases/project-database.ts";
 import { createManualSystem } from "../support/service/system.ts";

@@ -1,6 +1,6 @@
 /** How many statements a batch takes, and how many times it waits for an answer. */
 import { inject, expect, test } from "vitest";
-import { decideSettle } from "../../src/otp/settlement.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
 import { createStore } from "../../src/store/acts.ts";
 import { clockOf } from "../../src/store/postgres/clock.ts";
 import { createConnections, type Connections } from "../../src/store/postgres/connections.ts";

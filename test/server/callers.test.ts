@@ -3,7 +3,7 @@
  * makes two addresses of one.
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { publishableScopes } from "../../src/otp/api-key.ts";
+import { publishableScopes } from "../../src/otp/keys/api-key.ts";
 import { expectRefusal } from "../support/data/contract.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";

@@ -5,7 +5,7 @@
 import { dirname } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
-import { publishableScopes } from "../../src/otp/api-key.ts";
+import { publishableScopes } from "../../src/otp/keys/api-key.ts";
 import { inDatabase } from "../support/databases/rows.ts";
 import { newPhone } from "../support/data/phones.ts";
 import { runOtpd } from "../support/processes/process.ts";

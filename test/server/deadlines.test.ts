@@ -3,7 +3,7 @@
  * of ours. A body that never comes holds a place for no longer than any other call.
  */
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { ApiKey } from "../../src/otp/api-key.ts";
+import type { ApiKey } from "../../src/otp/keys/api-key.ts";
 import { refuse } from "../../src/otp/reason.ts";
 import { createShareOf } from "../../src/server/http/client-address.ts";
 import { createPace } from "../../src/server/listener/pace.ts";

@@ -10,7 +10,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from "vitest";
 import { Health, HealthCheckResponse_ServingStatus as Status } from "../../gen/grpc/health/v1/health_pb.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { startListener, testKey, type Listener } from "../support/service/listener.ts";
 import { firstKey, startOtpd } from "../support/processes/process.ts";
 import { runPython } from "../support/clients/grpc/python.ts";

@@ -3,7 +3,7 @@
  */
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { expectRefusal } from "../support/data/contract.ts";
 import { bytesOf, countRows, rowOf } from "../support/databases/rows.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";

@@ -5,7 +5,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { OtpService, SendOtpRequestSchema } from "../../gen/otp/v1/otp_service_pb.ts";
-import { scopes, type Scope } from "../../src/otp/api-key.ts";
+import { scopes, type Scope } from "../../src/otp/keys/api-key.ts";
 import { expectRefusal, type ContractReason } from "../support/data/contract.ts";
 import { addTenant, countRows, inDatabase } from "../support/databases/rows.ts";
 import { newPhone } from "../support/data/phones.ts";

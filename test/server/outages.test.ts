@@ -6,7 +6,7 @@ import { once } from "node:events";
 import { createConnection } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, test, vi } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import { expectRefusal } from "../support/data/contract.ts";
 import { inDatabase } from "../support/databases/rows.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";

@@ -6,7 +6,7 @@ import { create, type DescMethod } from "@bufbuild/protobuf";
 import { MethodOptions_IdempotencyLevel as Level } from "@bufbuild/protobuf/wkt";
 import { expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
-import type { ApiKey } from "../../src/otp/api-key.ts";
+import type { ApiKey } from "../../src/otp/keys/api-key.ts";
 import { ok } from "../../src/otp/reason.ts";
 import type { Call } from "../../src/server/rpc/call.ts";
 import { createPerform } from "../../src/server/rpc/handlers.ts";

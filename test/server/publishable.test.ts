@@ -3,7 +3,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { OtpService } from "../../gen/otp/v1/otp_service_pb.ts";
-import { publishableScopes, type KeyKind } from "../../src/otp/api-key.ts";
+import { publishableScopes, type KeyKind } from "../../src/otp/keys/api-key.ts";
 import { expectRefusal } from "../support/data/contract.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";
 import { connectByFetch, surfaces, type Message, type Rpc } from "../support/clients/surfaces.ts";

@@ -2,9 +2,9 @@
  * Guesses at many phones of one tenant, through the whole service: what callers, operators and support see of it.
  */
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createKeyRing } from "../../src/otp/key-ring.ts";
+import { createKeyRing } from "../../src/otp/keys/key-ring.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { showPhone } from "../../src/service/phones.ts";
+import { showPhone } from "../../src/service/operators/phones.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { minuteMs, policy } from "../support/data/examples.ts";
 import { newPhone, wrongCode } from "../support/data/phones.ts";

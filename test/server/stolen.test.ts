@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { lengthPrefixed } from "../../src/otp/key-ring.ts";
+import { lengthPrefixed } from "../../src/otp/keys/key-ring.ts";
 import { callUntilReached, surfaces } from "../support/clients/surfaces.ts";
 import { copiedTables } from "../../src/store/move/copy.ts";
 import { select } from "../support/databases/rows.ts";

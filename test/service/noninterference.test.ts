@@ -5,10 +5,10 @@
 import Sqlite from "better-sqlite3";
 import { decodeJwt } from "jose";
 import { expect, test } from "vitest";
-import { deriveCode } from "../../src/otp/code.ts";
-import type { Policy } from "../../src/otp/policy.ts";
-import { Secret } from "../../src/otp/secret.ts";
-import type { TenantOf } from "../../src/otp/tenant.ts";
+import { deriveCode } from "../../src/otp/message/code.ts";
+import type { Policy } from "../../src/otp/verification/policy.ts";
+import { Secret } from "../../src/otp/keys/secret.ts";
+import type { TenantOf } from "../../src/otp/operators/tenant.ts";
 import type { Answer, Caller } from "../../src/service/calls.ts";
 import { createVerifications } from "../../src/service/verifications.ts";
 import { migrate } from "../../src/store/sqlite/migrate.ts";

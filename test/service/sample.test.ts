@@ -4,13 +4,13 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { isTrip } from "../../src/otp/pumping-guard.ts";
-import { hourOf } from "../../src/otp/statistics.ts";
-import { decideSettle } from "../../src/otp/settlement.ts";
+import { isTrip } from "../../src/otp/limits/pumping-guard.ts";
+import { hourOf } from "../../src/otp/operators/statistics.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
 import { fillSample } from "../../src/service/sample/fill.ts";
 import { monthOf } from "../../src/service/sample/month.ts";
-import { findSuspects } from "../../src/service/prefixes.ts";
-import { readStats } from "../../src/service/statistics.ts";
+import { findSuspects } from "../../src/service/operators/prefixes.ts";
+import { readStats } from "../../src/service/operators/statistics.ts";
 import { openPostgres } from "../../src/store/postgres/open.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -2,7 +2,7 @@
  * The budget of SMS per phone, kept as a list of what was spent and given back instead of as buckets: in any window W
  * that ends with a spending, at most `burst + floor(W / interval)` were spent, and what was given back within it.
  */
-import type { Limit } from "../../src/otp/rate-limit.ts";
+import type { Limit } from "../../src/otp/limits/rate-limit.ts";
 import { hold } from "./violation.ts";
 
 interface Entry {

@@ -3,9 +3,9 @@
  * known: a repeat with what the first call was told, a retry hint with what it must hold, an answer with the database.
  */
 import { isDeepStrictEqual } from "node:util";
-import { endsWithinMs } from "../../src/otp/pumping-guard.ts";
+import { endsWithinMs } from "../../src/otp/limits/pumping-guard.ts";
 import type { Reason, Refusal } from "../../src/otp/reason.ts";
-import { Secret } from "../../src/otp/secret.ts";
+import { Secret } from "../../src/otp/keys/secret.ts";
 import type { Answer, Caller } from "../../src/service/calls.ts";
 import { StoreUnavailable } from "../../src/store/store.ts";
 import { hold } from "./violation.ts";

@@ -3,7 +3,7 @@
  * so that those of parallel calls change places; some are refused, some are done but never heard of; and after a crash
  * nothing gets through in either direction.
  */
-import type { SettleView } from "../../src/otp/settlement.ts";
+import type { SettleView } from "../../src/otp/decisions/settlement.ts";
 import { StoreUnavailable, type Job, type Store } from "../../src/store/store.ts";
 import type { Chance } from "./chance.ts";
 import { turn } from "./machine.ts";

@@ -6,11 +6,11 @@
  * the database holds when it is read from outside. None of the product's own judgements is asked, save for the code that
  * a salt stands for.
  */
-import { deriveCode } from "../../src/otp/code.ts";
+import { deriveCode } from "../../src/otp/message/code.ts";
 import type { OutgoingMessage } from "../../src/delivery/provider.ts";
-import { putOffMs, type Message, type SendOutcome } from "../../src/otp/message.ts";
+import { putOffMs, type Message, type SendOutcome } from "../../src/otp/message/message.ts";
 import { openPhone } from "../../src/otp/phone-number.ts";
-import { latestCopy, messagesSpent, stateAt, type Verification } from "../../src/otp/verification.ts";
+import { latestCopy, messagesSpent, stateAt, type Verification } from "../../src/otp/verification/verification.ts";
 import { toMessage, type MessageRow } from "../../src/store/rows/message.ts";
 import { list } from "../../src/store/statement.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../../src/store/rows/verification.ts";

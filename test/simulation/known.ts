@@ -1,7 +1,7 @@
 /**
  * What the simulation knows of a verification beside what the database says of it.
  */
-import type { Verification } from "../../src/otp/verification.ts";
+import type { Verification } from "../../src/otp/verification/verification.ts";
 
 export interface Known {
   readonly phone: string;

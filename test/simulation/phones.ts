@@ -2,7 +2,7 @@
  * What a simulation's database keeps of phones, read from outside: in rows of its own, and in their latest verifications'.
  */
 import type { Database } from "better-sqlite3";
-import type { PhoneHistory } from "../../src/otp/policy.ts";
+import type { PhoneHistory } from "../../src/otp/verification/policy.ts";
 import { toHistory, toPhoneState, type PhoneRow, type PhoneState } from "../../src/store/rows/phone.ts";
 
 export function histories(db: Database): PhoneHistory[] {

@@ -2,8 +2,8 @@
  * What must hold of the pumping guard after every step (I16): each send that counts is counted once as sent and once as
  * ended, whatever its end was; and what the guard refuses is not sent.
  */
-import { blockSends, probesMax, type PrefixRecord } from "../../src/otp/pumping-guard.ts";
-import type { Verification } from "../../src/otp/verification.ts";
+import { blockSends, probesMax, type PrefixRecord } from "../../src/otp/limits/pumping-guard.ts";
+import type { Verification } from "../../src/otp/verification/verification.ts";
 import { storedPrefixes } from "../support/databases/prefixes.ts";
 import { hold } from "./violation.ts";
 import type { World } from "./world.ts";

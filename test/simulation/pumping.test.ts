@@ -4,7 +4,7 @@
  * phones and rarely end 30 sends; what must hold after every step is the same, I16 above all.
  */
 import { describe, expect, test } from "vitest";
-import type { GuardMode } from "../../src/otp/pumping-guard.ts";
+import type { GuardMode } from "../../src/otp/limits/pumping-guard.ts";
 import { Callers } from "./callers.ts";
 import { Chance } from "./chance.ts";
 import { moods } from "./scripted-provider.ts";

@@ -3,7 +3,7 @@
  * chance has it. It keeps what it was given, and says whether the phone got it.
  */
 import type { Provider, OutgoingMessage } from "../../src/delivery/provider.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import type { Chance } from "./chance.ts";
 
 export const moods = ["kind", "mixed", "refusing", "down", "hanging", "slow", "throttling"] as const;

@@ -2,10 +2,10 @@
  * What can happen in a simulation, one function per kind of step. Each leaves the world at rest and checks what it alone
  * can know; what must hold always is checked after every step by whoever runs them.
  */
-import { createKeyRing } from "../../src/otp/key-ring.ts";
-import type { Verdict } from "../../src/otp/destination.ts";
+import { createKeyRing } from "../../src/otp/keys/key-ring.ts";
+import type { Verdict } from "../../src/otp/verification/destination.ts";
 import type { Reason } from "../../src/otp/reason.ts";
-import type { Verification } from "../../src/otp/verification.ts";
+import type { Verification } from "../../src/otp/verification/verification.ts";
 import { harmless, type Ask, type Call, type Callers } from "./callers.ts";
 import type { Chance } from "./chance.ts";
 import { turn } from "./machine.ts";

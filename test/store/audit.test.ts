@@ -4,8 +4,8 @@
 import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { auditMs, commandLine, noteOf } from "../../src/otp/audit.ts";
-import { makeKey } from "../../src/service/api-keys.ts";
+import { auditMs, commandLine, noteOf } from "../../src/otp/operators/audit.ts";
+import { makeKey } from "../../src/service/callers/api-keys.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { inDatabase } from "../support/databases/rows.ts";

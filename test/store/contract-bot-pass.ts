@@ -4,9 +4,9 @@
  */
 import { describe, expect, test } from "vitest";
 import { refuse } from "../../src/otp/reason.ts";
-import { Secret } from "../../src/otp/secret.ts";
-import { decideSettle } from "../../src/otp/settlement.ts";
-import type { BotCheck } from "../../src/service/bot-check.ts";
+import { Secret } from "../../src/otp/keys/secret.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
+import type { BotCheck } from "../../src/service/callers/bot-check.ts";
 import { phoneRefs } from "../../src/service/phone-refs.ts";
 import type { Caller } from "../../src/service/calls.ts";
 import { createVerifications } from "../../src/service/verifications.ts";

@@ -3,11 +3,11 @@
  * exactly what a message has taken comes back.
  */
 import { describe, expect, test } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import type { Policy } from "../../src/otp/policy.ts";
-import { decideSettle } from "../../src/otp/settlement.ts";
-import type { PriceOf } from "../../src/otp/spending.ts";
+import type { Policy } from "../../src/otp/verification/policy.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
+import type { PriceOf } from "../../src/otp/decisions/spending.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { createActs, ringOf, shareOf, testPolicy, type Acts } from "./acts.ts";
 import type { StoreFixture, WithStore } from "./contract.ts";

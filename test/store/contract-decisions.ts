@@ -3,8 +3,8 @@
  * everything within its tenant.
  */
 import { describe, expect, test } from "vitest";
-import { idempotencyClaim } from "../../src/otp/idempotency.ts";
-import type { UpdateView } from "../../src/otp/standing.ts";
+import { idempotencyClaim } from "../../src/otp/verification/idempotency.ts";
+import type { UpdateView } from "../../src/otp/decisions/standing.ts";
 import { ann, ben, createActs, ringOf, testPolicy } from "./acts.ts";
 import type { WithStore } from "./contract.ts";
 

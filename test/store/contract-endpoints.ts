@@ -2,7 +2,7 @@
  * The store's contract: endpoints, and the outbox of their events.
  */
 import { describe, expect, test } from "vitest";
-import { afterTry, disabled, eventLeaseMs, type Endpoint } from "../../src/otp/endpoint.ts";
+import { afterTry, disabled, eventLeaseMs, type Endpoint } from "../../src/otp/operators/endpoint.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -4,11 +4,11 @@
  */
 import { describe, expect, test } from "vitest";
 import { parseEvent } from "../support/readers/events.ts";
-import { bodyOf, type OwedEvent } from "../../src/otp/event.ts";
+import { bodyOf, type OwedEvent } from "../../src/otp/decisions/event.ts";
 import { maskPhone, openPhone } from "../../src/otp/phone-number.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
-import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
-import { decideReport, decideSettle } from "../../src/otp/settlement.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
+import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/limits/pumping-guard.ts";
+import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
 import type { Job } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
 import type { StoreFixture, WithStore } from "./contract.ts";

@@ -3,8 +3,8 @@
  */
 import { describe, expect, test } from "vitest";
 import { channels } from "../../src/otp/channel.ts";
-import { decideFallback } from "../../src/otp/falling-back.ts";
-import { capsOf } from "../../src/otp/spending.ts";
+import { decideFallback } from "../../src/otp/decisions/falling-back.ts";
+import { capsOf } from "../../src/otp/decisions/spending.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, ben, type Acts } from "./acts.ts";
 import type { WithStore } from "./contract.ts";

@@ -4,8 +4,8 @@
  */
 import { describe, expect, test } from "vitest";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { sandboxOf } from "../../src/otp/sandbox.ts";
-import type { Guesses } from "../../src/otp/spraying.ts";
+import { sandboxOf } from "../../src/otp/message/sandbox.ts";
+import type { Guesses } from "../../src/otp/verification/spraying.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";

@@ -3,13 +3,13 @@
  */
 import { describe, expect, test } from "vitest";
 import { channels } from "../../src/otp/channel.ts";
-import { decideFallback } from "../../src/otp/falling-back.ts";
-import type { KeyRing } from "../../src/otp/key-ring.ts";
-import { limitKeysOf, type LimitKey } from "../../src/otp/named-limit.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import { decideFallback } from "../../src/otp/decisions/falling-back.ts";
+import type { KeyRing } from "../../src/otp/keys/key-ring.ts";
+import { limitKeysOf, type LimitKey } from "../../src/otp/limits/named-limit.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { decideSettle } from "../../src/otp/settlement.ts";
-import type { Verification } from "../../src/otp/verification.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
+import type { Verification } from "../../src/otp/verification/verification.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import type { System } from "../../src/system.ts";
 import { ann, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";

@@ -3,9 +3,9 @@
  * on every database.
  */
 import { describe, expect, test } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
-import { decideGiveUp, decideReport, decideSettle } from "../../src/otp/settlement.ts";
-import type { Verification } from "../../src/otp/verification.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
+import { decideGiveUp, decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
+import type { Verification } from "../../src/otp/verification/verification.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { logOf, type LogText } from "../support/data/examples.ts";
 import { ann, ben, createActs, type Acts } from "./acts.ts";

@@ -3,8 +3,8 @@
  * while it may still be sent.
  */
 import { describe, expect, test } from "vitest";
-import { decideSettle, type Settled } from "../../src/otp/settlement.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import { decideSettle, type Settled } from "../../src/otp/decisions/settlement.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { channels } from "../../src/otp/channel.ts";
 import { ann, ben, type Acts } from "./acts.ts";

@@ -3,7 +3,7 @@
  * that it came from.
  */
 import { describe, expect, test } from "vitest";
-import { wrongCodesOf } from "../../src/otp/policy.ts";
+import { wrongCodesOf } from "../../src/otp/verification/policy.ts";
 import { idText } from "../../src/store/rows/values.ts";
 import type { Store } from "../../src/store/store.ts";
 import { testEpochMs } from "../support/service/system.ts";

@@ -4,10 +4,16 @@
  */
 import { isDeepStrictEqual } from "node:util";
 import { describe, expect, test } from "vitest";
-import { commandLine } from "../../src/otp/audit.ts";
-import { decisionsMax, newPrefix, prefixMemoryMs, prefixOf, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
+import { commandLine } from "../../src/otp/operators/audit.ts";
+import {
+  decisionsMax,
+  newPrefix,
+  prefixMemoryMs,
+  prefixOf,
+  type PrefixDecision,
+} from "../../src/otp/limits/pumping-guard.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { decideSettle } from "../../src/otp/settlement.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ann, createActs, ringOf, testPolicy, type Acts } from "./acts.ts";
 import type { WithStore } from "./contract.ts";

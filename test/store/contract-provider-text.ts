@@ -4,10 +4,10 @@
  */
 import { describe, expect, test } from "vitest";
 import { createWorker } from "../../src/delivery/worker.ts";
-import type { Message, SendOutcome } from "../../src/otp/message.ts";
-import { referenceOf } from "../../src/otp/provider-text.ts";
+import type { Message, SendOutcome } from "../../src/otp/message/message.ts";
+import { referenceOf } from "../../src/otp/message/provider-text.ts";
 import { createTakeReport } from "../../src/service/reports.ts";
-import type { Verification } from "../../src/otp/verification.ts";
+import type { Verification } from "../../src/otp/verification/verification.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { ofOneMind } from "../support/service/tenants.ts";
 import { createPhoneNetwork } from "../support/service/world.ts";

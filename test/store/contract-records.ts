@@ -2,7 +2,7 @@
  * The store's contract: records of calls with an Idempotency-Key.
  */
 import { describe, expect, test } from "vitest";
-import type { SendView } from "../../src/otp/standing.ts";
+import type { SendView } from "../../src/otp/decisions/standing.ts";
 import {
   idempotencyClaim,
   isBare,
@@ -10,8 +10,8 @@ import {
   slotsUnder,
   type IdempotencyClaim,
   type Slot,
-} from "../../src/otp/idempotency.ts";
-import type { KeyRing } from "../../src/otp/key-ring.ts";
+} from "../../src/otp/verification/idempotency.ts";
+import type { KeyRing } from "../../src/otp/keys/key-ring.ts";
 import type { Store } from "../../src/store/store.ts";
 import { keyThrough } from "../../src/store/upkeep.ts";
 import { ann, ben, createActs, ringOf } from "./acts.ts";

@@ -2,9 +2,9 @@
  * The store's contract, fourth part: the operator's lists of destinations, and the places of a day under the cap.
  */
 import { describe, expect, test } from "vitest";
-import type { Destination, Verdict } from "../../src/otp/destination.ts";
-import type { SendOutcome } from "../../src/otp/message.ts";
-import { decideSettle } from "../../src/otp/settlement.ts";
+import type { Destination, Verdict } from "../../src/otp/verification/destination.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
+import { decideSettle } from "../../src/otp/decisions/settlement.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { ann, ben, createActs, ringOf, shareOf, testPolicy, type Acts } from "./acts.ts";
 import type { WithStore } from "./contract.ts";

@@ -2,9 +2,9 @@
  * The store's contract: statistics. What is read must be what a scan of all verifications says, however far summing has come.
  */
 import { describe, expect, test } from "vitest";
-import type { SendOutcome } from "../../src/otp/message.ts";
+import type { SendOutcome } from "../../src/otp/message/message.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { decideReport, decideSettle } from "../../src/otp/settlement.ts";
+import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
 import {
   dimensions,
   grouped,
@@ -17,8 +17,8 @@ import {
   type StatsRow,
   type SumRow,
   type SumsQuery,
-} from "../../src/otp/statistics.ts";
-import type { Verification } from "../../src/otp/verification.ts";
+} from "../../src/otp/operators/statistics.ts";
+import type { Verification } from "../../src/otp/verification/verification.ts";
 import type { Job, Store } from "../../src/store/store.ts";
 import { ann, testCharge, type Acts } from "./acts.ts";
 import type { StoreFixture, WithStore } from "./contract.ts";

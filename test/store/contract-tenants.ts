@@ -3,9 +3,9 @@
  * every process at its next look.
  */
 import { describe, expect, test } from "vitest";
-import { secretScopes } from "../../src/otp/api-key.ts";
-import { idempotencyClaim } from "../../src/otp/idempotency.ts";
-import { issueKey } from "../../src/service/api-keys.ts";
+import { secretScopes } from "../../src/otp/keys/api-key.ts";
+import { idempotencyClaim } from "../../src/otp/verification/idempotency.ts";
+import { issueKey } from "../../src/service/callers/api-keys.ts";
 import type { TenantDecided } from "../../src/store/registry.ts";
 import { StoreUnavailable, type Store } from "../../src/store/store.ts";
 import { testEpochMs } from "../support/service/system.ts";

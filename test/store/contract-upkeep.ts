@@ -2,8 +2,8 @@
  * The store's contract, third part: what time does (the sweep), API keys, master keys, and the store's own life.
  */
 import { describe, expect, test } from "vitest";
-import type { ApiKey } from "../../src/otp/api-key.ts";
-import { idempotencyClaim, newRecord } from "../../src/otp/idempotency.ts";
+import type { ApiKey } from "../../src/otp/keys/api-key.ts";
+import { idempotencyClaim, newRecord } from "../../src/otp/verification/idempotency.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { MasterKeyMismatch } from "../../src/store/registry.ts";
 import { StoreUnavailable, type Store, type Swept } from "../../src/store/store.ts";

@@ -1,8 +1,8 @@
 /**
  * Endpoints for tests of what is kept for them.
  */
-import { sealSecret, type Endpoint } from "../../src/otp/endpoint.ts";
-import type { OwedEvent } from "../../src/otp/event.ts";
+import { sealSecret, type Endpoint } from "../../src/otp/operators/endpoint.ts";
+import type { OwedEvent } from "../../src/otp/decisions/event.ts";
 import type { EventJob } from "../../src/store/events.ts";
 import type { Store } from "../../src/store/store.ts";
 import { ringOf } from "./acts.ts";

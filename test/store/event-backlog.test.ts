@@ -4,7 +4,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { createEventWorker } from "../../src/delivery/event-worker.ts";
-import { backlogMax } from "../../src/otp/endpoint.ts";
+import { backlogMax } from "../../src/otp/operators/endpoint.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualSystem } from "../support/service/system.ts";

@@ -2,7 +2,7 @@
  * The bytes of a log: small, read back as they were written, and refused where a newer version wrote them.
  */
 import { expect, test } from "vitest";
-import { emptyLog, entriesMax, type LogEntry } from "../../src/otp/verification.ts";
+import { emptyLog, entriesMax, type LogEntry } from "../../src/otp/verification/verification.ts";
 import { logBytes, toLog } from "../../src/store/rows/verification.ts";
 import { logOf, type LogText } from "../support/data/examples.ts";
 

@@ -6,7 +6,7 @@ import Database from "better-sqlite3";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { newPrefix, prefixOf, type PrefixRecord } from "../../src/otp/pumping-guard.ts";
+import { newPrefix, prefixOf, type PrefixRecord } from "../../src/otp/limits/pumping-guard.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { Recent } from "../../src/store/sqlite/recent.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";

@@ -9,7 +9,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/pumping-guard.ts";
+import { newPrefix, prefixOf, type PrefixDecision } from "../../src/otp/limits/pumping-guard.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import { prefixesBytes, toPrefixes } from "../../src/store/rows/prefix.ts";
 import type { NamedDecision, PrefixName, Store } from "../../src/store/store.ts";

@@ -5,7 +5,7 @@ import Sqlite from "better-sqlite3";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { decideReport, decideSettle } from "../../src/otp/settlement.ts";
+import { decideReport, decideSettle } from "../../src/otp/decisions/settlement.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { E164 } from "../../src/otp/phone-number.ts";
 import { createManualSystem } from "../support/service/system.ts";

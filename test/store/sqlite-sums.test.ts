@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import type { E164 } from "../../src/otp/phone-number.ts";
-import { dimensions, measures } from "../../src/otp/statistics.ts";
+import { dimensions, measures } from "../../src/otp/operators/statistics.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createManualSystem } from "../support/service/system.ts";

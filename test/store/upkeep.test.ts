@@ -2,7 +2,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { slotsUnder } from "../../src/otp/idempotency.ts";
+import { slotsUnder } from "../../src/otp/verification/idempotency.ts";
 import { openSqlite } from "../../src/store/sqlite/open.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createUpkeep } from "../../src/store/upkeep.ts";

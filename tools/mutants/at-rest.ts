@@ -7,7 +7,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "provider's NUL stored",
     breaks: "PostgreSQL refuses to note the answer, and the text is sent again",
-    place: "src/otp/provider-text.ts#cleaned",
+    place: "src/otp/message/provider-text.ts#cleaned",
     text: `.replace(unprintable, "\\uFFFD")`,
     replacement: ``,
     suites: ["test/store/postgres.test.ts"],
@@ -15,7 +15,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "bare digest stored",
     breaks: "a thief of the database tries every number in Idempotency-Keys",
-    place: "src/otp/idempotency.ts#slotsUnder",
+    place: "src/otp/verification/idempotency.ts#slotsUnder",
     text: `...keys.all.map((key) => hmac(key.idempotencySlot, bare).subarray(0, nameBytes)), bare`,
     replacement: `bare, ...keys.all.map((key) => hmac(key.idempotencySlot, bare).subarray(0, nameBytes))`,
     suites: ["test/server/stolen.test.ts"],
@@ -31,7 +31,7 @@ export const atRestMutants: readonly Mutant[] = [
   {
     name: "bare digest not looked up",
     breaks: "a repeat of a call that an instance of an earlier version answered texts again",
-    place: "src/otp/idempotency.ts#slotsUnder",
+    place: "src/otp/verification/idempotency.ts#slotsUnder",
     text: `subarray(0, nameBytes)), bare],`,
     replacement: `subarray(0, nameBytes))],`,
     suites: ["test/store/sqlite.test.ts"],

@@ -42,7 +42,7 @@ export const backupMutants: readonly Mutant[] = [
   {
     name: "leaked key published",
     breaks: "receipts by a thief of the master key are good for as long as anything needs the key",
-    place: "src/otp/receipt.ts#receiptKeys",
+    place: "src/otp/verification/receipt.ts#receiptKeys",
     text: `keys.all.filter(({ isLeaked }) => !isLeaked)`,
     replacement: `keys.all.filter(({ isLeaked }) => isLeaked !== undefined)`,
     suites: ["test/server/rotation.test.ts"],

@@ -55,18 +55,18 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a page's key goes first",
     breaks: "whoever copies a page's key stands before everybody's first call",
-    place: "src/service/key-check.ts#createKeyCheck",
+    place: "src/service/callers/key-check.ts#createKeyCheck",
     text: `presented.ok && !isReadable(presented.value.kind) && seenValid`,
     replacement: `presented.ok && seenValid`,
-    suites: ["test/service/api-keys.test.ts"],
+    suites: ["test/service/callers/api-keys.test.ts"],
   },
   {
     name: "every key was valid lately",
     breaks: "a crowd with wrong keys goes before everybody's first call",
-    place: "src/service/key-check.ts#createKeyCheck",
+    place: "src/service/callers/key-check.ts#createKeyCheck",
     text: `seenValid.get(presented.value.name) > clock()`,
     replacement: `seenValid.get(presented.value.name) >= 0`,
-    suites: ["test/service/api-keys.test.ts"],
+    suites: ["test/service/callers/api-keys.test.ts"],
   },
   {
     name: "a stop by the clock alone",
@@ -258,10 +258,10 @@ export const boundsMutants: readonly Mutant[] = [
   {
     name: "a cap that is taken away is none",
     breaks: "a tenant's admin who may not raise a cap takes it away",
-    place: "src/otp/tenant-bounds.ts#noHigher",
+    place: "src/otp/operators/tenant-bounds.ts#noHigher",
     text: `(after !== undefined && after <= before)`,
     replacement: `(after === undefined || after <= before)`,
-    suites: ["test/otp/tenant-bounds.test.ts"],
+    suites: ["test/otp/operators/tenant-bounds.test.ts"],
   },
   {
     name: "shared networks never make room",

@@ -11,7 +11,7 @@ export const channelMutants: readonly Mutant[] = [
   {
     name: "a resend by any channel",
     breaks: "a web page has its visitors called, though its key is for SMS",
-    place: "src/otp/resending.ts#channelOf",
+    place: "src/otp/decisions/resending.ts#channelOf",
     text: `findChannel(name, offered)`,
     replacement: `(name as Channel)`,
     suites: rules,
@@ -27,7 +27,7 @@ export const channelMutants: readonly Mutant[] = [
   {
     name: "a resend suits as its send did",
     breaks: "the number of a landline that was called is texted",
-    place: "src/otp/resending.ts#channelOf",
+    place: "src/otp/decisions/resending.ts#channelOf",
     text: `isAsBefore ? undefined : objectionTo(numberOf(verification), channel)`,
     replacement: `undefined`,
     suites: rules,
@@ -35,7 +35,7 @@ export const channelMutants: readonly Mutant[] = [
   {
     name: "a full log forgets a resend",
     breaks: "a receipt does not tell that a code was called out",
-    place: "src/otp/verification.ts#withEntry",
+    place: "src/otp/verification/verification.ts#withEntry",
     text: `i >= half && each.kind !== "resend"`,
     replacement: `i >= half && each.kind !== "end"`,
     suites: rules,
@@ -51,7 +51,7 @@ export const channelMutants: readonly Mutant[] = [
   {
     name: "every key may call",
     breaks: "whoever has a page's key has people called",
-    place: "src/otp/api-key.ts#channelsNamed",
+    place: "src/otp/keys/api-key.ts#channelsNamed",
     text: `isPublishable(kind) ? channels : undefined`,
     replacement: `undefined`,
     suites: service,
@@ -115,7 +115,7 @@ export const channelMutants: readonly Mutant[] = [
   {
     name: "calls without a cap of their own",
     breaks: "a day of calls costs ten times what the operator thought of",
-    place: "src/otp/spending.ts#capsOf",
+    place: "src/otp/decisions/spending.ts#capsOf",
     text: `callsMax === undefined || channel !== "voice" ? []`,
     replacement: `callsMax === undefined || channel !== "sms" ? []`,
     suites: service,

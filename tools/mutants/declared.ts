@@ -130,7 +130,7 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "tries without end",
     breaks: "a loop around a command spends the account",
-    place: `src/service/provider-tries.ts#decideTry`,
+    place: `src/service/operators/provider-tries.ts#decideTry`,
     text: `spendAll([tryLimit], phone?.tats ?? [], now)`,
     replacement: `spendAll([tryLimit], [], now)`,
     suites: ["test/commands/providers.test.ts"],
@@ -138,7 +138,7 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "all tries for one key",
     breaks: "whoever has one admin key takes the tries of everybody",
-    place: `src/service/provider-tries.ts#decideTry`,
+    place: `src/service/operators/provider-tries.ts#decideTry`,
     text: `spendAll([actorTryLimit], own, now)`,
     replacement: `spendAll([actorTryLimit], [], now)`,
     suites: ["test/commands/providers.test.ts", "test/server/admin/providers.test.ts"],
@@ -146,7 +146,7 @@ export const declaredMutants: readonly Mutant[] = [
   {
     name: "a try that nobody made",
     breaks: "a text is sent of which the audit knows nothing",
-    place: `src/service/provider-tries.ts#spendTry`,
+    place: `src/service/operators/provider-tries.ts#spendTry`,
     text: `writes: { ...decided.writes, audit }`,
     replacement: `writes: decided.writes`,
     suites: ["test/commands/providers.test.ts", "test/server/admin/providers.test.ts"],

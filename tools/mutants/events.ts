@@ -10,7 +10,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "whole phone for everyone",
     breaks: "numbers go out that the tenant did not ask for",
-    place: "src/otp/event.ts#bodyOf",
+    place: "src/otp/decisions/event.ts#bodyOf",
     text: `phone: showPhones ? phone : maskPhone(phone)`,
     replacement: `phone`,
     suites: delivery,
@@ -18,7 +18,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "every report is news",
     breaks: "an acceptance that is noted twice is told twice",
-    place: "src/otp/event.ts#verificationEvents",
+    place: "src/otp/decisions/event.ts#verificationEvents",
     text: `deliveryToTell(message.before) !== became`,
     replacement: `true`,
     suites: contract,
@@ -34,7 +34,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "a full log forgets the latest",
     breaks: "how a verification came to its end is not in its log",
-    place: "src/otp/verification.ts#withEntry",
+    place: "src/otp/verification/verification.ts#withEntry",
     text: `[...entries.toSpliced(left < 0 ? half : left, 1), entry]`,
     replacement: `entries`,
     suites: contract,
@@ -42,7 +42,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "undelivered while it goes on",
     breaks: "a tenant gives up on an SMS that another provider is about to send",
-    place: "src/otp/event.ts#isOver",
+    place: "src/otp/decisions/event.ts#isOver",
     text: `(delivery === "UNDELIVERED" || delivery === "REJECTED") && dueMs === null`,
     replacement: `delivery === "UNDELIVERED" || delivery === "REJECTED" || delivery === "QUEUED"`,
     suites: contract,
@@ -115,7 +115,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "signed with the newest secret alone",
     breaks: "a receiver that has not been told of the new secret refuses everything",
-    place: "src/otp/endpoint.ts#signingSecrets",
+    place: "src/otp/operators/endpoint.ts#signingSecrets",
     text: `endpoint.secrets.filter((secret) => isSigning(secret, now))`,
     replacement: `endpoint.secrets.slice(0, 1)`,
     suites: delivery,
@@ -123,7 +123,7 @@ export const eventMutants: readonly Mutant[] = [
   {
     name: "old secrets sign for ever",
     breaks: "whoever has a secret that was rotated away forges events",
-    place: "src/otp/endpoint.ts#isSigning",
+    place: "src/otp/operators/endpoint.ts#isSigning",
     text: `return endMs === null || now < endMs;`,
     replacement: `return true;`,
     suites: delivery,

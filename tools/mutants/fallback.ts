@@ -3,7 +3,7 @@
  */
 import type { Mutant } from "./mutant.ts";
 
-const rules = ["test/otp/fallback.test.ts"];
+const rules = ["test/otp/message/fallback.test.ts"];
 const service = ["test/server/fallback.test.ts"];
 
 export const fallbackMutants: readonly Mutant[] = [
@@ -20,7 +20,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "a fallback beside a call",
     breaks: "two calls for one verification are under way at once",
-    place: "src/otp/falling-back.ts#decideFallback",
+    place: "src/otp/decisions/falling-back.ts#decideFallback",
     text: `message !== undefined && isUnderWay(message, now)`,
     replacement: `message === undefined`,
     suites: rules,
@@ -28,7 +28,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "a fallback in the last minute",
     breaks: "a code arrives when it is hardly good any more",
-    place: "src/otp/falling-back.ts#decideFallback",
+    place: "src/otp/decisions/falling-back.ts#decideFallback",
     text: `channels.length === 0 || isTooLate ||`,
     replacement: `channels.length === 0 ||`,
     suites: rules,
@@ -36,7 +36,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "a fallback to a blocked number",
     breaks: "an operator's list does not hold for what goes out by itself",
-    place: "src/otp/falling-back.ts#decideFallback",
+    place: "src/otp/decisions/falling-back.ts#decideFallback",
     text: ` || view.verdict === "block"`,
     replacement: ``,
     suites: rules,
@@ -44,7 +44,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "a fallback for free",
     breaks: "one send costs three messages of the phone's limits' one",
-    place: "src/otp/falling-back.ts#owedNext",
+    place: "src/otp/decisions/falling-back.ts#owedNext",
     text: `...before.writes, ...spent.writes,`,
     replacement: `...before.writes,`,
     suites: rules,
@@ -52,7 +52,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "a retry beside a fallback",
     breaks: "the message before is called for again while the next is",
-    place: "src/otp/falling-back.ts#givenUpFor",
+    place: "src/otp/decisions/falling-back.ts#givenUpFor",
     text: `message.dueMs !== null && !isAwaitingReport(message, now)`,
     replacement: `message.dueMs === null && !isAwaitingReport(message, now)`,
     suites: rules,
@@ -60,7 +60,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "a failure before the last channel",
     breaks: "a verification has FAILED whose code is on its way",
-    place: "src/otp/settlement.ts#withoutLatest",
+    place: "src/otp/decisions/settlement.ts#withoutLatest",
     text: `if (left.fallback === null) return`,
     replacement: `if (!isOfResend) return`,
     suites: rules,
@@ -68,7 +68,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "a fallback after a resend",
     breaks: "the user who asked for a message gets a second one",
-    place: "src/otp/resending.ts#decideResend",
+    place: "src/otp/decisions/resending.ts#decideResend",
     text: `, fallback: withoutNext(verification.fallback) }`,
     replacement: ` }`,
     suites: rules,
@@ -76,7 +76,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "a fallback after the end",
     breaks: "the time of the next message outlives its verification",
-    place: "src/otp/verification.ts#end",
+    place: "src/otp/verification/verification.ts#end",
     text: `withoutNext(verification.fallback)`,
     replacement: `verification.fallback`,
     suites: rules,
@@ -84,7 +84,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "two channels at once by a late report",
     breaks: "a report on the message before has it sent by another provider beside the next",
-    place: "src/otp/settlement.ts#decideReport",
+    place: "src/otp/decisions/settlement.ts#decideReport",
     text: `isSuperseded(view) ? 0 : providers.length`,
     replacement: `providers.length`,
     suites: rules,
@@ -108,7 +108,7 @@ export const fallbackMutants: readonly Mutant[] = [
   {
     name: "more given back than was spent",
     breaks: "what never left is given back twice, and a phone gets more than its limit",
-    place: "src/otp/verification.ts#messagesSpent",
+    place: "src/otp/verification/verification.ts#messagesSpent",
     text: ` - (verification.fallback?.unsent.length ?? 0)`,
     replacement: ``,
     suites: rules,

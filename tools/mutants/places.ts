@@ -6,7 +6,7 @@ import { declaredIn } from "../declared.ts";
 
 /** A mistake and where it is made. */
 export interface Change {
-  /** A file and the function in it: `src/otp/code.ts#deriveCode`, or `….ts#Store.open` where two are called `open`. */
+  /** A file and the function in it: `src/otp/message/code.ts#deriveCode`, or `….ts#Store.open` where two are called `open`. */
   readonly place: string;
   /** Occurs exactly once in the function. */
   readonly text: string;

@@ -198,7 +198,7 @@ export const postgresMutants: readonly Mutant[] = [
   {
     name: "lots beyond a warning",
     breaks: "nobody is warned of the message that reaches 80 % of the cap",
-    place: "src/otp/daily-cap.ts#nextNotable",
+    place: "src/otp/verification/daily-cap.ts#nextNotable",
     text: `Math.ceil((max * 4) / 5)`,
     replacement: `max`,
     suites: suite("lots"),

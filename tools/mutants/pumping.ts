@@ -31,7 +31,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "fourth probe",
     breaks: "a blocked prefix takes more than its probes",
-    place: "src/otp/pumping-guard.ts#judgeSend",
+    place: "src/otp/limits/pumping-guard.ts#judgeSend",
     text: `record.sent >= probesMax`,
     replacement: `record.sent > probesMax`,
     suites: ["test/simulation/pumping.test.ts"],
@@ -39,7 +39,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "what would be refused counts",
     breaks: "a guard that observes sees something else than one that enforces",
-    place: "src/otp/spending.ts#askGuard",
+    place: "src/otp/decisions/spending.ts#askGuard",
     text: `if (mode === "observe") return { admitted: true, tally: "none", writes };`,
     replacement: `if (mode === "observe") return { admitted: true, tally: "block", writes };`,
     suites: ["test/simulation/pumping.test.ts"],
@@ -47,7 +47,7 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "guard without force",
     breaks: "what the guard blocks is sent all the same",
-    place: "src/otp/spending.ts#askGuard",
+    place: "src/otp/decisions/spending.ts#askGuard",
     text: `if (mode === "observe")`,
     replacement: `if (mode.length > 0)`,
     suites: ["test/simulation/pumping.test.ts"],
@@ -55,9 +55,9 @@ export const pumpingMutants: readonly Mutant[] = [
   {
     name: "doubling forgotten by luck",
     breaks: "a pump that gets one code typed in seven rounds of probes starts anew with an hour",
-    place: "src/otp/pumping-guard.ts#recordOutcome",
+    place: "src/otp/limits/pumping-guard.ts#recordOutcome",
     text: `...clean, ...noneRefused }`,
     replacement: `...clean, ...noneRefused, trips: 0 }`,
-    suites: ["test/otp/pumping-guard.test.ts"],
+    suites: ["test/otp/limits/pumping-guard.test.ts"],
   },
 ];

@@ -7,7 +7,7 @@ import { declaredIn } from "../declared.ts";
 
 /** A file of the repository. */
 export interface SourceFile {
-  /** Relative to the root, with forward slashes, such as `src/otp/code.ts`. */
+  /** Relative to the root, with forward slashes, such as `src/otp/message/code.ts`. */
   readonly path: string;
   readonly text: string;
 }
@@ -52,9 +52,15 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   otpd: ["cli", "built"],
 };
 
-/** Within the server: listener ← http ← rpc ← pages ← admin. `gen/` is visible in `rpc` and `admin` alone. */
-const serverRooms = ["listener", "http", "rpc", "pages", "admin"];
-const knowGen: ReadonlySet<string | undefined> = new Set(["rpc", "admin"]);
+/** Within a room a folder imports from those before it alone. Files right in the room stand where "" does, or anywhere. */
+const innerRooms: Readonly<Record<string, readonly string[]>> = {
+  otp: ["keys", "limits", "message", "template", "verification", "operators", "decisions"],
+  service: ["callers", "", "operators"],
+  server: ["listener", "http", "rpc", "pages", "admin"],
+};
+
+/** Within the server, `gen/` is visible here alone. */
+const knowGen: ReadonlySet<string> = new Set(["rpc", "admin"]);
 
 /** The rules do no I/O: a test of one needs neither files nor sockets. */
 const outsideWorld = /^(node:(child_process|cluster|dgram|dns|fs|http2?|https|net|timers|tls|worker_threads)(\/.*)?)$/;
@@ -77,15 +83,15 @@ export const importArrows: Rule = ({ path, text }) => {
     }
     const target = roomOf(resolve(path, from));
     if (target === undefined) return [`${path} imports ${from}, which is outside src/ and gen/`];
-    if (room === "server") {
-      const [own, other] = [path, resolve(path, from)].map((each) => serverRooms.indexOf(each.split("/")[2] ?? ""));
-      if (target === "gen" && !knowGen.has(serverRooms[own ?? -1]))
-        return [`${path} imports ${from}: only rpc and admin know gen`];
-      if (target === room && (own ?? -1) < (other ?? -1)) {
-        return [`${path} imports ${from}: ${serverRooms[own ?? -1]} must not know ${serverRooms[other ?? -1]}`];
-      }
+    const [own, other] = [innerRoomOf(path), innerRoomOf(resolve(path, from))];
+    if (room === "server" && target === "gen" && !knowGen.has(own)) {
+      return [`${path} imports ${from}: only rpc and admin know gen`];
     }
-    if (target === room) return [];
+    if (target === room) {
+      const order = innerRooms[room] ?? [];
+      const isAhead = order.includes(own) && order.indexOf(own) < order.indexOf(other);
+      return isAhead ? [`${path} imports ${from}: ${own || room} must not know ${other}`] : [];
+    }
     if (!allowed.includes(target)) return [`${path} imports ${from}: ${room} must not know ${target}`];
     const onlyService = /^\{\s*\w+Service\s*\}$/.test(names);
     return room === "main" && target === "gen" && !onlyService
@@ -98,6 +104,12 @@ export const importArrows: Rule = ({ path, text }) => {
 function roomOf(path: string): string | undefined {
   if (path.startsWith("gen/")) return "gen";
   return /^src\/(\w[\w-]*)(?:\/.+)?(?:\.\w+)?$/.exec(path)?.[1];
+}
+
+/** The folder of a path within its room; empty for a file right in it. */
+function innerRoomOf(path: string): string {
+  const [, , inner = "", ...below] = path.split("/");
+  return below.length > 0 ? inner : "";
 }
 
 export interface Import {

@@ -6,7 +6,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { BirdAPIError } from "@messagebird/sdk";
 import * as v from "valibot";
 import { readAnswer } from "../../http-answer.ts";
-import type { SendOutcome } from "../../otp/message.ts";
+import type { SendOutcome } from "../../otp/message/message.ts";
 import { clockFindings } from "./clock-check.ts";
 import type { Finding, OnStatus, OutgoingMessage, Provider, ReportReading } from "../provider.ts";
 import { unreached } from "../unreached.ts";

@@ -8,7 +8,7 @@ import { createHash, createSecretKey, type KeyObject } from "node:crypto";
 import type { MessageBird } from "messagebird";
 import type { languages as VoiceLanguage } from "messagebird/types/voice_messages.d.ts";
 import * as v from "valibot";
-import type { SendOutcome } from "../../otp/message.ts";
+import type { SendOutcome } from "../../otp/message/message.ts";
 import { clockFindings } from "./clock-check.ts";
 import { routeMessageBird, recorded, type CallRecord } from "./messagebird-agent.ts";
 import { describeProvider } from "./description.ts";

@@ -1,7 +1,7 @@
 /**
  * The outcome of a provider's HTTP call: by its status, or by why there was no answer.
  */
-import type { SendOutcome } from "../../otp/message.ts";
+import type { SendOutcome } from "../../otp/message/message.ts";
 import { isTlsFailure } from "../unreached.ts";
 
 type Refused = Extract<SendOutcome, { readonly kind: "refused" }>;

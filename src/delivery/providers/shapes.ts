@@ -3,7 +3,7 @@
  * Other kinds of values are in config/shapes.ts.
  */
 import * as v from "valibot";
-import { localHosts } from "../../otp/origin.ts";
+import { localHosts } from "../../otp/keys/origin.ts";
 
 /** A sender: a number in international form, or up to 11 letters, digits and spaces with a letter among them. */
 export function parseOriginator(text: string): string | undefined {

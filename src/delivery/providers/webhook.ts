@@ -7,8 +7,8 @@
  * 401 and 403 refuse us; 402 means no balance; 429 asks to wait; 404, 405, 410 and redirects mean a wrong URL.
  */
 import { readJson } from "../../http-answer.ts";
-import type { SendOutcome } from "../../otp/message.ts";
-import { localHosts } from "../../otp/origin.ts";
+import type { SendOutcome } from "../../otp/message/message.ts";
+import { localHosts } from "../../otp/keys/origin.ts";
 import type { Finding, Provider } from "../provider.ts";
 import { describeProvider } from "./description.ts";
 import { mayBeConnected, outcomeOfAnswer, outcomeWithoutAnswer, waitAskedMs } from "./outcome.ts";

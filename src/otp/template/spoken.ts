@@ -4,7 +4,7 @@
  *
  * It first asks for a key, and says the code only after that, so that a voicemail does not keep it (delivery/).
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../message/code.ts";
 import { builtInTemplates } from "./built-in.ts";
 import { createTemplates } from "./choice.ts";
 

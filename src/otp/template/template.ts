@@ -2,7 +2,7 @@
  * A template is one text of an SMS in one language, with placeholders for the code, the brand, the minutes and the purpose.
  * This file renders it; choice.ts chooses the one for a verification.
  */
-import type { Code } from "../code.ts";
+import type { Code } from "../message/code.ts";
 import { withLastLine, type LastLine } from "./last-line.ts";
 
 /** CLDR's plural forms. */

@@ -2,7 +2,7 @@
  * WatchActivity: what happens on this instance, as it happens.
  */
 import { ok } from "../../otp/reason.ts";
-import { activityKinds, type Activities, type ActivityBatch } from "../../service/activity.ts";
+import { activityKinds, type Activities, type ActivityBatch } from "../../service/operators/activity.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantListed } from "./asker.ts";
 import { timeField, type HandlersOf } from "./handlers.ts";

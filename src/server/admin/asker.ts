@@ -1,10 +1,10 @@
 /**
  * Who asks the operators' service, and what they may see: if bound to a tenant, nothing of another's.
  */
-import type { AdminScope } from "../../otp/admin-key.ts";
-import type { Author } from "../../otp/audit.ts";
+import type { AdminScope } from "../../otp/keys/admin-key.ts";
+import type { Author } from "../../otp/operators/audit.ts";
 import { ok } from "../../otp/reason.ts";
-import { defaultTenant } from "../../otp/tenant.ts";
+import { defaultTenant } from "../../otp/operators/tenant.ts";
 import { notFound, refuseAdmin, type AdminRefusal, type AdminResult } from "./refusal.ts";
 
 export interface Asker {

@@ -2,10 +2,10 @@
  * ListAudit: what was written and looked at. An admin of one tenant reads what was done to that tenant; of operators'
  * acts the admin reads that they happened, and not who did them.
  */
-import type { AuditEntry } from "../../otp/audit.ts";
-import { changeText } from "../../otp/audit-words.ts";
+import type { AuditEntry } from "../../otp/operators/audit.ts";
+import { changeText } from "../../otp/operators/audit-words.ts";
 import { ok } from "../../otp/reason.ts";
-import { readAudit } from "../../service/audit.ts";
+import { readAudit } from "../../service/operators/audit.ts";
 import type { AuditKey } from "../../store/registry.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantListed, type Asker } from "./asker.ts";

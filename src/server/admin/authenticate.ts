@@ -2,8 +2,8 @@
  * Who asks the operators' service: the bearer of an admin key, or whoever a session of the console names. No other
  * place finds that out.
  */
-import type { AdminKey } from "../../otp/admin-key.ts";
-import { hasKey } from "../../otp/api-key.ts";
+import type { AdminKey } from "../../otp/keys/admin-key.ts";
+import { hasKey } from "../../otp/keys/api-key.ts";
 import { ok, refuse, type Result } from "../../otp/reason.ts";
 import type { ClientAddress } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";

@@ -2,9 +2,9 @@
  * Who asks the operators' service by a session of the console, and what is believed of a reverse proxy in front of it.
  */
 import type { AddressRange } from "../../delivery/public-address.ts";
-import { endOf, type ConsoleUser } from "../../otp/console-session.ts";
+import { endOf, type ConsoleUser } from "../../otp/keys/console-session.ts";
 import { ok, refuse } from "../../otp/reason.ts";
-import type { ConsoleSessions } from "../../service/console-sessions.ts";
+import type { ConsoleSessions } from "../../service/operators/console-sessions.ts";
 import { createShareOf, type ClientAddress } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";
 import { peerOf } from "../rpc/authorize.ts";

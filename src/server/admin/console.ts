@@ -5,11 +5,11 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import * as v from "valibot";
-import { csrfOf, endOf, sessionMs, type ConsoleSession, type ConsoleUser } from "../../otp/console-session.ts";
-import { digest } from "../../otp/key-ring.ts";
+import { csrfOf, endOf, sessionMs, type ConsoleSession, type ConsoleUser } from "../../otp/keys/console-session.ts";
+import { digest } from "../../otp/keys/key-ring.ts";
 import { invalid, ok, type Result } from "../../otp/reason.ts";
 import { readOwnFile } from "../../own-files.ts";
-import type { BegunSession, ConsoleSessions } from "../../service/console-sessions.ts";
+import type { BegunSession, ConsoleSessions } from "../../service/operators/console-sessions.ts";
 import { isOwnOrigin } from "../http/own-origin.ts";
 import type { PageAnswer } from "../http/response.ts";
 import { ownPageHeaders } from "../pages/own-page.ts";

@@ -1,9 +1,9 @@
 /**
  * The RPCs on a tenant's lists of destinations.
  */
-import type { Destination, Verdict } from "../../otp/destination.ts";
+import type { Destination, Verdict } from "../../otp/verification/destination.ts";
 import { hiddenCharacter } from "../../otp/hidden-characters.ts";
-import type { KeyRing } from "../../otp/key-ring.ts";
+import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
 import { ok } from "../../otp/reason.ts";
 import {
@@ -12,7 +12,7 @@ import {
   putDestination,
   readPrefix,
   removeDestination,
-} from "../../service/destinations.ts";
+} from "../../service/operators/destinations.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantMeant, type Asker } from "./asker.ts";
 import { timeField, type HandlersOf } from "./handlers.ts";

@@ -9,7 +9,7 @@
 import { universalResponseToNodeResponse } from "@connectrpc/connect-node";
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import { refuse, type Refusal } from "../../otp/reason.ts";
-import type { CallLimit } from "../../service/call-limits.ts";
+import type { CallLimit } from "../../service/callers/call-limits.ts";
 import type { System } from "../../system.ts";
 import { discard, readBody } from "../http/body.ts";
 import type { ClientAddress } from "../http/client-address.ts";

@@ -4,7 +4,7 @@
  */
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import { adminScopes, usualAdminScopes, type AdminScope } from "../../otp/admin-key.ts";
+import { adminScopes, usualAdminScopes, type AdminScope } from "../../otp/keys/admin-key.ts";
 import {
   channelsNamed,
   isPublishable,
@@ -14,12 +14,12 @@ import {
   secretScopes,
   type KeyKind,
   type Scope,
-} from "../../otp/api-key.ts";
+} from "../../otp/keys/api-key.ts";
 import { channels, defaultChannel, type Channel } from "../../otp/channel.ts";
 import { hiddenCharacter } from "../../otp/hidden-characters.ts";
-import { nullOrigin, originShape, originsMax, parseOrigin, type Setup } from "../../otp/origin.ts";
+import { nullOrigin, originShape, originsMax, parseOrigin, type Setup } from "../../otp/keys/origin.ts";
 import { ok } from "../../otp/reason.ts";
-import { issueKey, type KeySpec } from "../../service/api-keys.ts";
+import { issueKey, type KeySpec } from "../../service/callers/api-keys.ts";
 import {
   findAnyKey,
   issueAdminKey,
@@ -29,7 +29,7 @@ import {
   revokeAnyKey,
   rotateAnyKey,
   type AnyKey,
-} from "../../service/operator-keys.ts";
+} from "../../service/operators/keys.ts";
 import type { Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
 import { forOperators, lacking, sees, tenantListed, tenantMeant, type Asker } from "./asker.ts";

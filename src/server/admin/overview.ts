@@ -3,7 +3,7 @@
  */
 import { Dimension, Problem_Severity } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { ok } from "../../otp/reason.ts";
-import { readOverview, type OverviewDependencies } from "../../service/overview.ts";
+import { readOverview, type OverviewDependencies } from "../../service/operators/overview.ts";
 import { tenantListed } from "./asker.ts";
 import { durationOf, type HandlersOf } from "./handlers.ts";
 import { badField, notFound } from "./refusal.ts";

@@ -1,13 +1,13 @@
 /**
  * What operators do with a phone: a fresh start, and an end to all that is stored of it.
  */
-import type { KeyRing } from "../../otp/key-ring.ts";
+import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { parsePhoneNumber, phoneIndex, type E164 } from "../../otp/phone-number.ts";
 import { ok } from "../../otp/reason.ts";
-import { defaultTenant, type TenantOf } from "../../otp/tenant.ts";
-import { erasePhone } from "../../service/erasure.ts";
-import { resetPhone } from "../../service/phones.ts";
-import type { Audited, AuditAction, Noted } from "../../otp/audit.ts";
+import { defaultTenant, type TenantOf } from "../../otp/operators/tenant.ts";
+import { erasePhone } from "../../service/operators/erasure.ts";
+import { resetPhone } from "../../service/operators/phones.ts";
+import type { Audited, AuditAction, Noted } from "../../otp/operators/audit.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 import { tenantListed, tenantMeant, type Asker } from "./asker.ts";
 import { destinationShown } from "./destinations.ts";

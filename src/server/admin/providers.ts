@@ -3,15 +3,21 @@
  * serve all tenants alike.
  */
 import { channelName, channels, defaultChannel, findChannel, type Channel } from "../../otp/channel.ts";
-import type { KeyRing } from "../../otp/key-ring.ts";
-import { callOutcome } from "../../otp/verification.ts";
-import type { SendOutcome } from "../../otp/message.ts";
+import type { KeyRing } from "../../otp/keys/key-ring.ts";
+import { callOutcome } from "../../otp/verification/verification.ts";
+import type { SendOutcome } from "../../otp/message/message.ts";
 import { maskPhone, parsePhoneNumber, type PhoneNumber } from "../../otp/phone-number.ts";
-import { providerName, providerReason } from "../../otp/provider-text.ts";
+import { providerName, providerReason } from "../../otp/message/provider-text.ts";
 import { ok } from "../../otp/reason.ts";
-import { defaultTenant, type TenantOf } from "../../otp/tenant.ts";
-import { readProviderShares } from "../../service/provider-shares.ts";
-import { actorTryLimit, tryLimit, tryProvider, type Tried, type TryOptions } from "../../service/provider-tries.ts";
+import { defaultTenant, type TenantOf } from "../../otp/operators/tenant.ts";
+import { readProviderShares } from "../../service/operators/provider-shares.ts";
+import {
+  actorTryLimit,
+  tryLimit,
+  tryProvider,
+  type Tried,
+  type TryOptions,
+} from "../../service/operators/provider-tries.ts";
 import type { RecentCalls } from "../../observe/recent-calls.ts";
 import type { Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";

@@ -4,8 +4,8 @@
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { Dimension, Interval } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { invalid, ok } from "../../otp/reason.ts";
-import type { dimensions, Count } from "../../otp/statistics.ts";
-import { moneyOf, readStats, verifyTimesOf, type Stats, type StatsRead } from "../../service/statistics.ts";
+import type { dimensions, Count } from "../../otp/operators/statistics.ts";
+import { moneyOf, readStats, verifyTimesOf, type Stats, type StatsRead } from "../../service/operators/statistics.ts";
 import type { Store } from "../../store/store.ts";
 import { tenantListed } from "./asker.ts";
 import { durationOf, instantOf, timeField, type HandlersOf } from "./handlers.ts";

@@ -3,14 +3,14 @@
  * unblock it, and whether a tenant's guard enforces.
  */
 import { GuardMode as ToldMode } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
-import type { Destination } from "../../otp/destination.ts";
-import type { KeyRing } from "../../otp/key-ring.ts";
+import type { Destination } from "../../otp/verification/destination.ts";
+import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { countryOfPrefix } from "../../otp/phone-number.ts";
-import type { GuardMode } from "../../otp/pumping-guard.ts";
+import type { GuardMode } from "../../otp/limits/pumping-guard.ts";
 import { ok } from "../../otp/reason.ts";
-import type { TenantOf } from "../../otp/tenant.ts";
-import { isWholeNumber } from "../../service/destinations.ts";
-import { entrySentence, guardSentence } from "../../service/prefix-words.ts";
+import type { TenantOf } from "../../otp/operators/tenant.ts";
+import { isWholeNumber } from "../../service/operators/destinations.ts";
+import { entrySentence, guardSentence } from "../../service/operators/prefix-words.ts";
 import {
   entriesFor,
   explainPrefix,
@@ -22,8 +22,8 @@ import {
   type Named,
   type PrefixReport,
   type WithGuard,
-} from "../../service/prefixes.ts";
-import type { Money } from "../../service/statistics.ts";
+} from "../../service/operators/prefixes.ts";
+import type { Money } from "../../service/operators/statistics.ts";
 import type { Store, SuspectKey } from "../../store/store.ts";
 import { tenantListed, tenantMeant, type Asker } from "./asker.ts";
 import { destinationShown, maskedFor } from "./destinations.ts";

@@ -3,10 +3,10 @@
  */
 import { TenantView } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { ok } from "../../otp/reason.ts";
-import { loosened } from "../../otp/tenant-bounds.ts";
-import { isTenantName, type Tenant, type TenantRecord } from "../../otp/tenant.ts";
-import { createTenant, turnTenant, updateTenant, type Prepared } from "../../service/operator-tenants.ts";
-import type { Tenants } from "../../service/tenants.ts";
+import { loosened } from "../../otp/operators/tenant-bounds.ts";
+import { isTenantName, type Tenant, type TenantRecord } from "../../otp/operators/tenant.ts";
+import { createTenant, turnTenant, updateTenant, type Prepared } from "../../service/operators/tenants.ts";
+import type { Tenants } from "../../service/callers/tenants.ts";
 import type { Store } from "../../store/store.ts";
 import { sees, tenantListed, type Asker } from "./asker.ts";
 import { timeField, type HandlersOf } from "./handlers.ts";

@@ -9,15 +9,22 @@ import type {
   VerificationSummarySchema,
 } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { Delivery, State } from "../../../gen/otp/v1/otp_service_pb.ts";
-import type { Audited, AuditAction } from "../../otp/audit.ts";
-import type { KeyRing } from "../../otp/key-ring.ts";
+import type { Audited, AuditAction } from "../../otp/operators/audit.ts";
+import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
 import { ok } from "../../otp/reason.ts";
-import { isSandbox, realTenantOf } from "../../otp/sandbox.ts";
+import { isSandbox, realTenantOf } from "../../otp/message/sandbox.ts";
 import type { State as StateName } from "../../otp/state.ts";
 import { cancelNoted } from "../../service/cancel.ts";
-import { requestRef as refOf } from "../../otp/verification.ts";
-import { findByRef, findVerifications, tellStory, type Search, type Seen, type Story } from "../../service/finding.ts";
+import { requestRef as refOf } from "../../otp/verification/verification.ts";
+import {
+  findByRef,
+  findVerifications,
+  tellStory,
+  type Search,
+  type Seen,
+  type Story,
+} from "../../service/operators/finding.ts";
 import type { PhoneOf, Store } from "../../store/store.ts";
 import type { System } from "../../system.ts";
 import { lacking, tenantListed, type Asker } from "./asker.ts";

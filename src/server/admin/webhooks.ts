@@ -5,11 +5,17 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { checkEndpointUrl } from "../../delivery/endpoint-url.ts";
 import { tryEndpoint } from "../../delivery/try-endpoint.ts";
 import type { Post } from "../../delivery/post.ts";
-import { isSigning, overlapMs, type Endpoint } from "../../otp/endpoint.ts";
+import { isSigning, overlapMs, type Endpoint } from "../../otp/operators/endpoint.ts";
 import { eventTypes } from "../../otp/event-type.ts";
-import type { KeyRing } from "../../otp/key-ring.ts";
+import type { KeyRing } from "../../otp/keys/key-ring.ts";
 import { ok } from "../../otp/reason.ts";
-import { addEndpoint, disableEndpoint, enableEndpoint, removeEndpoint, rotateSecret } from "../../service/endpoints.ts";
+import {
+  addEndpoint,
+  disableEndpoint,
+  enableEndpoint,
+  removeEndpoint,
+  rotateSecret,
+} from "../../service/operators/endpoints.ts";
 import type { Store } from "../../store/store.ts";
 import { stopwatchMs, type System } from "../../system.ts";
 import { lacking, sees, tenantListed, tenantMeant, type Asker } from "./asker.ts";

@@ -4,7 +4,7 @@
  * long as a receipt is good for, and then ask by their ETag whether there is a new one.
  */
 import { createHash } from "node:crypto";
-import type { PublicJwk } from "../../otp/signing-key.ts";
+import type { PublicJwk } from "../../otp/keys/signing-key.ts";
 import { readOwnFile } from "../../own-files.ts";
 import type { PageAnswer } from "../http/response.ts";
 import type { Page, PagesByPath } from "./pages.ts";

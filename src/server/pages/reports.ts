@@ -13,7 +13,7 @@ import {
   type ReportRequest,
 } from "../../delivery/provider.ts";
 import { isFormType } from "../../delivery/providers/http/form.ts";
-import type { Report } from "../../otp/message.ts";
+import type { Report } from "../../otp/message/message.ts";
 import { ok, refuse } from "../../otp/reason.ts";
 import type { Page, PagesByPath } from "./pages.ts";
 

@@ -1,17 +1,17 @@
 /**
  * Whether a call is let in: whose key it brings, whether that key may do this, from here, and this often. All limits of
- * addresses and keys are asked here; where a call may come from is for otp/origin.ts to judge.
+ * addresses and keys are asked here; where a call may come from is for otp/keys/origin.ts to judge.
  *
  *   by its headers, before its body is read: key → scope, origin → the address's limit, for a publishable key → the key's limit
  *   by its message: the limit of the address that it names, and of every address for messages
  */
-import { isPublishable, mayDo, type ApiKey } from "../../otp/api-key.ts";
-import { judgeOrigin } from "../../otp/origin.ts";
+import { isPublishable, mayDo, type ApiKey } from "../../otp/keys/api-key.ts";
+import { judgeOrigin } from "../../otp/keys/origin.ts";
 import { ok, refuse, type Refusal, type Result } from "../../otp/reason.ts";
-import type { CallersKey } from "../../service/api-keys.ts";
-import { createExpiryMap } from "../../service/expiry-map.ts";
-import type { Permit, CallLimits } from "../../service/call-limits.ts";
-import type { Tenants } from "../../service/tenants.ts";
+import type { CallersKey } from "../../service/callers/api-keys.ts";
+import { createExpiryMap } from "../../service/callers/expiry-map.ts";
+import type { Permit, CallLimits } from "../../service/callers/call-limits.ts";
+import type { Tenants } from "../../service/callers/tenants.ts";
 import type { Instant } from "../../system.ts";
 import { canonicalAddress, type ClientAddress } from "../http/client-address.ts";
 import type { Request } from "../listener/exchange.ts";

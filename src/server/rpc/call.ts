@@ -3,7 +3,7 @@
  * the headers to the handler of its RPC: as an argument on REST, in Connect's context values on the other surfaces.
  */
 import type { Surface } from "../http/headers.ts";
-import type { ApiKey } from "../../otp/api-key.ts";
+import type { ApiKey } from "../../otp/keys/api-key.ts";
 import type { Refusal } from "../../otp/reason.ts";
 import type { System } from "../../system.ts";
 import type { ClientAddress } from "../http/client-address.ts";

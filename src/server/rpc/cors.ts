@@ -7,7 +7,7 @@
  * each address has so many looked up at once.
  */
 import { cors } from "@connectrpc/connect";
-import { originCharsMax, originUnlisted } from "../../otp/origin.ts";
+import { originCharsMax, originUnlisted } from "../../otp/keys/origin.ts";
 import { answerAtOnce, discard } from "../http/body.ts";
 import { writeWhole } from "../http/response.ts";
 import type { Request, Response } from "../listener/exchange.ts";

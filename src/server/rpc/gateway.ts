@@ -9,7 +9,7 @@
  * undecodable message as 500), makes a gRPC refusal Trailers-Only, and writes an answer with one call instead of a chunk at
  * a time, which saves a third of the CPU of a call.
  */
-import { hasKey, isPublishable } from "../../otp/api-key.ts";
+import { hasKey, isPublishable } from "../../otp/keys/api-key.ts";
 import type { TurnedAway } from "../../observe/turned-away.ts";
 import { refuse, type Refusal } from "../../otp/reason.ts";
 import type { System } from "../../system.ts";

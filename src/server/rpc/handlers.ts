@@ -14,16 +14,16 @@ import {
   type OtpService,
   type SendOtpResponseSchema,
 } from "../../../gen/otp/v1/otp_service_pb.ts";
-import { channelsNamed, isPublishable, type ApiKey } from "../../otp/api-key.ts";
+import { channelsNamed, isPublishable, type ApiKey } from "../../otp/keys/api-key.ts";
 import { channelName } from "../../otp/channel.ts";
-import { fallbackMsMax, fallbackMsMin } from "../../otp/fallback.ts";
-import { isLimitName, limitField, limitKeysMax, limitValueCharsMax } from "../../otp/named-limit.ts";
-import { judgeWebOrigin } from "../../otp/origin.ts";
+import { fallbackMsMax, fallbackMsMin } from "../../otp/message/fallback.ts";
+import { isLimitName, limitField, limitKeysMax, limitValueCharsMax } from "../../otp/limits/named-limit.ts";
+import { judgeWebOrigin } from "../../otp/keys/origin.ts";
 import { maskPhone } from "../../otp/phone-number.ts";
 import { invalid, ok, refuse, type Result } from "../../otp/reason.ts";
-import { requestRefOf } from "../../otp/verification.ts";
-import { tenantOfKey } from "../../otp/sandbox.ts";
-import { Secret } from "../../otp/secret.ts";
+import { requestRefOf } from "../../otp/verification/verification.ts";
+import { tenantOfKey } from "../../otp/message/sandbox.ts";
+import { Secret } from "../../otp/keys/secret.ts";
 import { parseAndroidAppHash, parseWebOrigin, type LastLine } from "../../otp/template/last-line.ts";
 import type { Answer, FallbackAsked, Sent } from "../../service/calls.ts";
 import type { Verifications } from "../../service/verifications.ts";

@@ -4,7 +4,7 @@
  * here imports more than types from it.
  */
 import type { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
-import type { Scope } from "../../otp/api-key.ts";
+import type { Scope } from "../../otp/keys/api-key.ts";
 
 /** An RPC as handlers.ts calls it, such as "sendOtp". */
 export type HandlerName = keyof (typeof OtpService)["method"];

@@ -2,7 +2,7 @@
  * Fills a development database with the sample month: tenants with keys, endpoints and an audit, and what became of
  * their requests. Nobody has the secrets of these keys and endpoints, so nothing is ever sent for them.
  */
-import { apiKeyBytes, makeApiKey, secretScopes, type ApiKey } from "../../otp/api-key.ts";
+import { apiKeyBytes, makeApiKey, secretScopes, type ApiKey } from "../../otp/keys/api-key.ts";
 import {
   auditEntry,
   commandLine,
@@ -14,11 +14,17 @@ import {
   type Audited,
   type AuditEntry,
   type Author,
-} from "../../otp/audit.ts";
-import type { Destination } from "../../otp/destination.ts";
-import { endpointSecretBytes, endpointsMax, sealSecret, secretNonceBytes, type Endpoint } from "../../otp/endpoint.ts";
-import type { KeyRing } from "../../otp/key-ring.ts";
-import { hourMs } from "../../otp/statistics.ts";
+} from "../../otp/operators/audit.ts";
+import type { Destination } from "../../otp/verification/destination.ts";
+import {
+  endpointSecretBytes,
+  endpointsMax,
+  sealSecret,
+  secretNonceBytes,
+  type Endpoint,
+} from "../../otp/operators/endpoint.ts";
+import type { KeyRing } from "../../otp/keys/key-ring.ts";
+import { hourMs } from "../../otp/operators/statistics.ts";
 import type { Sampled } from "../../store/sample.ts";
 import type { Store } from "../../store/store.ts";
 import type { Instant, System } from "../../system.ts";

@@ -3,10 +3,10 @@
  * decided, and what was refused. Pure but for the chance that a seed gives.
  */
 import { phoneIndex, sealPhone, type E164 } from "../../otp/phone-number.ts";
-import type { MasterKey } from "../../otp/key-ring.ts";
-import { dayOf } from "../../otp/policy.ts";
-import { isTrip, judgeSend, newPrefix, recordOutcome, type PrefixChange } from "../../otp/pumping-guard.ts";
-import { hourMs, merge, tally, type ChargeOf, type SumRow } from "../../otp/statistics.ts";
+import type { MasterKey } from "../../otp/keys/key-ring.ts";
+import { dayOf } from "../../otp/verification/policy.ts";
+import { isTrip, judgeSend, newPrefix, recordOutcome, type PrefixChange } from "../../otp/limits/pumping-guard.ts";
+import { hourMs, merge, tally, type ChargeOf, type SumRow } from "../../otp/operators/statistics.ts";
 import type { Instant } from "../../system.ts";
 import type { Sample } from "../../store/sample.ts";
 import type { Refusals } from "../../store/statistics.ts";

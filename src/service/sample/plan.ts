@@ -3,7 +3,7 @@
  * countries, two providers; an attack, an outage, and a day near the cap.
  */
 import type { Channel } from "../../otp/channel.ts";
-import { hourMs } from "../../otp/statistics.ts";
+import { hourMs } from "../../otp/operators/statistics.ts";
 import type { Instant } from "../../system.ts";
 
 export const dayMs = 24 * hourMs;

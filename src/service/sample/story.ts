@@ -2,9 +2,9 @@
  * One request of the sample from its send to its end, told by the rules of verifications and messages.
  */
 import type { Channel } from "../../otp/channel.ts";
-import { emptyLog, end, withNote, type Verification } from "../../otp/verification.ts";
-import type { Message } from "../../otp/message.ts";
-import type { Tally } from "../../otp/pumping-guard.ts";
+import { emptyLog, end, withNote, type Verification } from "../../otp/verification/verification.ts";
+import type { Message } from "../../otp/message/message.ts";
+import type { Tally } from "../../otp/limits/pumping-guard.ts";
 import type { State } from "../../otp/state.ts";
 import type { Instant } from "../../system.ts";
 import type { Chance } from "./chance.ts";

@@ -1,8 +1,8 @@
 /**
  * The acts on the keys of callers and of operators.
  */
-import { adminKeyStory, keyStory } from "../../otp/audit.ts";
-import type { ApiKey } from "../../otp/api-key.ts";
+import { adminKeyStory, keyStory } from "../../otp/operators/audit.ts";
+import type { ApiKey } from "../../otp/keys/api-key.ts";
 import type { Engine } from "../engine.ts";
 import type { AdminKeys, ApiKeys } from "../registry.ts";
 import { apiKeyColumns, apiKeyValues, neverMs, toApiKey, type ApiKeyRow } from "../rows/api-key.ts";

@@ -1,7 +1,7 @@
 /**
  * The audit as the store keeps it: acts write an entry in their own transaction, and nothing changes one.
  */
-import { auditEntry, type Audited, type AuditNote } from "../../otp/audit.ts";
+import { auditEntry, type Audited, type AuditNote } from "../../otp/operators/audit.ts";
 import type { Engine } from "../engine.ts";
 import type { AuditStore } from "../registry.ts";
 import { auditColumns, auditValues, toAuditEntry, type AuditRow } from "../rows/audit.ts";

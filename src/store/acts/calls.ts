@@ -1,10 +1,10 @@
 /**
  * The acts of calls: each loads what its scope asks for, decides and writes.
  */
-import type { CallView } from "../../otp/standing.ts";
-import { latestOf } from "../../otp/idempotency.ts";
-import type { Cap } from "../../otp/spending.ts";
-import type { Verification } from "../../otp/verification.ts";
+import type { CallView } from "../../otp/decisions/standing.ts";
+import { latestOf } from "../../otp/verification/idempotency.ts";
+import type { Cap } from "../../otp/decisions/spending.ts";
+import type { Verification } from "../../otp/verification/verification.ts";
 import { apply, countedPrefixOf } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";

@@ -2,8 +2,14 @@
  * The acts on sign-ins to the console. What has ended goes whenever somebody signs in, so there are never more rows than
  * operators make.
  */
-import { adminScopes } from "../../otp/admin-key.ts";
-import { idleMs, sessionMs, sessionsMax, type ConsoleLink, type ConsoleSession } from "../../otp/console-session.ts";
+import { adminScopes } from "../../otp/keys/admin-key.ts";
+import {
+  idleMs,
+  sessionMs,
+  sessionsMax,
+  type ConsoleLink,
+  type ConsoleSession,
+} from "../../otp/keys/console-session.ts";
 import type { Engine } from "../engine.ts";
 import type { Consoles } from "../registry.ts";
 import { list, query, send, valuesOf, type Steps } from "../statement.ts";

@@ -1,7 +1,7 @@
 /**
  * The acts on tenants' lists of destinations.
  */
-import { destinationStory, type Story } from "../../otp/audit.ts";
+import { destinationStory, type Story } from "../../otp/operators/audit.ts";
 import type { Engine } from "../engine.ts";
 import type { Destinations } from "../registry.ts";
 import { destinationColumns, toDestination, type DestinationRow } from "../rows/tenant.ts";

@@ -1,8 +1,8 @@
 /**
  * The acts on webhook endpoints.
  */
-import { endpointStory } from "../../otp/audit.ts";
-import type { Endpoint } from "../../otp/endpoint.ts";
+import { endpointStory } from "../../otp/operators/audit.ts";
+import type { Endpoint } from "../../otp/operators/endpoint.ts";
 import type { Engine } from "../engine.ts";
 import type { Endpoints } from "../events.ts";
 import { endpointColumns, endpointValues, toEndpoint, type EndpointRow } from "../rows/event.ts";

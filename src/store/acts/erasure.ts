@@ -3,8 +3,8 @@
  * Idempotency-Keys, so those tables are read through in slices, beside the calls. That is done before and after the
  * verification is deleted, since more may come until then.
  */
-import type { ChargeOf } from "../../otp/statistics.ts";
-import type { Verification } from "../../otp/verification.ts";
+import type { ChargeOf } from "../../otp/operators/statistics.ts";
+import type { Verification } from "../../otp/verification/verification.ts";
 import type { Engine } from "../engine.ts";
 import type { Erasure } from "../erasure.ts";
 import { idBytesOf } from "../rows/values.ts";

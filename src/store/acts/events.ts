@@ -1,8 +1,8 @@
 /**
  * The acts on events that wait to be posted. Each is written by the act that it tells of (`UnitOfWork.owe`).
  */
-import { eventLeaseMs } from "../../otp/endpoint.ts";
-import { withNote } from "../../otp/verification.ts";
+import { eventLeaseMs } from "../../otp/operators/endpoint.ts";
+import { withNote } from "../../otp/verification/verification.ts";
 import type { Engine } from "../engine.ts";
 import type { Events } from "../events.ts";
 import { endpointColumns, toEndpoint, toEventJob, type EndpointRow, type EventRow } from "../rows/event.ts";

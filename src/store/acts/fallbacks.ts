@@ -1,9 +1,9 @@
 /**
  * The act on verifications that fall back: what is due is decided, and the message that comes of it is claimed.
  */
-import type { CountKind } from "../../otp/daily-cap.ts";
-import { kindsOf, type Cap } from "../../otp/spending.ts";
-import { latestCopy, type Verification } from "../../otp/verification.ts";
+import type { CountKind } from "../../otp/verification/daily-cap.ts";
+import { kindsOf, type Cap } from "../../otp/decisions/spending.ts";
+import { latestCopy, type Verification } from "../../otp/verification/verification.ts";
 import { apply, countedPrefixOf } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";

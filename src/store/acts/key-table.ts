@@ -1,7 +1,7 @@
 /**
  * What the acts on callers' keys and on operators' have in common; each kind has a table of its own.
  */
-import type { Audited, AuditNote } from "../../otp/audit.ts";
+import type { Audited, AuditNote } from "../../otp/operators/audit.ts";
 import type { Engine } from "../engine.ts";
 import type { Replacement } from "../registry.ts";
 import { noteAudit } from "./audit.ts";

@@ -1,13 +1,13 @@
 /**
  * The acts on messages: workers claim them, give them back, and settle them.
  */
-import { claim, giveUp, isInHand, unclaim, type Message } from "../../otp/message.ts";
-import type { SettleView } from "../../otp/settlement.ts";
-import type { CountKind, Days } from "../../otp/daily-cap.ts";
-import { countAll, givenBack, kindsOf, takenForNextCall, type Bill } from "../../otp/spending.ts";
-import type { ChargeOf } from "../../otp/statistics.ts";
-import { stateAt, type Verification } from "../../otp/verification.ts";
-import type { Decided } from "../../otp/writes.ts";
+import { claim, giveUp, isInHand, unclaim, type Message } from "../../otp/message/message.ts";
+import type { SettleView } from "../../otp/decisions/settlement.ts";
+import type { CountKind, Days } from "../../otp/verification/daily-cap.ts";
+import { countAll, givenBack, kindsOf, takenForNextCall, type Bill } from "../../otp/decisions/spending.ts";
+import type { ChargeOf } from "../../otp/operators/statistics.ts";
+import { stateAt, type Verification } from "../../otp/verification/verification.ts";
+import type { Decided } from "../../otp/decisions/writes.ts";
 import { apply, countedPrefixOf, putDays } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";

@@ -1,8 +1,8 @@
 /**
  * The acts on phones, and the guesses at each tenant's.
  */
-import { auditEntry } from "../../otp/audit.ts";
-import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
+import { auditEntry } from "../../otp/operators/audit.ts";
+import { oldestMinute, type Guesses } from "../../otp/verification/spraying.ts";
 import type { Engine } from "../engine.ts";
 import { resetPhone } from "../phone-rows.ts";
 import { toVerification, verificationColumns, type VerificationRow } from "../rows/verification.ts";

@@ -1,8 +1,8 @@
 /**
  * The acts on prefixes. Sends and ends of verifications count at them within their own acts (apply.ts).
  */
-import { auditEntry, prefixStory } from "../../otp/audit.ts";
-import { decisionsMax, newPrefix } from "../../otp/pumping-guard.ts";
+import { auditEntry, prefixStory } from "../../otp/operators/audit.ts";
+import { decisionsMax, newPrefix } from "../../otp/limits/pumping-guard.ts";
 import { changePrefix } from "../apply.ts";
 import type { Engine } from "../engine.ts";
 import { decisionColumns, passed, toDecision, type DecisionRow } from "../rows/prefix.ts";

@@ -1,7 +1,7 @@
 /**
  * The acts on records of Idempotency-Keys that are not a call's own.
  */
-import { keyed, latestOf } from "../../otp/idempotency.ts";
+import { keyed, latestOf } from "../../otp/verification/idempotency.ts";
 import type { Engine } from "../engine.ts";
 import type { Store } from "../store.ts";
 

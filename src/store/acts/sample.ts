@@ -2,7 +2,7 @@
  * The act that fills a development database with the sample month, so that a newcomer sees the console at work. Sums
  * are written as the sweep would have written them, verifications as if they had ended and been summed.
  */
-import { merge, noCharge } from "../../otp/statistics.ts";
+import { merge, noCharge } from "../../otp/operators/statistics.ts";
 import type { Engine } from "../engine.ts";
 import { auditColumns, auditValues } from "../rows/audit.ts";
 import { addSums, sumsOf, sumValues, tallyText, type TallyRow } from "../rows/sums.ts";

@@ -15,7 +15,7 @@ import {
   type StatsRow,
   type SumRow,
   type SumsQuery,
-} from "../../otp/statistics.ts";
+} from "../../otp/operators/statistics.ts";
 import type { Engine } from "../engine.ts";
 import { periodRead, refusalsRead, sumsRead, type Read, type ToldRow } from "../rows/sum-reads.ts";
 import { sumsOf, tallyRowOf } from "../rows/sums.ts";

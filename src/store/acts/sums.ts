@@ -6,10 +6,18 @@
  * minute behind the store's clock, and before every verification that is still pending: it will end at its expiry at the
  * earliest. A transaction on a database lasts some seconds at most (postgres/pool.ts).
  */
-import { isSandbox } from "../../otp/sandbox.ts";
-import { difference, hourOf, merge, sumsKeptHours, tally, type ChargeOf, type SumRow } from "../../otp/statistics.ts";
-import type { Message } from "../../otp/message.ts";
-import type { Verification } from "../../otp/verification.ts";
+import { isSandbox } from "../../otp/message/sandbox.ts";
+import {
+  difference,
+  hourOf,
+  merge,
+  sumsKeptHours,
+  tally,
+  type ChargeOf,
+  type SumRow,
+} from "../../otp/operators/statistics.ts";
+import type { Message } from "../../otp/message/message.ts";
+import type { Verification } from "../../otp/verification/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { Engine } from "../engine.ts";
 import { addSums, sumsOf, sumValues, tallyText, type TallyRow } from "../rows/sums.ts";

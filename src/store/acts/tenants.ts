@@ -1,7 +1,7 @@
 /**
  * The acts on tenants and their settings.
  */
-import { tenantStory } from "../../otp/audit.ts";
+import { tenantStory } from "../../otp/operators/audit.ts";
 import type { Engine } from "../engine.ts";
 import type { Tenants } from "../registry.ts";
 import { tenantColumns, toTenant, type TenantRow } from "../rows/tenant.ts";

@@ -2,10 +2,10 @@
  * PostgreSQL as the store's database, for any number of instances. How a batch of acts locks, loads and writes is in
  * batches.ts.
  */
-import type { Slot } from "../../otp/idempotency.ts";
-import type { Destination } from "../../otp/destination.ts";
-import type { PrefixRecord } from "../../otp/pumping-guard.ts";
-import type { PhoneView } from "../../otp/writes.ts";
+import type { Slot } from "../../otp/verification/idempotency.ts";
+import type { Destination } from "../../otp/verification/destination.ts";
+import type { PrefixRecord } from "../../otp/limits/pumping-guard.ts";
+import type { PhoneView } from "../../otp/decisions/writes.ts";
 import type { Instant } from "../../system.ts";
 import type { Deleted, Engine, Found, Horizon } from "../engine.ts";
 import { toDestination, type DestinationRow } from "../rows/tenant.ts";

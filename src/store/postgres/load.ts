@@ -1,9 +1,9 @@
 /**
  * What a batch of acts declares, locked and loaded in two round trips: first what they name, then what belongs to it.
  */
-import { digest } from "../../otp/key-ring.ts";
-import type { Verdict } from "../../otp/destination.ts";
-import { oldestMinute, type Guesses } from "../../otp/spraying.ts";
+import { digest } from "../../otp/keys/key-ring.ts";
+import type { Verdict } from "../../otp/verification/destination.ts";
+import { oldestMinute, type Guesses } from "../../otp/verification/spraying.ts";
 import type { Instant } from "../../system.ts";
 import { idBytes, idText } from "../rows/values.ts";
 import { toMessage, type MessageRow } from "../rows/message.ts";

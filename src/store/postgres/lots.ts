@@ -11,8 +11,8 @@
  * A lot never reaches the next count that is warned of or refused (`nextNotable`). Those messages are counted in the
  * row, where all is known.
  */
-import { newDay, nextNotable, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
-import { dayOf } from "../../otp/policy.ts";
+import { newDay, nextNotable, type DailyCount, type CountKind } from "../../otp/verification/daily-cap.ts";
+import { dayOf } from "../../otp/verification/policy.ts";
 import type { Instant } from "../../system.ts";
 import { toDaily, type CounterRow } from "../rows/tenant.ts";
 import type { DayUse } from "../unit-of-work.ts";

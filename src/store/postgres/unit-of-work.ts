@@ -3,17 +3,17 @@
  * acts run one after the other, and each sees what those before it have changed; then all changes are written at once
  * (batches.ts).
  */
-import type { AuditEntry } from "../../otp/audit.ts";
-import { newDay, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
-import type { Verdict } from "../../otp/destination.ts";
-import type { OwedEvent } from "../../otp/event.ts";
-import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
-import type { Message } from "../../otp/message.ts";
-import type { PhoneHistory } from "../../otp/policy.ts";
-import { newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
-import { minuteOf, noGuesses, type Guesses } from "../../otp/spraying.ts";
-import type { SumRow } from "../../otp/statistics.ts";
-import { stateAt, type Verification } from "../../otp/verification.ts";
+import type { AuditEntry } from "../../otp/operators/audit.ts";
+import { newDay, type DailyCount, type CountKind } from "../../otp/verification/daily-cap.ts";
+import type { Verdict } from "../../otp/verification/destination.ts";
+import type { OwedEvent } from "../../otp/decisions/event.ts";
+import type { IdempotencyRecord, Slot } from "../../otp/verification/idempotency.ts";
+import type { Message } from "../../otp/message/message.ts";
+import type { PhoneHistory } from "../../otp/verification/policy.ts";
+import { newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/limits/pumping-guard.ts";
+import { minuteOf, noGuesses, type Guesses } from "../../otp/verification/spraying.ts";
+import type { SumRow } from "../../otp/operators/statistics.ts";
+import { stateAt, type Verification } from "../../otp/verification/verification.ts";
 import type { Instant } from "../../system.ts";
 import type { KeptTat, PhoneRows } from "../phone-rows.ts";
 import type { PrefixName, NamedDecision } from "../store.ts";

@@ -1,8 +1,8 @@
 /**
  * What a batch of acts has changed, sent together with its commit.
  */
-import { decisionsMax } from "../../otp/pumping-guard.ts";
-import type { Verification } from "../../otp/verification.ts";
+import { decisionsMax } from "../../otp/limits/pumping-guard.ts";
+import type { Verification } from "../../otp/verification/verification.ts";
 import { auditValues } from "../rows/audit.ts";
 import { eventValues } from "../rows/event.ts";
 import { messageValues } from "../rows/message.ts";

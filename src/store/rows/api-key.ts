@@ -1,7 +1,7 @@
 /**
  * Between an API key and its row.
  */
-import { keyKinds, scopes, type ApiKey, type Scope } from "../../otp/api-key.ts";
+import { keyKinds, scopes, type ApiKey, type Scope } from "../../otp/keys/api-key.ts";
 import { channels } from "../../otp/channel.ts";
 import { at, namesAndTypes, type Columns, type RowOf } from "./values.ts";
 

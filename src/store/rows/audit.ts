@@ -1,8 +1,8 @@
 /**
  * Between an entry of the audit and its row, and between an admin key and its.
  */
-import { adminScopes, type AdminKey } from "../../otp/admin-key.ts";
-import type { AuditEntry } from "../../otp/audit.ts";
+import { adminScopes, type AdminKey } from "../../otp/keys/admin-key.ts";
+import type { AuditEntry } from "../../otp/operators/audit.ts";
 import { namesAndTypes, type Columns, type RowOf } from "./values.ts";
 
 const columns = {

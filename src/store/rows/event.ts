@@ -1,8 +1,8 @@
 /**
  * Rows of endpoints and events, on either database.
  */
-import type { Disabling, Endpoint } from "../../otp/endpoint.ts";
-import type { OwedEvent } from "../../otp/event.ts";
+import type { Disabling, Endpoint } from "../../otp/operators/endpoint.ts";
+import type { OwedEvent } from "../../otp/decisions/event.ts";
 import { eventTypes, type EventType } from "../../otp/event-type.ts";
 import type { EventJob } from "../events.ts";
 import { namesAndTypes, type Columns, type RowOf } from "./values.ts";

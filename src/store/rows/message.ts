@@ -2,7 +2,7 @@
  * Between a message and its row.
  */
 import { channels } from "../../otp/channel.ts";
-import { type Delivery, type Message } from "../../otp/message.ts";
+import { type Delivery, type Message } from "../../otp/message/message.ts";
 import { type Instant } from "../../system.ts";
 import { type Outbox } from "../store.ts";
 import { at, idBytesOf, idText, namesAndTypes, type Columns, type RowOf } from "./values.ts";

@@ -2,7 +2,7 @@
  * Between what is kept of a phone and its rows: one row of its history, and one for each bucket of its limits. SQLite
  * has all of it in one value instead, in the row of the phone's latest verification.
  */
-import { emptyHistory, type PhoneHistory } from "../../otp/policy.ts";
+import { emptyHistory, type PhoneHistory } from "../../otp/verification/policy.ts";
 import { type Instant } from "../../system.ts";
 import { numberReader, Packing } from "./values.ts";
 

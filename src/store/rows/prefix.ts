@@ -1,7 +1,7 @@
 /**
  * Between the rows of the pumping guard and its records: prefixes, and the decisions about them.
  */
-import type { DecisionKind, PrefixDecision, PrefixRecord } from "../../otp/pumping-guard.ts";
+import type { DecisionKind, PrefixDecision, PrefixRecord } from "../../otp/limits/pumping-guard.ts";
 import { at, namesAndTypes, Packing, type Columns, type RowOf } from "./values.ts";
 import type { PrefixName } from "../store.ts";
 

@@ -1,7 +1,7 @@
 /**
  * Between the rows of Idempotency-Keys and their records.
  */
-import type { IdempotencyRecord, StoredAnswer } from "../../otp/idempotency.ts";
+import type { IdempotencyRecord, StoredAnswer } from "../../otp/verification/idempotency.ts";
 import { at, idBytesOf, idText, namesAndTypes, type Columns, type RowOf } from "./values.ts";
 import { deliveries } from "./message.ts";
 import { states } from "./verification.ts";

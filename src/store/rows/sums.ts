@@ -1,6 +1,6 @@
 /**
  * Between sums and their rows, and the SQL that brings verifications and messages together that are counted alike: one
- * row with how many they are, which the rule of one (otp/statistics.ts) counts. It is the same on every database, and the
+ * row with how many they are, which the rule of one (otp/operators/statistics.ts) counts. It is the same on every database, and the
  * same for a slice that is summed, for one row that is erased, and for what is not summed yet.
  */
 import { channels } from "../../otp/channel.ts";
@@ -14,7 +14,7 @@ import {
   type ChargeOf,
   type Sent,
   type SumRow,
-} from "../../otp/statistics.ts";
+} from "../../otp/operators/statistics.ts";
 import type { AndroidAppHash, WebOrigin } from "../../otp/template/last-line.ts";
 import { list, valuesOf } from "../statement.ts";
 import { deliveries, deliveryNumber } from "./message.ts";

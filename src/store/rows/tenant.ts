@@ -1,9 +1,9 @@
 /**
  * Between a tenant and its row, and those of its lists and of its days.
  */
-import { type DailyCount } from "../../otp/daily-cap.ts";
-import { type Destination, type Verdict } from "../../otp/destination.ts";
-import { type TenantRecord } from "../../otp/tenant.ts";
+import { type DailyCount } from "../../otp/verification/daily-cap.ts";
+import { type Destination, type Verdict } from "../../otp/verification/destination.ts";
+import { type TenantRecord } from "../../otp/operators/tenant.ts";
 
 export interface TenantRow {
   id: string;

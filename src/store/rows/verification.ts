@@ -2,11 +2,17 @@
  * Between a verification and its row, which has its log in a few bytes.
  */
 import { channels, type Channel } from "../../otp/channel.ts";
-import type { Fallback } from "../../otp/fallback.ts";
-import type { SpentLimit } from "../../otp/named-limit.ts";
-import { type Tally } from "../../otp/pumping-guard.ts";
+import type { Fallback } from "../../otp/message/fallback.ts";
+import type { SpentLimit } from "../../otp/limits/named-limit.ts";
+import { type Tally } from "../../otp/limits/pumping-guard.ts";
 import { type AndroidAppHash, type WebOrigin } from "../../otp/template/last-line.ts";
-import { emptyLog, type Log, type LogEntry, type Outcomes, type Verification } from "../../otp/verification.ts";
+import {
+  emptyLog,
+  type Log,
+  type LogEntry,
+  type Outcomes,
+  type Verification,
+} from "../../otp/verification/verification.ts";
 import type { State } from "../../otp/state.ts";
 import { at, idBytesOf, idText, namesAndTypes, type Columns, type RowOf } from "./values.ts";
 import { deliveries } from "./message.ts";

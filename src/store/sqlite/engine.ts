@@ -2,9 +2,9 @@
  * SQLite as the store's database: an act is one act of group commit, and plain reads see what is committed.
  */
 import type { Database } from "better-sqlite3";
-import type { Destination } from "../../otp/destination.ts";
-import type { PrefixRecord } from "../../otp/pumping-guard.ts";
-import type { PhoneView } from "../../otp/writes.ts";
+import type { Destination } from "../../otp/verification/destination.ts";
+import type { PrefixRecord } from "../../otp/limits/pumping-guard.ts";
+import type { PhoneView } from "../../otp/decisions/writes.ts";
 import type { Instant, System } from "../../system.ts";
 import type { Deleted, Engine, Found, Horizon } from "../engine.ts";
 import { viewPhone } from "../phone-rows.ts";

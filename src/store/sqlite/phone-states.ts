@@ -6,7 +6,7 @@
  * moves it there. A phone without a home has rows of its own for buckets and history: before a home is deleted they
  * move out (`moveOut`), and earlier versions had nothing else. Nothing is ever in both.
  */
-import { isForgettable, type PhoneHistory } from "../../otp/policy.ts";
+import { isForgettable, type PhoneHistory } from "../../otp/verification/policy.ts";
 import type { Instant } from "../../system.ts";
 import type { KeptTat, PhoneRows } from "../phone-rows.ts";
 import {

@@ -5,7 +5,7 @@
  * journal: a crash costs nothing.
  */
 import type { Instant } from "../../system.ts";
-import type { PrefixRecord } from "../../otp/pumping-guard.ts";
+import type { PrefixRecord } from "../../otp/limits/pumping-guard.ts";
 import { prefixesBytes, prefixKey, prefixValues, toPrefixes, type NamedPrefix } from "../rows/prefix.ts";
 import type { Statements } from "./statements.ts";
 

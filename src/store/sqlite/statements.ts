@@ -3,8 +3,8 @@
  * What a row means is in rows/.
  */
 import type { Database } from "better-sqlite3";
-import { prefixDigitsMax } from "../../otp/destination.ts";
-import type { Guesses } from "../../otp/spraying.ts";
+import { prefixDigitsMax } from "../../otp/verification/destination.ts";
+import type { Guesses } from "../../otp/verification/spraying.ts";
 import * as events from "../rows/event.ts";
 import { addLateSums } from "../rows/sums.ts";
 import { recordColumns, type RecordRow } from "../rows/record.ts";

@@ -3,16 +3,16 @@
  * the batch commits: a row that many acts change once, and many rows with one statement. Rows of the last moments are
  * kept in memory (recent.ts).
  */
-import type { AuditEntry } from "../../otp/audit.ts";
-import { newDay, type DailyCount, type CountKind } from "../../otp/daily-cap.ts";
-import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../../otp/destination.ts";
-import type { OwedEvent } from "../../otp/event.ts";
-import type { IdempotencyRecord, Slot } from "../../otp/idempotency.ts";
-import type { Message } from "../../otp/message.ts";
-import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/pumping-guard.ts";
-import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/spraying.ts";
-import type { SumRow } from "../../otp/statistics.ts";
-import type { Verification } from "../../otp/verification.ts";
+import type { AuditEntry } from "../../otp/operators/audit.ts";
+import { newDay, type DailyCount, type CountKind } from "../../otp/verification/daily-cap.ts";
+import { prefixDigitsMax, prefixesOf, type Destination, type Verdict } from "../../otp/verification/destination.ts";
+import type { OwedEvent } from "../../otp/decisions/event.ts";
+import type { IdempotencyRecord, Slot } from "../../otp/verification/idempotency.ts";
+import type { Message } from "../../otp/message/message.ts";
+import { decisionsMax, newPrefix, type PrefixChange, type PrefixRecord } from "../../otp/limits/pumping-guard.ts";
+import { minuteOf, noGuesses, oldestMinute, type Guesses } from "../../otp/verification/spraying.ts";
+import type { SumRow } from "../../otp/operators/statistics.ts";
+import type { Verification } from "../../otp/verification/verification.ts";
 import type { Instant } from "../../system.ts";
 import { auditValues } from "../rows/audit.ts";
 import { eventValues } from "../rows/event.ts";

@@ -5,7 +5,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { lookUpPrivate } from "../../../src/delivery/providers/http/address.ts";
 import { lookUp } from "../../../src/delivery/providers/http/pointer.ts";
-import type { SendOutcome } from "../../../src/otp/message.ts";
+import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import { deadOrigin, oddReplies, startFarEnd, type FarEnd, type Reply } from "../../support/fakes/far-end.ts";
 import { lacks } from "../../support/machine.ts";
 import { makeCertificate } from "../../support/network/certificate.ts";

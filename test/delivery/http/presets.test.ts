@@ -11,7 +11,7 @@ import { readHttpProviders } from "../../../src/delivery/providers/http/file.ts"
 import { presetNames } from "../../../src/delivery/providers/http/preset.ts";
 import { createHttpProvider } from "../../../src/delivery/providers/http/provider.ts";
 import type { Provider } from "../../../src/delivery/provider.ts";
-import type { SendOutcome } from "../../../src/otp/message.ts";
+import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import { jsonType, type SentReport } from "../../support/data/channel-presets.ts";
 import { manuals, path } from "../../support/data/presets.ts";
 import type { GatewayWord, ScriptedReply } from "../../support/fakes/scripted-gateway.ts";

@@ -5,7 +5,7 @@
 import { createHmac } from "node:crypto";
 import { rmSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import type { SendOutcome } from "../../../src/otp/message.ts";
+import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import { acme } from "../../support/data/http-providers.ts";
 import { newPhone } from "../../support/data/phones.ts";
 import { lacks } from "../../support/machine.ts";

@@ -3,7 +3,7 @@
  */
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createPauses, guarded, recipientsMax, recipientsOfAccount } from "../../../src/delivery/breaker.ts";
-import type { SendOutcome } from "../../../src/otp/message.ts";
+import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { createPhoneNetwork } from "../../support/service/world.ts";
 import { sms } from "../../support/data/messages.ts";

@@ -2,8 +2,8 @@
  * The operator's file of texts: what it may say, and every fault and warning it can earn.
  */
 import { describe, expect, test } from "vitest";
-import type { Code } from "../../../src/otp/code.ts";
-import { Secret } from "../../../src/otp/secret.ts";
+import type { Code } from "../../../src/otp/message/code.ts";
+import { Secret } from "../../../src/otp/keys/secret.ts";
 import { parseTemplates } from "../../../src/otp/template/file.ts";
 import { warningsOfBrand } from "../../../src/otp/template/lint.ts";
 import { renderText } from "../../../src/otp/template/template.ts";

@@ -2,7 +2,7 @@
  * What calls say: in each language the digits one by one, twice, and the code never before a key was pressed.
  */
 import { describe, expect, test } from "vitest";
-import { Secret } from "../../../src/otp/secret.ts";
+import { Secret } from "../../../src/otp/keys/secret.ts";
 import { spokenFor, spokenLanguages } from "../../../src/otp/template/spoken.ts";
 
 const spoken = (locale: string, region: string, code = "102345", brand = "Acme") =>

@@ -2,8 +2,8 @@
  * The texts that come with the service, word for word, and which text a verification gets.
  */
 import { describe, expect, test } from "vitest";
-import type { Code } from "../../../src/otp/code.ts";
-import { Secret } from "../../../src/otp/secret.ts";
+import type { Code } from "../../../src/otp/message/code.ts";
+import { Secret } from "../../../src/otp/keys/secret.ts";
 import { builtInCountries, builtInTemplates } from "../../../src/otp/template/built-in.ts";
 import { bytesForAndroid, measure } from "../../../src/otp/template/encoding.ts";
 import type { AndroidAppHash, WebOrigin } from "../../../src/otp/template/last-line.ts";

@@ -5,7 +5,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { AdminService } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
-import { adminScopes, type AdminScope } from "../../../src/otp/admin-key.ts";
+import { adminScopes, type AdminScope } from "../../../src/otp/keys/admin-key.ts";
 import type { AdminRpc } from "../../../src/server/admin/rpcs.ts";
 import { adminClient, askAdmin, type AdminClient } from "../../support/clients/admin.ts";
 import { select } from "../../support/databases/rows.ts";

@@ -4,7 +4,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Provider } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
-import { tryText } from "../../../src/service/provider-tries.ts";
+import { tryText } from "../../../src/service/operators/provider-tries.ts";
 import { adminClient, type AdminClient } from "../../support/clients/admin.ts";
 import { connectByFetch } from "../../support/clients/surfaces.ts";
 import { select } from "../../support/databases/rows.ts";

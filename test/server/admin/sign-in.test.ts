@@ -2,8 +2,8 @@
  * Sign-in to the console: a link works once, a session ends when it should, and nobody but our own page acts with one.
  */
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { csrfOf, sessionDigest, type ConsoleUser } from "../../../src/otp/console-session.ts";
-import { addConsoleLink } from "../../../src/service/console-sessions.ts";
+import { csrfOf, sessionDigest, type ConsoleUser } from "../../../src/otp/keys/console-session.ts";
+import { addConsoleLink } from "../../../src/service/operators/console-sessions.ts";
 import { startWorld, type World } from "../../support/service/world.ts";
 
 const ann: ConsoleUser = { user: "ann", scopes: ["admin.read", "admin.write"], tenant: null };

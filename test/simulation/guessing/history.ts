@@ -2,7 +2,7 @@
  * What a phone's guess budget follows from, kept a second time and in another way than the product keeps it: wrong codes
  * by request and by day, and the requests that are still open. From it comes the length that the next code must have.
  */
-import type { Policy } from "../../../src/otp/policy.ts";
+import type { Policy } from "../../../src/otp/verification/policy.ts";
 
 interface Request {
   readonly phone: Phone;

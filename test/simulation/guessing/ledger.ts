@@ -3,7 +3,7 @@
  * sendings at most `burst + floor(time / interval)`, and what was given back. The same rule as budget.ts, checked once at
  * the end, since a year of sendings has two million windows.
  */
-import type { Limit } from "../../../src/otp/rate-limit.ts";
+import type { Limit } from "../../../src/otp/limits/rate-limit.ts";
 import { hold } from "../violation.ts";
 
 export class Ledger {

@@ -3,10 +3,10 @@
  * and write is kept in maps. A run of a year takes a second here, and a minute on SQLite, where `npm run test:soak` has
  * the same figures come out.
  */
-import { emptyHistory, type PhoneHistory } from "../../../src/otp/policy.ts";
-import { minuteOf, oldestMinute, type Guesses } from "../../../src/otp/spraying.ts";
-import { stateAt, type Verification } from "../../../src/otp/verification.ts";
-import type { PhoneView, Writes } from "../../../src/otp/writes.ts";
+import { emptyHistory, type PhoneHistory } from "../../../src/otp/verification/policy.ts";
+import { minuteOf, oldestMinute, type Guesses } from "../../../src/otp/verification/spraying.ts";
+import { stateAt, type Verification } from "../../../src/otp/verification/verification.ts";
+import type { PhoneView, Writes } from "../../../src/otp/decisions/writes.ts";
 import type { Job, PhoneRef, Store } from "../../../src/store/store.ts";
 import type { System } from "../../../src/system.ts";
 

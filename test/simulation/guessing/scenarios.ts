@@ -1,8 +1,8 @@
 /**
  * The years that docs/security.md has a row for: who is attacked, under which rules, and the attacker's best way.
  */
-import type { FallbackPlan } from "../../../src/otp/fallback.ts";
-import type { Policy } from "../../../src/otp/policy.ts";
+import type { FallbackPlan } from "../../../src/otp/message/fallback.ts";
+import type { Policy } from "../../../src/otp/verification/policy.ts";
 import { policy as defaults } from "../../support/data/examples.ts";
 import { Attacker, Owner, type WayName } from "./actors.ts";
 import { figuresOf, type Figures } from "./figures.ts";

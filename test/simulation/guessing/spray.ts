@@ -2,7 +2,7 @@
  * The attacker who does not care whose phone it is: so many SMS within an hour, each to another phone, and five guesses at
  * each code.
  */
-import type { Policy } from "../../../src/otp/policy.ts";
+import type { Policy } from "../../../src/otp/verification/policy.ts";
 import { hold } from "../violation.ts";
 import { figuresOf, type Figures } from "./figures.ts";
 import { World, isOpened, type Opened } from "./world.ts";

@@ -4,13 +4,13 @@
  */
 import { claimFallbacks, type FallbackTools } from "../../../src/delivery/fallbacks.ts";
 import type { Channel } from "../../../src/otp/channel.ts";
-import { deriveCode } from "../../../src/otp/code.ts";
-import type { FallbackPlan } from "../../../src/otp/fallback.ts";
-import { createKeyRing } from "../../../src/otp/key-ring.ts";
-import type { Policy } from "../../../src/otp/policy.ts";
+import { deriveCode } from "../../../src/otp/message/code.ts";
+import type { FallbackPlan } from "../../../src/otp/message/fallback.ts";
+import { createKeyRing } from "../../../src/otp/keys/key-ring.ts";
+import type { Policy } from "../../../src/otp/verification/policy.ts";
 import type { Reason } from "../../../src/otp/reason.ts";
-import { Secret } from "../../../src/otp/secret.ts";
-import type { Verification } from "../../../src/otp/verification.ts";
+import { Secret } from "../../../src/otp/keys/secret.ts";
+import type { Verification } from "../../../src/otp/verification/verification.ts";
 import type { Caller } from "../../../src/service/calls.ts";
 import { phoneRefs } from "../../../src/service/phone-refs.ts";
 import { createVerifications, type Verifications } from "../../../src/service/verifications.ts";

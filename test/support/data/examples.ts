@@ -3,18 +3,18 @@
  * verification, a message. All of it is fixed, so that a failure reads the same twice.
  */
 import { channels } from "../../../src/otp/channel.ts";
-import { emptyLog, type Log, type LogEntry, type Verification } from "../../../src/otp/verification.ts";
-import { deriveCode } from "../../../src/otp/code.ts";
-import type { FallbackPlan } from "../../../src/otp/fallback.ts";
-import type { SendFacts } from "../../../src/otp/decisions.ts";
-import { idempotencyClaim, newRecord, type IdempotencyClaim } from "../../../src/otp/idempotency.ts";
-import { createKeyRing } from "../../../src/otp/key-ring.ts";
-import { newMessage, type Message } from "../../../src/otp/message.ts";
+import { emptyLog, type Log, type LogEntry, type Verification } from "../../../src/otp/verification/verification.ts";
+import { deriveCode } from "../../../src/otp/message/code.ts";
+import type { FallbackPlan } from "../../../src/otp/message/fallback.ts";
+import type { SendFacts } from "../../../src/otp/decisions/decisions.ts";
+import { idempotencyClaim, newRecord, type IdempotencyClaim } from "../../../src/otp/verification/idempotency.ts";
+import { createKeyRing } from "../../../src/otp/keys/key-ring.ts";
+import { newMessage, type Message } from "../../../src/otp/message/message.ts";
 import { phoneIndex, sealPhone, type E164, type PhoneNumber } from "../../../src/otp/phone-number.ts";
-import { emptyHistory, type Policy } from "../../../src/otp/policy.ts";
-import type { ResendFacts } from "../../../src/otp/resending.ts";
-import { Secret } from "../../../src/otp/secret.ts";
-import type { PhoneView } from "../../../src/otp/writes.ts";
+import { emptyHistory, type Policy } from "../../../src/otp/verification/policy.ts";
+import type { ResendFacts } from "../../../src/otp/decisions/resending.ts";
+import { Secret } from "../../../src/otp/keys/secret.ts";
+import type { PhoneView } from "../../../src/otp/decisions/writes.ts";
 import type { State } from "../../../src/otp/state.ts";
 import { testEpochMs } from "../service/system.ts";
 

@@ -2,15 +2,15 @@
  * A SQLite installation in which every table has rows, made by the service itself and by its commands, as a server leaves
  * it behind when it stops.
  */
-import type { ConsoleUser } from "../../../src/otp/console-session.ts";
+import type { ConsoleUser } from "../../../src/otp/keys/console-session.ts";
 import {
   addConsoleLink,
   createConsoleSessions,
   type ConsoleDependencies,
-} from "../../../src/service/console-sessions.ts";
+} from "../../../src/service/operators/console-sessions.ts";
 import { join } from "node:path";
 import type { JsonObject } from "@bufbuild/protobuf";
-import { measures } from "../../../src/otp/statistics.ts";
+import { measures } from "../../../src/otp/operators/statistics.ts";
 import { runHere } from "../service/command-line.ts";
 import { inDatabase } from "./rows.ts";
 import { newPhone, wrongCode } from "../data/phones.ts";

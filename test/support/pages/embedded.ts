@@ -2,7 +2,7 @@
  * The form in a web page of another site: a service, a shop, a browser, and the key that the shop's page has.
  */
 import type { Browser, Page } from "playwright-core";
-import { publishableScopes } from "../../../src/otp/api-key.ts";
+import { publishableScopes } from "../../../src/otp/keys/api-key.ts";
 import { createPhoneNetwork, startWorld, type PhoneNetwork, type World } from "../service/world.ts";
 import { startBrowser, visit, type VisitOptions, type Visitor } from "./browser.ts";
 import { openShop, type Shop } from "./shop.ts";

@@ -6,7 +6,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { OtpService } from "../../../gen/otp/v1/otp_service_pb.ts";
 import type { AddressRange } from "../../../src/delivery/public-address.ts";
-import type { ApiKey } from "../../../src/otp/api-key.ts";
+import type { ApiKey } from "../../../src/otp/keys/api-key.ts";
 import { ok, refuse } from "../../../src/otp/reason.ts";
 import type { Call } from "../../../src/server/rpc/call.ts";
 import { createAddressOf, createAuthorize } from "../../../src/server/rpc/authorize.ts";
@@ -32,7 +32,7 @@ import {
 } from "../../../src/server/listener/server.ts";
 import type { TurnedAway } from "../../../src/observe/turned-away.ts";
 import { createPages, type Page } from "../../../src/server/pages/pages.ts";
-import { createCallLimits } from "../../../src/service/call-limits.ts";
+import { createCallLimits } from "../../../src/service/callers/call-limits.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
 import { createManualSystem, testEpochMs } from "./system.ts";
 

@@ -9,13 +9,19 @@ import { parseConfig, type Config } from "../../../src/config/config.ts";
 import type { Provider, OutgoingMessage } from "../../../src/delivery/provider.ts";
 import type { Dependencies } from "../../../src/main/base.ts";
 import { startService } from "../../../src/main.ts";
-import { isPublishable, publishableScopes, secretScopes, type KeyKind, type Scope } from "../../../src/otp/api-key.ts";
+import {
+  isPublishable,
+  publishableScopes,
+  secretScopes,
+  type KeyKind,
+  type Scope,
+} from "../../../src/otp/keys/api-key.ts";
 import type { Channel } from "../../../src/otp/channel.ts";
-import type { SendOutcome } from "../../../src/otp/message.ts";
-import { adminScopes } from "../../../src/otp/admin-key.ts";
-import { commandLine } from "../../../src/otp/audit.ts";
-import { issueKey } from "../../../src/service/api-keys.ts";
-import { issueAdminKey, type AdminKeySpec } from "../../../src/service/operator-keys.ts";
+import type { SendOutcome } from "../../../src/otp/message/message.ts";
+import { adminScopes } from "../../../src/otp/keys/admin-key.ts";
+import { commandLine } from "../../../src/otp/operators/audit.ts";
+import { issueKey } from "../../../src/service/callers/api-keys.ts";
+import { issueAdminKey, type AdminKeySpec } from "../../../src/service/operators/keys.ts";
 import type { Database } from "../../../src/store/open.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { Telemetry } from "../../../src/telemetry.ts";

@@ -5,12 +5,12 @@
  */
 import { createHash } from "node:crypto";
 import { parseConfig } from "../../../src/config/config.ts";
-import { adminScopes } from "../../../src/otp/admin-key.ts";
-import { auditActions, commandLine } from "../../../src/otp/audit.ts";
-import { createKeyRing, type MasterKey } from "../../../src/otp/key-ring.ts";
+import { adminScopes } from "../../../src/otp/keys/admin-key.ts";
+import { auditActions, commandLine } from "../../../src/otp/operators/audit.ts";
+import { createKeyRing, type MasterKey } from "../../../src/otp/keys/key-ring.ts";
 import { phoneIndex, sealPhone, type E164 } from "../../../src/otp/phone-number.ts";
-import { hourMs, measures } from "../../../src/otp/statistics.ts";
-import { issueAdminKey } from "../../../src/service/operator-keys.ts";
+import { hourMs, measures } from "../../../src/otp/operators/statistics.ts";
+import { issueAdminKey } from "../../../src/service/operators/keys.ts";
 import { chanceOf } from "../../../src/service/sample/chance.ts";
 import { fillSample } from "../../../src/service/sample/fill.ts";
 import { storyOf } from "../../../src/service/sample/story.ts";

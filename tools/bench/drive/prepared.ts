@@ -4,8 +4,8 @@
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { secretScopes } from "../../../src/otp/api-key.ts";
-import { issueKey } from "../../../src/service/api-keys.ts";
+import { secretScopes } from "../../../src/otp/keys/api-key.ts";
+import { issueKey } from "../../../src/service/callers/api-keys.ts";
 import { openStore, type Database } from "../../../src/store/open.ts";
 import { createSystem } from "../../../src/system.ts";
 import type { CodeBox } from "./load.ts";

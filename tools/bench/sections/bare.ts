@@ -2,7 +2,7 @@
  * Section "bare": what a call costs on its way in and out, over REST and over gRPC, beside a connect-node handler that does
  * nothing either.
  */
-import { apiKeyBytes, makeApiKey } from "../../../src/otp/api-key.ts";
+import { apiKeyBytes, makeApiKey } from "../../../src/otp/keys/api-key.ts";
 import type { Effort } from "../effort.ts";
 import { amount, range, type Findings } from "../findings.ts";
 import { driveClosed, openClient } from "../drive/load.ts";

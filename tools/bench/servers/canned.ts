@@ -2,7 +2,7 @@
  * The way in by itself: listener, gateway and codecs as shipped, on every surface, in front of acts that answer at once. There
  * is one key, which it knows by heart, and neither database nor log.
  */
-import { apiKeyBytes, makeApiKey, secretScopes, type ApiKey } from "../../../src/otp/api-key.ts";
+import { apiKeyBytes, makeApiKey, secretScopes, type ApiKey } from "../../../src/otp/keys/api-key.ts";
 import type { E164 } from "../../../src/otp/phone-number.ts";
 import { ok } from "../../../src/otp/reason.ts";
 import { createClientAddress, createShareOf } from "../../../src/server/http/client-address.ts";
@@ -14,8 +14,8 @@ import { createAddressOf, createAuthorize } from "../../../src/server/rpc/author
 import { createCodecs } from "../../../src/server/rpc/codecs.ts";
 import { createGateway } from "../../../src/server/rpc/gateway.ts";
 import { createPerform } from "../../../src/server/rpc/handlers.ts";
-import { createAuthenticate, type AuthenticateOptions } from "../../../src/service/api-keys.ts";
-import { createCallLimits } from "../../../src/service/call-limits.ts";
+import { createAuthenticate, type AuthenticateOptions } from "../../../src/service/callers/api-keys.ts";
+import { createCallLimits } from "../../../src/service/callers/call-limits.ts";
 import type { Verifications } from "../../../src/service/verifications.ts";
 import { createSystem } from "../../../src/system.ts";
 

@@ -11,7 +11,7 @@
 import { parseConfig } from "../../../src/config/config.ts";
 import type { Provider } from "../../../src/delivery/provider.ts";
 import { startService } from "../../../src/main.ts";
-import type { SendOutcome } from "../../../src/otp/message.ts";
+import type { SendOutcome } from "../../../src/otp/message/message.ts";
 import { openStore } from "../../../src/store/open.ts";
 import { openPostgres } from "../../../src/store/postgres/open.ts";
 import type { Store } from "../../../src/store/store.ts";

@@ -3,7 +3,7 @@
  * first, since some gateways refuse with the status of a success. After an answer that no rule describes the message
  * may have been sent, whatever the status: nobody has said what this gateway means by it.
  */
-import type { SendOutcome } from "../../../otp/message.ts";
+import type { SendOutcome } from "../../../otp/message/message.ts";
 import { waitAskedMs } from "../outcome.ts";
 import { readFormOrJson } from "./form.ts";
 import { lookUp } from "./pointer.ts";

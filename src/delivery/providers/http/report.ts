@@ -1,7 +1,7 @@
 /**
  * Reads a genuine report of a declared provider: the fields that its declaration points to, in the body or in the URL's query.
  */
-import type { Report } from "../../../otp/message.ts";
+import type { Report } from "../../../otp/message/message.ts";
 import type { ReportReading, ReportRequest } from "../../provider.ts";
 import { textOf } from "./answer.ts";
 import { readFormOrJson } from "./form.ts";

@@ -4,7 +4,7 @@
  */
 import { createHash, createHmac, timingSafeEqual, verify } from "node:crypto";
 import { errors, jwtVerify } from "jose";
-import { digest } from "../../../otp/key-ring.ts";
+import { digest } from "../../../otp/keys/key-ring.ts";
 import type { Instant } from "../../../system.ts";
 import { reportPath, type ForgedCause, type ReportRequest } from "../../provider.ts";
 import { isFormType } from "./form.ts";

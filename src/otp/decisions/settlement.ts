@@ -1,0 +1,204 @@
+/**
+ * What a provider's word means for a message and its verification: its answer to a call, and its later report. Both are
+ * decisions like those in decisions.ts.
+ */
+import type { Instant } from "../../system.ts";
+import type { Channel } from "../channel.ts";
+import { hastened } from "../message/fallback.ts";
+import {
+  callOutcome,
+  end,
+  isAllUnsent,
+  latestCopy,
+  stateAt,
+  withNote,
+  withoutSpentLimits,
+  type CallOutcome,
+  type Verification,
+} from "../verification/verification.ts";
+import {
+  forward,
+  giveUp,
+  isProvenUnsent,
+  report,
+  settle,
+  type EndedCall,
+  type Message,
+  type Report,
+} from "../message/message.ts";
+import type { Days } from "../verification/daily-cap.ts";
+import { limitsFor, type Policy } from "../verification/policy.ts";
+import { giveBackNamed } from "../limits/named-limit.ts";
+import { providerName } from "../message/provider-text.ts";
+import { giveBackAll } from "../limits/rate-limit.ts";
+import { givenBack, nothingTaken, withGivenBack } from "./spending.ts";
+import { nothing, type Decided, type PhoneView, type Writes } from "./writes.ts";
+
+export interface SettleView {
+  readonly now: Instant;
+  readonly message: Message;
+  readonly verification: Verification;
+  readonly phone: PhoneView;
+  /** The counts of today that the message is in; undefined when it is in none. */
+  readonly days?: Days | undefined;
+}
+
+/** A message and its verification after a provider's answer was noted. */
+export interface Settled {
+  readonly message: Message;
+  readonly verification: Verification;
+}
+
+/**
+ * Notes a provider's answer. A message that is proven never to have left gives back its budget, and its place under the
+ * daily cap while the day lasts. If it is the only one of its verification, there is no code out there to wait for: the
+ * verification becomes FAILED, or goes on by its next channel at once. A resend that never left does not count.
+ */
+export function decideSettle(view: SettleView, call: EndedCall, policy: Policy): Decided<Settled> {
+  const { now, verification } = view;
+  // It is in nobody's hand: it has ended or was put back meanwhile, by a worker that was faster or by an earlier try to
+  // note this very answer. Counting it again would give its budget back twice, send an accepted text once more, or give
+  // up a message that has a provider left to go to; an acceptance alone is still to be noted.
+  const isInHand = view.message.dueMs !== null && view.message.delivery !== "QUEUED";
+  if (!isInHand && call.outcome.kind !== "accepted") return nothing({ message: view.message, verification });
+  const pending = stateAt(verification, now) === "PENDING";
+  const providers = isSuperseded(view) ? 0 : call.providers;
+  const answered = settle(view.message, { ...call, providers }, now);
+  // Nothing is sent after a terminal state.
+  const message =
+    pending || answered.dueMs === null ? answered : { ...answered, delivery: "EXPIRED" as const, dueMs: null };
+  // An acceptance that is noted once more happened once.
+  const isKnown = !isInHand && isAccepted(verification, view.message.copy, call.provider);
+  return concluded(isKnown ? view : noted(view, callOutcome(call.outcome), call.provider), message, policy);
+}
+
+/** Gives up a message that is too late to send (past its deadline, or after the end of its verification), or over the cap. */
+export function decideGiveUp(view: SettleView, policy: Policy): Decided<Settled> {
+  return concluded(noted(view, "given-up", null), giveUp(view.message), policy);
+}
+
+/** Whether the log says already that a provider has taken a message. */
+function isAccepted({ log }: Verification, copy: number, provider: string): boolean {
+  return log.entries.some(
+    (entry) =>
+      entry.kind === "call" && entry.outcome === "accepted" && entry.copy === copy && entry.provider === provider,
+  );
+}
+
+/** What is decided about, with the end of a call in the log. */
+function noted<View extends SettleView>(view: View, outcome: CallOutcome, provider: string | null): View {
+  const { verification, message, now } = view;
+  const note = { kind: "call", outcome, provider, copy: message.copy } as const;
+  return { ...view, verification: withNote(verification, note, now) };
+}
+
+/** The message as it has become, and what follows from that for its verification and its phone. */
+function concluded(
+  { now, verification, phone, message: before, days }: SettleView,
+  message: Message,
+  policy: Policy,
+): Decided<Settled> {
+  const pending = stateAt(verification, now) === "PENDING";
+  const latest = message.copy === latestCopy(verification);
+  const moved = latest ? { ...verification, delivery: forward(verification.delivery, message.delivery) } : verification;
+  if (!isProvenUnsent(message)) {
+    const left = message.maybeSent ? withoutSpentLimits(moved) : moved;
+    const goesOn = pending && latest ? goneOn(left, message, now) : left;
+    return { writes: { message, verification: goesOn }, result: { message, verification: goesOn } };
+  }
+
+  // With a later copy under way or arrived, an earlier one that never left changes nothing.
+  const withdrawn = !pending || !latest ? moved : withoutLatest(moved, message.copy, now);
+  // A success gives back all messages that the verification still counts, so this one would come back twice.
+  const comesBackOtherwise = verification.state === "VERIFIED" || (pending && !latest);
+  const tats = giveBackAll(limitsFor(policy, phone.tats), phone.tats, now, 1);
+  const uncountedMessage: Message = { ...message, ...nothingTaken };
+  const isOver = stateAt(withdrawn, now) !== "PENDING" && withdrawn.state !== "VERIFIED";
+  const ended = isOver && isNothingSent(withdrawn, message.copy) ? limitsBack(withdrawn, phone, now) : {};
+  return {
+    writes: {
+      message: uncountedMessage,
+      verification: withdrawn,
+      ...ended,
+      ...(comesBackOtherwise ? {} : { tats }),
+      ...(days === undefined ? {} : { days: withGivenBack(days, givenBack(before, verification.region, now)) }),
+    },
+    result: { message: uncountedMessage, verification: withdrawn },
+  };
+}
+
+/** True if nothing of a verification has left, one more of its messages being proven unsent. */
+function isNothingSent({ resends, fallback }: Verification, copy: number): boolean {
+  if (resends > 0) return false;
+  return fallback === null ? copy === 0 : new Set([...fallback.unsent, copy]).size === 1 + fallback.owed;
+}
+
+/** Gives back what a verification of which nothing has left was counted by: the limits that its send named. */
+export function limitsBack(
+  verification: Verification,
+  { limits, limitTats = [] }: PhoneView,
+  now: Instant,
+): Pick<Writes, "verification" | "limitTats"> {
+  if (limits === undefined) return {};
+  return { verification: withoutSpentLimits(verification), limitTats: giveBackNamed(limits, limitTats, now) };
+}
+
+/** What a provider's report says, and whose it is. */
+export interface ReportFacts extends Omit<Report, "reference"> {
+  readonly provider: string;
+  /** The providers of a channel, in their order. */
+  readonly providersOf: (channel: Channel) => readonly string[];
+}
+
+/** Notes a provider's report. Safe to repeat, and in any order. */
+export function decideReport(view: SettleView, facts: ReportFacts): Decided<Settled> {
+  const { now, verification, message } = view;
+  // The message may bear the name that the provider before this one gave it.
+  const knownId = message.provider === facts.provider ? message.providerMessageId : null;
+  const reportedId = providerName(facts.providerMessageId);
+  const isSameMessage = knownId === null || reportedId === null || knownId === reportedId;
+  // Once a message is on its way to the next provider, the one before has nothing more to say of its failure.
+  const providers = facts.providersOf(message.channel);
+  const holder = message.delivery === "QUEUED" ? undefined : providers[message.providerIndex];
+  const isFromHolder = holder === facts.provider && isSameMessage;
+  const others = isSuperseded(view) ? 0 : providers.length;
+  const reported = report(message, { ...facts, isFromHolder, providers: others }, now);
+  if (reported === message) return nothing({ message, verification });
+  // Its answer may be out still, or lost: what it says shows that it has the message.
+  const held: Message = { ...reported, provider: facts.provider, providerMessageId: reportedId ?? knownId };
+  const isOver = stateAt(verification, now) !== "PENDING";
+  const settled: Message = isOver ? { ...held, delivery: facts.delivery, dueMs: null } : held;
+  const note = { kind: "report", outcome: facts.delivery, provider: facts.provider, copy: message.copy } as const;
+  const heard = withNote(withoutSpentLimits(verification), note, now);
+  const latest = settled.copy === latestCopy(verification);
+  const moved = latest ? { ...heard, delivery: settled.delivery } : heard;
+  const shown = latest && !isOver ? goneOn(moved, settled, now) : moved;
+  return { writes: { message: settled, verification: shown }, result: { message: settled, verification: shown } };
+}
+
+/** Whether the next channel has taken the message's place: then it goes to no other provider. */
+function isSuperseded({ verification, message }: Pick<SettleView, "verification" | "message">): boolean {
+  return verification.fallback !== null && message.copy < latestCopy(verification);
+}
+
+/** A verification whose latest message was reported undelivered, with no provider left: its next channel's turn has come. */
+function goneOn(verification: Verification, { delivery, dueMs }: Message, now: Instant): Verification {
+  if (delivery !== "UNDELIVERED" || dueMs !== null || verification.fallback === null) return verification;
+  return { ...verification, fallback: hastened(verification.fallback, now) };
+}
+
+/**
+ * A pending verification whose latest message never left. Its next channel's turn has come, if there is one; with nothing
+ * sent and nothing to come it is FAILED. A resend does not count then, and may be asked for again at once.
+ */
+function withoutLatest(verification: Verification, copy: number, now: Instant): Verification {
+  const { resends, fallback } = verification;
+  const isOfResend = copy > (fallback?.owed ?? 0);
+  const left: Verification = isOfResend
+    ? { ...verification, resends: resends - 1, nextResendMs: now }
+    : { ...verification, fallback: fallback && { ...fallback, unsent: [...fallback.unsent, copy] } };
+  if (left.fallback === null) return isOfResend ? left : end(left, "FAILED", now);
+  if (isAllUnsent(left)) return end(left, "FAILED", now);
+  if (left.fallback.dueMs === null) return { ...left, nextResendMs: now };
+  return { ...left, delivery: "QUEUED", fallback: hastened(left.fallback, now) };
+}
