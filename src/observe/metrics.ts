@@ -78,7 +78,7 @@ const providerOutcomes: readonly SendOutcome["kind"][] = [
  * How often the event loop's delay is looked at. Each look wakes the machine: at 20 ms that is half of what an idle
  * server takes. A delay of this long or more is always seen; a shorter one with a chance in proportion to its length.
  */
-const eventLoopStepMs = 250;
+const eventLoopStepMs = 1_000;
 /** A scrape does not wait longer than this for the database. */
 const readTimeoutMs = 1_000;
 

@@ -155,9 +155,9 @@ describe("after the scenario", () => {
   });
 
   test("the event loop's delay is there", async () => {
-    // It is sampled every few milliseconds, and anew from each look on.
+    // It is sampled once a second, and anew from each look on.
     const lag = async () => (await scrape(world.url)).value("nodejs_eventloop_lag_p99_seconds");
-    await expect.poll(lag).toBeGreaterThan(0);
+    await expect.poll(lag, { timeout: 20_000 }).toBeGreaterThan(0);
   });
 });
 

@@ -30,6 +30,7 @@ const script = `
   isIdle = true;
   while (youngBytes() >= large / 2) await turn();
   const small = youngBytes();
+  isIdle = false;
   await work(() => youngBytes() >= large / 2);
   console.log(JSON.stringify({ large, small, again: youngBytes() }));
   process.exit();

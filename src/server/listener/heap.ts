@@ -9,6 +9,8 @@ import { getHeapSpaceStatistics, setFlagsFromString } from "node:v8";
 /** What the young part comes to within seconds of ordinary load: 16 MiB for each half, and the bound of other versions. */
 const youngBytesMax = 33_554_432;
 const lookMs = 250;
+/** How often while nobody is connected: the young part may not grow then, so that whoever comes finds it as it was. */
+const restMs = 1_000;
 /** By how much the young part grows at a time, as V8 has it. */
 const youngGrowthFactor = 2;
 /** So much may the old part grow, in percent of what was in use, before it is collected. */
@@ -25,14 +27,16 @@ const idleLookMs = 1_000;
 export function boundHeap(isIdle: () => boolean): void {
   setFlagsFromString(`--heap-growing-percent=${oldGrowthPercent}`);
   let factor = youngGrowthFactor;
-  const looking = setInterval(() => {
-    const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space");
+  const look = () => {
+    const isAtRest = isIdle();
+    const young = isAtRest ? undefined : getHeapSpaceStatistics().find(({ space_name: name }) => name === "new_space");
     // A collection at rest makes it small again: held there, it would be collected for every few calls.
     const next = young !== undefined && young.space_size < youngBytesMax ? youngGrowthFactor : 1;
     if (next !== factor) setFlagsFromString(`--semi-space-growth-factor=${next}`);
     factor = next;
-  }, lookMs);
-  looking.unref();
+    setTimeout(look, isAtRest ? restMs : lookMs).unref();
+  };
+  setTimeout(look, lookMs).unref();
   const waiting = setInterval(() => {
     if (!isIdle()) return;
     clearInterval(waiting);
