@@ -41,7 +41,10 @@ async function holdMany(count: number, ...first: (string | Uint8Array)[]): Promi
 }
 
 /** The most that came in one turn, from now until there are so many. */
-function mostInTurn(total: number, what: "asked" | "brought" | "pinged" | (() => number) = "asked"): Promise<number> {
+function mostInTurn(
+  total: number,
+  what: "asked" | "brought" | "trailed" | "pinged" | (() => number) = "asked",
+): Promise<number> {
   const count = typeof what === "function" ? what : () => listener[what];
   return new Promise((resolve) => {
     let seen = count();
@@ -121,6 +124,21 @@ test.each(sampled(kinds, 3))(
     await listener.answered(3_000);
   },
 );
+
+test("trailers of 13 KB of 100 connections at once make no long turn, and are all taken", async () => {
+  await listenWith();
+  const held = await holdMany(100, ...hello);
+  await whenAnswered(held);
+  const head = headerBlock({ ":method": "POST", ":scheme": "http", ":path": "/nowhere", ":authority": "otpd" });
+  const trailers = headerBlock({ "x-trailer": "x".repeat(13_000) });
+  const withTrailers = Array.from({ length: untakenMax }, (_, i) => [
+    frame(frameType.headers, flag.endHeaders, 2 * i + 1, head),
+    frame(frameType.headers, flag.endHeaders | flag.endStream, 2 * i + 1, trailers),
+  ]).flat();
+  for (const connection of held) connection.write(...withTrailers);
+  // A turn's bound in bytes, twice, and what one connection brings on top.
+  expect(await mostInTurn(1_600, "trailed")).toBeLessThanOrEqual(2 * Math.ceil(262_144 / 13_000) + untakenMax);
+});
 
 test("big answers are given out four in a turn", async () => {
   let given = 0;

@@ -31,7 +31,7 @@ import {
 import { isOver, type Request, type Response } from "./exchange.ts";
 import { close, cut, cutCall, destroy, dismiss, endUndone, finish, retire } from "./farewells.ts";
 import { createHeld, type Held } from "./held.ts";
-import { headerBytes, takenFor } from "./holdings.ts";
+import { headerBytes, takenFor, trailerBytes } from "./holdings.ts";
 import type { Pace } from "./pace.ts";
 import { createStrangers, type Strangers } from "./strangers.ts";
 import type { Wire } from "./wire.ts";
@@ -177,6 +177,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       const isUntold = "stream" in request && connection.wire === undefined;
       book.pace.asked(connection, isUntold ? headerBytes(request) : 0);
       if (!("stream" in request) || request.stream.endAfterHeaders) return;
+      if (isUntold) request.stream.once("trailers", () => book.pace.cost(connection, trailerBytes(request)));
       if (!limits.isProxy(connection.socket.remoteAddress))
         chargePieces(connection, request.stream, () => cut(connection));
     },

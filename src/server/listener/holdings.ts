@@ -40,9 +40,12 @@ export function takenFor(request: Request): number {
   return 2 * headerBytes(request) + ("stream" in request ? http2RequestBytes : http1RequestBytes);
 }
 
-export function headerBytes({ rawHeaders }: Request): number {
+export const headerBytes = ({ rawHeaders }: Request): number => bytesOf(rawHeaders);
+export const trailerBytes = ({ rawTrailers }: Request): number => bytesOf(rawTrailers);
+
+function bytesOf(texts: readonly string[]): number {
   let bytes = 0;
-  for (const text of rawHeaders) bytes += text.length;
+  for (const text of texts) bytes += text.length;
   return bytes;
 }
 

@@ -70,6 +70,8 @@ export interface Listener {
   readonly asked: number;
   /** How often a connection has brought something so far, as far as it is counted. */
   readonly brought: number;
+  /** Trailers of requests over HTTP/2 that have come so far. */
+  readonly trailed: number;
   /** PINGs that have come so far. */
   readonly pinged: number;
   /** From now on acts hang, until `letGo`. */
@@ -128,6 +130,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
   let answered = 0;
   let asked = 0;
   let brought = 0;
+  let trailed = 0;
   let pinged = 0;
   const waiters = new Set<() => void>();
   const changed = () => {
@@ -209,6 +212,7 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     asked(request) {
       asked += 1;
       connections.asked(request);
+      if ("stream" in request) request.stream.on("trailers", () => (trailed += 1));
       changed();
     },
     brought(...what) {
@@ -317,6 +321,9 @@ export async function startListener(options: ListenerOptions = {}): Promise<List
     },
     get brought() {
       return brought;
+    },
+    get trailed() {
+      return trailed;
     },
     get pinged() {
       return pinged;
