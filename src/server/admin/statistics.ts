@@ -69,15 +69,13 @@ export function refusedStats({ field, sentence }: Extract<StatsRead, { ok: false
 }
 
 /** A row as it is told. */
-export function rowOf(row: Stats) {
-  const { startMs, tenant, country, provider, channel } = row;
-  return { ...timeField("startTime", startMs), tenant, country, provider, channel, counts: countsOf(row) };
-}
+export const rowOf = (row: Stats) => ({ ...keyOf(row), counts: countsOf(row) });
 
 /** A row of which verifications are told alone. */
-export function lineOf({ startMs, tenant, country, provider, channel, sums }: Stats) {
-  const counts = { asked: BigInt(sums.asked ?? 0) };
-  return { ...timeField("startTime", startMs), tenant, country, provider, channel, counts };
+export const lineOf = (row: Stats) => ({ ...keyOf(row), counts: { asked: BigInt(row.sums.asked ?? 0) } });
+
+function keyOf({ startMs, tenant, country, provider, channel }: Stats) {
+  return { ...timeField("startTime", startMs), tenant, country, provider, channel };
 }
 
 /** Sums as they are told. */
