@@ -59,6 +59,7 @@ test("all lines about a verification are found by the first 12 characters of its
   const farEnd = await startFarEnd({ status: 200, body: '{"id":"m-1"}' });
   const otpd = await startOtpd(folder, {
     OTP_LOG_LEVEL: "debug",
+    OTP_ADMIN: "loopback",
     OTP_PROVIDERS: "webhook",
     OTP_WEBHOOK_URL: farEnd.url,
     OTP_WEBHOOK_SECRET: webhookSecret,
@@ -73,6 +74,17 @@ test("all lines about a verification are found by the first 12 characters of its
   await post("verify", { request_id: id, code: "not a code" });
   await post("verify", { request_id: "what a stranger\nwrites", code: "123456" });
   await fetch(`${otpd.url}/v1/otp/${id}`, { headers });
+  const made = await runOtpd(folder, ["keys", "create", "--admin", "--json"]);
+  const admin = {
+    authorization: `Bearer ${(JSON.parse(made.output) as { key: string }).key}`,
+    "content-type": "application/json",
+  };
+  const adminUrl = /(http:\S+)\/console#token/.exec(otpd.output())?.[1] ?? "";
+  for (const requestRef of [id, id.slice(0, 12), "what an operator\nwrites"]) {
+    const body = JSON.stringify({ requestRef });
+    const path = `${adminUrl}/otp.admin.v1.AdminService/CancelVerification`;
+    await fetch(path, { method: "POST", headers: admin, body });
+  }
   await otpd.end();
   await farEnd.stop();
   const ref = id.slice(0, 12);
@@ -82,6 +94,9 @@ test("all lines about a verification are found by the first 12 characters of its
     ["VerifyOtp", ref],
     ["VerifyOtp", undefined],
     ["GetOtp", ref],
+    ["CancelVerification", ref],
+    ["CancelVerification", ref],
+    ["CancelVerification", undefined],
   ]);
   expect(linesOf(otpd, "provider call")).toMatchObject([
     { provider: "webhook", tenant: "default", request_ref: ref, provider_message_id: "m-1", http_status: 200 },

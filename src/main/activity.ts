@@ -14,6 +14,7 @@ import type { Job, NamedDecision } from "../store/store.ts";
 interface RefusedCall {
   readonly caller?: { readonly tenant: string } | undefined;
   readonly refusal?: { readonly reason: string } | undefined;
+  readonly requestRef?: string | undefined;
 }
 
 export interface ActivityTellers {
@@ -50,10 +51,10 @@ export function activityTellers({ tell }: Pick<Activities, "tell">, keys: KeyRin
       tell({ ...about(verification), kind: "call", outcome, channel, provider }),
     guessed: (verification) => tell({ ...about(verification), kind: "guess", outcome: "wrong" }),
     ended: (verification) => tell({ ...about(verification), kind: "end", outcome: verification.state }),
-    refused({ caller, refusal }) {
+    refused({ caller, refusal, requestRef }) {
       // A wrong code is told where it is counted, with its verification.
       if (caller === undefined || refusal === undefined || refusal.reason === "CODE_MISMATCH") return;
-      tell({ tenant: caller.tenant, kind: "refused", outcome: refusal.reason });
+      tell({ tenant: caller.tenant, kind: "refused", outcome: refusal.reason, requestRef });
     },
     share(tenant, { share, country, channel }) {
       tell({

@@ -220,6 +220,13 @@ const refChars = 12;
 /** The reference of an id, 12 characters of base64url. Pure. */
 export const requestRef = (id: string): string => id.slice(0, refChars);
 
+/** The reference of what an operator names a verification by: its id or its reference. Undefined for what is neither. Pure. */
+export function requestRefNamed(said: unknown): string | undefined {
+  return typeof said === "string" && /^[A-Za-z0-9_-]{12}(?:[A-Za-z0-9_-]{10})?$/.test(said)
+    ? requestRef(said)
+    : undefined;
+}
+
 /** The reference of what a caller says is an id; undefined for text that is not an id. Pure. */
 export function requestRefOf(said: unknown): string | undefined {
   return typeof said === "string" && /^[A-Za-z0-9_-]{22}$/.test(said) ? requestRef(said) : undefined;

@@ -67,6 +67,8 @@ export interface LoggedCall {
   readonly surface: string;
   readonly caller?: { readonly tenant: string; readonly id: string };
   readonly refusal?: { readonly reason: string };
+  /** Which verification it named, by the reference that logs have. */
+  readonly requestRef?: string | undefined;
 }
 
 /** A message has lists of settings in it at most, of which texts are the longest: 32 KiB. */
@@ -217,9 +219,10 @@ async function serveCall(way: Way, exchange: Exchange): Promise<void> {
       write(response, answer, id);
       return options.onCall({ ...logged, refusal }, statusOf(refusal), options.system.now() - startMs);
     }
-    const refusal = await answerCall(way, exchange, admitted.value, id);
+    const { refusal, requestRef } = await answerCall(way, exchange, admitted.value, id);
     const status = refusal === undefined ? response.statusCode : statusOf(refusal);
-    options.onCall(refusal === undefined ? logged : { ...logged, refusal }, status, options.system.now() - startMs);
+    const answered = { ...logged, requestRef, ...(refusal === undefined ? {} : { refusal }) };
+    options.onCall(answered, status, options.system.now() - startMs);
   } finally {
     done.isDone = true;
     if (isClosed(response) || response.writableFinished) leave();
@@ -257,31 +260,36 @@ function admit({ options }: Way, { request, routed }: Exchange, asker: Asker): A
 
 const strange = { message: "No page but this listener's own may call it." };
 
-/** Reads a call's message and writes its answer; resolves with why it was refused, if it was. */
+/** Reads a call's message and writes its answer; resolves with why it was refused, if it was, and what it was about. */
 async function answerCall(
   way: Way,
   { request, response, routed, lasts }: Exchange,
   asker: Asker,
   id: string,
-): Promise<AdminRefusal | undefined> {
+): Promise<Pick<AdminCall, "refusal" | "requestRef">> {
   const { rpcs, deadlines, stopping } = way;
   let body: Uint8Array = new Uint8Array();
   if (request.method !== "GET") {
     const read = await readBody(request, routed.bytesMax, deadlines);
-    if (read === undefined) return undefined;
-    if (!(read instanceof Uint8Array)) return refuseLate(response, routed, read, id);
+    if (read === undefined) return {};
+    if (!(read instanceof Uint8Array)) return { refusal: refuseLate(response, routed, read, id) };
     body = isGrpcWebText(routed.type) ? (fromText(read) ?? notText) : read;
   }
-  if (isClosed(response)) return undefined;
+  if (isClosed(response)) return {};
   const gone = new AbortController();
   response.once("close", () => gone.abort());
   const signal = AbortSignal.any([gone.signal, stopping.signal]);
   const call: AdminCall = { asker, routed, request, body, signal };
-  if (routed.handler.method.methodKind !== "unary") return watch(way, call, response, lasts);
+  if (routed.handler.method.methodKind !== "unary") {
+    const refusal = await watch(way, call, response, lasts);
+    return refusal === undefined ? {} : { refusal };
+  }
   const answer = await within(way, call, rpcs.answer(call));
-  if (answer === undefined) return refuseLate(response, routed, refusalOfLate(false), id);
+  if (answer === undefined) {
+    return { requestRef: call.requestRef, refusal: refuseLate(response, routed, refusalOfLate(false), id) };
+  }
   write(response, answer, id);
-  return call.refusal;
+  return call;
 }
 
 function refuseLate(response: Response, routed: Routed, refusal: Refusal, id: string): Refusal {

@@ -17,6 +17,7 @@ import { AdminService } from "../../../gen/otp/admin/v1/admin_service_pb.ts";
 import { inOnePiece } from "../http/body.ts";
 import { headersOf, isGrpcWebText } from "../http/headers.ts";
 import { gather, type Sendable } from "../http/response.ts";
+import { requestRefNamed } from "../../otp/verification/verification.ts";
 import type { Request } from "../listener/exchange.ts";
 import { decode, encodedBy, jsonOptions, undecodableQuery, unlikeProtocol } from "../rpc/decoding.ts";
 import { codeSaid } from "../rpc/errors.ts";
@@ -39,6 +40,8 @@ export interface AdminCall {
   readonly signal: AbortSignal;
   /** Why it was refused, if it was. */
   refusal?: AdminRefusal;
+  /** Which verification it named, by the reference that logs have. */
+  requestRef?: string | undefined;
 }
 
 type Message = MessageShape<DescMessage>;
@@ -124,8 +127,9 @@ function faultsRefused(handler: AnyHandler, refusalOf: (error: unknown) => Admin
 /** What Connect calls. Only here is a refusal thrown, since that is how Connect takes one. */
 function answering(handler: AnyHandler) {
   return async (request: Message, { values }: HandlerContext): Promise<Answer> => {
-    const { call, message } = reach(values.get(bearingKey));
-    const result = await handler(message ?? request, call.asker, call.signal);
+    const { call, message = request } = reach(values.get(bearingKey));
+    if ("requestRef" in message) call.requestRef = requestRefNamed(message["requestRef"]);
+    const result = await handler(message, call.asker, call.signal);
     return taken(call, result) as Answer;
   };
 }

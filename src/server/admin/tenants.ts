@@ -154,6 +154,10 @@ function badSettings(faults: readonly { readonly setting: string; readonly rest:
 }
 
 function raising(settings: readonly string[]) {
-  const message = `An admin of one tenant raises no cap or limit: ${settings.join(", ")} would be looser than it is.`;
+  const names = settings.join(", ");
+  const message =
+    names === "audience"
+      ? "An admin of one tenant changes no audience: receipts in another's name would be believed there."
+      : `An admin of one tenant raises no cap or limit: ${names} would be looser than it is.`;
   return refuseAdmin("SCOPE_MISSING", { field: `settings.${settings[0] ?? ""}`, message });
 }

@@ -28,6 +28,8 @@ export interface Happened {
   /** The verification it is about: its id, and how to read its phone. Asked only where somebody watches. */
   readonly verification?: { readonly id: string; readonly region: string } | undefined;
   readonly phone?: (() => E164 | undefined) | undefined;
+  /** Where only the reference is known, such as of a call that was refused before its verification was read. */
+  readonly requestRef?: string | undefined;
   readonly prefix?: string;
   readonly country?: string;
   readonly channel?: string;
@@ -169,7 +171,7 @@ function activityOf({ tenant, kind, outcome, verification, phone, prefix, ...mor
     tenant,
     kind,
     outcome: outcome.slice(0, textMax),
-    requestRef: verification?.id.slice(0, refChars) ?? "",
+    requestRef: verification?.id.slice(0, refChars) ?? more.requestRef ?? "",
     phone: e164 === undefined ? (prefix === undefined ? "" : `${prefix}••••`) : maskPhone(e164),
     country: more.country ?? verification?.region ?? "",
     channel: more.channel ?? "",

@@ -8,14 +8,22 @@ import type { PrefixReport } from "./prefixes.ts";
 
 /** Begins where the sentence's subject ends: after the prefix. Pure. */
 export function guardSentence({ record, isDue }: PrefixReport, mode: GuardMode): string {
-  const observed = mode === "observe" ? " It only observes (OTP_FRAUD_GUARD=observe), so nothing is refused." : "";
-  if (record.phase === "open") return `the guard lets its sends through.${observed}`;
+  const observed = mode === "observe" ? " It only observes, so nothing is refused." : "";
+  if (record.phase === "open") return `${openClause(record, mode)}${observed}`;
+  const blocks = mode === "observe" ? "would block" : "blocks";
   if (record.phase === "half-open") {
-    const blocks = mode === "observe" ? "would block" : "blocks";
     return `the guard lets ${probesMax} sends through as probes, and ${blocks} all others until a code of them is typed.${observed}`;
   }
   if (isDue) return `the guard's block is over, and the next ${probesMax} sends are probes.${observed}`;
-  return `the guard blocks it until ${timeOf(record.untilMs)}, ${ordinal(record.trips)} time in a row.${observed}`;
+  return `the guard ${blocks} it until ${timeOf(record.untilMs)}, ${ordinal(record.trips)} time in a row.${observed}`;
+}
+
+function openClause({ refused, refusedLastMs }: PrefixReport["record"], mode: GuardMode): string {
+  if (refused === 0) return "the guard lets its sends through.";
+  const [limits, was, were] =
+    mode === "enforce" ? ["limits", "was", "were"] : ["would limit", "would have been", "would have been"];
+  const sends = refused === 1 ? `1 send beyond that ${was}` : `${refused} sends beyond that ${were}`;
+  return `the guard ${limits} how many sends it takes before their codes are typed; ${sends} refused, the latest at ${timeOf(refusedLastMs)}.`;
 }
 
 /** What an entry says; its prefix is as it is to be told. Pure. */

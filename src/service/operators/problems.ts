@@ -105,10 +105,13 @@ export function suspectProblems(
         modeOf(tenant) === "enforce"
           ? `${refused} to it ${record.refused === 1 ? "was" : "were"} refused`
           : `nothing is refused, since the guard observes: ${refused} would have been`;
+      // An open prefix has had more sends than it has room for; of few codes there is no proof yet.
+      const seen =
+        record.phase === "open" ? "More is sent than codes are typed, to" : "Few codes are typed of those sent to";
       return {
         severity: "warning",
         kind: "prefix_suspected",
-        sentence: `Few codes are typed of those sent to ${prefix}•••• by tenant ${tenant}, as when messages are pumped; ${what}.`,
+        sentence: `${seen} ${prefix}•••• by tenant ${tenant}, as when messages are pumped; ${what}.`,
         link: `fraud?${new URLSearchParams({ tenant, prefix }).toString()}`,
       };
     });

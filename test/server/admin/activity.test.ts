@@ -64,7 +64,7 @@ test("a send, its provider's call, a wrong code, a refusal and the end are told 
     { kind: "send", outcome: "sms", channel: "sms", ...about },
     { kind: "call", outcome: "accepted", provider: "test", channel: "sms", ...about },
     { kind: "guess", outcome: "wrong", ...about },
-    { kind: "refused", outcome: "RESEND_TOO_SOON", tenant: "default", phone: "" },
+    { kind: "refused", outcome: "RESEND_TOO_SOON", tenant: "default", requestRef: about.requestRef, phone: "" },
     { kind: "end", outcome: "VERIFIED", ...about },
   ]);
   const text = JSON.stringify(seen, (_, each: unknown) => (typeof each === "bigint" ? `${each}` : each));

@@ -75,7 +75,7 @@ test("the overview says what is wrong, and leads to where it is", async () => {
   await look(page, "overview");
   await wrong.getByRole("link", { name: /Few codes are typed/ }).click();
   await page.getByRole("heading", { level: 1, name: "Fraud" }).waitFor();
-  await page.getByText(/^\+3161234••••: the guard blocks it until/).waitFor();
+  await page.getByText(/^\+3161234••••: the guard would block it until/).waitFor();
   expect(misdeeds).toEqual([]);
   await leave();
 });

@@ -71,7 +71,7 @@ describe("while the guard observes", () => {
       expect(suspect?.untilTime).toBeDefined();
       expect({ entry, longer }).toEqual({ entry: undefined, longer: [] });
       expect(sentence).toMatch(
-        /^\+3161234••••: the guard blocks it until \S+Z, the first time in a row\. It only observes/,
+        /^\+3161234••••: the guard would block it until \S+Z, the first time in a row\. It only observes/,
       );
     }
   });
@@ -92,6 +92,9 @@ describe("while the guard observes", () => {
       },
       { prefix, phase: "tripped", savedMessages: 2n, saved: { micros: 146_000n, currency: "EUR" } },
     ]);
+    expect((await client.explainDestination({ destination: "+3161299" })).sentence).toMatch(
+      /: the guard would limit how many .* 2 sends beyond that would have been refused, the latest at \S+Z\. It only observes/,
+    );
     const first = await client.listSuspects({ pageSize: 1, tenant: "default" });
     const second = await client.listSuspects({ pageSize: 1, tenant: "default", pageToken: first.nextPageToken });
     expect([...first.suspects, ...second.suspects]).toEqual(suspects);

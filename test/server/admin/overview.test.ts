@@ -115,7 +115,7 @@ test("what is prefixes' is linked to the page on fraud, with what enforcing woul
   expect(problems.find(({ kind }) => kind === "prefix_suspected")).toMatchObject({
     severity: Problem_Severity.WARNING,
     sentence: expect.stringMatching(
-      /^Few codes are typed .* nothing is refused, since the guard observes: \d+ sends? would have been\.$/,
+      /^More is sent than codes are typed, to \+\d+•••• by tenant acme, .* nothing is refused, since the guard observes: \d+ sends? would have been\.$/,
     ) as string,
     link: expect.stringMatching(/^fraud\?tenant=acme&prefix=%2B/) as string,
   });

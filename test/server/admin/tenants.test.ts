@@ -234,6 +234,7 @@ describe("an admin of one tenant", () => {
       const refused = await refusalOf(client.updateTenant({ id: name, settings }));
       expect(refused.code).toBe(Code.PermissionDenied);
       expect(refused.message).toContain(Object.keys(settings).join());
+      expect(refused.message.includes("looser")).toBe(!("audience" in settings));
     }
     expect(await select(world.database, "SELECT * FROM tenants")).toEqual(before);
     const updates = (await auditOf(name)).filter(({ action }) => action === "tenant.update");
