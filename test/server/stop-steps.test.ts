@@ -1,8 +1,9 @@
 /** How long a stop waits for connections that the system still has for it. */
-import { EventEmitter } from "node:events";
-import type { Server } from "node:net";
+import { spawnSync } from "node:child_process";
+import { EventEmitter, once } from "node:events";
+import { createServer, type AddressInfo, type Server } from "node:net";
 import { expect, test } from "vitest";
-import { createUntilQuiet } from "../../src/server/listener/stop-steps.ts";
+import { createUntilQuiet, takeFewer, untilRead } from "../../src/server/listener/stop-steps.ts";
 
 /** Has a listener take so many connections, one in each turn, and stand still for so long with each. */
 function takeConnections(listener: EventEmitter, count: number, stillMs: number): { taken: number } {
@@ -44,4 +45,36 @@ test("nor do those with each of whom it stands still, as long as it would withou
   expect(book.taken).toBeLessThan(150);
   listener.removeAllListeners();
   book.taken = Number.POSITIVE_INFINITY;
+});
+
+/** Opens 40 connections, and prints how many the system has taken. */
+const opening = `
+  let opened = 0;
+  for (let i = 0; i < 40; i++) require("node:net").connect(Number(process.argv[1]), "127.0.0.1", () => opened++);
+  let turns = 0;
+  const onTurn = () => (++turns < 20 ? setImmediate(onTurn) : process.stdout.write(String(opened), () => process.exit()));
+  onTurn();
+`;
+
+test("from its beginning on the system keeps next to no connections for us, which it would have to reset", async () => {
+  const server = createServer().listen({ port: 0, host: "127.0.0.1", backlog: 4_096 });
+  await once(server, "listening");
+  takeFewer(server);
+  const { port } = server.address() as AddressInfo;
+  // This process stands still meanwhile, and takes none of them.
+  const { stdout } = spawnSync(process.execPath, ["-e", opening, `${port}`], { encoding: "utf8" });
+  server.close();
+  expect(Number(stdout)).toBeGreaterThan(0);
+  expect(Number(stdout)).toBeLessThan(5);
+});
+
+test("strangers who are never read from do not hold it up", async () => {
+  let asked = 0;
+  await untilRead(() => {
+    asked += 1;
+    // As a turn does that strangers have made long.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30);
+    return 1;
+  });
+  expect(asked).toBeLessThan(60);
 });

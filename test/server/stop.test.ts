@@ -40,32 +40,44 @@ test.each(sampled([1, 2, 3, 4, 5], 3))(
   },
 );
 
-/** Opens connections, sends a whole call on each, says so by a file, and prints the status lines of the answers. */
+/**
+ * Opens connections, sends its text on each, says so by a file, and prints the status lines of the answers; of the first
+ * `strangers` it sends a lot on each, and prints nothing.
+ */
 const crowd = `
-  const [port, text, file, count] = process.argv.slice(1);
+  const [port, text, file, count, strangers] = process.argv.slice(1);
   let sent = 0;
+  const onSent = () => ++sent === Number(count) && require("node:fs").writeFileSync(file, "");
   for (let i = 0; i < Number(count); i++) {
-    const socket = require("node:net").connect(Number(port), "127.0.0.1", () =>
-      socket.write(text, () => ++sent === Number(count) && require("node:fs").writeFileSync(file, "")));
-    socket.once("data", (chunk) => console.log(chunk.toString().slice(0, 12)));
-    socket.on("error", (error) => console.log(error.code));
+    const isStranger = i < Number(strangers);
+    const bytes = isStranger ? "GET /livez HTTP/1.1\\r\\nhost: otpd\\r\\n\\r\\n".repeat(100) : text;
+    const socket = require("node:net").connect(Number(port), "127.0.0.1", () => socket.write(bytes, onSent));
+    socket.once("data", (chunk) => isStranger || console.log(chunk.toString().slice(0, 12)));
+    socket.on("error", (error) => isStranger || console.log(error.code));
   }
 `;
 
-test("connections that wait to be taken when the stop comes are taken, and their calls answered", async () => {
-  const listener = await startListener();
-  const file = join(newFolder(), "sent");
-  const child = spawn(process.execPath, ["-e", crowd, `${listener.port}`, callText(testKey), file, "40"]);
-  let output = "";
-  child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
-  const closed = once(child, "close");
-  // The event loop stands still meanwhile, so nothing is taken: the connections wait in the system's backlog.
-  const still = new Int32Array(new SharedArrayBuffer(4));
-  while (!existsSync(file)) Atomics.wait(still, 0, 0, 5);
-  await listener.stop(60_000);
-  await closed;
-  expect(output).toBe("HTTP/1.1 200\n".repeat(40));
-});
+test.each([
+  ["by themselves", 0],
+  ["behind strangers who use up turns", 60],
+])(
+  "connections that wait to be taken when the stop comes, %s, are taken, and their calls answered",
+  async (_, strangers) => {
+    const listener = await startListener();
+    const file = join(newFolder(), "sent");
+    const args = [`${listener.port}`, callText(testKey), file, `${strangers + 40}`, `${strangers}`];
+    const child = spawn(process.execPath, ["-e", crowd, ...args]);
+    let output = "";
+    child.stdout.on("data", (chunk: Buffer) => (output += chunk.toString()));
+    const closed = once(child, "close");
+    // The event loop stands still meanwhile, so nothing is taken: the connections wait in the system's backlog.
+    const still = new Int32Array(new SharedArrayBuffer(4));
+    while (!existsSync(file)) Atomics.wait(still, 0, 0, 5);
+    await listener.stop(60_000);
+    await closed;
+    expect(output).toBe("HTTP/1.1 200\n".repeat(40));
+  },
+);
 
 test("strangers who leave things undone do not hold up a stop, and callers whom we owe an answer get it", async () => {
   const report: Page = {

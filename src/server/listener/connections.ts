@@ -95,6 +95,8 @@ export interface Connections {
   isSated(request: Request): boolean;
   /** Notes that a call brought a valid key. */
   authenticated(request: Request): void;
+  /** How many connections were taken that have not asked for anything yet and wait for their turn. */
+  newcomersWaiting(): number;
   /** Tells every connection to go once its calls are done, as far as it can be told. Safe to repeat. */
   retireAll(): void;
   /** Takes no more calls on the connections there are, and closes those that have none under way. */
@@ -190,6 +192,7 @@ export function createConnections(limits: ConnectionsOptions): Connections {
       return answersDue !== undefined && answersDue.size >= untakenMax && untaken(answersDue) >= untakenMax;
     },
     authenticated: authenticated.bind(undefined, book),
+    newcomersWaiting: () => limits.pace.newcomersWaiting(),
     retireAll() {
       for (const connection of bySocket.values()) retire(connection);
     },

@@ -31,6 +31,8 @@ export interface Pace {
   goOn(connection: Connection, run: () => void): void;
   /** Whether a connection is not read from until its turn comes. */
   isWaiting(connection: Connection): boolean;
+  /** How many that have not asked for anything yet are not read from until their turn comes. */
+  newcomersWaiting(): number;
   /** A connection is nobody's any more, or no stranger's. Safe to repeat. */
   letGo(connection: Connection): void;
   /** So many calls of callers with a key began, or were found to have one. */
@@ -222,6 +224,7 @@ export function createPace(clock: Clock = realClock): Pace {
       });
     },
     isWaiting: (connection) => lineOf(connection) !== undefined,
+    newcomersWaiting: () => newcomers.line.size,
     letGo(connection) {
       const line = lineOf(connection);
       if (line !== undefined) resume(connection, line);

@@ -13,7 +13,7 @@ import { isOver, tunnelCode, type Request, type RequestHandler, type Response, t
 import type { ConnectionLimits, Connections } from "./connections.ts";
 import { createPipelines } from "./pipeline.ts";
 import { watchSessions } from "./sessions.ts";
-import { afterSteps, createUntilQuiet } from "./stop-steps.ts";
+import { afterSteps, createUntilQuiet, takeFewer, untilRead } from "./stop-steps.ts";
 import { tellApart } from "./tell-apart.ts";
 import { whyNotBound } from "./why-not-bound.ts";
 import { Wire } from "./wire.ts";
@@ -180,14 +180,16 @@ export async function startServer(options: ServerOptions): Promise<RunningServer
     async stop(graceMs) {
       // Those who listen move on; what was sent before the stop is still taken.
       connections.retireAll();
+      takeFewer(listener);
       await untilQuiet();
       // node:http's own close() would at once cut idle connections on which a call may be on its way.
       const closed = new Promise<void>((resolve) => NetServer.prototype.close.call(listener, () => resolve()));
+      const readMs = await untilRead(connections.newcomersWaiting);
       connections.retireAll();
       const over = new AbortController();
       void afterSteps(Math.min(graceMs, refusalsMs), over.signal, connections.dismissAll);
       setTimeout(connections.endUndone, undoneMs).unref();
-      await within(handler.drain(), graceMs);
+      await within(handler.drain(), graceMs - readMs);
       await within(closed, Math.min(graceMs, lastAnswersMs));
       over.abort();
       connections.destroyAll();

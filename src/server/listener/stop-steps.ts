@@ -10,8 +10,9 @@ const stepMs = 5;
 /** Steps without a new connection until no more are expected; and the most steps for that, each of which takes two or more. */
 const quietSteps = 3;
 const stepsMax = 200;
-/** Strangers who never stop to come make each step long: after this time there are only as many as standing still may need. */
+/** Strangers make each step long: after this time there are only as many as standing still may need. */
 const patienceMs = 1_500;
+const readingPatienceMs = 1_000;
 const leastSteps = 20;
 
 /**
@@ -34,6 +35,34 @@ export function createUntilQuiet(listener: Server): () => Promise<void> {
   };
 }
 
+/**
+ * Has the system take next to no more connections for us: strangers who come faster than a turn takes one would have it keep some
+ * until it resets them. Whoever comes now is not answered; his system tries again in a second, and is then told that nobody listens.
+ */
+export function takeFewer(listener: Server): void {
+  // oxlint-disable-next-line no-underscore-dangle -- undocumented, so its absence only means that some may be reset
+  (listener as Listening)._handle?.listen?.(1);
+}
+
+/**
+ * Resolves once nobody has waited to be read from for a few steps, of whom `waiting` tells how many there are, or once strangers make
+ * it last too long: whose turn has come is read from in the next step at the earliest. Returns how long that was, in milliseconds.
+ */
+export async function untilRead(waiting: () => number): Promise<number> {
+  const beganMs = stopwatchMs();
+  const tookMs = () => stopwatchMs() - beganMs;
+  for (
+    let quiet = 0, steps = 0;
+    quiet < quietSteps && (steps < leastSteps || tookMs() < readingPatienceMs);
+    steps += 1
+  ) {
+    await sleep(stepMs);
+    await nextTurn();
+    quiet = waiting() === 0 ? quiet + 1 : 0;
+  }
+  return tookMs();
+}
+
 /** Runs `act` after `ms` in steps, unless `over` is aborted before. */
 export async function afterSteps(ms: number, over: AbortSignal, act: () => void): Promise<void> {
   for (let step = 0; step < ms / stepMs; step += 1) {
@@ -43,3 +72,6 @@ export async function afterSteps(ms: number, over: AbortSignal, act: () => void)
   }
   act();
 }
+
+/** What libuv has of a listener. */
+type Listening = Server & { readonly _handle?: { listen?(backlog: number): number } | null };
