@@ -1,12 +1,11 @@
 /**
  * `otpd audit`: who changed what, and when.
  */
-import { parseArgs } from "node:util";
 import { auditActions, type AuditEntry } from "../otp/operators/audit.ts";
 import { changeText } from "../otp/operators/audit-words.ts";
 import { readAudit } from "../service/operators/audit.ts";
 import { timeOf } from "../system.ts";
-import { flag, Misused, say, sayError, sayList, withStore, type Command, type Commands } from "./command.ts";
+import { flag, Misused, parseArgs, say, sayError, sayList, withStore, type Command, type Commands } from "./command.ts";
 import { findTenant, instantOf } from "./setup.ts";
 
 const entriesMax = 1_000;

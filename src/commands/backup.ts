@@ -3,11 +3,10 @@
  */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
 import { fileTrouble } from "../store/file-trouble.ts";
 import { BackupTrouble, backUp } from "../store/sqlite/backup.ts";
-import { readText, say, single, Unusable, valueOf, type Command } from "./command.ts";
+import { parseArgs, readText, say, single, Unusable, valueOf, type Command } from "./command.ts";
 import { showProgress } from "./progress.ts";
 
 export const backup: Command = {

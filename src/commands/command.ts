@@ -3,7 +3,7 @@
  * may be running.
  */
 import { readFileSync } from "node:fs";
-import { parseArgs } from "node:util";
+import { parseArgs as parseAny, type ParseArgsConfig } from "node:util";
 import { parseDatabase, type Parsed } from "../config/config.ts";
 import { escapeHidden, hiddenCharacter } from "../otp/hidden-characters.ts";
 import { readOwnFile } from "../own-files.ts";
@@ -100,6 +100,17 @@ export function single(positionals: readonly string[], wanted: string): string {
 export function refuseHidden(option: string, text: string): void {
   const odd = hiddenCharacter(text);
   if (odd !== undefined) throw new Misused(`${option} must be one line of visible text: ${odd} is in it.`);
+}
+
+/** Reads a command line. Of an option that is given twice and may not be, all but the last would be lost unseen. */
+export function parseArgs<const T extends ParseArgsConfig>(config: T): ReturnType<typeof parseAny<T>> {
+  const { options = {} } = config;
+  const { tokens } = parseAny({ ...config, tokens: true });
+  const given = (tokens ?? []).flatMap((token) => (token.kind === "option" ? [token.name] : []));
+  const once = given.filter((name) => options[name]?.type === "string" && options[name].multiple !== true);
+  const twice = once.find((name, at) => once.indexOf(name) < at);
+  if (twice !== undefined) throw new Misused(`--${twice} is given twice.`);
+  return parseAny(config);
 }
 
 export const tenantOption = { type: "string", default: "default" } as const;

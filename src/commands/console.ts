@@ -2,12 +2,11 @@
  * `otpd console`: a link that signs in to the console, once.
  */
 import { userInfo } from "node:os";
-import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
 import { adminScopes, type AdminScope } from "../otp/keys/admin-key.ts";
 import { isUserName, linkMs } from "../otp/keys/console-session.ts";
 import { addConsoleLink } from "../service/operators/console-sessions.ts";
-import { flag, Misused, say, Unusable, withStore, type Commands } from "./command.ts";
+import { flag, Misused, parseArgs, say, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, findTenant } from "./setup.ts";
 
 export const consoleCommands: Commands = {

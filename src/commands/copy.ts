@@ -3,13 +3,13 @@
  */
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
 import { copyToPostgres, CopyInDoubt, type Copied } from "../store/move/copy.ts";
 import { timeOf } from "../system.ts";
 import {
   flag,
   Misused,
+  parseArgs,
   readNamed,
   readText,
   say,

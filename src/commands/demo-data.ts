@@ -2,11 +2,10 @@
  * `otpd demo-data`: a sample month in a development database, for whoever wants to see the console at work before
  * anything has happened.
  */
-import { parseArgs } from "node:util";
 import { providersNamed, type Config } from "../config/config.ts";
 import { fillSample, type Filled } from "../service/sample/fill.ts";
 import { sweepThrough } from "../store/upkeep.ts";
-import { Misused, say, Unusable, withStore, type Commands } from "./command.ts";
+import { Misused, parseArgs, say, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, keyRingOf, phonesAtHand } from "./setup.ts";
 
 export const demoDataCommands: Commands = {

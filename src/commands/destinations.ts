@@ -1,7 +1,6 @@
 /**
  * `otpd destinations`: the operator's lists of numbers: those that never get a message, and those that always may.
  */
-import { parseArgs } from "node:util";
 import { commandLine } from "../otp/operators/audit.ts";
 import type { Destination, Verdict } from "../otp/verification/destination.ts";
 import { noteCharsMax, putDestination, readPrefix, removeDestination } from "../service/operators/destinations.ts";
@@ -9,6 +8,7 @@ import { timeOf } from "../system.ts";
 import {
   flag,
   Misused,
+  parseArgs,
   refuseHidden,
   say,
   sayList,

@@ -1,7 +1,6 @@
 /**
  * `otpd doctor`: checks the configuration, and says in plain sentences what it found. The exit code is 0 if all is well.
  */
-import { parseArgs } from "node:util";
 import { describedAs, makeProvider } from "../delivery/providers/list.ts";
 import { unreached } from "../delivery/unreached.ts";
 import { reportPath, type Finding } from "../delivery/provider.ts";
@@ -12,7 +11,7 @@ import type { Store } from "../store/store.ts";
 import { timeOf, createSystem } from "../system.ts";
 import { lacksVoiceCap, providersNamed, withoutVoiceCap, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
-import { flag, messageOf, openExisting, say, Unusable, type Command } from "./command.ts";
+import { flag, messageOf, openExisting, parseArgs, say, Unusable, type Command } from "./command.ts";
 import { fileFindings } from "./doctor-files.ts";
 import { configuration, keyRingOf } from "./setup.ts";
 

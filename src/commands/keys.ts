@@ -1,7 +1,6 @@
 /**
  * `otpd keys`: make, list and revoke API keys.
  */
-import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
 import { originsOf } from "../config/tenant-settings.ts";
 import {
@@ -13,7 +12,7 @@ import {
   type KeyKind,
   type Scope,
 } from "../otp/keys/api-key.ts";
-import { channelName, channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
+import { channels, defaultChannel, findChannel, type Channel } from "../otp/channel.ts";
 import { nullOrigin, originShape, originsMax, parseOrigin } from "../otp/keys/origin.ts";
 import { adminScopes, usualAdminScopes } from "../otp/keys/admin-key.ts";
 import { commandLine } from "../otp/operators/audit.ts";
@@ -25,6 +24,7 @@ import {
   flag,
   Misused,
   onlyArgument,
+  parseArgs,
   refuseHidden,
   say,
   sayList,
@@ -98,7 +98,7 @@ async function createKey(args: string[]): Promise<void> {
       origin: { type: "string", multiple: true, default: [] },
       app: flag,
       "allow-send": flag,
-      channel: { type: "string" },
+      channel: { type: "string", multiple: true, default: [] },
       json: flag,
     },
   });
@@ -142,7 +142,7 @@ async function createKey(args: string[]): Promise<void> {
 }
 
 /** An admin key, as the command line asks for it. */
-interface AskedAdmin extends Omit<Asked, "channel"> {
+interface AskedAdmin extends Asked {
   readonly name: string;
   readonly tenant?: string | undefined;
   readonly expires?: string | undefined;
@@ -151,8 +151,8 @@ interface AskedAdmin extends Omit<Asked, "channel"> {
 }
 
 async function createAdminKey(asked: AskedAdmin): Promise<void> {
-  const { scopes: list, origin, app, "allow-send": maySend, test, publishable, name, json } = asked;
-  if (publishable || test || app || maySend || origin.length > 0) {
+  const { scopes: list, origin, app, "allow-send": maySend, channel, test, publishable, name, json } = asked;
+  if (publishable || test || app || maySend || origin.length > 0 || channel.length > 0) {
     throw new Misused(
       "--admin makes a key for operators: it goes with --scopes, --tenant, --name, --expires and --json.",
     );
@@ -187,7 +187,7 @@ interface Asked {
   readonly origin: readonly string[];
   readonly app: boolean;
   readonly "allow-send": boolean;
-  readonly channel?: string | undefined;
+  readonly channel: readonly string[];
   readonly test: boolean;
 }
 
@@ -200,7 +200,7 @@ interface Rights {
 }
 
 function secretRights({ scopes: list, origin, app, "allow-send": maySend, channel, test }: Asked): Rights {
-  if (origin.length > 0 || app || maySend || channel !== undefined) {
+  if (origin.length > 0 || app || maySend || channel.length > 0) {
     throw new Misused("--origin, --app, --allow-send and --channel are for keys made with --publishable.");
   }
   const wanted = list?.split(",").map((scope) => scope.trim()) ?? secretScopes;
@@ -220,7 +220,8 @@ function publishableRights({ scopes: list, origin, app, "allow-send": maySend, c
   if (origins.length > originsMax) throw new Misused(`--origin may name ${originsMax} sites at most.`);
   if (origins.length === 0 && !app)
     throw new Misused("--publishable needs an --origin that may use the key, or --app.");
-  const named = (channel ?? defaultChannel).split(",").map((each) => channelName(each.trim()));
+  const asked = channel.length === 0 ? [defaultChannel] : channel.flatMap((each) => each.split(","));
+  const named = asked.map((each) => each.trim().toLowerCase());
   const unknown = named.filter((name) => findChannel(name, channels) === undefined);
   if (unknown.length > 0) throw new Misused(`--channel must be a list of ${channels.join(",")}.`);
   const granted = scopes.filter((scope) => publishableScopes.includes(scope) || (maySend && scope === "send"));

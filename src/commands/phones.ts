@@ -1,7 +1,6 @@
 /**
  * `otpd phones`: the answer to "the customer says no SMS came".
  */
-import { parseArgs } from "node:util";
 import { channelsOn, type Config } from "../config/config.ts";
 import { readTenant } from "../config/tenant-settings.ts";
 import { commandLine } from "../otp/operators/audit.ts";
@@ -16,7 +15,7 @@ import { resetPhone, showPhone, type Allowance, type PhoneReport } from "../serv
 import { createTenants } from "../service/callers/tenants.ts";
 import type { Store } from "../store/store.ts";
 import { timeOf } from "../system.ts";
-import { flag, say, single, table, Unusable, withStore, type Commands } from "./command.ts";
+import { flag, parseArgs, say, single, table, Unusable, withStore, type Commands } from "./command.ts";
 import { configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
 export const phoneCommands: Commands = {

@@ -2,7 +2,6 @@
  * `otpd destinations explain` and `unblock`: why the pumping guard or the lists block a prefix, or would, and how to lift
  * that. Of a number, only its prefix is printed.
  */
-import { parseArgs } from "node:util";
 import { commandLine } from "../otp/operators/audit.ts";
 import type { Destination } from "../otp/verification/destination.ts";
 import { channels } from "../otp/channel.ts";
@@ -32,7 +31,7 @@ import {
 } from "../service/operators/prefixes.ts";
 import type { PrefixName, Store } from "../store/store.ts";
 import { timeOf } from "../system.ts";
-import { flag, say, single, table, tenantOption, Unusable, withStore, type Commands } from "./command.ts";
+import { flag, parseArgs, say, single, table, tenantOption, Unusable, withStore, type Commands } from "./command.ts";
 import { entryColumns, shownEntry } from "./destinations.ts";
 import { configuration, keysIfAny, tenantAsRead } from "./setup.ts";
 

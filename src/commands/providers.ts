@@ -2,7 +2,6 @@
  * `otpd providers`: what providers have taken, and a try: one fixed text by one of them, whether messages go by it yet
  * or not.
  */
-import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
 import { describedAs, makeProvider, missingVariables, providerNames } from "../delivery/providers/list.ts";
 import { commandLine } from "../otp/operators/audit.ts";
@@ -15,7 +14,7 @@ import { defaultTenant } from "../otp/operators/tenant.ts";
 import { readProviderShares } from "../service/operators/provider-shares.ts";
 import { tryLimit, tryProvider, tryText, type Tried } from "../service/operators/provider-tries.ts";
 import { createTelemetry } from "../telemetry.ts";
-import { flag, Misused, say, sayList, Unusable, version, withStore, type Commands } from "./command.ts";
+import { flag, Misused, parseArgs, say, sayList, Unusable, version, withStore, type Commands } from "./command.ts";
 import { chargesAtHand, configuration, keyRingOf, tenantAsRead } from "./setup.ts";
 
 export const providerCommands: Commands = {

@@ -1,10 +1,9 @@
 /**
  * `otpd prune`: the sweep that a running server makes by itself, made now and to its end.
  */
-import { parseArgs } from "node:util";
 import { parseRetentionMs } from "../config/config.ts";
 import { sweepThrough } from "../store/upkeep.ts";
-import { flag, say, valueOf, withStore, type Command } from "./command.ts";
+import { flag, parseArgs, say, valueOf, withStore, type Command } from "./command.ts";
 import { showProgress } from "./progress.ts";
 import { chargesAtHand, phonesAtHand } from "./setup.ts";
 

@@ -1,14 +1,13 @@
 /**
  * `otpd restore`: replaces the SQLite database by a backup, so that no code works a second time.
  */
-import { parseArgs } from "node:util";
 import { parseDatabase } from "../config/config.ts";
 import { expirePendingOnPostgres, type Expired } from "../store/move/expire-pending.ts";
 import type { Database } from "../store/open.ts";
 import { expireWithoutServer, restore as restoreBackup } from "../store/sqlite/backup.ts";
 import { timeOf, createSystem, type Instant } from "../system.ts";
 import { showPages, tellingTrouble } from "./backup.ts";
-import { flag, Misused, readText, say, single, Unusable, valueOf, type Command } from "./command.ts";
+import { flag, Misused, parseArgs, readText, say, single, Unusable, valueOf, type Command } from "./command.ts";
 
 export const restore: Command = {
   summary: "put a backup in the place of the database",

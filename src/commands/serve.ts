@@ -2,12 +2,11 @@
  * `otpd serve`: runs the service until it is told to stop.
  */
 import { isatty } from "node:tty";
-import { parseArgs } from "node:util";
 import { parseConfig } from "../config/config.ts";
 import type { RunningService } from "../main.ts";
 import { createSystem } from "../system.ts";
 import { createTelemetry } from "../telemetry.ts";
-import { readText, valueOf, version } from "./command.ts";
+import { parseArgs, readText, valueOf, version } from "./command.ts";
 
 /** Standard output and error have so long for their last lines. */
 const lastWordsMs = 500;

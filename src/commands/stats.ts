@@ -1,12 +1,11 @@
 /**
  * `otpd stats`: what verifications came to, by the hour or the day, and by tenant, country, provider or channel.
  */
-import { parseArgs } from "node:util";
 import { dimensions, type Count, type Dimension, type Interval } from "../otp/operators/statistics.ts";
 import { moneyText } from "../otp/message/prices.ts";
 import { moneyOf, readStats, verifyTimesOf, type Stats } from "../service/operators/statistics.ts";
 import { timeOf } from "../system.ts";
-import { flag, Misused, say, sayList, withStore, type Command, type Commands } from "./command.ts";
+import { flag, Misused, parseArgs, say, sayList, withStore, type Command, type Commands } from "./command.ts";
 import { chargesAtHand, instantOf, tenantName } from "./setup.ts";
 
 const dayMs = 86_400_000;

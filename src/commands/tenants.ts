@@ -2,7 +2,6 @@
  * `otpd tenants`: make, change, show and disable tenants. Settings are parsed as a server parses them, and all faults are
  * reported before anything is stored.
  */
-import { parseArgs } from "node:util";
 import { changeSettings, type ChangedSettings } from "../config/tenant-changes.ts";
 import { settingNames, settingsOf, type SettingName, type TenantSettings } from "../config/tenant-settings.ts";
 import { commandLine } from "../otp/operators/audit.ts";
@@ -12,6 +11,7 @@ import { timeOf } from "../system.ts";
 import {
   flag,
   Misused,
+  parseArgs,
   readNamed,
   say,
   sayError,

@@ -1,7 +1,6 @@
 /**
  * `otpd webhooks`: where a tenant's events are posted, and with which secrets they are signed.
  */
-import { parseArgs } from "node:util";
 import { parseDurationMs } from "../config/shapes.ts";
 import { checkEndpointUrl } from "../delivery/endpoint-url.ts";
 import { createPost, type Posted } from "../delivery/post.ts";
@@ -25,6 +24,7 @@ import {
   flag,
   Misused,
   onlyArgument,
+  parseArgs,
   say,
   sayList,
   single,

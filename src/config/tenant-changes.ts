@@ -4,7 +4,7 @@
 import { parseTemplates } from "../otp/template/file.ts";
 import type { Tenant } from "../otp/operators/tenant.ts";
 import type { Config } from "./config.ts";
-import { changedEntries } from "./named-entries.ts";
+import { changedEntries, nameGivenTwice, type Spelling } from "./named-entries.ts";
 import {
   readTenant,
   recordedSettings,
@@ -34,8 +34,11 @@ export type ChangedSettings =
     }
   | { readonly ok: false; readonly faults: readonly SettingFault[] };
 
-/** Settings of named entries: a change leaves the names that it does not give. */
-const namedSettings = ["limits", "country_caps"] as const satisfies readonly SettingName[];
+/** Settings of named entries, with how each spells its names: a change leaves the names that it does not give. */
+const namedSettings: readonly (readonly [SettingName, Spelling])[] = [
+  ["limits", (name) => name],
+  ["country_caps", (country) => country.toUpperCase()],
+];
 
 /** Pure. */
 export function changeSettings(
@@ -54,18 +57,27 @@ export function changeSettings(
       operator.textsFile === undefined ? [] : parseTemplates(operator.textsFile, read.tenant.brand).faults;
     faults.push(...ofOperator.map((rest) => ({ setting: "brand", rest: `is too much for the operator's ${rest}` })));
   }
+  if (faults.length === 0) faults.push(...givenTwice(change.given));
   if (faults.length > 0) return { ok: false, faults };
   return { ok: true, settings, tenant: read.tenant, warnings: warningsOf(changed, operator) };
 }
 
 function withChanges(stored: TenantSettings, { given, dropped }: SettingsChange): TenantSettings {
   const merged: Partial<Record<SettingName, string>> = { ...stored, ...given };
-  for (const name of namedSettings) {
+  for (const [name, spell] of namedSettings) {
     if (given[name] === undefined) continue;
-    const entries = changedEntries(stored[name] ?? "", given[name]);
+    const entries = changedEntries(stored[name] ?? "", given[name], spell);
     if (entries === undefined) delete merged[name];
     else merged[name] = entries;
   }
   for (const name of dropped) delete merged[name];
   return merged;
+}
+
+/** Of two entries of one name the first would be lost unseen. */
+function givenTwice(given: TenantSettings): SettingFault[] {
+  return namedSettings.flatMap(([setting, spell]) => {
+    const twice = nameGivenTwice(given[setting] ?? "", spell);
+    return twice === undefined ? [] : [{ setting, rest: `gives ${twice} twice: give it once, with all that it has` }];
+  });
 }

@@ -45,12 +45,13 @@ export function channelRefused(
   { field = "channel", names = [], uncapped = [] }: ChannelAsked = {},
 ): Refusal {
   const idle = uncapped.find((each) => names.includes(each));
-  return refuse("CHANNEL_UNSUPPORTED", { field, message: channelsOffered(offered, idle) }).refusal;
+  const subject = field === "channel" ? field : `A channel of ${field}`;
+  return refuse("CHANNEL_UNSUPPORTED", { field, message: `${subject} ${whatIsOffered(offered, idle)}` }).refusal;
 }
 
-function channelsOffered(offered: readonly Channel[], idle: Channel | undefined): string {
+function whatIsOffered(offered: readonly Channel[], idle: Channel | undefined): string {
   const why = idle === undefined ? "" : `: ${idle} is on but its daily cap is 0`;
-  if (offered.length === 0) return `channel is not offered ${idle === undefined ? "to this API key" : `here${why}`}.`;
+  if (offered.length === 0) return `is not offered ${idle === undefined ? "to this API key" : `here${why}`}.`;
   const which = offered.length === 1 ? `the only one is ${offered[0]}` : `those that are on are ${offered.join(", ")}`;
-  return `channel is not offered here${why}; ${which}.`;
+  return `is not offered here${why}; ${which}.`;
 }

@@ -78,6 +78,7 @@ describe("a command line", () => {
     { args: ["migrate", "--force"], says: "--force" },
     { args: ["keys", "create", "--nmae", "web"], says: "--nmae" },
     { args: ["keys", "create", "--name"], says: "--name" },
+    { args: ["tenants", "create", "acme", "--countries", "NL", "--countries=BE"], says: "--countries is given twice." },
     { args: ["keys", "create", "--name", "x".repeat(65)], says: "--name must be one line" },
     { args: ["keys", "create", "--name", "a\nb"], says: "--name must be one line" },
     { args: ["keys", "create", "--scopes", "send,admin"], says: "--scopes must be a list of send,verify,resend,read" },

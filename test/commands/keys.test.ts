@@ -67,6 +67,8 @@ test("create --publishable --channel names the channels of a key; a secret key h
   expect(channels).toEqual(["sms", "voice"]);
   expect(await listKeys()).toContainEqual(expect.objectContaining({ id, channels }));
   expect(JSON.parse((await create("--json")).output)).toMatchObject({ channels: null });
+  const apart = await create("--json", "--publishable", "--app", "--channel", "sms", "--channel", "WhatsApp");
+  expect(JSON.parse(apart.output)).toMatchObject({ channels: ["sms", "whatsapp"] });
 });
 
 test.each<{ args: string[]; says: string }>([
@@ -76,6 +78,9 @@ test.each<{ args: string[]; says: string }>([
     args: ["--publishable", "--app", "--channel", "sms,pigeon"],
     says: "--channel must be a list of sms,voice,whatsapp",
   },
+  { args: ["--publishable", "--app", "--channel", ""], says: "--channel must be a list of sms,voice,whatsapp" },
+  { args: ["--admin", "--channel", "voice"], says: "--admin makes a key for operators" },
+  { args: ["--scopes", "send", "--scopes", "verify"], says: "--scopes is given twice." },
   { args: ["--app"], says: "are for keys made with --publishable" },
   { args: ["--allow-send"], says: "are for keys made with --publishable" },
   { args: ["--publishable"], says: "--publishable needs an --origin" },

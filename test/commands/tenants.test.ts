@@ -234,6 +234,18 @@ describe("limits of a tenant's own", () => {
     expect(await limits()).toBeNull();
   });
 
+  test("and caps of countries are one by their name, however it is spelt, and are given once", async () => {
+    await succeed("tenants", "create", name, "--country-cap", "ng=50", "--country-cap", "KE=0");
+    await succeed("tenants", "set", name, "--country-cap", "Ng=5");
+    expect((await shown()).settings["country_caps"]?.value).toBe("NG=5,KE=0");
+    await succeed("tenants", "set", name, "--country-cap", "ng=none");
+    expect((await shown()).settings["country_caps"]?.value).toBe("KE=0");
+    const twice = async (...args: string[]) => (await runHere(["tenants", "set", name, ...args])).errors;
+    expect(await twice("--country-cap", "NG=5", "--country-cap", "ng=6")).toContain("--country-cap gives NG twice");
+    expect(await twice("--limit", "user=5@1h", "--limit", "user=20@24h")).toContain("--limit gives user twice");
+    expect((await shown()).settings["country_caps"]?.value).toBe("KE=0");
+  });
+
   test.each(["user", "User=5@1h", "user=5", "user=", "user=1@1m,1@2m,1@3m,1@4m,1@5m", "5@1h,user=5@1h"])(
     "are refused as %j, and nothing is kept",
     async (given) => {

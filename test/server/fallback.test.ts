@@ -186,7 +186,9 @@ describe("a publishable key", () => {
     const [named, byOrder] = [newPhone(), newPhone()];
     const refused = await send({ phone: named, channel: "whatsapp", fallback_channels: ["sms"] }, key);
     expectRefusal(refused, "CHANNEL_UNSUPPORTED", { field: "fallback_channels" });
-    expect(refused.message).toContain("those that are on are voice, whatsapp");
+    expect(refused.message).toBe(
+      "A channel of fallback_channels is not offered here; those that are on are voice, whatsapp.",
+    );
     await send({ phone: named, channel: "whatsapp", fallback_channels: ["voice"], fallback_after_seconds: 30 }, key);
     // The operator's order goes on by SMS.
     const { value = {} } = await send({ phone: byOrder, channel: "whatsapp" }, key);
